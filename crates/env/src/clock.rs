@@ -1,0 +1,109 @@
+//! Monotonic and wall-clock time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// 2000-01-01 00:00 UTC in microseconds since 1970: where simulated wall clocks start.
+const SIMULATED_START_US: i64 = 946_684_800_000_000;
+
+/// A source of time. Cheap to clone; clones show the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Real { origin: Instant },
+    Simulated { elapsed_ns: Arc<AtomicU64> },
+}
+
+/// The hand that moves a simulated [`Clock`].
+#[derive(Clone, Debug)]
+pub struct SimulatedClock {
+    elapsed_ns: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// The machine's clocks.
+    pub fn real() -> Self {
+        Self(Kind::Real { origin: Instant::now() })
+    }
+
+    /// A clock that stands at 0 (on the wall: 2000-01-01 00:00 UTC) until its hand is moved.
+    pub fn simulated() -> (Self, SimulatedClock) {
+        let elapsed_ns = Arc::new(AtomicU64::new(0));
+        (Self(Kind::Simulated { elapsed_ns: elapsed_ns.clone() }), SimulatedClock { elapsed_ns })
+    }
+
+    /// Nanoseconds since this clock was made; never goes back. 64 bits last 584 years.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        match &self.0 {
+            Kind::Real { origin } => origin.elapsed().as_nanos() as u64,
+            Kind::Simulated { elapsed_ns } => elapsed_ns.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Wall-clock time in microseconds since 1970-01-01 00:00 UTC; may jump when the machine's
+    /// clock is set.
+    pub fn unix_us(&self) -> i64 {
+        match &self.0 {
+            Kind::Real { .. } => match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+                Ok(since) => since.as_micros() as i64,
+                Err(before) => -(before.duration().as_micros() as i64),
+            },
+            Kind::Simulated { elapsed_ns } => {
+                SIMULATED_START_US + (elapsed_ns.load(Ordering::SeqCst) / 1_000) as i64
+            }
+        }
+    }
+
+    /// Lets `duration` pass: sleeps in the real world, moves the hand in the simulated one.
+    pub fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Kind::Real { .. } => std::thread::sleep(duration),
+            Kind::Simulated { elapsed_ns } => advance(elapsed_ns, duration),
+        }
+    }
+}
+
+impl SimulatedClock {
+    /// Moves the clock forward.
+    pub fn advance(&self, duration: Duration) {
+        advance(&self.elapsed_ns, duration);
+    }
+}
+
+fn advance(elapsed_ns: &AtomicU64, duration: Duration) {
+    let before = elapsed_ns.fetch_add(duration.as_nanos() as u64, Ordering::SeqCst);
+    assert!(before.checked_add(duration.as_nanos() as u64).is_some(), "a simulated clock ran over");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_clock_read_twice_never_goes_back() {
+        let clock = Clock::real();
+        let first = clock.now();
+        clock.sleep(Duration::from_millis(2));
+        assert!(clock.now() >= first + 2_000_000);
+    }
+
+    #[test]
+    fn real_wall_clock_is_past_the_year_2020() {
+        assert!(Clock::real().unix_us() > 1_577_836_800_000_000);
+    }
+
+    #[test]
+    fn simulated_clock_moves_only_when_advanced() {
+        let (clock, hand) = Clock::simulated();
+        let wall = clock.unix_us();
+        assert_eq!(clock.now(), 0);
+        hand.advance(Duration::from_micros(7));
+        clock.clone().sleep(Duration::from_micros(3));
+        assert_eq!(clock.now(), 10_000);
+        assert_eq!(clock.unix_us(), wall + 10);
+    }
+}

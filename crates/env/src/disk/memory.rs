@@ -1,0 +1,305 @@
+//! The simulated disks: one in memory with a capacity, and one that fails at a chosen write.
+
+use super::{Disk, ReadFile, WriteFile};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Bytes = Arc<RwLock<Vec<u8>>>;
+
+/// What the kernel says when the device has no room.
+fn no_space() -> io::Error {
+    io::Error::from(rustix::io::Errno::NOSPC)
+}
+
+/// A disk in memory. Clones share the files.
+#[derive(Clone, Debug)]
+pub struct MemoryDisk {
+    tree: Arc<Mutex<Tree>>,
+    capacity_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tree {
+    files: BTreeMap<PathBuf, Bytes>,
+    directories: BTreeSet<PathBuf>,
+    used_bytes: u64,
+}
+
+impl Default for MemoryDisk {
+    fn default() -> Self {
+        Self::with_capacity(u64::MAX)
+    }
+}
+
+impl MemoryDisk {
+    /// An empty disk that is full (ENOSPC) after `capacity_bytes` of file contents.
+    pub fn with_capacity(capacity_bytes: u64) -> Self {
+        Self { tree: Arc::default(), capacity_bytes }
+    }
+
+    /// Puts a file there, with the directories above it.
+    pub fn put(&self, path: impl AsRef<Path>, contents: &[u8]) {
+        let path = path.as_ref();
+        let mut tree = self.tree.lock();
+        if let Some(parent) = path.parent() {
+            tree.make_directories(parent);
+        }
+        let former = tree.files.insert(path.to_owned(), Arc::new(RwLock::new(contents.to_vec())));
+        tree.forget(former);
+        tree.used_bytes += contents.len() as u64;
+    }
+
+    /// The contents of a file, if it is there.
+    pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        self.tree.lock().files.get(path.as_ref()).map(|bytes| bytes.read().clone())
+    }
+}
+
+impl Tree {
+    fn make_directories(&mut self, path: &Path) {
+        self.directories.extend(path.ancestors().map(Path::to_owned));
+    }
+
+    fn parent_exists(&self, path: &Path) -> bool {
+        match path.parent() {
+            None => false,
+            Some(parent) => {
+                parent == Path::new("") || parent == Path::new("/") || self.directories.contains(parent)
+            }
+        }
+    }
+
+    fn forget(&mut self, former: Option<Bytes>) {
+        if let Some(bytes) = former {
+            // A handle may still be open; its bytes leave the account with the name.
+            self.used_bytes = self.used_bytes.saturating_sub(bytes.read().len() as u64);
+        }
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let tree = self.tree.lock();
+        if tree.directories.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let bytes = tree.files.get(path).ok_or(io::ErrorKind::NotFound)?.clone();
+        Ok(Box::new(MemoryReader { bytes, cursor: 0 }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let mut tree = self.tree.lock();
+        if tree.directories.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !tree.parent_exists(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let bytes = Bytes::default();
+        let former = tree.files.insert(path.to_owned(), bytes.clone());
+        tree.forget(former);
+        Ok(Box::new(MemoryWriter { bytes, disk: self.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut tree = self.tree.lock();
+        if !tree.parent_exists(to) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let bytes = tree.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        let former = tree.files.insert(to.to_owned(), bytes);
+        if from != to {
+            tree.forget(former);
+        }
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut tree = self.tree.lock();
+        let former = tree.files.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        tree.forget(Some(former));
+        Ok(())
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut tree = self.tree.lock();
+        if path.ancestors().any(|ancestor| tree.files.contains_key(ancestor)) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        tree.make_directories(path);
+        Ok(())
+    }
+
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let tree = self.tree.lock();
+        if tree.files.contains_key(path) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if !tree.directories.contains(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let children = tree.files.keys().chain(&tree.directories);
+        let mut paths: Vec<_> = children.filter(|child| child.parent() == Some(path)).cloned().collect();
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn free_bytes(&self, _path: &Path) -> io::Result<u64> {
+        Ok(self.capacity_bytes.saturating_sub(self.tree.lock().used_bytes))
+    }
+}
+
+#[derive(Debug)]
+struct MemoryReader {
+    bytes: Bytes,
+    cursor: u64,
+}
+
+impl ReadFile for MemoryReader {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.read().len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = self.bytes.read();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let count = buffer.len().min(bytes.len() - start);
+        buffer[..count].copy_from_slice(&bytes[start..start + count]);
+        Ok(count)
+    }
+}
+
+impl Read for MemoryReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read_at(buffer, self.cursor)?;
+        self.cursor += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for MemoryReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.cursor.checked_add_signed(by),
+            SeekFrom::End(by) => self.len()?.checked_add_signed(by),
+        };
+        self.cursor = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.cursor)
+    }
+}
+
+#[derive(Debug)]
+struct MemoryWriter {
+    bytes: Bytes,
+    disk: MemoryDisk,
+}
+
+impl Write for MemoryWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let mut tree = self.disk.tree.lock();
+        let room = self.disk.capacity_bytes.saturating_sub(tree.used_bytes);
+        let count = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if count == 0 && !data.is_empty() {
+            return Err(no_space());
+        }
+        self.bytes.write().extend_from_slice(&data[..count]);
+        tree.used_bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl WriteFile for MemoryWriter {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Another disk on which writing fails from the n-th write on, as when it has run full: creating
+/// files, writing to them and syncing them then returns ENOSPC, reading and removing go on.
+#[derive(Clone, Debug)]
+pub struct FaultyDisk {
+    inner: Arc<dyn Disk>,
+    writes_left: Arc<Mutex<u64>>,
+}
+
+impl FaultyDisk {
+    /// Lets `writes` calls that write succeed (over all files) before the first failure.
+    pub fn failing_after(inner: Arc<dyn Disk>, writes: u64) -> Self {
+        Self { inner, writes_left: Arc::new(Mutex::new(writes)) }
+    }
+
+    /// Makes room for `writes` more.
+    pub fn heal(&self, writes: u64) {
+        *self.writes_left.lock() = writes;
+    }
+
+    fn count_write(&self) -> io::Result<()> {
+        let mut left = self.writes_left.lock();
+        *left = left.checked_sub(1).ok_or_else(no_space)?;
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        self.inner.open(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.count_write()?;
+        Ok(Box::new(FaultyWriter { inner: self.inner.create(path)?, disk: self.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_file(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.count_write()?;
+        self.inner.create_dir_all(path)
+    }
+
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        self.inner.read_dir(path)
+    }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        if *self.writes_left.lock() == 0 { Ok(0) } else { self.inner.free_bytes(path) }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyWriter {
+    inner: Box<dyn WriteFile>,
+    disk: FaultyDisk,
+}
+
+impl Write for FaultyWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.disk.count_write()?;
+        self.inner.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl WriteFile for FaultyWriter {
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.count_write()?;
+        self.inner.sync()
+    }
+}
