@@ -1,0 +1,51 @@
+//! Repository rules: what `cargo fmt` and `clippy` cannot check, and the sanitizers.
+//!
+//! Responsible for: `cargo xtask tidy` and `cargo xtask sanitize`. Not responsible for: style within
+//! a line (rustfmt) and lints (clippy; `clippy.toml` bans calls).
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a tool for developers, never part of a database")]
+
+mod sanitize;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Repository rules of Albireo
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  tidy                       Layering, crate map, lengths, unsafe, banned words, documents
+  sanitize [address|thread]  Tests of storage, partition and session under a sanitizer (default: both);
+                             needs a nightly toolchain and is skipped, loudly, without one
+  help                       This text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // The manifest is two levels down: crates/xtask.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask lies in crates/");
+    let outcome = match arguments.as_slice() {
+        ["tidy"] => tidy::run(root),
+        ["sanitize"] => sanitize::run(root, &sanitize::ALL),
+        ["sanitize", name] => match sanitize::Sanitizer::from_name(name) {
+            Some(sanitizer) => sanitize::run(root, &[sanitizer]),
+            None => Err(format!("there is no sanitizer `{name}`; choose address or thread")),
+        },
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => Err(format!("what to do?\n\n{HELP}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
