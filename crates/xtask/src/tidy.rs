@@ -60,6 +60,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         if file.path.ends_with(".rs") {
             findings.extend(code::check(file, &workspace));
         }
+        findings.extend(code::check_manifest(file));
         findings.extend(words::check(file, &files));
     }
     findings.extend(words::check_lock_file(&files));

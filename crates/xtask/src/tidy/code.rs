@@ -54,6 +54,14 @@ fn check_root(file: &File, workspace: &Workspace, attributes: &[Attribute]) -> O
     Some(Finding::new("unsafe", &file.path, "lacks #![forbid(unsafe_code)]"))
 }
 
+/// Every crate takes its lints from the workspace.
+pub fn check_manifest(file: &File) -> Option<Finding> {
+    let inherits =
+        file.text.split("[lints]").nth(1).is_some_and(|rest| rest.trim().starts_with("workspace = true"));
+    let is_manifest = file.crate_dir().is_some() && file.path.ends_with("/Cargo.toml");
+    (is_manifest && !inherits).then(|| Finding::new("lints", &file.path, "lacks `[lints] workspace = true`"))
+}
+
 struct Visitor<'a> {
     file: &'a File,
     in_tests: bool,
@@ -214,6 +222,15 @@ mod tests {
         assert_eq!(found("crates/sql/src/lib.rs", "pub fn f() {}"), ["unsafe"]);
         assert_eq!(found("crates/sql/src/lib.rs", "#![forbid(unsafe_code)]"), [] as [&str; 0]);
         assert_eq!(found("crates/storage/src/lib.rs", "pub fn f() {}"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn manifest_without_the_workspace_lints_is_found() {
+        let manifest = |text: &str| check_manifest(&File::sample("crates/sql/Cargo.toml", text));
+        assert_eq!(manifest("[lints]\nworkspace = true\n"), None);
+        assert!(manifest("[package]\n").is_some());
+        assert!(manifest("[lints]\n[lints.clippy]\n").is_some());
+        assert_eq!(check_manifest(&File::sample("Cargo.toml", "")), None);
     }
 
     #[test]
