@@ -1,0 +1,295 @@
+//! Ordered index: a B+tree over `(prefix, tid)` with wide nodes.
+//!
+//! Responsible for: unique and non-unique ordered entries, ranges in both directions, least and
+//! greatest. Not responsible for: what a key means; entries with equal prefixes are ordered by the
+//! caller's `tie(tid)`, the order of the probe relative to the stored entry.
+//!
+//! Ascending runs are the normal case of transactions (order numbers, time stamps), also many at
+//! once in one index. Hence:
+//! - The leaf of the last insert is remembered with the prefixes that bound it; the next insert
+//!   looks there before it descends.
+//! - A full leaf whose last insert was just before this one is cut at the insertion point instead
+//!   of in the middle, so the run goes on at the end of a leaf and fills it. Descending runs alike.
+//!
+//! Invariants (`check`):
+//! - O-1 Entries are strictly ascending within and across leaves; leaves are linked in that order.
+//! - O-2 A separator is exactly the first entry of the subtree to its right. So every TID in the
+//!   tree is of a present entry, and `tie` never sees a row that is gone.
+//! - O-3 No leaf is empty; keys past a node's length are all ones.
+//! - O-4 `hot.low < prefix < hot.high` implies that an entry with that prefix can only be in
+//!   `hot.leaf`, and not first in it.
+//! - O-5 `insert` changes nothing unless all nodes it may need are there.
+
+use std::cmp::Ordering;
+
+use super::InsertError;
+use super::pages::{NONE, Pages};
+use crate::pool::BlockPool;
+
+mod check;
+mod cursor;
+mod insert;
+mod node;
+mod remove;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use cursor::{Cursor, Range};
+use node::{Inner, Leaf};
+
+/// A root with 65 children each of them thin: 65^16 is more than memory holds.
+const MAX_HEIGHT: usize = 16;
+
+/// The way from the root to a leaf: the inner nodes and the position of the child taken.
+type Path = [(u32, u32); MAX_HEIGHT];
+
+/// The leaf of the last insert and exclusive bounds of the prefixes that can only be in it.
+#[derive(Clone, Copy, Debug)]
+struct Hot {
+    low: u128,
+    high: u128,
+    leaf: u32,
+}
+
+impl Hot {
+    const COLD: Self = Self { low: u128::MAX, high: 0, leaf: NONE };
+
+    #[inline]
+    fn covers(&self, prefix: u128) -> bool {
+        self.low < prefix && prefix < self.high
+    }
+}
+
+/// The tree. See the module.
+pub struct OrderedIndex {
+    hot: Hot,
+    root: u32,
+    /// Inner nodes between the root and a leaf, the root included.
+    height: u32,
+    first: u32,
+    last: u32,
+    len: usize,
+    leaves: Pages<Leaf>,
+    inners: Pages<Inner>,
+}
+
+impl OrderedIndex {
+    /// An empty tree; takes no memory before the first insert.
+    pub fn new(pool: &BlockPool) -> Self {
+        Self {
+            hot: Hot::COLD,
+            root: NONE,
+            height: 0,
+            first: NONE,
+            last: NONE,
+            len: 0,
+            leaves: Pages::new(pool.clone()),
+            inners: Pages::new(pool.clone()),
+        }
+    }
+
+    /// Entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes taken from the pool and the heap.
+    pub fn memory_bytes(&self) -> usize {
+        self.leaves.memory_bytes() + self.inners.memory_bytes()
+    }
+
+    /// Removes everything and gives the memory back.
+    pub fn clear(&mut self) {
+        self.leaves.clear();
+        self.inners.clear();
+        (self.root, self.first, self.last) = (NONE, NONE, NONE);
+        (self.height, self.len) = (0, 0);
+        self.hot = Hot::COLD;
+    }
+
+    /// The TID of the entry for which `tie` says `Equal`.
+    #[inline]
+    pub fn find(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
+        let leaf = if self.hot.covers(prefix) { self.hot.leaf } else { self.leaf_of(prefix, &mut tie)? };
+        let leaf = self.leaves.get(leaf);
+        leaf.search(prefix, &mut tie).ok().map(|at| leaf.tids[at])
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// [`InsertError::Duplicate`] when `tie` says `Equal` to an entry, [`InsertError::OutOfMemory`]
+    /// when the pool refuses a node; the tree is then as it was.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        prefix: u128,
+        tid: u64,
+        mut tie: impl FnMut(u64) -> Ordering,
+    ) -> Result<(), InsertError> {
+        if self.hot.covers(prefix) {
+            let leaf = self.leaves.get_mut(self.hot.leaf);
+            match leaf.search_run(prefix, &mut tie) {
+                Ok(at) => return Err(InsertError::Duplicate(leaf.tids[at])),
+                Err(at) if !leaf.is_full() => {
+                    leaf.insert(at, prefix, tid);
+                    self.len += 1;
+                    return Ok(());
+                }
+                Err(_) => {}
+            }
+        }
+        self.insert_descending(prefix, tid, &mut tie)
+    }
+
+    /// Removes the entry for which `tie` says `Equal` and returns its TID. Takes no memory.
+    #[inline]
+    pub fn remove(&mut self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
+        if self.hot.covers(prefix) {
+            let leaf = self.leaves.get_mut(self.hot.leaf);
+            if leaf.len() > remove::MERGE_AT {
+                // Not the first entry (O-4), so no separator changes.
+                let at = leaf.search(prefix, &mut tie).ok()?;
+                self.len -= 1;
+                return Some(leaf.remove(at));
+            }
+        }
+        self.remove_descending(prefix, &mut tie)
+    }
+
+    /// The least entry.
+    #[inline]
+    pub fn first(&self) -> Option<(u128, u64)> {
+        (self.first != NONE).then(|| self.leaves.get(self.first).entry(0))
+    }
+
+    /// The greatest entry.
+    #[inline]
+    pub fn last(&self) -> Option<(u128, u64)> {
+        (self.last != NONE).then(|| self.leaves.get(self.last).last())
+    }
+
+    /// A cursor before the first entry that is not below the probe. With `|_| Ordering::Less`:
+    /// before all entries that have the prefix.
+    #[inline]
+    pub fn lower_bound(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Cursor<'_> {
+        Cursor::at(self, self.bound(prefix, &mut tie, 0))
+    }
+
+    /// A cursor before the first entry above the probe. With `|_| Ordering::Greater`: after all
+    /// entries that have the prefix.
+    #[inline]
+    pub fn upper_bound(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Cursor<'_> {
+        Cursor::at(self, self.bound(prefix, &mut tie, 1))
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> Range<'_> {
+        self.range(0, u128::MAX)
+    }
+
+    /// The entries whose prefix is in `low..=high`, in order.
+    #[inline]
+    pub fn range(&self, low: u128, high: u128) -> Range<'_> {
+        if low > high {
+            return Range::empty(self);
+        }
+        let front = self.bound(low, &mut |_| Ordering::Less, 0);
+        let back = match self.bound_nearby(front, high) {
+            Some(back) => back,
+            None => self.bound(high, &mut |_| Ordering::Greater, 0),
+        };
+        Range::between(self, front, back)
+    }
+
+    /// The entries between two probes, both inclusive, whose order among entries with their own
+    /// prefix `low_tie` and `high_tie` tell. The probes are in order.
+    pub fn range_ties(
+        &self,
+        low: (u128, impl FnMut(u64) -> Ordering),
+        high: (u128, impl FnMut(u64) -> Ordering),
+    ) -> Range<'_> {
+        let (mut low_tie, mut high_tie) = (low.1, high.1);
+        let front = self.bound(low.0, &mut low_tie, 0);
+        let back = self.bound(high.0, &mut high_tie, 1);
+        Range::between(self, front, back)
+    }
+
+    /// Asks the processor for the leaf where `prefix` is or would be.
+    #[inline]
+    pub fn prefetch(&self, prefix: u128) {
+        if let Some(leaf) = self.leaf_of(prefix, &mut |_| Ordering::Less) {
+            let leaf = self.leaves.get(leaf);
+            for line in leaf.keys.chunks(8) {
+                super::prefetch_line(line.as_ptr());
+            }
+        }
+    }
+
+    /// The leaf where the probe belongs; `None` in an empty tree.
+    #[inline]
+    fn leaf_of(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> Option<u32> {
+        if self.root == NONE {
+            return None;
+        }
+        let mut id = self.root;
+        for _ in 0..self.height {
+            let inner = self.inners.get(id);
+            id = inner.children[inner.search(prefix, tie)];
+        }
+        Some(id)
+    }
+
+    /// The leaf where the probe belongs, the way there, and an exclusive upper bound of prefixes
+    /// that can only be there. The tree is not empty.
+    #[inline]
+    fn descend(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering, path: &mut Path) -> (u32, u128) {
+        let mut id = self.root;
+        let mut high = u128::MAX;
+        for step in &mut path[..self.height as usize] {
+            let inner = self.inners.get(id);
+            let at = inner.search(prefix, tie);
+            *step = (id, at as u32);
+            if at < inner.len() {
+                high = inner.keys[at];
+            }
+            id = inner.children[at];
+        }
+        (id, high)
+    }
+
+    /// The leaf and position of the first entry not below the probe (`past` 0) or above it (1).
+    #[inline]
+    fn bound(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering, past: usize) -> (u32, usize) {
+        let Some(leaf) = self.leaf_of(prefix, tie) else { return (NONE, 0) };
+        match self.leaves.get(leaf).search(prefix, tie) {
+            Ok(at) => (leaf, at + past),
+            Err(at) => (leaf, at),
+        }
+    }
+
+    /// The place after all entries up to prefix `high`, if it is in the leaf of `front` or the next.
+    #[inline]
+    fn bound_nearby(&self, front: (u32, usize), high: u128) -> Option<(u32, usize)> {
+        let mut id = front.0;
+        for _ in 0..2 {
+            if id == NONE {
+                return None;
+            }
+            let leaf = self.leaves.get(id);
+            if high < leaf.last().0 {
+                return Some((id, search::upper(&leaf.keys, leaf.len(), high)));
+            }
+            id = leaf.next;
+        }
+        None
+    }
+}

@@ -1,0 +1,224 @@
+//! Which snapshots live, and the blocks that only they still see.
+//!
+//! Responsible for: numbering epochs, knowing the newest live snapshot, keeping replaced blocks
+//! until the last snapshot that sees them is gone, the snapshots' memory account and budget.
+//! Not responsible for: taking a snapshot of the tables (`view`) or parking executors (`partition`).
+//!
+//! A block carries the epoch of its last change, its *birth*. A snapshot closes an epoch and is
+//! named by it. A block replaced in epoch `death` is seen by exactly the snapshots `s` with
+//! `birth <= s < death`.
+//!
+//! Invariants:
+//! - I-1 A retired block is freed when, and only when, no live snapshot lies in its range.
+//! - I-2 `newest_live` is never lower than the newest live snapshot; it may be higher for a moment
+//!   after a drop, which costs one needless copy.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use albireo_base::Epoch;
+use parking_lot::Mutex;
+
+use crate::pool::BlockPool;
+
+/// What happens when snapshots hold more memory than their budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BudgetPolicy {
+    /// No new snapshot is taken until old ones end.
+    #[default]
+    RefuseNew,
+    /// The oldest snapshot is cancelled; its queries end with a clear error.
+    EndOldest,
+}
+
+/// The budget is spent and the policy is to refuse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("snapshots hold {held_bytes} bytes, more than their budget of {budget_bytes}")]
+pub struct BudgetSpent {
+    /// Bytes that only snapshots still see.
+    pub held_bytes: u64,
+    /// The budget.
+    pub budget_bytes: u64,
+}
+
+/// Counters of a database's snapshots.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct SnapshotCounters {
+    /// Snapshots taken so far.
+    pub taken: u64,
+    /// Snapshots alive.
+    pub live: u64,
+    /// Blocks copied because a snapshot could see them.
+    pub blocks_copied: u64,
+    /// Bytes of these.
+    pub bytes_copied: u64,
+    /// Bytes that only snapshots still see.
+    pub held_bytes: u64,
+}
+
+/// The registry of one database, shared by its partitions and snapshots.
+pub struct SnapshotRegistry {
+    pool: BlockPool,
+    budget_bytes: u64,
+    policy: BudgetPolicy,
+    epoch: AtomicU64,
+    newest_live: AtomicU64,
+    oldest_live: AtomicU64,
+    blocks_copied: AtomicU64,
+    bytes_copied: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    live: BTreeMap<u64, Arc<AtomicBool>>,
+    retired: Vec<Retired>,
+    retired_bytes: u64,
+    taken: u64,
+}
+
+struct Retired {
+    block: NonNull<u8>,
+    bytes: usize,
+    birth: u64,
+    death: u64,
+}
+// SAFETY: a retired block is memory that no writer knows any more; only the registry frees it.
+unsafe impl Send for Retired {}
+
+impl SnapshotRegistry {
+    /// A registry whose snapshots may hold `budget_bytes`.
+    pub fn new(pool: BlockPool, budget_bytes: u64, policy: BudgetPolicy) -> Self {
+        Self {
+            pool,
+            budget_bytes,
+            policy,
+            // Epoch 0 means "no snapshot", so the first interval is 1.
+            epoch: AtomicU64::new(1),
+            newest_live: AtomicU64::new(0),
+            oldest_live: AtomicU64::new(u64::MAX),
+            blocks_copied: AtomicU64::new(0),
+            bytes_copied: AtomicU64::new(0),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The pool that blocks come from.
+    pub fn pool(&self) -> &BlockPool {
+        &self.pool
+    }
+
+    /// The current epoch.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Relaxed))
+    }
+
+    /// The newest live snapshot, `Epoch(0)` if there is none.
+    #[inline]
+    pub(crate) fn newest_live(&self) -> u64 {
+        // Acquire pairs with the release in `release`: a writer that finds a snapshot gone also
+        // finds its readers' reads done.
+        self.newest_live.load(Ordering::Acquire)
+    }
+
+    /// The oldest live snapshot, `u64::MAX` if there is none.
+    #[inline]
+    pub(crate) fn oldest_live(&self) -> u64 {
+        self.oldest_live.load(Ordering::Acquire)
+    }
+
+    /// Closes the current epoch for a snapshot. The caller owns every partition meanwhile.
+    /// Returns the closed epoch, which names the snapshot, and its cancellation flag.
+    pub(crate) fn open(&self) -> Result<(Epoch, Arc<AtomicBool>), BudgetSpent> {
+        let mut state = self.state.lock();
+        if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::RefuseNew {
+            return Err(BudgetSpent { held_bytes: state.retired_bytes, budget_bytes: self.budget_bytes });
+        }
+        let closed = self.epoch.fetch_add(1, Ordering::Relaxed);
+        let cancelled = Arc::new(AtomicBool::new(false));
+        state.live.insert(closed, Arc::clone(&cancelled));
+        state.taken += 1;
+        self.newest_live.store(closed, Ordering::Release);
+        self.publish_oldest(&state);
+        Ok((Epoch(closed), cancelled))
+    }
+
+    /// Ends a snapshot and frees what only it held.
+    pub(crate) fn release(&self, snapshot: Epoch) {
+        let mut state = self.state.lock();
+        let removed = state.live.remove(&snapshot.0);
+        assert!(removed.is_some(), "a snapshot is released once");
+        let newest = state.live.keys().next_back().copied().unwrap_or(0);
+        self.newest_live.store(newest, Ordering::Release);
+        self.publish_oldest(&state);
+        let State { live, retired, retired_bytes, .. } = &mut *state;
+        retired.retain(|r| {
+            let seen = live.range(r.birth..r.death).next().is_some();
+            if !seen {
+                *retired_bytes -= r.bytes as u64;
+                // SAFETY: the block was taken from this pool with this size; its table dropped it
+                // when it was retired, and no live snapshot is in its range (I-1).
+                unsafe { self.pool.free(r.block, r.bytes) };
+            }
+            seen
+        });
+    }
+
+    /// Takes over a block that its table no longer refers to.
+    ///
+    /// # Safety
+    /// S-1: `block` came from this registry's pool with this size. S-2: the table's directory no
+    /// longer holds it. S-3: `birth` is the epoch in which it last changed.
+    pub(crate) unsafe fn retire(&self, block: NonNull<u8>, bytes: usize, birth: u64, death: u64) {
+        let mut state = self.state.lock();
+        if state.live.range(birth..death).next().is_none() {
+            drop(state);
+            // SAFETY: S-1, S-2; no live snapshot sees it.
+            unsafe { self.pool.free(block, bytes) };
+            return;
+        }
+        state.retired.push(Retired { block, bytes, birth, death });
+        state.retired_bytes += bytes as u64;
+        if state.retired_bytes > self.budget_bytes
+            && self.policy == BudgetPolicy::EndOldest
+            && let Some(oldest) = state.live.values().find(|flag| !flag.load(Ordering::Relaxed))
+        {
+            oldest.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn count_copy(&self, bytes: usize) {
+        self.blocks_copied.fetch_add(1, Ordering::Relaxed);
+        self.bytes_copied.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> SnapshotCounters {
+        let state = self.state.lock();
+        SnapshotCounters {
+            taken: state.taken,
+            live: state.live.len() as u64,
+            blocks_copied: self.blocks_copied.load(Ordering::Relaxed),
+            bytes_copied: self.bytes_copied.load(Ordering::Relaxed),
+            held_bytes: state.retired_bytes,
+        }
+    }
+
+    fn publish_oldest(&self, state: &State) {
+        let oldest = state.live.keys().next().copied().unwrap_or(u64::MAX);
+        self.oldest_live.store(oldest, Ordering::Release);
+    }
+}
+
+impl Drop for SnapshotRegistry {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        assert!(state.live.is_empty(), "a snapshot holds its registry");
+        for r in state.retired.drain(..) {
+            // SAFETY: as in `release`.
+            unsafe { self.pool.free(r.block, r.bytes) };
+        }
+    }
+}

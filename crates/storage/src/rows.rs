@@ -1,0 +1,393 @@
+//! The rows of one table in one partition: slots, copy-on-write blocks, string heaps, free slots.
+//!
+//! Responsible for: reading and writing values in place, replacing a block that a snapshot sees
+//! before it is written, slots and their reuse. Not responsible for: indexes, constraints and undo
+//! (`table`), the snapshots' side (`view`).
+//!
+//! Invariants:
+//! - I-1 Every slot below `slots` holds a valid value for each column (for strings: a view into
+//!   the chunk's heap), also when the row is dead.
+//! - I-2 `base` points at the first of `dir.entries`; it is renewed wherever `dir` changes.
+//! - I-3 A block whose tag is not newer than the newest live snapshot is never written in slots
+//!   that were in use when that snapshot was taken.
+//! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
+//!   snapshot is taken only between two transactions.
+
+mod heap;
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use albireo_base::Tid;
+use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
+
+use crate::bitmap;
+use crate::column::Fixed;
+use crate::directory::{Directory, Entry};
+use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
+use crate::pool::OutOfMemory;
+use crate::registry::SnapshotRegistry;
+
+pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, inline_overflow_place};
+pub use heap::MAX_TEXT_BYTES;
+
+pub(crate) struct Rows {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) dir: Arc<Directory>,
+    base: *const Entry,
+    /// Slots ever used; the next appended row gets this one.
+    pub(crate) slots: u64,
+    pub(crate) live_rows: u64,
+    /// The database's current epoch, renewed at each snapshot.
+    epoch: u64,
+    heap_use: Vec<HeapUse>,
+    /// Free slots and the epoch in which their rows died, oldest first.
+    free: VecDeque<(u64, Tid)>,
+    registry: Arc<SnapshotRegistry>,
+    block_bytes: u64,
+}
+
+// SAFETY: `base` points into `dir`, which moves with the store; blocks belong to the pool, and the
+// store is their only writer.
+unsafe impl Send for Rows {}
+// SAFETY: shared references only read; all writes take `&mut self`.
+unsafe impl Sync for Rows {}
+
+/// A slot for a new row, not yet visible.
+#[derive(Clone, Copy)]
+pub(crate) struct NewSlot {
+    pub(crate) tid: Tid,
+    reused: bool,
+}
+
+impl Rows {
+    pub(crate) fn new(layout: Arc<Layout>, registry: Arc<SnapshotRegistry>) -> Self {
+        let epoch = registry.epoch().0;
+        let dir = Arc::new(Directory::default());
+        let base = dir.entries.as_ptr();
+        Self {
+            layout,
+            dir,
+            base,
+            slots: 0,
+            live_rows: 0,
+            epoch,
+            heap_use: Vec::new(),
+            free: VecDeque::new(),
+            registry,
+            block_bytes: 0,
+        }
+    }
+
+    /// The entry of `column` for `tid`, and the value's address.
+    #[inline(always)]
+    pub(crate) fn place(&self, tid: Tid, at: &ColumnLocation) -> (usize, *mut u8, u64) {
+        assert!(at.layout == self.layout.id, "a column handle belongs to one table");
+        debug_assert!(tid.0 < self.slots || tid.chunk() * self.layout.entries() < self.dir.entries.len());
+        let slot = tid.slot();
+        let index = tid.chunk() * self.layout.entries() + at.entry as usize + (slot >> at.shift);
+        assert!(index < self.dir.entries.len(), "row {} is not in the table", tid.0);
+        // SAFETY: `index` is in bounds, asserted; I-2.
+        let entry = unsafe { &*self.base.add(index) };
+        let offset = (slot & at.mask as usize) * at.stride as usize + at.offset as usize;
+        // SAFETY: in the block by the layout's I-1: the handle is this layout's, asserted.
+        (index, unsafe { entry.block.as_ptr().add(offset) }, entry.tag)
+    }
+
+    /// Asks the processor to bring a value's cache line.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
+        let (_, address, _) = self.place(tid, at);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: prefetching reads nothing and faults never.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+
+    /// Reads a fixed-width value.
+    #[inline(always)]
+    pub(crate) fn get<T: Fixed>(&self, tid: Tid, at: &ColumnLocation) -> T {
+        assert!(at.physical == T::PHYSICAL, "a handle reads its column's type");
+        let (_, address, _) = self.place(tid, at);
+        // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
+        T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
+    }
+
+    /// The bytes of a value as they lie in its slot.
+    #[inline(always)]
+    pub(crate) fn raw(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
+        let (_, address, _) = self.place(tid, at);
+        // SAFETY: `width` bytes lie there by the layout's I-1; every slot below `slots` was
+        // written (I-1), and writing takes `&mut self`.
+        unsafe { std::slice::from_raw_parts(address, at.physical.width()) }
+    }
+
+    /// Whether the value is NULL.
+    #[inline(always)]
+    pub(crate) fn is_null(&self, tid: Tid, at: &ColumnLocation) -> bool {
+        if !at.nullable() {
+            return false;
+        }
+        let block = self.bitmap_block(tid, at.null_entry as usize);
+        // SAFETY: a null entry's block is a live bitmap.
+        !unsafe { bitmap::get(block, tid.slot()) }
+    }
+
+    /// Whether a row lives there.
+    #[inline]
+    pub(crate) fn is_live(&self, tid: Tid) -> bool {
+        if tid.0 >= self.slots {
+            return false;
+        }
+        let block = self.bitmap_block(tid, VALIDITY_ENTRY);
+        // SAFETY: the validity entry's block is a live bitmap.
+        unsafe { bitmap::get(block, tid.slot()) }
+    }
+
+    #[inline(always)]
+    fn bitmap_block(&self, tid: Tid, entry: usize) -> NonNull<u8> {
+        let index = tid.chunk() * self.layout.entries() + entry;
+        assert!(index < self.dir.entries.len(), "row {} is not in the table", tid.0);
+        // SAFETY: in bounds, asserted; I-2.
+        unsafe { (*self.base.add(index)).block }
+    }
+
+    /// Makes the block of `tid` and `at` private and returns the value's address for writing.
+    #[inline(always)]
+    pub(crate) fn place_mut(&mut self, tid: Tid, at: &ColumnLocation) -> Result<*mut u8, OutOfMemory> {
+        let (index, address, tag) = self.place(tid, at);
+        if tag == self.epoch {
+            return Ok(address);
+        }
+        self.privatize(index)?;
+        Ok(self.place(tid, at).1)
+    }
+
+    /// Overwrites the slot's bytes, as [`Rows::raw`] gave them.
+    pub(crate) fn write_raw(&mut self, tid: Tid, at: &ColumnLocation, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        assert_eq!(bytes.len(), at.physical.width());
+        let address = self.place_mut(tid, at)?;
+        // SAFETY: as many bytes lie there; the block is private; `bytes` is not in it, since it is
+        // borrowed while `self` is borrowed mutably.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address, bytes.len()) };
+        Ok(())
+    }
+
+    /// Marks a value NULL or not.
+    #[inline]
+    pub(crate) fn set_null(&mut self, tid: Tid, at: &ColumnLocation, null: bool) -> Result<(), OutOfMemory> {
+        debug_assert!(at.nullable());
+        self.set_bit(tid, at.null_entry as usize, !null)
+    }
+
+    #[inline]
+    fn set_bit(&mut self, tid: Tid, entry: usize, on: bool) -> Result<(), OutOfMemory> {
+        let index = tid.chunk() * self.layout.entries() + entry;
+        assert!(index < self.dir.entries.len());
+        if self.dir.entries[index].tag != self.epoch {
+            self.privatize(index)?;
+        }
+        // SAFETY: a bitmap entry's block; the executor is its only writer.
+        unsafe { bitmap::set(self.dir.entries[index].block, tid.slot(), on) };
+        Ok(())
+    }
+
+    /// Replaces a block by a private copy if a live snapshot sees it, else marks it as changed in
+    /// this epoch.
+    #[cold]
+    #[inline(never)]
+    fn privatize(&mut self, index: usize) -> Result<(), OutOfMemory> {
+        let Entry { block, tag } = self.dir.entries[index];
+        let epoch = self.epoch;
+        debug_assert!(tag < epoch);
+        if self.registry.newest_live() < tag {
+            self.dir_mut().entries[index].tag = epoch;
+            return Ok(());
+        }
+        let entry = index % self.layout.entries();
+        let bytes = self.layout.entry_bytes[entry] as usize;
+        let copy = self.registry.pool().alloc(bytes)?;
+        // SAFETY: both blocks have `bytes` bytes and are different; the executor is the only
+        // writer of the old one, snapshots only read it.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), copy.as_ptr(), bytes) };
+        self.dir_mut().entries[index] = Entry { block: copy, tag: epoch };
+        self.registry.count_copy(bytes);
+        // SAFETY: the block came from the pool with this size and has just left the directory;
+        // its last change was in epoch `tag`.
+        unsafe { self.registry.retire(block, bytes, tag, epoch) };
+        Ok(())
+    }
+
+    /// The directory for changing, cloned first if a snapshot shares it.
+    fn dir_mut(&mut self) -> &mut Directory {
+        // `make_mut` clones when shared. Either way the entries may move.
+        let dir = Arc::make_mut(&mut self.dir);
+        self.base = dir.entries.as_ptr();
+        dir
+    }
+
+    /// A slot for a new row: a free one that no snapshot sees, else the next.
+    pub(crate) fn new_slot(&mut self) -> Result<NewSlot, OutOfMemory> {
+        if let Some(&(death, tid)) = self.free.front()
+            && death <= self.registry.oldest_live()
+        {
+            let first = tid.chunk() * self.layout.entries();
+            for index in first..first + self.layout.entries() {
+                if self.dir.entries[index].tag != self.epoch {
+                    self.privatize(index)?;
+                }
+            }
+            return Ok(NewSlot { tid, reused: true });
+        }
+        let tid = Tid(self.slots);
+        if tid.chunk() * self.layout.entries() == self.dir.entries.len() {
+            self.add_chunk()?;
+        }
+        Ok(NewSlot { tid, reused: false })
+    }
+
+    /// Where to write a value of a new row. No snapshot sees the slot, so no copy is needed.
+    #[inline(always)]
+    pub(crate) fn new_place(&mut self, slot: NewSlot, at: &ColumnLocation) -> *mut u8 {
+        self.place(slot.tid, at).1
+    }
+
+    /// Sets the NULL bit of a new row's value.
+    #[inline]
+    pub(crate) fn new_null(&mut self, slot: NewSlot, at: &ColumnLocation, null: bool) {
+        let block = self.bitmap_block(slot.tid, at.null_entry as usize);
+        // SAFETY: a null entry's block; the slot is the caller's, the word is shared atomically.
+        unsafe { bitmap::set(block, slot.tid.slot(), !null) };
+    }
+
+    /// Makes a new row visible.
+    #[inline]
+    pub(crate) fn publish(&mut self, slot: NewSlot) {
+        let block = self.bitmap_block(slot.tid, VALIDITY_ENTRY);
+        // SAFETY: the validity bitmap; see `new_null`.
+        unsafe { bitmap::set(block, slot.tid.slot(), true) };
+        if slot.reused {
+            let taken = self.free.pop_front();
+            assert!(taken.is_some_and(|(_, tid)| tid == slot.tid), "a reused slot is the first free one");
+        } else {
+            self.slots += 1;
+        }
+        self.live_rows += 1;
+    }
+
+    /// Takes a row of the running transaction back: its slot is free at once.
+    pub(crate) fn unpublish(&mut self, tid: Tid) {
+        let block = self.bitmap_block(tid, VALIDITY_ENTRY);
+        // SAFETY: the validity bitmap. No snapshot sees the slot, which was taken in this
+        // transaction, and the word is shared atomically.
+        unsafe { bitmap::set(block, tid.slot(), false) };
+        self.live_rows -= 1;
+        self.free.push_front((0, tid));
+    }
+
+    /// Kills a row. Its slot stays taken until [`Rows::free_slot`].
+    pub(crate) fn kill(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
+        self.set_bit(tid, VALIDITY_ENTRY, false)?;
+        self.live_rows -= 1;
+        Ok(())
+    }
+
+    /// Takes [`Rows::kill`] back.
+    pub(crate) fn revive(&mut self, tid: Tid) {
+        self.set_bit(tid, VALIDITY_ENTRY, true).expect("the bitmap is private since the row was killed");
+        self.live_rows += 1;
+    }
+
+    /// Lets the slot of a row that died in this transaction be used again, in time.
+    pub(crate) fn free_slot(&mut self, tid: Tid) {
+        self.free.push_back((self.epoch, tid));
+    }
+
+    fn add_chunk(&mut self) -> Result<(), OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let pool = self.registry.pool().clone();
+        let mut entries = Vec::with_capacity(layout.entries());
+        for &bytes in &layout.entry_bytes {
+            match pool.alloc(bytes as usize) {
+                Ok(block) => entries.push(Entry { block, tag: self.epoch }),
+                Err(full) => {
+                    for (entry, &bytes) in entries.iter().zip(&layout.entry_bytes) {
+                        // SAFETY: taken above, known to nobody.
+                        unsafe { pool.free(entry.block, bytes as usize) };
+                    }
+                    return Err(full);
+                }
+            }
+        }
+        for &entry in &layout.bitmaps {
+            // SAFETY: a bitmap's block, ours alone so far.
+            unsafe { bitmap::clear(entries[entry as usize].block) };
+        }
+        let heaps = layout.heap_columns.len();
+        self.heap_use.extend(std::iter::repeat_with(HeapUse::default).take(heaps));
+        self.block_bytes += layout.chunk_bytes() as u64;
+        let dir = self.dir_mut();
+        dir.entries.extend_from_slice(&entries);
+        dir.heaps.extend(std::iter::repeat_n(None, heaps));
+        self.base = self.dir.entries.as_ptr();
+        Ok(())
+    }
+
+    /// Shares the directory with a snapshot and enters the next epoch.
+    pub(crate) fn freeze(&mut self, next_epoch: u64) -> Arc<Directory> {
+        debug_assert!(next_epoch > self.epoch);
+        self.epoch = next_epoch;
+        Arc::clone(&self.dir)
+    }
+
+    /// Where blocks come from.
+    pub(crate) fn pool(&self) -> &crate::pool::BlockPool {
+        self.registry.pool()
+    }
+
+    /// The next live row at or after `tid`.
+    pub(crate) fn next_live(&self, tid: Tid) -> Option<Tid> {
+        let mut next = tid.0;
+        while next < self.slots {
+            let here = Tid(next);
+            let block = self.bitmap_block(here, VALIDITY_ENTRY);
+            // SAFETY: the validity bitmap; only this store's owner writes it.
+            let bits = unsafe { bitmap::tail_of_word(block, here.slot()) };
+            if bits != 0 {
+                let found = next + u64::from(bits.trailing_zeros());
+                return (found < self.slots).then_some(Tid(found));
+            }
+            next = (next | 63) + 1;
+        }
+        None
+    }
+
+    /// Bytes of blocks and of heaps.
+    pub(crate) fn memory_bytes(&self) -> (u64, u64) {
+        let heaps = self.heap_use.iter().map(|h| h.capacity_bytes).sum();
+        (self.block_bytes, heaps)
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        let death = self.epoch;
+        for (index, entry) in self.dir.entries.iter().enumerate() {
+            let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
+            // SAFETY: the block came from the pool with this size; the table is going, so no
+            // directory of a live table holds it.
+            unsafe { self.registry.retire(entry.block, bytes, entry.tag, death) };
+        }
+        for block in self.dir.heaps.iter().flatten().flat_map(|heap| heap.blocks.iter()) {
+            // SAFETY: as above.
+            unsafe { self.registry.retire(block.block, block.bytes as usize, block.birth, death) };
+        }
+    }
+}
+
+const _: () = assert!(CHUNK_ROWS == 1 << CHUNK_SHIFT);

@@ -1,0 +1,341 @@
+//! String slots and the chunk's string heaps.
+//!
+//! A long string is a 16-byte Arrow view: length, and either up to 12 bytes in place or a prefix,
+//! the number of the heap block in its chunk and the offset there. A short declared string lies in
+//! an inline slot, `[length][bytes]`; should its UTF-8 form be longer than the slot, the length is
+//! [`OVERFLOW`] and four bytes tell where in the heap `[length][bytes]` lies.
+//!
+//! Heap blocks are append-only, so a snapshot shares them without copying. Text that no live row
+//! refers to is garbage; a heap more than half garbage is rewritten between two transactions.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use albireo_base::Tid;
+use albireo_base::ids::CHUNK_ROWS;
+
+use super::Rows;
+use crate::directory::{HeapBlock, HeapList};
+use crate::layout::{ColumnLocation, Physical};
+use crate::pool::{OutOfMemory, SLAB_BYTES};
+
+/// The length byte of an inline slot whose text lies in the heap.
+pub(crate) const OVERFLOW: u8 = u8::MAX;
+/// Bytes of text that fit a view.
+pub(crate) const VIEW_INLINE_BYTES: usize = 12;
+/// The longest text a column holds, in bytes.
+pub const MAX_TEXT_BYTES: usize = SLAB_BYTES;
+/// Blocks of a heap grow up to this size.
+const HEAP_BLOCK_BYTES: usize = 256 << 10;
+/// A heap smaller than this is not worth a rewrite.
+const MIN_REWRITE_BYTES: u64 = 64 << 10;
+/// Bits of the offset in an overflow reference.
+const OVERFLOW_OFFSET_BITS: u32 = 18;
+
+/// An Arrow string view.
+#[derive(Clone, Copy)]
+pub(crate) struct View(pub(crate) [u8; 16]);
+
+impl View {
+    pub(crate) fn short(text: &[u8]) -> Self {
+        let mut view = [0; 16];
+        view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        view[4..4 + text.len()].copy_from_slice(text);
+        Self(view)
+    }
+
+    pub(crate) fn long(text: &[u8], block: u32, offset: u32) -> Self {
+        let mut view = [0; 16];
+        view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        view[4..8].copy_from_slice(&text[..4]);
+        view[8..12].copy_from_slice(&block.to_le_bytes());
+        view[12..].copy_from_slice(&offset.to_le_bytes());
+        Self(view)
+    }
+
+    /// The view of a text that also lies at `offset` of buffer `block`.
+    pub(crate) fn of(text: &[u8], block: u32, offset: u32) -> Self {
+        if text.len() <= VIEW_INLINE_BYTES { Self::short(text) } else { Self::long(text, block, offset) }
+    }
+
+    fn word(self, at: usize) -> u32 {
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    pub(crate) fn length(self) -> usize {
+        self.word(0) as usize
+    }
+
+    fn heap_place(self) -> (u32, u32) {
+        (self.word(8), self.word(12))
+    }
+}
+
+/// How much of a heap is used.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct HeapUse {
+    pub(crate) capacity_bytes: u64,
+    text_bytes: u64,
+    garbage_bytes: u64,
+}
+
+impl HeapUse {
+    fn wants_rewrite(self) -> bool {
+        self.text_bytes > MIN_REWRITE_BYTES && self.garbage_bytes * 2 > self.text_bytes
+    }
+}
+
+impl Rows {
+    /// The text of a string column, also of a dead row; empty for NULL.
+    #[inline]
+    pub(crate) fn text(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
+        assert!(tid.0 < self.slots, "row {} is not in the table", tid.0);
+        let slot = self.raw(tid, at);
+        match at.physical {
+            Physical::Inline(_) => match slot[0] {
+                OVERFLOW => self.overflow_text(tid, at, slot),
+                length => &slot[1..=length as usize],
+            },
+            Physical::View => {
+                let view = View(slot.try_into().expect("a view has 16 bytes"));
+                let length = view.length();
+                if length <= VIEW_INLINE_BYTES {
+                    return &slot[4..4 + length];
+                }
+                let (block, offset) = view.heap_place();
+                self.heap_bytes(tid.chunk(), at.heap, block, offset, length)
+            }
+            _ => panic!("column {} is no string", at.column),
+        }
+    }
+
+    fn overflow_text(&self, tid: Tid, at: &ColumnLocation, slot: &[u8]) -> &[u8] {
+        let place = u32::from_le_bytes([slot[1], slot[2], slot[3], slot[4]]);
+        let (block, offset) = (place >> OVERFLOW_OFFSET_BITS, place & ((1 << OVERFLOW_OFFSET_BITS) - 1));
+        let length = self.heap_bytes(tid.chunk(), at.heap, block, offset, 1)[0] as usize;
+        self.heap_bytes(tid.chunk(), at.heap, block, offset + 1, length)
+    }
+
+    fn heap_bytes(&self, chunk: usize, heap: u16, block: u32, offset: u32, length: usize) -> &[u8] {
+        let list = self.dir.heaps[self.heap_index(chunk, heap)].as_ref().expect("a long text has a heap");
+        list.bytes(block, offset, length)
+    }
+
+    fn heap_index(&self, chunk: usize, heap: u16) -> usize {
+        chunk * self.layout.heap_columns.len() + heap as usize
+    }
+
+    /// Lays `text` down for a slot of `chunk`: the slot's bytes, of which the first `width` count.
+    pub(crate) fn encode_text(
+        &mut self,
+        chunk: usize,
+        at: &ColumnLocation,
+        text: &[u8],
+    ) -> Result<[u8; 32], OutOfMemory> {
+        let mut slot = [0; 32];
+        match at.physical {
+            Physical::Inline(capacity) if text.len() <= capacity as usize => {
+                slot[0] = text.len() as u8;
+                slot[1..=text.len()].copy_from_slice(text);
+            }
+            Physical::Inline(_) => {
+                let mut prefixed = Vec::with_capacity(text.len() + 1);
+                prefixed.push(text.len() as u8);
+                prefixed.extend_from_slice(text);
+                let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
+                slot[0] = OVERFLOW;
+                slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
+            }
+            Physical::View if text.len() <= VIEW_INLINE_BYTES => {
+                slot[..16].copy_from_slice(&View::short(text).0);
+            }
+            Physical::View => {
+                let (block, offset) = self.append(chunk, at.heap, text)?;
+                slot[..16].copy_from_slice(&View::long(text, block, offset).0);
+            }
+            _ => panic!("column {} is no string", at.column),
+        }
+        Ok(slot)
+    }
+
+    /// Bytes of a slot's text that lie in the heap.
+    pub(crate) fn heap_length(&self, tid: Tid, at: &ColumnLocation) -> u64 {
+        let slot = self.raw(tid, at);
+        match at.physical {
+            Physical::Inline(_) if slot[0] == OVERFLOW => self.overflow_text(tid, at, slot).len() as u64 + 1,
+            Physical::View => match View(slot.try_into().expect("a view has 16 bytes")).length() {
+                length if length > VIEW_INLINE_BYTES => length as u64,
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    /// Accounts `bytes` of heap text as garbage (or, negative, as text again); tells whether the
+    /// heap wants a rewrite.
+    pub(crate) fn count_garbage(&mut self, chunk: usize, heap: u16, bytes: i64) -> bool {
+        let index = self.heap_index(chunk, heap);
+        let state = &mut self.heap_use[index];
+        state.garbage_bytes = state.garbage_bytes.saturating_add_signed(bytes);
+        state.wants_rewrite()
+    }
+
+    /// Appends `text` to a heap: block and offset.
+    fn append(&mut self, chunk: usize, heap: u16, text: &[u8]) -> Result<(u32, u32), OutOfMemory> {
+        debug_assert!(text.len() <= MAX_TEXT_BYTES);
+        let index = self.heap_index(chunk, heap);
+        let room = self.dir.heaps[index].as_ref().is_some_and(|list| list.room() >= text.len());
+        if !room {
+            self.add_heap_block(index, text.len())?;
+        }
+        let list = self.dir.heaps[index].as_ref().expect("the heap has a block with room");
+        let place = list.append(text);
+        self.heap_use[index].text_bytes += text.len() as u64;
+        Ok(place)
+    }
+
+    fn add_heap_block(&mut self, index: usize, at_least: usize) -> Result<(), OutOfMemory> {
+        let old: &[HeapBlock] = self.dir.heaps[index].as_ref().map_or(&[], |list| &list.blocks);
+        let grown = (16 << 10 << (2 * old.len()).min(8)).min(HEAP_BLOCK_BYTES);
+        let bytes = grown.max(at_least.next_multiple_of(64));
+        let block = self.registry.pool().alloc(bytes)?;
+        let mut blocks = old.to_vec();
+        blocks.push(HeapBlock { block, bytes: bytes as u32, birth: self.epoch });
+        self.heap_use[index].capacity_bytes += bytes as u64;
+        self.dir_mut().heaps[index] = Some(Arc::new(HeapList::new(blocks)));
+        Ok(())
+    }
+
+    /// Rewrites a heap without its garbage. Runs between two transactions. When memory is short it
+    /// leaves the heap as it is.
+    pub(crate) fn rewrite_heap(&mut self, chunk: usize, heap: u16) {
+        let index = self.heap_index(chunk, heap);
+        if !self.heap_use[index].wants_rewrite() {
+            return;
+        }
+        let at = *self.layout.column(self.layout.heap_columns[heap as usize]);
+        let Some(old) = self.dir.heaps[index].clone() else { return };
+        let first = Tid::new(chunk, 0);
+        for block in 0..CHUNK_ROWS >> at.shift {
+            if self.place_mut(Tid::new(chunk, block << at.shift), &at).is_err() {
+                return;
+            }
+        }
+        let before = self.heap_use[index];
+        self.dir_mut().heaps[index] = None;
+        self.heap_use[index] = HeapUse::default();
+        let end = (self.slots - first.0).min(CHUNK_ROWS as u64);
+        let mut slots = Vec::with_capacity(end as usize);
+        for slot in 0..end {
+            let tid = Tid(first.0 + slot);
+            let mut slot = [0; 32];
+            if self.is_live(tid) && !self.is_null(tid, &at) {
+                slot[..at.physical.width()].copy_from_slice(self.raw(tid, &at));
+            }
+            let text = old_text(&old, &slot[..at.physical.width()], &at);
+            match self.encode_text(chunk, &at, text) {
+                Ok(bytes) => slots.push(bytes),
+                Err(_) => return self.abandon_rewrite(index, old, before),
+            }
+        }
+        for (slot, bytes) in slots.iter().enumerate() {
+            let tid = Tid(first.0 + slot as u64);
+            self.write_raw(tid, &at, &bytes[..at.physical.width()])
+                .expect("the column's blocks were made private above");
+        }
+        self.retire_heap(&old);
+    }
+
+    fn abandon_rewrite(&mut self, index: usize, old: Arc<HeapList>, before: HeapUse) {
+        if let Some(partial) = self.dir_mut().heaps[index].take() {
+            self.retire_heap(&partial);
+        }
+        self.dir_mut().heaps[index] = Some(old);
+        self.heap_use[index] = before;
+    }
+
+    fn retire_heap(&self, list: &HeapList) {
+        for block in list.blocks.iter() {
+            // SAFETY: the block came from the pool with this size; the directory no longer holds
+            // its list.
+            unsafe { self.registry.retire(block.block, block.bytes as usize, block.birth, self.epoch) };
+        }
+    }
+}
+
+/// The text of a slot whose heap is `list`.
+fn old_text<'a>(list: &'a HeapList, slot: &'a [u8], at: &ColumnLocation) -> &'a [u8] {
+    match at.physical {
+        Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
+        Physical::Inline(_) => inline_overflow(list, slot),
+        _ => {
+            let view = View(slot.try_into().expect("a view has 16 bytes"));
+            match view.length() {
+                length if length <= VIEW_INLINE_BYTES => &slot[4..4 + length],
+                length => {
+                    let (block, offset) = view.heap_place();
+                    list.bytes(block, offset, length)
+                }
+            }
+        }
+    }
+}
+
+/// The text of an overflowed inline slot.
+pub(crate) fn inline_overflow<'a>(list: &'a HeapList, slot: &[u8]) -> &'a [u8] {
+    let (block, offset, length) = inline_overflow_place(list, slot);
+    list.bytes(block, offset, length)
+}
+
+/// Block, offset and length of the text of an overflowed inline slot.
+pub(crate) fn inline_overflow_place(list: &HeapList, slot: &[u8]) -> (u32, u32, usize) {
+    let place = u32::from_le_bytes([slot[1], slot[2], slot[3], slot[4]]);
+    let (block, offset) = (place >> OVERFLOW_OFFSET_BITS, place & ((1 << OVERFLOW_OFFSET_BITS) - 1));
+    (block, offset + 1, list.bytes(block, offset, 1)[0] as usize)
+}
+
+impl HeapList {
+    fn new(blocks: Vec<HeapBlock>) -> Self {
+        Self { blocks: blocks.into_boxed_slice(), used_in_last: AtomicU32::new(0) }
+    }
+
+    /// Bytes left in the last block.
+    fn room(&self) -> usize {
+        let last = self.blocks.last().map_or(0, |b| b.bytes);
+        (last - self.used_in_last.load(Ordering::Relaxed)) as usize
+    }
+
+    /// Appends to the last block, which has room. Only the executor calls this.
+    fn append(&self, text: &[u8]) -> (u32, u32) {
+        let offset = self.used_in_last.load(Ordering::Relaxed);
+        let last = self.blocks.last().expect("a heap list has a block");
+        assert!(offset as usize + text.len() <= last.bytes as usize);
+        // SAFETY: in bounds, asserted; nobody reads beyond `used_in_last`, and the executor is the
+        // only writer.
+        unsafe {
+            let place: NonNull<u8> = last.block.add(offset as usize);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), place.as_ptr(), text.len());
+        }
+        // Release: a reader that sees the new length sees the bytes.
+        self.used_in_last.store(offset + text.len() as u32, Ordering::Release);
+        (self.blocks.len() as u32 - 1, offset)
+    }
+
+    /// Bytes of a text.
+    pub(crate) fn bytes(&self, block: u32, offset: u32, length: usize) -> &[u8] {
+        let HeapBlock { block, bytes, .. } = self.blocks[block as usize];
+        assert!(offset as usize + length <= bytes as usize, "a view stays in its heap block");
+        // SAFETY: in bounds, asserted; bytes that a view refers to are never written again, and
+        // the block lives as long as a list that holds it.
+        unsafe { std::slice::from_raw_parts(block.as_ptr().add(offset as usize), length) }
+    }
+
+    /// Readable bytes of block `index`.
+    pub(crate) fn readable(&self, index: usize) -> usize {
+        match index + 1 == self.blocks.len() {
+            true => self.used_in_last.load(Ordering::Acquire) as usize,
+            false => self.blocks[index].bytes as usize,
+        }
+    }
+}

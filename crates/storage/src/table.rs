@@ -1,0 +1,375 @@
+//! One table in one partition: rows, their indexes, and the changes of the running transaction.
+//!
+//! Responsible for: insert, update in place, delete, NOT NULL, lengths, CHECK and uniqueness, the
+//! undo of each. Not responsible for: who may call (`partition`: the owner of the partition alone),
+//! the meaning of a CHECK expression (`engine`).
+//!
+//! Invariants:
+//! - I-1 Between two transactions every live row stands in every index exactly once, under the key
+//!   of its values, and no dead row stands in any.
+//! - I-2 A change that fails leaves the row, the indexes and the undo log as they were.
+//! - I-3 Undoing the records of a transaction, newest first, restores rows and indexes, except the
+//!   order of free slots and garbage in string heaps.
+
+mod form;
+mod indexes;
+mod insert;
+mod update;
+mod values;
+
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use crate::column::{Col, Fixed, HandleError, TextCol};
+use crate::layout::{ColumnSpec, Layout, LayoutChoice, LayoutError};
+use crate::pool::OutOfMemory;
+use crate::registry::SnapshotRegistry;
+use crate::rows::Rows;
+use crate::undo::{Change, UndoLog, UndoRecord};
+
+pub use indexes::{IndexKind, IndexRef, IndexSpec};
+pub use insert::NewRow;
+pub use update::RowUpdate;
+
+use indexes::TableIndex;
+
+/// A condition that every row must meet.
+pub trait RowCheck: Send + Sync {
+    /// The constraint's name.
+    fn name(&self) -> &str;
+    /// Whether the row whose values `read` gives meets it; NULL counts as met.
+    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> bool;
+}
+
+/// How rows find their partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// The column that decides.
+    pub column: ColumnId,
+    /// This partition.
+    pub partition: u16,
+    /// Partitions in all.
+    pub partitions: u16,
+}
+
+/// The shape of a table, the same in every partition.
+#[derive(Clone)]
+pub struct TableSpec {
+    /// Its id.
+    pub id: TableId,
+    /// Its name, for errors.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ColumnSpec>,
+    /// How they lie in memory.
+    pub layout: LayoutChoice,
+    /// Its indexes, those of PRIMARY KEY and UNIQUE included.
+    pub indexes: Vec<IndexSpec>,
+    /// The column that places rows; `None` for a shared table.
+    pub partition_by: Option<ColumnId>,
+    /// Its CHECK constraints.
+    pub checks: Vec<Arc<dyn RowCheck>>,
+}
+
+/// Why a change of a table failed. The transaction goes on unchanged and may abort.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// No memory for the change.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// Another row has the key.
+    #[error("duplicate key in index {index} of table {table}")]
+    Duplicate {
+        /// The table.
+        table: TableId,
+        /// The unique index.
+        index: IndexId,
+        /// The row that has the key.
+        existing: Tid,
+    },
+    /// NULL, or no value, for a NOT NULL column.
+    #[error("NULL in column {column} of table {table}")]
+    NotNull {
+        /// The table.
+        table: TableId,
+        /// The column.
+        column: ColumnId,
+    },
+    /// A text has more characters than declared, or more bytes than any column holds.
+    #[error("text of {bytes} bytes is too long for column {column} of table {table}")]
+    TooLong {
+        /// The table.
+        table: TableId,
+        /// The column.
+        column: ColumnId,
+        /// Bytes of the text.
+        bytes: usize,
+    },
+    /// A text holds the character U+0000, which text may not.
+    #[error("text for column {column} of table {table} holds a zero character")]
+    ZeroCharacter {
+        /// The table.
+        table: TableId,
+        /// The column.
+        column: ColumnId,
+    },
+    /// A CHECK constraint does not hold.
+    #[error("check {check} of table {table} does not hold")]
+    Check {
+        /// The table.
+        table: TableId,
+        /// The constraint's position.
+        check: usize,
+    },
+    /// The row belongs to another partition.
+    #[error("the row belongs to another partition of table {table}")]
+    WrongPartition {
+        /// The table.
+        table: TableId,
+    },
+    /// The value has not the column's type.
+    #[error("value of another type for column {column} of table {table}")]
+    WrongType {
+        /// The table.
+        table: TableId,
+        /// The column.
+        column: ColumnId,
+    },
+    /// There is no such row.
+    #[error("no row {} in table {table}", .tid.0)]
+    NoRow {
+        /// The table.
+        table: TableId,
+        /// Where it was looked for.
+        tid: Tid,
+    },
+}
+
+/// Memory of one table in one partition, in bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct TableMemory {
+    /// Blocks of rows and bitmaps.
+    pub blocks_bytes: u64,
+    /// String heaps.
+    pub heaps_bytes: u64,
+    /// Indexes.
+    pub indexes_bytes: u64,
+}
+
+/// One table in one partition. Owned by whoever owns the partition; all access is single-threaded.
+pub struct Table {
+    spec: Arc<TableSpec>,
+    pub(crate) rows: Rows,
+    indexes: Vec<TableIndex>,
+    placement: Option<Placement>,
+    /// By column: writing it touches an index or the row's place.
+    guarded: Vec<bool>,
+    arrow_schema: SchemaRef,
+}
+
+impl Table {
+    /// An empty table. All partitions of a table share `layout`, from [`Table::layout_of`], so that
+    /// a column handle serves them all.
+    pub fn new(
+        spec: Arc<TableSpec>,
+        layout: Arc<Layout>,
+        placement: Option<Placement>,
+        registry: &Arc<SnapshotRegistry>,
+    ) -> Self {
+        let indexes = spec
+            .indexes
+            .iter()
+            .map(|index| TableIndex::new(index, &spec.columns, &layout, registry.pool()))
+            .collect();
+        let placement = placement.filter(|p| p.partitions > 1);
+        let guarded = guarded_columns(&spec);
+        let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
+        let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Self { rows: Rows::new(layout, Arc::clone(registry)), spec, indexes, placement, guarded, arrow_schema }
+    }
+
+    /// Lays the columns of `spec` out.
+    pub fn layout_of(spec: &TableSpec) -> Result<Arc<Layout>, LayoutError> {
+        Layout::new(&spec.columns, &spec.layout).map(Arc::new)
+    }
+
+    /// The table's shape.
+    pub fn spec(&self) -> &Arc<TableSpec> {
+        &self.spec
+    }
+
+    /// Names and Arrow types of its columns.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        Arc::clone(&self.arrow_schema)
+    }
+
+    /// How its rows lie in memory.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.rows.layout
+    }
+
+    /// Live rows.
+    pub fn row_count(&self) -> u64 {
+        self.rows.live_rows
+    }
+
+    /// Memory by kind.
+    pub fn memory(&self) -> TableMemory {
+        let (blocks_bytes, heaps_bytes) = self.rows.memory_bytes();
+        let indexes_bytes = self.indexes.iter().map(TableIndex::memory_bytes).sum();
+        TableMemory { blocks_bytes, heaps_bytes, indexes_bytes }
+    }
+
+    /// A handle to the fixed-width column `name`.
+    pub fn column<T: Fixed>(&self, name: &str) -> Result<Col<T>, HandleError> {
+        let (id, ty) = self.find_column(name)?;
+        Col::new(*self.rows.layout.column(id), name, ty)
+    }
+
+    /// A handle to the text column `name`.
+    pub fn text_column(&self, name: &str) -> Result<TextCol, HandleError> {
+        let (id, ty) = self.find_column(name)?;
+        TextCol::new(*self.rows.layout.column(id), name, ty)
+    }
+
+    fn find_column(&self, name: &str) -> Result<(ColumnId, albireo_base::SqlType), HandleError> {
+        let position = self.spec.columns.iter().position(|c| c.name == name);
+        let position = position.ok_or_else(|| HandleError::NoColumn(name.to_owned()))?;
+        Ok((ColumnId(position as u16), self.spec.columns[position].ty))
+    }
+
+    /// Whether a row lives at `tid`.
+    #[inline]
+    pub fn is_live(&self, tid: Tid) -> bool {
+        self.rows.is_live(tid)
+    }
+
+    /// The live rows in slot order, from `tid` on.
+    pub fn scan_from(&self, tid: Tid) -> impl Iterator<Item = Tid> + '_ {
+        let mut next = tid;
+        std::iter::from_fn(move || {
+            let found = self.rows.next_live(next)?;
+            next = Tid(found.0 + 1);
+            Some(found)
+        })
+    }
+
+    /// A value, of a live row. For NULL it is what was there before; ask [`Table::is_null`].
+    ///
+    /// # Panics
+    /// The handle belongs to another table, or there never was such a row.
+    #[inline(always)]
+    pub fn get<T: Fixed>(&self, tid: Tid, column: Col<T>) -> T {
+        self.rows.get(tid, &column.at)
+    }
+
+    /// A value, or `None` for NULL.
+    #[inline(always)]
+    pub fn get_opt<T: Fixed>(&self, tid: Tid, column: Col<T>) -> Option<T> {
+        (!self.rows.is_null(tid, &column.at)).then(|| self.get(tid, column))
+    }
+
+    /// A text; empty for NULL.
+    #[inline]
+    pub fn text(&self, tid: Tid, column: TextCol) -> &str {
+        // SAFETY: text columns are written from `&str` only.
+        unsafe { std::str::from_utf8_unchecked(self.rows.text(tid, &column.at)) }
+    }
+
+    /// Whether a value is NULL.
+    #[inline(always)]
+    pub fn is_null<T: Fixed>(&self, tid: Tid, column: Col<T>) -> bool {
+        self.rows.is_null(tid, &column.at)
+    }
+
+    /// Asks the processor to bring the cache line of a value.
+    #[inline(always)]
+    pub fn prefetch<T>(&self, tid: Tid, column: Col<T>) {
+        self.rows.prefetch(tid, &column.at);
+    }
+
+    /// Asks the processor to bring the cache line of a text's slot.
+    #[inline(always)]
+    pub fn prefetch_text(&self, tid: Tid, column: TextCol) {
+        self.rows.prefetch(tid, &column.at);
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<(), TableError> {
+        if !self.rows.is_live(tid) {
+            return Err(TableError::NoRow { table: self.spec.id, tid });
+        }
+        self.rows.kill(tid)?;
+        for index in &mut self.indexes {
+            index.remove(&self.rows, tid);
+        }
+        undo.push_deleted(self.spec.id.0, tid);
+        Ok(())
+    }
+
+    /// Takes one change back. Records come from [`UndoLog::pop`], newest first.
+    pub fn undo(&mut self, log: &UndoLog, record: &UndoRecord) {
+        debug_assert_eq!(record.table, self.spec.id.0);
+        let tid = record.tid;
+        match record.change {
+            Change::Inserted => {
+                for index in &mut self.indexes {
+                    index.remove(&self.rows, tid);
+                }
+                self.count_texts(tid, 1);
+                self.rows.unpublish(tid);
+            }
+            Change::Deleted => {
+                self.rows.revive(tid);
+                let Self { rows, indexes, .. } = self;
+                rows.pool().with_emergency(|| {
+                    for index in indexes {
+                        index.restore(rows, tid);
+                    }
+                });
+            }
+            Change::Wrote { column, was_null, image } => {
+                self.undo_write(log, tid, column, was_null, &image);
+            }
+            Change::Indexed(index) => self.indexes[index.index()].remove(&self.rows, tid),
+            Change::Unindexed(index) => {
+                let Self { rows, indexes, .. } = self;
+                rows.pool().with_emergency(|| indexes[index.index()].restore(rows, tid));
+            }
+        }
+    }
+
+    /// Lets a deleted row's slot be used again; its text is garbage. Called at commit.
+    pub fn free_slot(&mut self, tid: Tid) {
+        self.count_texts(tid, 1);
+        self.rows.free_slot(tid);
+    }
+
+    /// Rewrites a string heap that is mostly garbage. Called at commit.
+    pub fn tidy_heap(&mut self, chunk: u32, heap: u16) {
+        self.rows.rewrite_heap(chunk as usize, heap);
+    }
+
+    /// Counts a row's heap texts as garbage (`sign` 1) or as text again (-1).
+    fn count_texts(&mut self, tid: Tid, sign: i64) {
+        let layout = Arc::clone(&self.rows.layout);
+        for &column in &layout.heap_columns {
+            let at = layout.column(column);
+            let bytes = self.rows.heap_length(tid, at);
+            if bytes > 0 {
+                self.rows.count_garbage(tid.chunk(), at.heap, sign * bytes as i64);
+            }
+        }
+    }
+}
+
+fn guarded_columns(spec: &TableSpec) -> Vec<bool> {
+    let mut guarded = vec![false; spec.columns.len()];
+    for column in spec.indexes.iter().flat_map(|i| &i.columns).chain(&spec.partition_by) {
+        guarded[column.index()] = true;
+    }
+    guarded
+}

@@ -1,0 +1,380 @@
+//! A table's indexes: keys from rows, ties decided in the rows, uniqueness with NULLs.
+
+use std::cmp::Ordering;
+
+use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid};
+
+use super::{Table, TableError};
+use crate::column::HandleError;
+use super::form::{Index, Kind};
+use crate::index::InsertError;
+use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
+use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
+use crate::pool::BlockPool;
+use crate::rows::Rows;
+
+/// The kinds of index a user can ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexKind {
+    /// Equality; a plain array when integer keys are dense.
+    Hash,
+    /// Equality, ranges, prefixes, minimum and maximum: a B+tree.
+    Ordered,
+}
+
+/// An index of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: String,
+    /// Its columns, most significant first.
+    pub columns: Vec<ColumnId>,
+    /// Whether two rows may have the same key; keys with a NULL never equal another.
+    pub unique: bool,
+    /// Its kind.
+    pub kind: IndexKind,
+}
+
+/// A handle to an index; good for every partition of its table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexRef {
+    table: TableId,
+    index: u16,
+}
+
+/// One index of a table, filled.
+pub(super) struct TableIndex {
+    index: Index,
+    columns: Vec<KeyColumn>,
+    /// Two rows with one key are refused by the structure itself.
+    structurally_unique: bool,
+    unique: bool,
+    short: bool,
+}
+
+#[derive(Clone, Copy)]
+struct KeyColumn {
+    at: ColumnLocation,
+    bytea: bool,
+}
+
+impl TableIndex {
+    pub(super) fn new(spec: &IndexSpec, columns: &[ColumnSpec], layout: &Layout, pool: &BlockPool) -> Self {
+        let parts = spec.columns.iter().map(|c| key_part(&columns[c.index()])).collect();
+        let shape = KeyShape::new(parts);
+        let nullable = spec.columns.iter().any(|c| columns[c.index()].nullable);
+        let structurally_unique = spec.unique && !nullable;
+        let kind = match spec.kind {
+            IndexKind::Hash => Kind::Hash,
+            IndexKind::Ordered => Kind::Ordered,
+        };
+        let short = shape.is_short();
+        let key_columns = spec
+            .columns
+            .iter()
+            .map(|&c| KeyColumn { at: *layout.column(c), bytea: columns[c.index()].ty == SqlType::Bytea })
+            .collect();
+        Self {
+            index: Index::new(kind, structurally_unique, shape, pool.clone()),
+            columns: key_columns,
+            structurally_unique,
+            unique: spec.unique,
+            short,
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.index.memory_bytes() as u64
+    }
+
+    pub(super) fn covers(&self, column: ColumnId) -> bool {
+        self.columns.iter().any(|key| key.at.column == column)
+    }
+
+    /// Puts a row in.
+    #[inline]
+    pub(super) fn insert(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
+        if self.short && self.structurally_unique {
+            let prefix = self.short_key(rows, tid);
+            return match self.index.insert(prefix, tid.0, |_| Ordering::Equal) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+        self.insert_slow(rows, tid)
+    }
+
+    #[inline(never)]
+    fn insert_slow(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
+        let mut key = KeyBuilder::new();
+        let has_null = self.build_key(rows, tid, &mut key);
+        if self.unique
+            && !self.structurally_unique
+            && !has_null
+            && let Some(existing) = self.find(rows, key.key())
+        {
+            return Err(Failure::Duplicate(existing));
+        }
+        let (columns, unique) = (&self.columns, self.structurally_unique);
+        let mut other = KeyBuilder::new();
+        let tie = |stored: u64| order_of(columns, rows, key.key(), unique, tid, Tid(stored), &mut other);
+        self.index.insert(key.key().prefix, tid.0, tie).map_err(Failure::from)
+    }
+
+    /// Takes a row out, which must be in.
+    #[inline]
+    pub(super) fn remove(&mut self, rows: &Rows, tid: Tid) {
+        let mut key = KeyBuilder::new();
+        self.build_key(rows, tid, &mut key);
+        let (columns, unique) = (&self.columns, self.structurally_unique);
+        let mut other = KeyBuilder::new();
+        let tie = |stored: u64| order_of(columns, rows, key.key(), unique, tid, Tid(stored), &mut other);
+        let removed = self.index.remove(key.key().prefix, tie);
+        assert_eq!(removed, Some(tid.0), "a live row stands in each index under its key");
+    }
+
+    /// Puts a row back that was in before, while the memory limit is lifted.
+    pub(super) fn restore(&mut self, rows: &Rows, tid: Tid) {
+        let restored = self.insert(rows, tid);
+        assert!(restored.is_ok(), "the key was free when the row left");
+    }
+
+    /// A row with this key; of several, any.
+    pub(super) fn find(&self, rows: &Rows, key: KeyRef<'_>) -> Option<Tid> {
+        if self.structurally_unique || self.short {
+            let columns = &self.columns;
+            let mut other = KeyBuilder::new();
+            return self
+                .index
+                .find(key.prefix, |stored| key_order(columns, rows, key, Tid(stored), &mut other))
+                .map(Tid);
+        }
+        let mut found = None;
+        self.for_each_equal(rows, key, |tid| {
+            found = Some(tid);
+            false
+        });
+        found
+    }
+
+    /// Calls `each` with the rows of a key until it returns false.
+    pub(super) fn for_each_equal(&self, rows: &Rows, key: KeyRef<'_>, mut each: impl FnMut(Tid) -> bool) {
+        let mut other = KeyBuilder::new();
+        self.index.for_each(key.prefix, |stored| {
+            match self.short || key_order(&self.columns, rows, key, Tid(stored), &mut other).is_eq() {
+                true => each(Tid(stored)),
+                false => true,
+            }
+        });
+    }
+
+    #[inline]
+    fn short_key(&self, rows: &Rows, tid: Tid) -> u128 {
+        let mut key = ShortKey::new();
+        for column in &self.columns {
+            let at = &column.at;
+            key = match at.physical {
+                Physical::I16 => key.i16(rows.get::<i16>(tid, at)),
+                Physical::I32 => key.i32(rows.get::<i32>(tid, at)),
+                Physical::I64 => key.i64(rows.get::<i64>(tid, at)),
+                _ => return self.short_key_general(rows, tid),
+            };
+        }
+        key.get()
+    }
+
+    #[cold]
+    fn short_key_general(&self, rows: &Rows, tid: Tid) -> u128 {
+        let mut key = KeyBuilder::new();
+        self.build_key(rows, tid, &mut key);
+        key.key().prefix
+    }
+
+    /// Builds the row's key; tells whether it holds a NULL.
+    fn build_key(&self, rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> bool {
+        build_key(&self.columns, rows, tid, key)
+    }
+}
+
+/// Why a row could not enter an index.
+pub(super) enum Failure {
+    Duplicate(Tid),
+    OutOfMemory(crate::pool::OutOfMemory),
+}
+
+impl From<InsertError> for Failure {
+    fn from(error: InsertError) -> Self {
+        match error {
+            InsertError::Duplicate(tid) => Self::Duplicate(Tid(tid)),
+            InsertError::OutOfMemory(full) => Self::OutOfMemory(full),
+        }
+    }
+}
+
+fn key_part(spec: &ColumnSpec) -> KeyPart {
+    let kind = match (Physical::of(spec.ty), spec.ty) {
+        (Physical::Bool, _) => PartKind::Bool,
+        (Physical::I16, _) => PartKind::I16,
+        (Physical::I32, _) => PartKind::I32,
+        (Physical::I64, _) => PartKind::I64,
+        (Physical::I128, _) => PartKind::I128,
+        (Physical::F32, _) => PartKind::F32,
+        (Physical::F64, _) => PartKind::F64,
+        (Physical::Uuid, _) => PartKind::Uuid,
+        (_, SqlType::Bytea) => PartKind::Bytes,
+        (_, SqlType::Char(n) | SqlType::Varchar(n)) => PartKind::Text(Some(n.saturating_mul(4))),
+        (Physical::Inline(_) | Physical::View, _) => PartKind::Text(None),
+    };
+    KeyPart { kind, nullable: spec.nullable }
+}
+
+fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> bool {
+    let mut has_null = false;
+    key.clear();
+    for KeyColumn { at, bytea } in columns {
+        if at.nullable() {
+            if rows.is_null(tid, at) {
+                key.push_null();
+                has_null = true;
+                continue;
+            }
+            key.push_present();
+        }
+        match at.physical {
+            Physical::Bool => key.push_bool(rows.get(tid, at)),
+            Physical::I16 => key.push_i16(rows.get::<i16>(tid, at)),
+            Physical::I32 => key.push_i32(rows.get::<i32>(tid, at)),
+            Physical::I64 => key.push_i64(rows.get::<i64>(tid, at)),
+            Physical::I128 => key.push_i128(rows.get::<i128>(tid, at)),
+            Physical::F32 => key.push_f32(rows.get::<f32>(tid, at)),
+            Physical::F64 => key.push_f64(rows.get::<f64>(tid, at)),
+            Physical::Uuid => key.push_uuid(rows.get(tid, at)),
+            Physical::Inline(_) | Physical::View if *bytea => key.push_bytes(rows.text(tid, at)),
+            Physical::Inline(_) | Physical::View => {
+                // SAFETY: text columns are written from `&str` only.
+                key.push_str(unsafe { std::str::from_utf8_unchecked(rows.text(tid, at)) })
+            }
+        };
+    }
+    has_null
+}
+
+/// The order of `key` relative to the row `stored`, whose key has the same prefix.
+fn key_order(columns: &[KeyColumn], rows: &Rows, key: KeyRef<'_>, stored: Tid, other: &mut KeyBuilder) -> Ordering {
+    if key.rest.is_empty() {
+        // Equal prefixes and no rest: equal keys (K-1 of `key`), unless the probe is a part of one.
+        return Ordering::Equal;
+    }
+    build_key(columns, rows, stored, other);
+    key.rest.cmp(other.key().rest)
+}
+
+/// The order of the row `tid` with `key` relative to the row `stored`.
+fn order_of(
+    columns: &[KeyColumn],
+    rows: &Rows,
+    key: KeyRef<'_>,
+    unique: bool,
+    tid: Tid,
+    stored: Tid,
+    other: &mut KeyBuilder,
+) -> Ordering {
+    let order = key_order(columns, rows, key, stored, other);
+    if unique { order } else { order.then(tid.cmp(&stored)) }
+}
+
+impl Table {
+    /// A handle to the index `name`.
+    pub fn index(&self, name: &str) -> Result<IndexRef, HandleError> {
+        let position = self.spec.indexes.iter().position(|i| i.name == name);
+        let position = position.ok_or_else(|| HandleError::NoIndex(name.to_owned()))?;
+        Ok(IndexRef { table: self.spec.id, index: position as u16 })
+    }
+
+    #[inline(always)]
+    fn table_index(&self, index: IndexRef) -> &TableIndex {
+        assert!(index.table == self.spec.id, "an index handle belongs to one table");
+        &self.indexes[index.index as usize]
+    }
+
+    /// The row with a key of at most 16 bytes, in a unique index.
+    #[inline(always)]
+    pub fn find(&self, index: IndexRef, key: ShortKey) -> Option<Tid> {
+        self.table_index(index).index.find(key.get(), |_| Ordering::Equal).map(Tid)
+    }
+
+    /// A row with the key, in any index; of several, any.
+    pub fn find_key(&self, index: IndexRef, key: KeyRef<'_>) -> Option<Tid> {
+        self.table_index(index).find(&self.rows, key)
+    }
+
+    /// The rows with the key, in any index.
+    pub fn find_all(&self, index: IndexRef, key: KeyRef<'_>) -> Vec<Tid> {
+        let mut found = Vec::new();
+        self.table_index(index).for_each_equal(&self.rows, key, |tid| {
+            found.push(tid);
+            true
+        });
+        found
+    }
+
+    /// The rows whose keys begin with `prefix` (at most 16 bytes), in key order, forwards or
+    /// backwards; the index is ordered.
+    ///
+    /// # Panics
+    /// The index is a hash index.
+    #[inline]
+    pub fn prefix(&self, index: IndexRef, prefix: ShortKey) -> impl DoubleEndedIterator<Item = Tid> + '_ {
+        let (low, high) = prefix.range();
+        self.between(index, low, high)
+    }
+
+    /// The rows whose keys' first 16 bytes lie in `low..=high`, in key order.
+    ///
+    /// # Panics
+    /// The index is a hash index.
+    #[inline]
+    pub fn between(&self, index: IndexRef, low: u128, high: u128) -> impl DoubleEndedIterator<Item = Tid> + '_ {
+        self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid))
+    }
+
+    /// Asks the processor to bring what a search for `key` will look at first.
+    #[inline(always)]
+    pub fn prefetch_key(&self, index: IndexRef, key: ShortKey) {
+        self.table_index(index).index.prefetch(key.get());
+    }
+
+    /// What the index is at present: "dense array", "hash", "b+tree".
+    pub fn index_form(&self, index: IndexRef) -> &'static str {
+        self.table_index(index).index.kind_name()
+    }
+
+    /// Builds an index over the rows that are there.
+    pub fn add_index(&mut self, spec: std::sync::Arc<super::TableSpec>) -> Result<(), TableError> {
+        let added = spec.indexes.last().expect("the new shape has one index more");
+        assert_eq!(spec.indexes.len(), self.indexes.len() + 1);
+        let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
+        let id = IndexId(self.indexes.len() as u16);
+        for tid in self.scan_from(Tid(0)) {
+            index.insert(&self.rows, tid).map_err(|failure| self.index_error(id, failure))?;
+        }
+        self.indexes.push(index);
+        self.guarded = super::guarded_columns(&spec);
+        self.spec = spec;
+        Ok(())
+    }
+
+    /// Drops the index at `position`; `spec` is the shape without it.
+    pub fn drop_index(&mut self, position: usize, spec: std::sync::Arc<super::TableSpec>) {
+        self.indexes.remove(position);
+        self.guarded = super::guarded_columns(&spec);
+        self.spec = spec;
+    }
+
+    pub(super) fn index_error(&self, index: IndexId, failure: Failure) -> TableError {
+        match failure {
+            Failure::Duplicate(existing) => TableError::Duplicate { table: self.spec.id, index, existing },
+            Failure::OutOfMemory(full) => TableError::OutOfMemory(full),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Inserting a row: values are written straight into their slots, then the row is published and
+//! enters the indexes.
+
+use albireo_base::{ColumnId, IndexId, Tid};
+
+use super::{Table, TableError};
+use crate::column::{Col, Fixed, TextCol};
+use crate::layout::ColumnLocation;
+use crate::pool::OutOfMemory;
+use crate::rows::{MAX_TEXT_BYTES, NewSlot};
+use crate::undo::{Change, UndoLog};
+
+/// A row being inserted. Values are set in any order; [`NewRow::finish`] makes it a row. Dropped
+/// unfinished it never existed.
+pub struct NewRow<'a> {
+    table: &'a mut Table,
+    undo: &'a mut UndoLog,
+    slot: NewSlot,
+    given: Given,
+}
+
+/// Which columns have a value.
+struct Given {
+    first: u64,
+    others: Vec<bool>,
+}
+
+impl Given {
+    fn new(columns: usize) -> Self {
+        Self { first: 0, others: vec![false; columns.saturating_sub(64)] }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, column: ColumnId) {
+        match column.0 {
+            c @ 0..64 => self.first |= 1 << c,
+            c => self.others[c as usize - 64] = true,
+        }
+    }
+
+    fn has(&self, column: ColumnId) -> bool {
+        match column.0 {
+            c @ 0..64 => self.first >> c & 1 == 1,
+            c => self.others[c as usize - 64],
+        }
+    }
+
+    #[inline]
+    fn all(&self, columns: usize) -> bool {
+        let full = if columns >= 64 { u64::MAX } else { (1 << columns) - 1 };
+        self.first == full && self.others.iter().all(|&given| given)
+    }
+}
+
+impl Table {
+    /// Begins a new row.
+    #[inline]
+    pub fn insert<'a>(&'a mut self, undo: &'a mut UndoLog) -> Result<NewRow<'a>, OutOfMemory> {
+        let slot = self.rows.new_slot()?;
+        let given = Given::new(self.spec.columns.len());
+        Ok(NewRow { table: self, undo, slot, given })
+    }
+
+    /// Checks a text against its column's limits.
+    pub(super) fn check_text(&self, column: ColumnId, max_chars: Option<u32>, text: &str) -> Result<(), TableError> {
+        let fits = match max_chars {
+            // Most texts have fewer bytes than the limit has characters.
+            Some(limit) => text.len() <= limit as usize || text.chars().count() <= limit as usize,
+            None => true,
+        };
+        if !fits || text.len() > MAX_TEXT_BYTES {
+            return Err(TableError::TooLong { table: self.spec.id, column, bytes: text.len() });
+        }
+        if text.as_bytes().contains(&0) {
+            return Err(TableError::ZeroCharacter { table: self.spec.id, column });
+        }
+        Ok(())
+    }
+}
+
+impl NewRow<'_> {
+    pub(super) fn table(&self) -> &Table {
+        self.table
+    }
+
+    /// Sets a fixed-width value.
+    ///
+    /// # Panics
+    /// The handle belongs to another table.
+    #[inline(always)]
+    pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> &mut Self {
+        self.set_raw(&column.at, value.to_bytes().as_ref());
+        self
+    }
+
+    /// Sets a value or NULL.
+    ///
+    /// # Panics
+    /// As [`NewRow::set`]; NULL for a NOT NULL column.
+    #[inline(always)]
+    pub fn set_opt<T: Fixed>(&mut self, column: Col<T>, value: Option<T>) -> &mut Self {
+        match value {
+            Some(value) => self.set(column, value),
+            None => {
+                self.set_null(&column.at);
+                self
+            }
+        }
+    }
+
+    /// Sets a text.
+    #[inline]
+    pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<&mut Self, TableError> {
+        self.table.check_text(column.id(), column.max_chars, text)?;
+        self.set_bytes(&column.at, text.as_bytes())?;
+        Ok(self)
+    }
+
+    pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
+        let encoded = self.table.rows.encode_text(self.slot.tid.chunk(), at, bytes)?;
+        self.set_raw(at, &encoded[..at.physical.width()]);
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8]) {
+        assert!(bytes.len() == at.physical.width());
+        let place = self.table.rows.new_place(self.slot, at);
+        // SAFETY: `width` bytes lie there by the layout's I-1; no snapshot and no other thread
+        // looks at the slot.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        if at.nullable() {
+            self.table.rows.new_null(self.slot, at, false);
+        }
+        self.given.set(at.column);
+    }
+
+    pub(super) fn set_null(&mut self, at: &ColumnLocation) {
+        assert!(at.nullable(), "NULL for the NOT NULL column {}", at.column);
+        const ZEROES: [u8; 32] = [0; 32];
+        self.set_raw(at, &ZEROES[..at.physical.width()]);
+        self.table.rows.new_null(self.slot, at, true);
+    }
+
+    /// Makes it a row: columns without a value become NULL, constraints are checked, the row
+    /// enters all indexes. On failure nothing has happened.
+    #[inline]
+    pub fn finish(mut self) -> Result<Tid, TableError> {
+        if !self.given.all(self.table.spec.columns.len()) {
+            self.fill_with_nulls()?;
+        }
+        let Self { table, undo, slot, .. } = self;
+        let tid = slot.tid;
+        table.rows.publish(slot);
+        if (table.placement.is_some() || !table.spec.checks.is_empty())
+            && let Err(error) = table.check_row(tid)
+        {
+            table.rows.unpublish(tid);
+            return Err(error);
+        }
+        for index in 0..table.indexes.len() {
+            if let Err(failure) = table.indexes[index].insert(&table.rows, tid) {
+                for entered in &mut table.indexes[..index] {
+                    entered.remove(&table.rows, tid);
+                }
+                table.count_texts(tid, 1);
+                table.rows.unpublish(tid);
+                return Err(table.index_error(IndexId(index as u16), failure));
+            }
+        }
+        undo.push(table.spec.id.0, tid, Change::Inserted);
+        Ok(tid)
+    }
+
+    #[cold]
+    fn fill_with_nulls(&mut self) -> Result<(), TableError> {
+        for index in 0..self.table.spec.columns.len() {
+            let column = ColumnId(index as u16);
+            if self.given.has(column) {
+                continue;
+            }
+            if !self.table.spec.columns[index].nullable {
+                return Err(TableError::NotNull { table: self.table.spec.id, column });
+            }
+            let at = *self.table.rows.layout.column(column);
+            self.set_null(&at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Updating a row in place, and taking it back.
+
+use albireo_base::{ColumnId, IndexId, Tid};
+
+use super::{Table, TableError};
+use crate::column::{Col, Fixed, TextCol};
+use crate::layout::ColumnLocation;
+use crate::undo::{Change, Image, Savepoint, UndoLog};
+
+/// A row being updated; see [`Table::update`].
+pub struct RowUpdate<'a> {
+    table: &'a mut Table,
+    undo: &'a mut UndoLog,
+    tid: Tid,
+    /// Indexes that the row has left until the update ends: a key of several columns may pass
+    /// through values that belong to another row.
+    left: Vec<IndexId>,
+}
+
+impl Table {
+    /// Updates a row in place: `change` sets values one by one, then CHECK constraints are
+    /// checked. On failure the row is as it was.
+    #[inline]
+    pub fn update<R>(
+        &mut self,
+        undo: &mut UndoLog,
+        tid: Tid,
+        change: impl FnOnce(&mut RowUpdate<'_>) -> Result<R, TableError>,
+    ) -> Result<R, TableError> {
+        let start = undo.savepoint();
+        debug_assert!(self.rows.is_live(tid), "an updated row lives");
+        let mut row = RowUpdate { table: self, undo, tid, left: Vec::new() };
+        let result = change(&mut row);
+        let left = std::mem::take(&mut row.left);
+        let result = match result {
+            Ok(value) if left.is_empty() && self.spec.checks.is_empty() => return Ok(value),
+            Ok(value) => self.finish_update(undo, tid, &left).map(|()| value),
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            self.roll_back_to(undo, start);
+        }
+        result
+    }
+
+    #[cold]
+    fn finish_update(&mut self, undo: &mut UndoLog, tid: Tid, left: &[IndexId]) -> Result<(), TableError> {
+        for &index in left {
+            if let Err(failure) = self.indexes[index.index()].insert(&self.rows, tid) {
+                return Err(self.index_error(index, failure));
+            }
+            undo.push(self.spec.id.0, tid, Change::Indexed(index));
+        }
+        self.check_row(tid)
+    }
+
+    #[cold]
+    fn roll_back_to(&mut self, undo: &mut UndoLog, start: Savepoint) {
+        while let Some(record) = undo.pop_for_rollback(start) {
+            self.undo(undo, &record);
+        }
+    }
+
+    pub(super) fn undo_write(&mut self, log: &UndoLog, tid: Tid, column: ColumnId, was_null: bool, image: &Image) {
+        let at = *self.rows.layout.column(column);
+        if at.physical.is_string() {
+            let bytes = self.rows.heap_length(tid, &at) as i64;
+            self.rows.count_garbage(tid.chunk(), at.heap, bytes);
+        }
+        let old = log.bytes_of(image, at.physical.width());
+        self.rows.write_raw(tid, &at, old).expect("the block is private since the write that is undone");
+        if at.nullable() {
+            self.rows.set_null(tid, &at, was_null).expect("the bitmap is private since the write");
+        }
+        if at.physical.is_string() {
+            let bytes = self.rows.heap_length(tid, &at) as i64;
+            self.rows.count_garbage(tid.chunk(), at.heap, -bytes);
+        }
+    }
+
+    /// Checks what concerns the row as a whole: CHECK constraints and its partition.
+    #[cold]
+    pub(super) fn check_row(&self, tid: Tid) -> Result<(), TableError> {
+        if let Some(placement) = self.placement {
+            let value = self.value(tid, placement.column);
+            if crate::partition_of(&value, placement.partitions) != placement.partition {
+                return Err(TableError::WrongPartition { table: self.spec.id });
+            }
+        }
+        let read = |column| self.value(tid, column);
+        match self.spec.checks.iter().position(|check| !check.holds(&read)) {
+            Some(check) => Err(TableError::Check { table: self.spec.id, check }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl RowUpdate<'_> {
+    pub(super) fn table(&self) -> &Table {
+        self.table
+    }
+
+    /// The row's address.
+    pub fn tid(&self) -> Tid {
+        self.tid
+    }
+
+    /// A value as it is now.
+    #[inline(always)]
+    pub fn get<T: Fixed>(&self, column: Col<T>) -> T {
+        self.table.get(self.tid, column)
+    }
+
+    /// A text as it is now.
+    #[inline]
+    pub fn text(&self, column: TextCol) -> &str {
+        self.table.text(self.tid, column)
+    }
+
+    /// Overwrites a value.
+    #[inline(always)]
+    pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> Result<(), TableError> {
+        let (at, bytes) = (&column.at, value.to_bytes());
+        if self.table.guarded[at.column.index()] || at.nullable() {
+            return self.set_raw(at, bytes.as_ref(), false);
+        }
+        assert!(at.physical == T::PHYSICAL);
+        let place: *mut T::Bytes = self.table.rows.place_mut(self.tid, at)?.cast();
+        // SAFETY: `place` is the private address of this column's value, as wide as `T::Bytes`.
+        let old = unsafe {
+            let old = place.read_unaligned();
+            place.write_unaligned(bytes);
+            old
+        };
+        let change = Change::Wrote { column: at.column, was_null: false, image: self.undo.image(old.as_ref()) };
+        self.undo.push(self.table.spec.id.0, self.tid, change);
+        Ok(())
+    }
+
+    /// Replaces a value by `f` of it; returns the new one.
+    #[inline(always)]
+    pub fn modify<T: Fixed>(&mut self, column: Col<T>, f: impl FnOnce(T) -> T) -> Result<T, TableError> {
+        let value = f(self.get(column));
+        self.set(column, value)?;
+        Ok(value)
+    }
+
+    /// Overwrites a value by NULL.
+    pub fn set_null<T: Fixed>(&mut self, column: Col<T>) -> Result<(), TableError> {
+        self.set_null_at(&column.at)
+    }
+
+    /// Overwrites a text.
+    pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<(), TableError> {
+        self.table.check_text(column.id(), column.max_chars, text)?;
+        self.set_bytes(&column.at, text.as_bytes())
+    }
+
+    pub(super) fn set_null_at(&mut self, at: &ColumnLocation) -> Result<(), TableError> {
+        if !at.nullable() {
+            return Err(TableError::NotNull { table: self.table.spec.id, column: at.column });
+        }
+        self.set_raw(at, &[0; 32][..at.physical.width()], true)
+    }
+
+    pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
+        let encoded = self.table.rows.encode_text(self.tid.chunk(), at, bytes)?;
+        self.set_raw(at, &encoded[..at.physical.width()], false)
+    }
+
+    /// Overwrites a slot, with its NULL bit, its garbage and its indexes.
+    pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8], null: bool) -> Result<(), TableError> {
+        let (tid, table) = (self.tid, self.table.spec.id);
+        if self.table.placement.is_some_and(|p| p.column == at.column) && self.table.rows.raw(tid, at) != bytes {
+            return Err(TableError::WrongPartition { table });
+        }
+        // All that may fail for memory comes first.
+        self.table.rows.place_mut(tid, at)?;
+        let was_null = self.table.rows.is_null(tid, at);
+        if at.nullable() {
+            self.table.rows.set_null(tid, at, was_null)?;
+        }
+        if self.table.guarded[at.column.index()] {
+            self.leave_indexes(at.column);
+        }
+        self.write_slot(at, bytes, was_null, null)
+    }
+
+    #[cold]
+    fn leave_indexes(&mut self, column: ColumnId) {
+        for position in 0..self.table.indexes.len() {
+            let index = IndexId(position as u16);
+            if self.table.indexes[position].covers(column) && !self.left.contains(&index) {
+                self.table.indexes[position].remove(&self.table.rows, self.tid);
+                self.undo.push(self.table.spec.id.0, self.tid, Change::Unindexed(index));
+                self.left.push(index);
+            }
+        }
+    }
+
+    fn write_slot(&mut self, at: &ColumnLocation, bytes: &[u8], was_null: bool, null: bool) -> Result<(), TableError> {
+        let (tid, rows) = (self.tid, &mut self.table.rows);
+        let old_text = if at.physical.is_string() { rows.heap_length(tid, at) as i64 } else { 0 };
+        let image = self.undo.image(rows.raw(tid, at));
+        self.undo.push(self.table.spec.id.0, tid, Change::Wrote { column: at.column, was_null, image });
+        rows.write_raw(tid, at, bytes)?;
+        if at.nullable() {
+            rows.set_null(tid, at, null)?;
+        }
+        if old_text > 0 && rows.count_garbage(tid.chunk(), at.heap, old_text) {
+            self.undo.note_garbage(self.table.spec.id.0, tid.chunk() as u32, at.heap);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Before images of the running transaction.
+//!
+//! A record is 40 bytes with the old value inside; wider images lie in a byte buffer beside.
+//! Commit forgets everything; abort hands the records back newest first, and the table that wrote
+//! one takes it back ([`crate::Table::undo`]).
+
+use albireo_base::{ColumnId, IndexId, Tid};
+
+/// What a record takes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// A row was inserted.
+    Inserted,
+    /// A row was deleted.
+    Deleted,
+    /// A value was overwritten.
+    Wrote {
+        column: ColumnId,
+        /// Whether the old value was NULL.
+        was_null: bool,
+        image: Image,
+    },
+    /// A row entered an index.
+    Indexed(IndexId),
+    /// A row left an index.
+    Unindexed(IndexId),
+}
+
+/// The old bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Image {
+    /// Up to 16 bytes.
+    Here([u8; 16]),
+    /// Wider: the range in the log's byte buffer.
+    Apart { start: u32, length: u32 },
+}
+
+/// One change of one row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UndoRecord {
+    pub(crate) tid: Tid,
+    pub(crate) site: u16,
+    pub(crate) table: u32,
+    pub(crate) change: Change,
+}
+
+impl UndoRecord {
+    /// The partition, as the transaction numbered it in [`UndoLog::set_site`].
+    pub fn site(&self) -> u16 {
+        self.site
+    }
+
+    /// The table's id.
+    pub fn table(&self) -> u32 {
+        self.table
+    }
+}
+
+/// The undo buffer of one executor; reused from transaction to transaction.
+#[derive(Default)]
+pub struct UndoLog {
+    records: Vec<UndoRecord>,
+    bytes: Vec<u8>,
+    site: u16,
+    /// Rows whose slots become free at commit.
+    deleted: Vec<(u16, u32, Tid)>,
+    /// Chunks whose string heap has more garbage than text, to be rewritten at commit.
+    garbage: Vec<(u16, u32, u32, u16)>,
+}
+
+/// A position in the log, to which a part of a transaction can be rolled back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    records: usize,
+    deleted: usize,
+}
+
+impl UndoLog {
+    /// Names the partition that following records belong to.
+    #[inline(always)]
+    pub fn set_site(&mut self, site: u16) {
+        self.site = site;
+    }
+
+    /// Whether the transaction changed anything.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Changes so far.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Where the log stands.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { records: self.records.len(), deleted: self.deleted.len() }
+    }
+
+    /// Bytes that the buffers hold on to.
+    pub fn memory_bytes(&self) -> usize {
+        self.records.capacity() * size_of::<UndoRecord>() + self.bytes.capacity()
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, table: u32, tid: Tid, change: Change) {
+        self.records.push(UndoRecord { tid, site: self.site, table, change });
+    }
+
+    #[inline]
+    pub(crate) fn push_deleted(&mut self, table: u32, tid: Tid) {
+        self.push(table, tid, Change::Deleted);
+        self.deleted.push((self.site, table, tid));
+    }
+
+    #[cold]
+    pub(crate) fn note_garbage(&mut self, table: u32, chunk: u32, heap: u16) {
+        let entry = (self.site, table, chunk, heap);
+        if !self.garbage.contains(&entry) {
+            self.garbage.push(entry);
+        }
+    }
+
+    /// Stores an image.
+    #[inline(always)]
+    pub(crate) fn image(&mut self, old: &[u8]) -> Image {
+        let mut here = [0; 16];
+        match here.get_mut(..old.len()) {
+            Some(place) => {
+                place.copy_from_slice(old);
+                Image::Here(here)
+            }
+            None => {
+                let start = self.bytes.len() as u32;
+                self.bytes.extend_from_slice(old);
+                Image::Apart { start, length: old.len() as u32 }
+            }
+        }
+    }
+
+    /// The bytes of an image that has `width` of them.
+    pub(crate) fn bytes_of<'a>(&'a self, image: &'a Image, width: usize) -> &'a [u8] {
+        match image {
+            Image::Here(bytes) => &bytes[..width],
+            Image::Apart { start, length } => &self.bytes[*start as usize..(*start + *length) as usize],
+        }
+    }
+
+    /// The newest record after `to`, which is removed; `None` when all are undone.
+    pub fn pop(&mut self, to: Savepoint) -> Option<UndoRecord> {
+        if self.records.len() > to.records {
+            return self.records.pop();
+        }
+        self.deleted.truncate(to.deleted);
+        if to.records == 0 {
+            self.bytes.clear();
+            self.garbage.clear();
+        }
+        None
+    }
+
+    /// Like [`UndoLog::pop`], inside one statement: byte images of older records stay.
+    pub(crate) fn pop_for_rollback(&mut self, to: Savepoint) -> Option<UndoRecord> {
+        (self.records.len() > to.records).then(|| self.records.pop()).flatten()
+    }
+
+    /// Forgets everything; calls `free` for each deleted row and `tidy` for each heap with much
+    /// garbage, with site, table and place.
+    pub fn commit(
+        &mut self,
+        mut free: impl FnMut(u16, u32, Tid),
+        mut tidy: impl FnMut(u16, u32, u32, u16),
+    ) {
+        self.records.clear();
+        self.bytes.clear();
+        for (site, table, tid) in self.deleted.drain(..) {
+            free(site, table, tid);
+        }
+        for (site, table, chunk, heap) in self.garbage.drain(..) {
+            tidy(site, table, chunk, heap);
+        }
+    }
+}
+
+impl Savepoint {
+    /// The beginning of the transaction.
+    pub const START: Self = Self { records: 0, deleted: 0 };
+}

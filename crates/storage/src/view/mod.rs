@@ -1,0 +1,256 @@
+//! What a snapshot shows: the frozen directories of all tables of all partitions, and their
+//! chunks as Arrow arrays.
+//!
+//! Responsible for: keeping a snapshot's blocks alive, handing out columns without copying where
+//! their layout allows. Not responsible for: when a snapshot is taken (`session`), which rows a
+//! query wants (`olap`).
+//!
+//! Invariants:
+//! - I-1 A snapshot equals the state between two transactions, for as long as it lives.
+//! - I-2 An array handed out keeps the snapshot alive, so its blocks are not freed or written.
+
+mod arrays;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use albireo_base::ids::CHUNK_ROWS;
+use albireo_base::{ColumnId, Epoch, PartitionId, TableId, Tid};
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, ScalarBuffer};
+use arrow_schema::SchemaRef;
+
+use crate::bitmap;
+use crate::directory::{Directory, Entry};
+use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
+use crate::registry::{BudgetSpent, SnapshotRegistry};
+use crate::table::Table;
+
+pub use arrays::arrow_type;
+
+/// A transaction-consistent state of all tables, frozen. Dropping the last reference frees exactly
+/// the blocks that only this snapshot still saw.
+pub struct DatabaseSnapshot {
+    epoch: Epoch,
+    /// Dropped before the release below, so that the live tables find their directories unshared.
+    tables: Vec<Option<Arc<TableParts>>>,
+    cancelled: Arc<AtomicBool>,
+    registry: Arc<SnapshotRegistry>,
+}
+
+/// One table in a snapshot.
+pub(crate) struct TableParts {
+    pub(crate) schema: SchemaRef,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One table of one partition in a snapshot.
+pub(crate) struct Part {
+    pub(crate) partition: PartitionId,
+    pub(crate) dir: Arc<Directory>,
+    pub(crate) slots: u64,
+    pub(crate) live_rows: u64,
+}
+
+impl DatabaseSnapshot {
+    /// The epoch that this snapshot closed.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether the budget's policy ended this snapshot: its readers must stop with an error.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The table as it was; `None` if it did not exist then.
+    pub fn table(self: &Arc<Self>, id: TableId) -> Option<TableView> {
+        let parts = Arc::clone(self.tables.get(id.index())?.as_ref()?);
+        let mut chunks = Vec::new();
+        for (part, p) in parts.parts.iter().enumerate() {
+            let full = p.slots.div_ceil(CHUNK_ROWS as u64);
+            chunks.extend((0..full as u32).map(|chunk| (part as u16, chunk)));
+        }
+        Some(TableView { snapshot: Arc::clone(self), parts, chunks: chunks.into() })
+    }
+}
+
+/// A snapshot being taken. The caller owns all partitions, each between two transactions, from
+/// [`SnapshotBuilder::new`] to [`SnapshotBuilder::finish`].
+pub struct SnapshotBuilder {
+    /// The last field dropped if the builder is abandoned: it releases the epoch.
+    snapshot: DatabaseSnapshot,
+    parts: Vec<Option<TableParts>>,
+}
+
+impl SnapshotBuilder {
+    /// Closes the epoch.
+    pub fn new(registry: &Arc<SnapshotRegistry>) -> Result<Self, BudgetSpent> {
+        let (epoch, cancelled) = registry.open()?;
+        let registry = Arc::clone(registry);
+        let snapshot = DatabaseSnapshot { epoch, tables: Vec::new(), cancelled, registry };
+        Ok(Self { snapshot, parts: Vec::new() })
+    }
+
+    /// Adds one table of one partition. Every table of the database is added: its writer must
+    /// learn of the new epoch.
+    pub fn add(&mut self, partition: PartitionId, table: &mut Table) {
+        let id = table.spec().id.index();
+        if self.parts.len() <= id {
+            self.parts.resize_with(id + 1, || None);
+        }
+        let parts = self.parts[id].get_or_insert_with(|| TableParts {
+            schema: table.arrow_schema(),
+            layout: Arc::clone(table.layout()),
+            parts: Vec::new(),
+        });
+        let (slots, live_rows) = (table.rows.slots, table.rows.live_rows);
+        let dir = table.rows.freeze(self.snapshot.epoch.next().0);
+        parts.parts.push(Part { partition, dir, slots, live_rows });
+    }
+
+    /// The snapshot.
+    pub fn finish(mut self) -> Arc<DatabaseSnapshot> {
+        self.snapshot.tables = self.parts.into_iter().map(|parts| parts.map(Arc::new)).collect();
+        Arc::new(self.snapshot)
+    }
+}
+
+impl Drop for DatabaseSnapshot {
+    fn drop(&mut self) {
+        self.tables.clear();
+        self.registry.release(self.epoch);
+    }
+}
+
+/// One table of a snapshot, over all partitions. Cheap to clone; keeps the snapshot alive.
+#[derive(Clone)]
+pub struct TableView {
+    snapshot: Arc<DatabaseSnapshot>,
+    parts: Arc<TableParts>,
+    chunks: Arc<[(u16, u32)]>,
+}
+
+/// Identifies the content of one column of one chunk: equal versions of the same table, chunk and
+/// column have equal content in slots `0..slots`. A key for caches of minima and maxima.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ChunkVersion {
+    block: usize,
+    tag: u64,
+    nulls: usize,
+    nulls_tag: u64,
+    slots: u32,
+}
+
+impl TableView {
+    /// The snapshot it belongs to.
+    pub fn snapshot(&self) -> &Arc<DatabaseSnapshot> {
+        &self.snapshot
+    }
+
+    /// Live rows, exact.
+    pub fn row_count(&self) -> u64 {
+        self.parts.parts.iter().map(|p| p.live_rows).sum()
+    }
+
+    /// Chunks over all partitions.
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The `index`th chunk, `index < chunk_count()`.
+    pub fn chunk(&self, index: usize) -> ChunkView<'_> {
+        let (part, chunk) = self.chunks[index];
+        ChunkView { view: self, part: &self.parts.parts[part as usize], chunk: chunk as usize }
+    }
+
+    /// Names and Arrow types of the columns.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        Arc::clone(&self.parts.schema)
+    }
+}
+
+/// One chunk of a table in a snapshot.
+#[derive(Clone, Copy)]
+pub struct ChunkView<'a> {
+    view: &'a TableView,
+    part: &'a Part,
+    chunk: usize,
+}
+
+impl ChunkView<'_> {
+    /// Slots to look at, dead ones included: `1..=CHUNK_ROWS`.
+    pub fn slots(&self) -> usize {
+        let first = self.chunk as u64 * CHUNK_ROWS as u64;
+        (self.part.slots - first).min(CHUNK_ROWS as u64) as usize
+    }
+
+    /// The partition that owns the rows.
+    pub fn partition(&self) -> PartitionId {
+        self.part.partition
+    }
+
+    /// The address of the row in `slot`.
+    pub fn tid(&self, slot: usize) -> Tid {
+        Tid::new(self.chunk, slot)
+    }
+
+    /// Which slots hold a live row; `None` if all do.
+    pub fn live(&self) -> Option<BooleanBuffer> {
+        let slots = self.slots();
+        let bits = self.bits(VALIDITY_ENTRY);
+        let live: usize = bits.iter().map(|word| word.count_ones() as usize).sum();
+        (live < slots).then(|| BooleanBuffer::new(bits.into(), 0, slots))
+    }
+
+    /// The column's values in all slots, dead ones included. A fixed-width column of its own group
+    /// is not copied, except that longer decimals are widened to 128 bits.
+    pub fn column(&self, column: ColumnId) -> ArrayRef {
+        arrays::column(self, column)
+    }
+
+    /// The values of a 64-bit column (BIGINT, DECIMAL up to 18 digits, TIME, timestamps) as
+    /// stored; `None` for other types. NULLs hold arbitrary values; ask [`ChunkView::nulls`].
+    pub fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
+        arrays::raw_i64(self, column)
+    }
+
+    /// The column's NULLs: bits of valid slots; `None` if no slot is NULL.
+    pub fn nulls(&self, column: ColumnId) -> Option<arrow_buffer::NullBuffer> {
+        arrays::nulls(self, column)
+    }
+
+    /// Identifies the content of `column` in this chunk.
+    pub fn version(&self, column: ColumnId) -> ChunkVersion {
+        let at = self.location(column);
+        // A vector of several blocks changes when one of them does.
+        let blocks = CHUNK_ROWS >> at.shift;
+        let mut version = ChunkVersion { block: 0, tag: 0, nulls: 0, nulls_tag: 0, slots: self.slots() as u32 };
+        for i in 0..blocks {
+            let entry = self.entry(at.entry as usize + i);
+            version.block = version.block.rotate_left(7) ^ entry.block.as_ptr() as usize;
+            version.tag = version.tag.max(entry.tag);
+        }
+        if at.nullable() {
+            let entry = self.entry(at.null_entry as usize);
+            version.nulls = entry.block.as_ptr() as usize;
+            version.nulls_tag = entry.tag;
+        }
+        version
+    }
+
+    fn location(&self, column: ColumnId) -> ColumnLocation {
+        *self.view.parts.layout.column(column)
+    }
+
+    fn entry(&self, entry: usize) -> Entry {
+        self.part.dir.entries[self.chunk * self.view.parts.layout.entries() + entry]
+    }
+
+    /// A copy of a bitmap's bits for the chunk's slots.
+    fn bits(&self, entry: usize) -> Vec<u64> {
+        // SAFETY: `entry` names a bitmap; the snapshot keeps the block alive.
+        unsafe { bitmap::copy(self.entry(entry).block, self.slots()) }
+    }
+}
