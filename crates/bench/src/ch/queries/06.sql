@@ -1,0 +1,7 @@
+-- Q6: revenue of a range of quantities.
+-- Deviation: the original ends in 2020 to select every line; so does 2120.
+SELECT sum(ol_amount) AS revenue
+  FROM order_line
+ WHERE ol_delivery_d >= '1999-01-01 00:00:00.000000'
+   AND ol_delivery_d < '2120-01-01 00:00:00.000000'
+   AND ol_quantity BETWEEN 1 AND 100000

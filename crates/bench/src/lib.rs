@@ -1,0 +1,21 @@
+//! The workloads: TPC-C, CH-benCHmark, and the driver that runs and reports them.
+//!
+//! Responsible for: schema, population, transaction inputs, queries and consistency conditions as
+//! the specifications define them; running them against any [`driver::Target`]; the report for
+//! people and for programs. Not responsible for: how a target stores rows or runs transactions and
+//! queries (`engine`), options and exit status (`cli`).
+//!
+//! Invariants: the same seed gives the same rows and the same inputs, on any machine and in any
+//! order of generation. A workload knows nothing of the system under test but its SQL and its
+//! [`driver::Target`].
+//!
+//! Units: money in hundredths ([`tpcc::rows::Fixed`]), timestamps in microseconds since 1970,
+//! durations in nanoseconds until they are reported.
+//!
+//! Specifications: TPC Benchmark C, revision 5.11 ("clause" below); Cole et al., The mixed workload
+//! CH-benCHmark, DBTest 2011; Kemper and Neumann, HyPer, 2010, §5.
+#![forbid(unsafe_code)]
+#![allow(clippy::inconsistent_digit_grouping, reason = "money reads as units and hundredths: 300_000_00")]
+
+pub mod ch;
+pub mod tpcc;
