@@ -1,0 +1,102 @@
+//! What one partition holds.
+
+use std::sync::Arc;
+
+use albireo_base::{PartitionId, TableId};
+use albireo_storage::{Table, UndoLog, UndoRecord};
+use hdrhistogram::Histogram;
+
+/// A handle to a table in every partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableHandle {
+    pub(crate) id: TableId,
+    pub(crate) shared: bool,
+}
+
+impl TableHandle {
+    /// The table's id.
+    pub fn id(self) -> TableId {
+        self.id
+    }
+
+    /// Whether all partitions read one copy of the table.
+    pub fn is_shared(self) -> bool {
+        self.shared
+    }
+}
+
+/// The site number of changes to shared tables.
+pub(crate) const SHARED_SITE: u16 = u16::MAX;
+
+/// The tables that all partitions read. Every partition holds a reference; whoever owns all
+/// partitions takes the references of all but the first away and so may write.
+#[derive(Default)]
+pub(crate) struct SharedTables {
+    pub(crate) tables: Vec<Option<Table>>,
+}
+
+/// The tables of one partition.
+pub(crate) struct PartitionData {
+    pub(crate) id: PartitionId,
+    pub(crate) tables: Vec<Option<Table>>,
+    /// `None` only while a crossing owner has it.
+    pub(crate) shared: Option<Arc<SharedTables>>,
+}
+
+/// A partition behind its token.
+pub(crate) struct PartitionState {
+    pub(crate) data: PartitionData,
+    pub(crate) undo: UndoLog,
+    pub(crate) committed: u64,
+    pub(crate) rolled_back: u64,
+    /// How long owners waited at the barrier, in nanoseconds.
+    pub(crate) pauses: Histogram<u64>,
+}
+
+impl PartitionState {
+    pub(crate) fn new(id: PartitionId, shared: Arc<SharedTables>) -> Self {
+        Self {
+            data: PartitionData { id, tables: Vec::new(), shared: Some(shared) },
+            undo: UndoLog::default(),
+            committed: 0,
+            rolled_back: 0,
+            pauses: Histogram::new(3).expect("three digits are allowed"),
+        }
+    }
+}
+
+impl PartitionData {
+    /// The shared tables, for writing; `None` while other partitions hold references.
+    pub(crate) fn shared_mut(&mut self) -> Option<&mut SharedTables> {
+        self.shared.as_mut().and_then(Arc::get_mut)
+    }
+}
+
+/// The table that an undo record or a deferred action speaks of.
+pub(crate) fn table_of<'a>(sites: &'a mut [&mut PartitionData], site: u16, table: u32) -> &'a mut Table {
+    let tables = match site {
+        SHARED_SITE => &mut sites[0].shared_mut().expect("a writer of shared tables owns them").tables,
+        site => &mut sites[site as usize].tables,
+    };
+    tables[table as usize].as_mut().expect("a table is not dropped inside a transaction")
+}
+
+/// Takes everything back, newest change first.
+pub(crate) fn roll_back(sites: &mut [&mut PartitionData], undo: &mut UndoLog, to: albireo_storage::Savepoint) {
+    while let Some(record) = undo.pop(to) {
+        let record: UndoRecord = record;
+        table_of(sites, record.site(), record.table()).undo(undo, &record);
+    }
+}
+
+/// Makes everything final.
+pub(crate) fn commit(sites: &mut [&mut PartitionData], undo: &mut UndoLog) {
+    let mut tidy: Vec<(u16, u32, u32, u16)> = Vec::new();
+    undo.commit(
+        |site, table, tid| table_of(sites, site, table).free_slot(tid),
+        |site, table, chunk, heap| tidy.push((site, table, chunk, heap)),
+    );
+    for (site, table, chunk, heap) in tidy {
+        table_of(sites, site, table).tidy_heap(chunk, heap);
+    }
+}

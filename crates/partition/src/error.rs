@@ -1,0 +1,69 @@
+//! Why a transaction did not commit.
+
+use albireo_base::{SqlError, SqlState};
+use albireo_storage::{OutOfMemory, TableError};
+
+/// Returned by a procedure to end its transaction; all it did is rolled back.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Abort {
+    /// The procedure decided so.
+    #[error(transparent)]
+    Raised(#[from] SqlError),
+    /// A change was not possible.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// It touches a partition it does not own. The transaction is run again, as a crossing one.
+    #[error("the transaction crosses partitions")]
+    Crossing,
+}
+
+impl Abort {
+    /// An abort with a SQLSTATE and a message.
+    pub fn raise(state: SqlState, message: impl Into<String>) -> Self {
+        Self::Raised(SqlError::new(state, message))
+    }
+}
+
+impl From<OutOfMemory> for Abort {
+    fn from(full: OutOfMemory) -> Self {
+        Self::Table(full.into())
+    }
+}
+
+/// Why a call did not commit. Nothing of it remains.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The procedure aborted.
+    #[error(transparent)]
+    Aborted(Abort),
+    /// The procedure has a bug.
+    #[error("procedure {procedure} panicked: {message}")]
+    Panicked {
+        /// Its name.
+        procedure: String,
+        /// The panic's message.
+        message: String,
+    },
+    /// The database is closing.
+    #[error("the database is closing")]
+    Closed,
+}
+
+/// Why a call could not be queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// The partition's queue is full; try again when earlier calls are done.
+    #[error("the queue of partition {partition} is full ({capacity} calls)")]
+    Full {
+        /// The partition.
+        partition: u16,
+        /// Calls it holds.
+        capacity: usize,
+    },
+    /// The database is closing.
+    #[error("the database is closing")]
+    Closed,
+}

@@ -1,0 +1,287 @@
+//! One partition: its token, its queue, and the steps of its executor.
+//!
+//! The executor is a state machine that a driver steps: a thread in production
+//! ([`Executor::run`]), a seeded scheduler in tests.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use albireo_env::Clock;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::data::PartitionState;
+use crate::{CallError, SubmitError};
+
+/// Turns of the waiting loop before the thread gives its core away.
+const SPINS: u32 = 2_000;
+
+/// A queued transaction: runs on the owned partition and hands its result over by itself. With
+/// `None` it must report that the database closed.
+pub(crate) type Task = Box<dyn FnOnce(Option<&mut PartitionState>) + Send>;
+
+/// One partition.
+pub(crate) struct Partition {
+    token: Mutex<PartitionState>,
+    /// How many wait to own all partitions. While positive nobody else enters.
+    wanted: AtomicU32,
+    queue: Mutex<VecDeque<Task>>,
+    work: Condvar,
+    room: Condvar,
+    capacity: usize,
+    closed: AtomicBool,
+    clock: Clock,
+}
+
+/// What one step of an executor did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Ran one transaction.
+    Ran,
+    /// The queue is empty.
+    Idle,
+    /// A crossing owner has, or waits for, the partition.
+    Parked,
+    /// The database is closing and the queue is empty.
+    Closed,
+}
+
+impl Partition {
+    pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock) -> Self {
+        Self {
+            token: Mutex::new(state),
+            wanted: AtomicU32::new(0),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            capacity: capacity.max(1),
+            closed: AtomicBool::new(false),
+            clock,
+        }
+    }
+
+    /// Takes the token; waits for the barrier and the present owner.
+    #[inline]
+    pub(crate) fn enter(&self) -> MutexGuard<'_, PartitionState> {
+        if self.wanted.load(Ordering::Acquire) == 0
+            && let Some(state) = self.token.try_lock()
+        {
+            return state;
+        }
+        self.enter_slow()
+    }
+
+    #[cold]
+    fn enter_slow(&self) -> MutexGuard<'_, PartitionState> {
+        let start = self.clock.now();
+        let mut parked = false;
+        let mut state = loop {
+            let mut turns = 0;
+            while self.wanted.load(Ordering::Acquire) > 0 {
+                parked = true;
+                relax(&mut turns);
+            }
+            match self.token.try_lock() {
+                Some(state) => break state,
+                None => relax(&mut turns),
+            }
+            if turns >= SPINS {
+                break self.token.lock();
+            }
+        };
+        if parked {
+            let waited = self.clock.now() - start;
+            state.pauses.saturating_record(waited);
+        }
+        state
+    }
+
+    /// Announces that somebody wants all partitions: the owner gives the token back after its
+    /// present transaction and nobody enters.
+    pub(crate) fn raise(&self) {
+        self.wanted.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes [`Partition::raise`] back.
+    pub(crate) fn lower(&self) {
+        let before = self.wanted.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0);
+    }
+
+    /// Takes the token for a crossing owner, which has raised the barrier.
+    pub(crate) fn enter_raised(&self) -> MutexGuard<'_, PartitionState> {
+        for _ in 0..SPINS {
+            if let Some(state) = self.token.try_lock() {
+                return state;
+            }
+            std::hint::spin_loop();
+        }
+        self.token.lock()
+    }
+
+    /// Queues a task; the caller decides what to do when there is no room.
+    pub(crate) fn try_submit(&self, task: Task, partition: u16) -> Result<(), (SubmitError, Task)> {
+        let mut queue = self.queue.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return Err((SubmitError::Closed, task));
+        }
+        if queue.len() >= self.capacity {
+            return Err((SubmitError::Full { partition, capacity: self.capacity }, task));
+        }
+        queue.push_back(task);
+        drop(queue);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Queues a task, waiting for room.
+    pub(crate) fn submit(&self, task: Task) -> Result<(), SubmitError> {
+        let mut queue = self.queue.lock();
+        while queue.len() >= self.capacity && !self.closed.load(Ordering::Acquire) {
+            self.room.wait(&mut queue);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(SubmitError::Closed);
+        }
+        queue.push_back(task);
+        drop(queue);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// One step of the executor.
+    pub(crate) fn step(&self) -> Step {
+        if self.wanted.load(Ordering::Acquire) > 0 {
+            return Step::Parked;
+        }
+        let Some(task) = self.pop() else {
+            return if self.closed.load(Ordering::Acquire) { Step::Closed } else { Step::Idle };
+        };
+        task(Some(&mut self.enter()));
+        Step::Ran
+    }
+
+    fn pop(&self) -> Option<Task> {
+        let mut queue = self.queue.lock();
+        let task = queue.pop_front();
+        if task.is_some() {
+            self.room.notify_one();
+        }
+        task
+    }
+
+    /// Waits until there is work or the database closes.
+    fn wait(&self) {
+        let mut queue = self.queue.lock();
+        if queue.is_empty() && !self.closed.load(Ordering::Acquire) {
+            self.work.wait(&mut queue);
+        }
+    }
+
+    /// Refuses new tasks; queued ones are still run.
+    pub(crate) fn close(&self) {
+        let _queue = self.queue.lock();
+        self.closed.store(true, Ordering::Release);
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Tells every task still queued that the database closed.
+    pub(crate) fn drain(&self) {
+        while let Some(task) = self.pop() {
+            task(None);
+        }
+    }
+}
+
+/// One turn of waiting: first in place, then giving the core to others.
+fn relax(turns: &mut u32) {
+    *turns += 1;
+    match *turns < SPINS {
+        true => std::hint::spin_loop(),
+        false => std::thread::yield_now(),
+    }
+}
+
+/// The executor of one partition.
+pub struct Executor {
+    pub(crate) partition: Arc<Partition>,
+}
+
+impl Executor {
+    /// Runs the next queued transaction, if any and if no barrier is up.
+    pub fn step(&self) -> Step {
+        self.partition.step()
+    }
+
+    /// Body of the executor's thread: steps until the database closes.
+    pub fn run(&self) {
+        loop {
+            match self.step() {
+                Step::Ran => {}
+                Step::Parked => std::thread::yield_now(),
+                Step::Idle => self.partition.wait(),
+                Step::Closed => return,
+            }
+        }
+    }
+}
+
+/// The result of a queued call, to come.
+pub struct Pending<T> {
+    slot: Arc<Slot<T>>,
+}
+
+struct Slot<T> {
+    result: Mutex<Option<Result<T, CallError>>>,
+    arrived: Condvar,
+}
+
+/// The other end of a [`Pending`]. Dropped unused it reports that the database closed, so that
+/// nobody waits for ever.
+pub(crate) struct Deliver<T> {
+    slot: Arc<Slot<T>>,
+    done: bool,
+}
+
+impl<T> Pending<T> {
+    /// A result to come, and the end that delivers it.
+    pub(crate) fn new() -> (Self, Deliver<T>) {
+        let slot = Arc::new(Slot { result: Mutex::new(None), arrived: Condvar::new() });
+        let deliver = Deliver { slot: Arc::clone(&slot), done: false };
+        (Self { slot }, deliver)
+    }
+
+    /// Waits for the result.
+    pub fn wait(self) -> Result<T, CallError> {
+        let mut result = self.slot.result.lock();
+        loop {
+            match result.take() {
+                Some(result) => return result,
+                None => self.slot.arrived.wait(&mut result),
+            }
+        }
+    }
+
+    /// The result if it is there.
+    pub fn try_take(&self) -> Option<Result<T, CallError>> {
+        self.slot.result.lock().take()
+    }
+}
+
+impl<T> Deliver<T> {
+    pub(crate) fn put(mut self, result: Result<T, CallError>) {
+        self.done = true;
+        *self.slot.result.lock() = Some(result);
+        self.slot.arrived.notify_all();
+    }
+}
+
+impl<T> Drop for Deliver<T> {
+    fn drop(&mut self) {
+        if !self.done {
+            *self.slot.result.lock() = Some(Err(CallError::Closed));
+            self.slot.arrived.notify_all();
+        }
+    }
+}

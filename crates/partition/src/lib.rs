@@ -1,0 +1,42 @@
+//! Partitions and the serial transactions that run on them.
+//!
+//! Responsible for: one owner at a time for each partition, transactions one after another with
+//! rollback, the barrier for transactions and snapshots over all partitions, executor threads with
+//! bounded queues. Not responsible for: rows (`storage`), SQL (`sql`), what a snapshot is used for
+//! (`session`).
+//!
+//! A partition's owner holds its *token*. Its executor thread takes the token while there is work
+//! in its queue; a caller that finds the partition free takes it and runs its transaction on its
+//! own thread, which saves a thread switch. A crossing transaction and a snapshot take all tokens.
+//!
+//! ```text
+//!            a caller or the executor enters            work done, nobody waits
+//!   FREE ------------------------------------> OWNED ---------------------------> FREE
+//!    ^                                           | between two transactions,
+//!    | the barrier is lifted                     | when a crossing one waits
+//!    `---------------- PARKED <------------------'
+//! ```
+//!
+//! Invariants:
+//! - I-1 A partition's data is touched only by the holder of its token.
+//! - I-2 Tokens change hands only between two transactions.
+//! - I-3 A transaction that fails, by error or by panic, leaves no trace.
+//! - I-4 Whoever wants all tokens takes them in order and alone, so no two wait for each other.
+//!
+//! Paper: Kemper and Neumann, HyPer, 2010, §3.1, §4.3 (serial execution, partitioned and crossing
+//! transactions).
+#![forbid(unsafe_code)]
+
+mod data;
+mod error;
+mod executor;
+mod partitions;
+mod procedure;
+mod transaction;
+
+pub use data::TableHandle;
+pub use error::{Abort, CallError, SubmitError};
+pub use executor::{Executor, Pending, Step};
+pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
+pub use procedure::{Procedure, Route};
+pub use transaction::{Site, Transaction};

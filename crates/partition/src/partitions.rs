@@ -1,0 +1,450 @@
+//! All partitions of a database: calls, crossing transactions, tables, snapshots.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use albireo_base::{PartitionId, TableId};
+use albireo_env::Env;
+use albireo_storage::{
+    BudgetSpent, DatabaseSnapshot, Layout, Placement, Savepoint, SnapshotBuilder, SnapshotRegistry, Table,
+    TableError, TableMemory, TableSpec, UndoLog,
+};
+use hdrhistogram::Histogram;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::executor::{Executor, Partition, Pending, Task};
+use crate::procedure::{Procedure, Route};
+use crate::{Abort, CallError, SubmitError, Transaction};
+
+/// How partitions are set up.
+#[derive(Clone, Copy, Debug)]
+pub struct PartitionsConfig {
+    /// Number of partitions, at least 1.
+    pub partitions: u16,
+    /// Calls that one partition's queue holds before submitters wait.
+    pub queue_capacity: usize,
+}
+
+impl Default for PartitionsConfig {
+    fn default() -> Self {
+        Self { partitions: 1, queue_capacity: 1024 }
+    }
+}
+
+/// What partitions have done.
+#[derive(Clone, Debug)]
+pub struct PartitionCounters {
+    /// Transactions committed.
+    pub committed: u64,
+    /// Transactions rolled back.
+    pub rolled_back: u64,
+    /// How long the owners of partitions waited at the barrier, in nanoseconds.
+    pub pauses_ns: Histogram<u64>,
+}
+
+/// Memory by kind, in bytes.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct MemoryUse {
+    /// By table: id, name and memory over all partitions.
+    pub tables: Vec<(TableId, String, TableMemory)>,
+    /// Undo buffers.
+    pub undo_bytes: u64,
+}
+
+/// The partitions of one database.
+pub struct Partitions {
+    partitions: Vec<Arc<Partition>>,
+    registry: Arc<SnapshotRegistry>,
+    /// Held by whoever wants all partitions, so that there is one at a time.
+    crossing: Mutex<UndoLog>,
+}
+
+/// All partitions, owned.
+struct Owned<'a> {
+    states: Vec<MutexGuard<'a, PartitionState>>,
+    partitions: &'a [Arc<Partition>],
+    undo: MutexGuard<'a, UndoLog>,
+}
+
+impl Partitions {
+    /// Empty partitions.
+    pub fn new(config: PartitionsConfig, registry: Arc<SnapshotRegistry>, env: &Env) -> Self {
+        let shared = Arc::new(SharedTables::default());
+        let partitions = (0..config.partitions.max(1))
+            .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
+            .map(|state| Arc::new(Partition::new(state, config.queue_capacity, env.clock.clone())))
+            .collect();
+        Self { partitions, registry, crossing: Mutex::default() }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u16 {
+        self.partitions.len() as u16
+    }
+
+    /// The registry of their snapshots.
+    pub fn registry(&self) -> &Arc<SnapshotRegistry> {
+        &self.registry
+    }
+
+    /// The executor of a partition, for a thread or a scheduler to step.
+    pub fn executor(&self, partition: PartitionId) -> Executor {
+        Executor { partition: Arc::clone(&self.partitions[partition.index()]) }
+    }
+
+    /// Refuses new queued calls and lets the executors end.
+    pub fn close(&self) {
+        self.partitions.iter().for_each(|p| p.close());
+    }
+
+    /// After the executors have ended: tells calls still queued that the database closed.
+    pub fn drain(&self) {
+        self.partitions.iter().for_each(|p| p.drain());
+    }
+
+    /// Runs a procedure on the calling thread, as soon as its partition is free.
+    #[inline]
+    pub fn call<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
+        let partition = match procedure.route(args) {
+            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as usize,
+            Route::Partition(partition) => partition.index(),
+            Route::Crossing => return self.call_crossing(procedure, args),
+        };
+        let result = run_in(&mut self.partitions[partition].enter(), self.count(), procedure, args);
+        match result {
+            Err(CallError::Aborted(Abort::Crossing)) => self.call_crossing(procedure, args),
+            result => result,
+        }
+    }
+
+    /// Runs a procedure over all partitions.
+    fn call_crossing<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
+        let mut owned = self.own_all();
+        let home = match procedure.route(args) {
+            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
+            Route::Partition(partition) => partition.0,
+            Route::Crossing => 0,
+        };
+        let Owned { states, undo, .. } = &mut owned;
+        let partitions = states.len() as u16;
+        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
+        let result = run(&mut sites, undo, home, partitions, procedure.name(), |tx| procedure.run(tx, args));
+        count(&mut owned.states[home as usize], &result);
+        result
+    }
+
+    /// Runs `work` as one transaction over all partitions.
+    pub fn crossing<R>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let mut owned = self.own_all();
+        let Owned { states, undo, .. } = &mut owned;
+        let partitions = states.len() as u16;
+        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
+        let result = run(&mut sites, undo, 0, partitions, name, work);
+        count(&mut owned.states[0], &result);
+        result
+    }
+
+    /// Queues a call for the partition's executor thread; waits while the queue is full.
+    pub fn submit<P: Procedure>(
+        self: &Arc<Self>,
+        procedure: Arc<P>,
+        args: P::Args,
+    ) -> Result<Pending<P::Output>, SubmitError>
+    where
+        P::Args: Send + 'static,
+        P::Output: Send + 'static,
+    {
+        let (pending, partition, task) = self.queued(procedure, args);
+        self.partitions[partition].submit(task)?;
+        Ok(pending)
+    }
+
+    /// Queues a call if there is room.
+    pub fn try_submit<P: Procedure>(
+        self: &Arc<Self>,
+        procedure: Arc<P>,
+        args: P::Args,
+    ) -> Result<Pending<P::Output>, SubmitError>
+    where
+        P::Args: Send + 'static,
+        P::Output: Send + 'static,
+    {
+        let (pending, partition, task) = self.queued(procedure, args);
+        let queued = self.partitions[partition].try_submit(task, partition as u16);
+        queued.map(|()| pending).map_err(|(error, _)| error)
+    }
+
+    fn queued<P: Procedure>(self: &Arc<Self>, procedure: Arc<P>, args: P::Args) -> (Pending<P::Output>, usize, Task)
+    where
+        P::Args: Send + 'static,
+        P::Output: Send + 'static,
+    {
+        let (pending, deliver) = Pending::new();
+        let this = Arc::clone(self);
+        let partitions = self.count();
+        let route = procedure.route(&args);
+        let partition = match route {
+            Route::Key(key) => key.rem_euclid(i64::from(partitions)) as usize,
+            Route::Partition(partition) => partition.index(),
+            Route::Crossing => 0,
+        };
+        let crosses = route == Route::Crossing;
+        let task: Task = Box::new(move |state| {
+            let result = match state {
+                None => Err(CallError::Closed),
+                Some(_) if crosses => Err(CallError::Aborted(Abort::Crossing)),
+                Some(state) => run_in(state, partitions, &*procedure, &args),
+            };
+            match result {
+                // The executor holds its token here, so the crossing run needs a thread of its own
+                // to wait for the barrier.
+                Err(CallError::Aborted(Abort::Crossing)) => {
+                    let run = move || deliver.put(this.call_crossing(&*procedure, &args));
+                    // Without a thread the closure is dropped, and the caller learns of it.
+                    let _ = albireo_env::spawn("albireo-cross", run);
+                }
+                result => deliver.put(result),
+            }
+        });
+        (pending, partition, task)
+    }
+
+    /// Takes a snapshot between two transactions.
+    pub fn snapshot(&self) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        let mut owned = self.own_all();
+        let mut builder = SnapshotBuilder::new(&self.registry)?;
+        for state in &mut owned.states {
+            let id = state.data.id;
+            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+        }
+        let shared = owned.shared();
+        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
+        Ok(builder.finish())
+    }
+
+    /// Creates an empty table in every partition, or one shared by all.
+    pub fn create_table(&self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
+        let spec = Arc::new(spec);
+        let mut owned = self.own_all();
+        let shared = spec.partition_by.is_none();
+        let partitions = self.count();
+        if shared {
+            let table = Table::new(Arc::clone(&spec), Arc::clone(layout), None, &self.registry);
+            put(&mut owned.shared().tables, spec.id, table);
+        } else {
+            for state in &mut owned.states {
+                let placement = spec.partition_by.map(|column| Placement {
+                    column,
+                    partition: state.data.id.0,
+                    partitions,
+                });
+                let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, &self.registry);
+                put(&mut state.data.tables, spec.id, table);
+            }
+        }
+        TableHandle { id: spec.id, shared }
+    }
+
+    /// Drops a table. Snapshots that see it keep it.
+    pub fn drop_table(&self, table: TableHandle) {
+        let mut owned = self.own_all();
+        let gone: Vec<Option<Table>> = match table.shared {
+            true => vec![owned.shared().tables[table.id.index()].take()],
+            false => owned.states.iter_mut().map(|s| s.data.tables[table.id.index()].take()).collect(),
+        };
+        drop(owned);
+        drop(gone);
+    }
+
+    /// Adds the last index of `spec` to a table in all partitions, or nowhere.
+    pub fn create_index(&self, table: TableHandle, spec: TableSpec) -> Result<(), TableError> {
+        let spec = Arc::new(spec);
+        let mut owned = self.own_all();
+        let mut done = 0;
+        let mut failed = None;
+        let before = Arc::clone(owned.tables(table)[0].spec());
+        for target in owned.tables(table) {
+            match target.add_index(Arc::clone(&spec)) {
+                Ok(()) => done += 1,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let Some(error) = failed else { return Ok(()) };
+        for target in owned.tables(table).into_iter().take(done) {
+            target.drop_index(spec.indexes.len() - 1, Arc::clone(&before));
+        }
+        Err(error)
+    }
+
+    /// Drops the index at `position`; `spec` is the shape without it.
+    pub fn drop_index(&self, table: TableHandle, position: usize, spec: TableSpec) {
+        let spec = Arc::new(spec);
+        let mut owned = self.own_all();
+        for target in owned.tables(table) {
+            target.drop_index(position, Arc::clone(&spec));
+        }
+    }
+
+    /// Looks at a table of one partition (of a shared one, at its only copy).
+    pub fn with_table<R>(&self, table: TableHandle, partition: PartitionId, look: impl FnOnce(&Table) -> R) -> R {
+        let state = self.partitions[partition.index()].enter();
+        let tables = match table.shared {
+            true => &state.data.shared.as_ref().expect("no crossing owner is about").tables,
+            false => &state.data.tables,
+        };
+        look(tables[table.id.index()].as_ref().expect("the table exists"))
+    }
+
+    /// What happened so far, over all partitions.
+    pub fn counters(&self) -> PartitionCounters {
+        let empty = Histogram::new(3).expect("three digits are allowed");
+        let mut sum = PartitionCounters { committed: 0, rolled_back: 0, pauses_ns: empty };
+        for partition in &self.partitions {
+            let state = partition.enter();
+            sum.committed += state.committed;
+            sum.rolled_back += state.rolled_back;
+            sum.pauses_ns.add(&state.pauses).expect("the histogram grows as needed");
+        }
+        sum
+    }
+
+    /// Forgets the pauses seen so far.
+    pub fn reset_pauses(&self) {
+        self.partitions.iter().for_each(|p| p.enter().pauses.reset());
+    }
+
+    /// Memory by table.
+    pub fn memory(&self) -> MemoryUse {
+        let mut usage = MemoryUse::default();
+        for (i, partition) in self.partitions.iter().enumerate() {
+            let state = partition.enter();
+            usage.undo_bytes += state.undo.memory_bytes() as u64;
+            let shared = state.data.shared.as_ref().filter(|_| i == 0);
+            let tables = state.data.tables.iter().chain(shared.iter().flat_map(|s| &s.tables)).flatten();
+            for table in tables {
+                let (id, memory) = (table.spec().id, table.memory());
+                match usage.tables.iter_mut().find(|(other, ..)| *other == id) {
+                    Some((.., sum)) => {
+                        sum.blocks_bytes += memory.blocks_bytes;
+                        sum.heaps_bytes += memory.heaps_bytes;
+                        sum.indexes_bytes += memory.indexes_bytes;
+                    }
+                    None => usage.tables.push((id, table.spec().name.clone(), memory)),
+                }
+            }
+        }
+        usage
+    }
+
+    /// Raises the barrier and takes all tokens, and all references to the shared tables.
+    fn own_all(&self) -> Owned<'_> {
+        let undo = self.crossing.lock();
+        self.partitions.iter().for_each(|p| p.raise());
+        let mut states: Vec<_> = self.partitions.iter().map(|p| p.enter_raised()).collect();
+        for state in &mut states[1..] {
+            state.data.shared = None;
+        }
+        Owned { states, partitions: &self.partitions, undo }
+    }
+}
+
+impl Owned<'_> {
+    fn shared(&mut self) -> &mut SharedTables {
+        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
+    }
+
+    fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
+        let index = table.id.index();
+        match table.shared {
+            true => self.shared().tables[index].iter_mut().collect(),
+            false => self.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
+        }
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        let shared = self.states[0].data.shared.clone();
+        for state in &mut self.states[1..] {
+            state.data.shared = shared.clone();
+        }
+        drop(shared);
+        self.states.clear();
+        self.partitions.iter().for_each(|p| p.lower());
+    }
+}
+
+fn put(tables: &mut Vec<Option<Table>>, id: TableId, table: Table) {
+    if tables.len() <= id.index() {
+        tables.resize_with(id.index() + 1, || None);
+    }
+    tables[id.index()] = Some(table);
+}
+
+fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
+    match result {
+        Ok(_) => state.committed += 1,
+        // It runs again and is counted then.
+        Err(CallError::Aborted(Abort::Crossing)) => {}
+        Err(_) => state.rolled_back += 1,
+    }
+}
+
+/// Runs a procedure on one partition, owned by the caller.
+#[inline]
+fn run_in<P: Procedure>(
+    state: &mut PartitionState,
+    partitions: u16,
+    procedure: &P,
+    args: &P::Args,
+) -> Result<P::Output, CallError> {
+    let PartitionState { data, undo, .. } = state;
+    let result = run(&mut [data], undo, 0, partitions, procedure.name(), |tx| procedure.run(tx, args));
+    count(state, &result);
+    result
+}
+
+/// Runs one transaction to its end: commit, or no trace.
+#[inline]
+fn run<T>(
+    sites: &mut [&mut PartitionData],
+    undo: &mut UndoLog,
+    home: u16,
+    partitions: u16,
+    name: &str,
+    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
+) -> Result<T, CallError> {
+    // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut Transaction::new(sites, undo, home, partitions))));
+    match outcome {
+        Ok(Ok(value)) => {
+            data::commit(sites, undo);
+            Ok(value)
+        }
+        Ok(Err(abort)) => {
+            data::roll_back(sites, undo, Savepoint::START);
+            Err(CallError::Aborted(abort))
+        }
+        Err(panic) => {
+            data::roll_back(sites, undo, Savepoint::START);
+            Err(CallError::Panicked { procedure: name.to_owned(), message: panic_message(&*panic) })
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "no message".to_owned(),
+    }
+}

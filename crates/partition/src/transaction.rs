@@ -1,0 +1,181 @@
+//! What a procedure sees while it runs.
+
+use albireo_base::{PartitionId, Tid, Value};
+use albireo_storage::{NewRow, RowUpdate, Savepoint, Table, TableError, UndoLog};
+
+use crate::Abort;
+use crate::data::{PartitionData, SHARED_SITE, TableHandle, roll_back};
+
+/// A partition that the running transaction owns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Site(u16);
+
+/// The running transaction: the only one on the partitions it owns.
+pub struct Transaction<'a, 'p> {
+    /// One partition, or all of them in order.
+    sites: &'a mut [&'p mut PartitionData],
+    undo: &'a mut UndoLog,
+    home: u16,
+    partitions: u16,
+}
+
+impl<'a, 'p> Transaction<'a, 'p> {
+    pub(crate) fn new(
+        sites: &'a mut [&'p mut PartitionData],
+        undo: &'a mut UndoLog,
+        home: u16,
+        partitions: u16,
+    ) -> Self {
+        debug_assert!(undo.is_empty(), "the last transaction has ended");
+        Self { sites, undo, home, partitions }
+    }
+
+    /// Where the transaction is at home.
+    #[inline(always)]
+    pub fn home(&self) -> Site {
+        Site(self.home)
+    }
+
+    /// The partitions of the database.
+    pub fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    /// Every partition the transaction owns.
+    pub fn sites(&self) -> impl Iterator<Item = Site> + use<> {
+        (0..self.sites.len() as u16).map(Site)
+    }
+
+    /// The partition at `site`.
+    pub fn partition(&self, site: Site) -> PartitionId {
+        self.sites[site.0 as usize].id
+    }
+
+    /// The site of rows whose partitioning column holds the whole number `key`; asks for a
+    /// crossing transaction when this one does not own it.
+    #[inline]
+    pub fn site_of(&self, key: i64) -> Result<Site, Abort> {
+        self.site_of_partition(key.rem_euclid(i64::from(self.partitions)) as u16)
+    }
+
+    /// As [`Transaction::site_of`], for any value.
+    pub fn site_of_value(&self, value: &Value) -> Result<Site, Abort> {
+        self.site_of_partition(albireo_storage::partition_of(value, self.partitions))
+    }
+
+    #[inline]
+    fn site_of_partition(&self, partition: u16) -> Result<Site, Abort> {
+        let owns_all = self.sites.len() == self.partitions as usize;
+        match owns_all {
+            true => Ok(Site(partition)),
+            false if self.sites[0].id.0 == partition => Ok(Site(0)),
+            false => Err(Abort::Crossing),
+        }
+    }
+
+    /// A table of the home partition, or a shared table.
+    ///
+    /// # Panics
+    /// The table was dropped.
+    #[inline(always)]
+    pub fn table(&self, table: TableHandle) -> &Table {
+        self.table_at(self.home(), table)
+    }
+
+    /// A table at `site`; the site of a shared table does not matter.
+    ///
+    /// # Panics
+    /// The table was dropped.
+    #[inline(always)]
+    pub fn table_at(&self, site: Site, table: TableHandle) -> &Table {
+        let data = match table.shared {
+            false => &self.sites[site.0 as usize].tables,
+            true => &self.sites[0].shared.as_ref().expect("the first site holds the shared tables").tables,
+        };
+        data[table.id.index()].as_ref().expect("the table exists")
+    }
+
+    /// The table for writing, and the undo buffer.
+    #[inline(always)]
+    fn table_mut(&mut self, site: Site, table: TableHandle) -> Result<(&mut Table, &mut UndoLog), Abort> {
+        let (tables, site) = match table.shared {
+            false => (&mut self.sites[site.0 as usize].tables, site.0),
+            true => match self.sites[0].shared_mut() {
+                Some(shared) => (&mut shared.tables, SHARED_SITE),
+                None => return Err(Abort::Crossing),
+            },
+        };
+        self.undo.set_site(site);
+        Ok((tables[table.id.index()].as_mut().expect("the table exists"), self.undo))
+    }
+
+    /// Begins a new row of a table at home.
+    #[inline(always)]
+    pub fn insert(&mut self, table: TableHandle) -> Result<NewRow<'_>, Abort> {
+        self.insert_at(self.home(), table)
+    }
+
+    /// Begins a new row of a table at `site`.
+    #[inline(always)]
+    pub fn insert_at(&mut self, site: Site, table: TableHandle) -> Result<NewRow<'_>, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.insert(undo)?)
+    }
+
+    /// Inserts a row of values at `site`.
+    pub fn insert_values_at(&mut self, site: Site, table: TableHandle, values: &[Value]) -> Result<Tid, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.insert_values(undo, values)?)
+    }
+
+    /// Updates a row at home in place; see [`Table::update`].
+    #[inline(always)]
+    pub fn update<R>(
+        &mut self,
+        table: TableHandle,
+        tid: Tid,
+        change: impl FnOnce(&mut RowUpdate<'_>) -> Result<R, TableError>,
+    ) -> Result<R, Abort> {
+        self.update_at(self.home(), table, tid, change)
+    }
+
+    /// Updates a row at `site` in place.
+    #[inline(always)]
+    pub fn update_at<R>(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Tid,
+        change: impl FnOnce(&mut RowUpdate<'_>) -> Result<R, TableError>,
+    ) -> Result<R, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.update(undo, tid, change)?)
+    }
+
+    /// Deletes a row at home.
+    #[inline]
+    pub fn delete(&mut self, table: TableHandle, tid: Tid) -> Result<(), Abort> {
+        self.delete_at(self.home(), table, tid)
+    }
+
+    /// Deletes a row at `site`.
+    pub fn delete_at(&mut self, site: Site, table: TableHandle, tid: Tid) -> Result<(), Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.delete(undo, tid)?)
+    }
+
+    /// A point to which a part of the transaction can be rolled back.
+    pub fn savepoint(&self) -> Savepoint {
+        self.undo.savepoint()
+    }
+
+    /// Takes everything since `to` back.
+    pub fn roll_back_to(&mut self, to: Savepoint) {
+        roll_back(self.sites, self.undo, to);
+    }
+
+    /// Changes so far.
+    pub fn changes(&self) -> usize {
+        self.undo.len()
+    }
+}
