@@ -1,0 +1,262 @@
+//! What can be said on the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A main-memory SQL database: transactions and analytics on the same live data.
+///
+/// Transactions run one after another on a thread that owns the data, at full speed and without
+/// locks; every analytical query sees a consistent snapshot of that data and does not slow them.
+#[derive(Debug, Parser)]
+#[command(name = "albireo", version, after_help = EXAMPLES, subcommand_required = true)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  albireo shell
+      type SQL; \\? lists what else the shell knows, \\q leaves
+  albireo shell schema.sql
+      run a file; at the first statement that fails, say where and leave with status 3
+  echo \"SELECT 40 + 2 AS answer\" | albireo shell --format json
+      run what comes from a pipe
+  albireo bench ch
+      TPC-C transactions and CH-benCHmark queries on the same data, 5 warehouses, 20 seconds
+  albireo bench tpcc --warehouses 10 --seconds 60 --mix two --format json > result.json
+      transactions only; one JSON object on standard output, progress on standard error
+
+Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent; 2 the command
+line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
+
+/// The program's commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure: transactions alone, with queries on the same data, or snapshots
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Type SQL, or run it from a file or a pipe, in a database that lives as long as the program
+    Shell(ShellArgs),
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// TPC-C: the five transactions without think time
+    Tpcc(BenchArgs),
+    /// CH-benCHmark: TPC-C, first alone, then with analytical queries on fresh snapshots
+    Ch(ChArgs),
+    /// What snapshots cost: the pause to take one and the blocks copied while it lives
+    Snapshot(BenchArgs),
+}
+
+/// Options of every benchmark.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct BenchArgs {
+    /// Warehouses; each is about 100 MB
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub warehouses: u32,
+    /// Partitions, each with a thread of its own; warehouses are spread over them
+    #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub partitions: u16,
+    /// Seconds to measure, in each phase
+    #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// How rows lie in memory
+    #[arg(long, value_enum, default_value_t = LayoutArg::Groups)]
+    pub layout: LayoutArg,
+    /// Which transactions
+    #[arg(long, value_enum, default_value_t = MixArg::Spec)]
+    pub mix: MixArg,
+    /// Seed of data and transactions: the same seed, the same rows and the same inputs
+    #[arg(long, default_value_t = 42, value_name = "X")]
+    pub seed: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+}
+
+/// Options of `bench ch`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct ChArgs {
+    /// Options it shares with the others.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+    /// Streams of queries that run beside the transactions
+    #[arg(long, default_value_t = 1, value_name = "Q", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub query_streams: u16,
+    /// Which queries: all, top10, or numbers such as 1,6,12
+    #[arg(long, default_value = "all", value_name = "all|top10|LIST")]
+    pub queries: Queries,
+}
+
+/// How rows lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayoutArg {
+    /// Every column by itself
+    Column,
+    /// Every row by itself
+    Row,
+    /// Columns that transactions use together lie together
+    Groups,
+}
+
+/// Which transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MixArg {
+    /// All five in the specification's ratio, 45:43:4:4:4
+    Spec,
+    /// New-Order and Payment only
+    Two,
+}
+
+/// How a benchmark's result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// One screen for people
+    Table,
+    /// One object for programs
+    Json,
+}
+
+/// A choice of CH-benCHmark's queries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Queries {
+    /// All 22.
+    All,
+    /// The ten products that sell best (HyPer 2010, §5.2).
+    Top10,
+    /// These, by number from 1 to 22, in the order given.
+    Numbers(Vec<u8>),
+}
+
+impl FromStr for Queries {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |part: &str| match part.trim().parse() {
+            Ok(number @ 1..=22) => Ok(number),
+            _ => {
+                Err(format!("`{part}` is no query; want all, top10, or numbers from 1 to 22 such as 1,6,12"))
+            }
+        };
+        match text {
+            "all" => Ok(Self::All),
+            "top10" => Ok(Self::Top10),
+            list => list.split(',').map(number).collect::<Result<_, _>>().map(Self::Numbers),
+        }
+    }
+}
+
+/// Options of `shell`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ShellArgs {
+    /// A file of statements to run; without it and without -c, standard input
+    pub file: Option<PathBuf>,
+    /// Statements to run (after FILE); may be given more than once
+    #[arg(short, long = "command", value_name = "SQL")]
+    pub commands: Vec<String>,
+    /// Stay and read standard input after FILE and -c
+    #[arg(short, long)]
+    pub interactive: bool,
+    /// How to print results
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Partitions, each with a thread of its own
+    #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub partitions: u16,
+}
+
+/// How the shell prints results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table drawn with lines
+    #[default]
+    Box,
+    /// Comma-separated values with a header; NULL is empty, the empty string is ""
+    Csv,
+    /// An array with one object per row
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bench_ch_without_options_has_the_documented_defaults() {
+        let Ok(Command::Bench(Bench::Ch(args))) = parse("albireo bench ch") else { panic!("must parse") };
+        let bench = BenchArgs {
+            warehouses: 5,
+            partitions: 1,
+            seconds: 20,
+            layout: LayoutArg::Groups,
+            mix: MixArg::Spec,
+            seed: 42,
+            format: ReportFormat::Table,
+        };
+        assert_eq!(args, ChArgs { bench, query_streams: 1, queries: Queries::All });
+    }
+
+    #[test]
+    fn bench_ch_takes_every_option_of_the_contract() {
+        let line = "albireo bench ch --warehouses 2 --partitions 2 --seconds 3 --query-streams 4 \
+                    --queries 1,6,12 --layout column --mix two --seed 7 --format json";
+        let Ok(Command::Bench(Bench::Ch(args))) = parse(line) else { panic!("must parse") };
+        assert_eq!(args.queries, Queries::Numbers(vec![1, 6, 12]));
+        assert_eq!((args.bench.layout, args.bench.mix), (LayoutArg::Column, MixArg::Two));
+        assert_eq!((args.query_streams, args.bench.format), (4, ReportFormat::Json));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_as_usage_errors() {
+        for line in [
+            "albireo bench ch --queries 0",
+            "albireo bench ch --queries 23",
+            "albireo bench ch --queries top11",
+            "albireo bench ch --warehouses 0",
+            "albireo bench tpcc --seconds 0",
+            "albireo bench tpcc --queries all",
+            "albireo bench tpcc --layout diagonal",
+            "albireo shell --format xml",
+            "albireo fly",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    /// Documents drift; the program that they describe is the judge.
+    #[test]
+    fn commands_in_the_documents_parse() {
+        let documents =
+            [include_str!("../../../README.md"), include_str!("../../../CONTRIBUTING.md"), EXAMPLES];
+        let mut checked = 0;
+        for line in documents.iter().flat_map(|document| document.lines()) {
+            let line = line.trim().trim_start_matches("$ ");
+            let line = line.rsplit(" | ").next().unwrap_or(line);
+            let line = line.split(" #").next().unwrap_or(line).split(" > ").next().unwrap_or(line);
+            let arguments = line
+                .strip_prefix("cargo run --release -- ")
+                .or_else(|| line.strip_prefix("albireo ").filter(|rest| !rest.contains('<')));
+            if let Some(arguments) = arguments {
+                parse(&format!("albireo {arguments}")).unwrap_or_else(|error| panic!("{line}: {error}"));
+                checked += 1;
+            }
+        }
+        assert!(checked >= 5, "found {checked} commands only");
+    }
+}

@@ -1,0 +1,280 @@
+use super::*;
+use crate::sql::{Answer, Canceller, Column, Index, TableColumn};
+use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_env::MemoryDisk;
+use arrow::array::{ArrayRef, Int32Array};
+use arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A database that answers by rule: `fail` fails at its fourth character, `wait` waits until
+/// cancelled, `create` does something, everything else gives the row 7.
+#[derive(Default)]
+pub(super) struct Fake {
+    executed: Mutex<Vec<String>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Sql for Fake {
+    fn execute(&self, sql: &str) -> Result<Answer, SqlError> {
+        self.executed.lock().push(sql.to_owned());
+        match sql.split_whitespace().next() {
+            Some("fail") => Err(SqlError::new(SqlState::SYNTAX_ERROR, "it fails").with_position(4)),
+            Some("wait") => {
+                while !self.cancelled.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+                Err(SqlError::new(SqlState::QUERY_CANCELED, "cancelled"))
+            }
+            Some("create") => {
+                let done = Outcome::Done { tag: "CREATE TABLE".to_owned() };
+                Ok(Answer { notices: vec!["it was there".to_owned()], outcomes: vec![done] })
+            }
+            _ => {
+                let array: ArrayRef = Arc::new(Int32Array::from(vec![7]));
+                let batches = vec![RecordBatch::try_from_iter([("n", array)]).unwrap()];
+                let columns = vec![Column { name: "n".to_owned(), ty: SqlType::Integer }];
+                Ok(Answer { notices: Vec::new(), outcomes: vec![Outcome::Rows { columns, batches }] })
+            }
+        }
+    }
+
+    fn canceller(&self) -> Canceller {
+        let cancelled = self.cancelled.clone();
+        Box::new(move || cancelled.store(true, Ordering::SeqCst))
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        vec!["public".to_owned()]
+    }
+
+    fn tables(&self) -> Vec<crate::sql::Table> {
+        let column = |name: &str, ty, nullable, default: Option<&str>| TableColumn {
+            name: name.to_owned(),
+            ty,
+            nullable,
+            default: default.map(str::to_owned),
+        };
+        let index = |name: &str, primary| Index {
+            name: name.to_owned(),
+            method: if primary { "hash" } else { "ordered" }.to_owned(),
+            columns: vec!["w_id".to_owned(), "id".to_owned()],
+            unique: primary,
+            primary,
+        };
+        vec![crate::sql::Table {
+            schema: "public".to_owned(),
+            name: "orders".to_owned(),
+            rows: 3,
+            columns: vec![
+                column("w_id", SqlType::Integer, false, None),
+                column("id", SqlType::BigInt, false, None),
+                column("note", SqlType::Varchar(24), true, Some("'none'")),
+            ],
+            indexes: vec![index("orders_pkey", true), index("orders_by_note", false)],
+            checks: vec!["id > 0".to_owned()],
+            partition_by: Some("w_id".to_owned()),
+            layout: "groups ((w_id, id), (note))".to_owned(),
+        }]
+    }
+}
+
+/// What a script gave: exit status, standard output, standard error.
+struct Ran {
+    status: u8,
+    out: String,
+    err: String,
+    executed: Vec<String>,
+    disk: MemoryDisk,
+}
+
+/// Runs `script` as the file `main.sql`, beside other files.
+fn run_with(script: &str, files: &[(&str, &str)]) -> Ran {
+    let disk = MemoryDisk::default();
+    disk.put("main.sql", script.as_bytes());
+    files.iter().for_each(|(path, text)| disk.put(path, text.as_bytes()));
+    let (mut env, _) = Env::simulated(1);
+    env.disk = Arc::new(disk.clone());
+    let (fake, interrupt) = (Fake::default(), Interrupt::default());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let args = ShellArgs { file: Some("main.sql".into()), ..ShellArgs::default() };
+    let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+    let result = shell.run(&args);
+    let status = shell.exit_status(result);
+    drop(shell);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { status, out: text(out), err: text(err), executed: fake.executed.lock().clone(), disk }
+}
+
+fn run(script: &str) -> Ran {
+    run_with(script, &[])
+}
+
+const SEVEN: &str = "┌───┐\n│ n │\n├───┤\n│ 7 │\n└───┘\n(1 row)\n\n";
+
+#[test]
+fn script_without_failure_prints_rows_only_and_leaves_with_zero() {
+    let ran = run("create table t (a int);\nselect 7;\n-- done\n");
+    assert_eq!((ran.status, ran.out.as_str()), (0, SEVEN));
+    assert_eq!(ran.err, "NOTICE: it was there\n");
+    assert_eq!(ran.executed, ["create table t (a int)", "select 7"]);
+}
+
+#[test]
+fn script_stops_at_the_first_failure_with_its_line_and_status_three() {
+    let ran = run("select 7;\n\n-- next fails\nfail here;\nselect 8;\n");
+    assert_eq!(ran.status, SCRIPT_FAILED);
+    assert_eq!(ran.err, "main.sql:4: ERROR 42601: it fails\nLINE 4: fail here\n           ^\n");
+    assert_eq!(ran.executed, ["select 7", "fail here"]);
+}
+
+#[test]
+fn failure_in_an_included_file_names_that_file_and_ends_all() {
+    let ran = run_with("\\i inner.sql\nselect 8;", &[("inner.sql", "select 7;\nfail;")]);
+    assert_eq!(ran.status, SCRIPT_FAILED);
+    assert!(ran.err.starts_with("inner.sql:2: ERROR"), "{}", ran.err);
+    assert_eq!(ran.executed, ["select 7", "fail"]);
+}
+
+#[test]
+fn file_that_runs_itself_is_refused() {
+    let ran = run("\\i main.sql");
+    assert_eq!(ran.status, SCRIPT_FAILED);
+    assert!(ran.err.contains("one runs itself?"), "{}", ran.err);
+}
+
+#[test]
+fn missing_file_and_unknown_command_fail_the_script() {
+    let ran = run("\\i nowhere.sql\n");
+    assert_eq!(ran.status, SCRIPT_FAILED);
+    assert!(ran.err.starts_with("cannot open nowhere.sql: "), "{}", ran.err);
+    let ran = run("\n\\fly\n");
+    assert_eq!(ran.status, SCRIPT_FAILED);
+    assert!(ran.err.starts_with("main.sql:2: no command \\fly"), "{}", ran.err);
+}
+
+#[test]
+fn line_that_is_not_utf8_is_refused_with_its_line() {
+    let disk = MemoryDisk::default();
+    disk.put("main.sql", b"select 7;\nselect '\xff';\n");
+    let (mut env, _) = Env::simulated(1);
+    env.disk = Arc::new(disk);
+    let (fake, interrupt) = (Fake::default(), Interrupt::default());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+    let result = shell.run_file(Path::new("main.sql"));
+    assert_eq!(shell.exit_status(result), SCRIPT_FAILED);
+    drop(shell);
+    assert_eq!(String::from_utf8(err).unwrap(), "main.sql:2: the line is not UTF-8\n");
+}
+
+#[test]
+fn byte_order_mark_and_windows_line_breaks_are_not_part_of_statements() {
+    assert_eq!(run("\u{feff}select\r\n 1;\r\n").executed, ["select\n 1"]);
+}
+
+#[test]
+fn quit_in_a_script_ends_it_with_zero() {
+    let ran = run("select 7;\n\\q\nfail;");
+    assert_eq!(ran.status, 0);
+    assert_eq!(ran.executed, ["select 7"]);
+}
+
+#[test]
+fn format_expanded_and_timing_change_what_is_printed() {
+    let ran = run("\\format csv\nselect 7;\n\\format json\nselect 7;\n\\format box\n\\x\nselect 7;\n");
+    assert_eq!(ran.out, "n\n7\n[\n{\"n\": 7}\n]\n─[ RECORD 1 ]\nn │ 7\n(1 row)\n\n");
+    assert_eq!(run("\\timing on\nselect 7;").out, format!("{SEVEN}Time: 0.000 ms\n"));
+}
+
+#[test]
+fn output_redirected_to_a_file_returns_when_told() {
+    let ran = run("\\o rows.txt\nselect 7;\n\\o\nselect 7;\n");
+    assert_eq!(ran.out, SEVEN);
+    assert_eq!(ran.disk.get("rows.txt").unwrap(), SEVEN.as_bytes());
+}
+
+#[test]
+fn describe_shows_columns_indexes_constraints_and_placement() {
+    let out = run("\\d ORDERS\n").out;
+    let expected = "\
+Table \"public.orders\"
+┌────────┬───────────────────────┬──────────┬─────────┐
+│ Column │         Type          │ Nullable │ Default │
+├────────┼───────────────────────┼──────────┼─────────┤
+│ w_id   │ integer               │ not null │         │
+│ id     │ bigint                │ not null │         │
+│ note   │ character varying(24) │          │ 'none'  │
+└────────┴───────────────────────┴──────────┴─────────┘
+(3 rows)
+
+Indexes:
+    \"orders_pkey\" primary key, hash (w_id, id)
+    \"orders_by_note\" ordered (w_id, id)
+Check constraints:
+    CHECK (id > 0)
+Partitioning: hash (w_id)
+Layout: groups ((w_id, id), (note))
+Rows: 3
+
+";
+    assert_eq!(out, expected);
+    assert!(run("\\d public.orders").out.starts_with("Table"));
+    assert!(run("\\d other.orders").err.contains("there is no table \"other.orders\""));
+}
+
+#[test]
+fn lists_show_tables_indexes_and_schemas() {
+    let out = run("\\format csv\n\\dt\n\\di\n\\dn\n").out;
+    let expected = "\
+Schema,Name,Rows,Partitioning,Layout
+public,orders,3,hash (w_id),\"groups ((w_id, id), (note))\"
+Schema,Name,Table,Columns,Method,Keys
+public,orders_pkey,orders,\"w_id, id\",hash,primary key
+public,orders_by_note,orders,\"w_id, id\",ordered,\"\"
+Name
+public
+";
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn interrupt_cancels_the_statement_that_runs() {
+    let (env, _) = Env::simulated(1);
+    let (fake, interrupt) = (Fake::default(), Interrupt::default());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let presser = interrupt.clone();
+    let pressing = albireo_env::spawn("presser", move || while !presser.request() {}).unwrap();
+    let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+    let result = shell.run_script("pipe", b"wait;".as_slice());
+    assert_eq!(shell.exit_status(result), SCRIPT_FAILED);
+    drop(shell);
+    pressing.join().unwrap();
+    assert_eq!(String::from_utf8(err).unwrap(), "pipe:1: ERROR 57014: cancelled\n");
+}
+
+/// Writes nothing: whoever read has gone.
+struct ClosedPipe;
+
+impl Write for ClosedPipe {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn closed_pipe_ends_the_shell_quietly() {
+    let (env, _) = Env::simulated(1);
+    let (fake, interrupt) = (Fake::default(), Interrupt::default());
+    let (mut out, mut err) = (ClosedPipe, Vec::new());
+    let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+    let result = shell.run_script("pipe", b"select 7; select 7;".as_slice());
+    assert_eq!(shell.exit_status(result), 0);
+    drop(shell);
+    assert_eq!((fake.executed.lock().len(), err.len()), (1, 0));
+}

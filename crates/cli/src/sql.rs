@@ -1,0 +1,109 @@
+//! What the shell asks of a database. Narrow on purpose, so that tests can stand in for one.
+
+use albireo_base::{SqlError, SqlType};
+use arrow::record_batch::RecordBatch;
+
+/// Stops what [`Sql::execute`] is doing; may be called from any thread at any time.
+pub type Canceller = Box<dyn Fn() + Send>;
+
+/// A database that executes SQL.
+pub trait Sql {
+    /// Executes statements one after another until the first that fails.
+    ///
+    /// # Errors
+    /// The first statement's that fails; `57014` if it was cancelled.
+    fn execute(&self, sql: &str) -> Result<Answer, SqlError>;
+
+    /// What cancels the statement that runs when it is called.
+    fn canceller(&self) -> Canceller;
+
+    /// Names of all schemas, sorted.
+    fn schemas(&self) -> Vec<String>;
+
+    /// All tables, sorted by schema and name.
+    fn tables(&self) -> Vec<Table>;
+}
+
+/// What statements gave.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Remarks that are not errors, such as an object that was there already.
+    pub notices: Vec<String>,
+    /// One for each statement.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What one statement gave.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Rows.
+    Rows {
+        /// Names and types.
+        columns: Vec<Column>,
+        /// The rows, in order; their columns are those named.
+        batches: Vec<RecordBatch>,
+    },
+    /// No rows but something done.
+    Done {
+        /// PostgreSQL's command tag, `INSERT 0 3` for instance.
+        tag: String,
+    },
+}
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name; several may have the same.
+    pub name: String,
+    /// Its type.
+    pub ty: SqlType,
+}
+
+/// A table as `\d` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The schema it is in.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Live rows.
+    pub rows: u64,
+    /// Its columns, in order.
+    pub columns: Vec<TableColumn>,
+    /// Its indexes, the primary key's first.
+    pub indexes: Vec<Index>,
+    /// Conditions of CHECK constraints, as SQL.
+    pub checks: Vec<String>,
+    /// The column whose hash places rows; a table without is shared by all partitions.
+    pub partition_by: Option<String>,
+    /// How rows lie in memory, as WITH (layout = ...) says it.
+    pub layout: String,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: SqlType,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// Its default, as SQL.
+    pub default: Option<String>,
+}
+
+/// An index of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// `hash` or `ordered`.
+    pub method: String,
+    /// Names of its columns, in order.
+    pub columns: Vec<String>,
+    /// Whether a key may occur once only.
+    pub unique: bool,
+    /// Whether it is the primary key's.
+    pub primary: bool,
+}
