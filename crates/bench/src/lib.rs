@@ -18,4 +18,9 @@
 #![allow(clippy::inconsistent_digit_grouping, reason = "money reads as units and hundredths: 300_000_00")]
 
 pub mod ch;
+pub mod config;
+pub mod driver;
+pub mod latency;
+pub mod progress;
+pub mod report;
 pub mod tpcc;

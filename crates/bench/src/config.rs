@@ -1,0 +1,131 @@
+//! What a run is asked to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::ch::queries::Selection;
+use crate::tpcc::Scale;
+use crate::tpcc::input::Mix;
+use crate::tpcc::schema::Layout;
+
+/// Which benchmark runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Workload {
+    /// Transactions alone.
+    Tpcc,
+    /// Transactions alone, then together with streams of queries.
+    Ch {
+        /// The queries each stream runs, over and over.
+        queries: Selection,
+        /// How many streams there are.
+        streams: usize,
+    },
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tpcc => "TPC-C",
+            Self::Ch { .. } => "CH-benCHmark",
+        })
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The benchmark.
+    pub workload: Workload,
+    /// Warehouses.
+    pub warehouses: i16,
+    /// Partitions, each with a thread that runs transactions.
+    pub partitions: u16,
+    /// How long each phase is measured; a tenth of it, at most a second, comes before as warm-up.
+    pub duration: Duration,
+    /// How tables lie in memory.
+    pub layout: Layout,
+    /// Which transactions run.
+    pub mix: Mix,
+    /// Decides population and inputs.
+    pub seed: u64,
+    /// Cardinalities; anything but [`Scale::SPEC`] is for tests.
+    pub scale: Scale,
+}
+
+/// Why a run cannot be what it is asked to be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ConfigError {
+    #[error("there must be at least one warehouse, not {0}")]
+    NoWarehouse(i16),
+    #[error(
+        "{partitions} partitions need at least as many warehouses, not {warehouses}: a warehouse cannot be split"
+    )]
+    MorePartitionsThanWarehouses { partitions: u16, warehouses: i16 },
+    #[error("there must be at least one partition")]
+    NoPartition,
+    #[error("a phase of 0 seconds measures nothing")]
+    NoTime,
+    #[error("there must be at least one stream of queries; use 'bench tpcc' to run without")]
+    NoStream,
+}
+
+impl Config {
+    /// Checks what no type can.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let (partitions, warehouses) = (self.partitions, self.warehouses);
+        if warehouses < 1 {
+            return Err(ConfigError::NoWarehouse(warehouses));
+        }
+        if partitions < 1 {
+            return Err(ConfigError::NoPartition);
+        }
+        if u32::from(partitions) > warehouses as u32 {
+            return Err(ConfigError::MorePartitionsThanWarehouses { partitions, warehouses });
+        }
+        if self.duration.is_zero() {
+            return Err(ConfigError::NoTime);
+        }
+        match &self.workload {
+            Workload::Ch { streams: 0, .. } => Err(ConfigError::NoStream),
+            Workload::Ch { .. } | Workload::Tpcc => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn config_that_makes_no_sense_is_refused_with_the_reason() {
+        let good = Config {
+            workload: Workload::Ch { queries: Selection::all(), streams: 1 },
+            warehouses: 5,
+            partitions: 2,
+            duration: Duration::from_secs(10),
+            layout: Layout::Groups,
+            mix: Mix::Spec,
+            seed: 1,
+            scale: Scale::SPEC,
+        };
+        assert_eq!(good.validate(), Ok(()));
+        let refused = |change: &dyn Fn(&mut Config)| {
+            let mut config = good.clone();
+            change(&mut config);
+            config.validate().unwrap_err()
+        };
+        assert_eq!(refused(&|config| config.warehouses = -1), ConfigError::NoWarehouse(-1));
+        assert_eq!(refused(&|config| config.partitions = 0), ConfigError::NoPartition);
+        let error = refused(&|config| config.partitions = 6);
+        assert_eq!(error, ConfigError::MorePartitionsThanWarehouses { partitions: 6, warehouses: 5 });
+        assert_eq!(refused(&|config| config.duration = Duration::ZERO), ConfigError::NoTime);
+        let none = Workload::Ch { queries: Selection::all(), streams: 0 };
+        assert_eq!(refused(&|config| config.workload = none.clone()), ConfigError::NoStream);
+    }
+}

@@ -1,0 +1,341 @@
+//! Runs a workload against a [`Target`] and reports it.
+//!
+//! ```text
+//!  load -- alone: transactions -- mixed: transactions and queries -- checks
+//!          |warm-up| measured |   |warm-up| measured |overlap|
+//!                                                    ^ snapshot for the check under load
+//! ```
+//! In a phase one thread a partition runs transactions as fast as they end (a closed loop, no think
+//! time), and each stream of queries takes a fresh snapshot for every query. When the last phase has
+//! been measured, a snapshot is taken while transactions still run, and they go on for a moment, so
+//! that they change what it sees; the conditions are checked on it after they have stopped, and again
+//! on a last snapshot.
+//!
+//! Responsible for: threads, time, counting, checks. Not responsible for: anything behind the traits
+//! below. Errors and interruptions do not lose what was measured before: [`run`] always reports.
+
+mod phase;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use albireo_base::SqlError;
+use albireo_env::Clock;
+
+use crate::ch::queries::Query;
+use crate::config::{Config, ConfigError, Workload};
+use crate::latency::{Durations, round};
+use crate::progress::Observer;
+use crate::report::{Consistency, Report, Snapshots, Violations};
+use crate::tpcc::consistency;
+use crate::tpcc::input::Transaction;
+use crate::tpcc::population::Population;
+use crate::tpcc::rows::Timestamp;
+use phase::{Phase, QueryTally};
+
+/// The system under test.
+pub trait Target: Sync {
+    /// Creates the tables (see [`crate::tpcc::schema::ddl`]) in `config.layout`, spread over
+    /// `config.partitions`, and fills them. It should call [`Loading::add`] every few thousand rows,
+    /// from any thread, and return early when [`Loading::is_cancelled`].
+    ///
+    /// # Errors
+    /// Why the database cannot be made; the run ends.
+    fn load(&self, config: &Config, population: &Population, loading: &Loading<'_>) -> Result<(), SqlError>;
+
+    /// The partition that owns a warehouse, below `config.partitions`.
+    fn partition_of(&self, w_id: i16) -> u16;
+
+    /// What runs transactions whose home is in `partition`. Called once a phase, on the thread that
+    /// will use it.
+    ///
+    /// # Errors
+    /// Why there is none; the run ends.
+    fn worker(&self, partition: u16) -> Result<Box<dyn Worker + '_>, SqlError>;
+
+    /// A new snapshot that sees every transaction committed before the call. It is given up when the
+    /// value is dropped.
+    ///
+    /// # Errors
+    /// Why there is none; the run ends.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError>;
+
+    /// Blocks copied on write since the target was made.
+    fn copied(&self) -> Copied;
+
+    /// Memory in use, in bytes, by kind.
+    fn memory_bytes(&self) -> BTreeMap<String, u64>;
+
+    /// The run is being interrupted: running queries should end early, with any error.
+    fn interrupt(&self) {}
+}
+
+/// Blocks copied because a snapshot saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It committed.
+    Committed,
+    /// It was a New-Order with an unused item and left no trace.
+    RolledBack,
+}
+
+/// Runs the transactions of one partition.
+pub trait Worker {
+    /// Runs `transactions` in order and calls `ended` right after each one's end, which is when it
+    /// is timed. All are known in advance so that data of the next can be fetched meanwhile.
+    ///
+    /// # Errors
+    /// A transaction failed that should not have; the run ends.
+    fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError>;
+}
+
+/// A snapshot and the queries on it.
+pub trait Snapshot {
+    /// How long executors stood still for it, in nanoseconds.
+    fn pause_ns(&self) -> u64;
+
+    /// Runs `query` with its parameters, all SMALLINT, to the last row.
+    ///
+    /// # Errors
+    /// The query failed; the run ends.
+    fn query(&mut self, query: &Query, parameters: &[i16]) -> Result<Answer, SqlError>;
+
+    /// The one number that the statement `sql` gives.
+    ///
+    /// # Errors
+    /// The statement failed; the run ends.
+    fn count(&mut self, sql: &str) -> Result<u64, SqlError>;
+}
+
+/// What came back of a query.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// Rows.
+    pub rows: u64,
+    /// Time spent planning.
+    pub planning_ns: u64,
+}
+
+/// A wish to end a run early. Clones are the same wish.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Ends the run soon; safe to call from a signal handler's thread, also more than once.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run should end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts rows while a target loads.
+pub struct Loading<'a> {
+    rows: AtomicU64,
+    expected: u64,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancel,
+}
+
+impl Loading<'_> {
+    /// `rows` more are loaded.
+    pub fn add(&self, rows: u64) {
+        let loaded = self.rows.fetch_add(rows, Ordering::Relaxed) + rows;
+        self.observer.loading(loaded, self.expected);
+    }
+
+    /// Whether loading should stop; the result does not matter then.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+/// Everything a run is made of.
+struct Run<'a> {
+    config: &'a Config,
+    target: &'a dyn Target,
+    clock: &'a Clock,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancel,
+}
+
+/// Runs `config` against `target`. The report holds whatever was measured; look at
+/// [`Report::passed`], [`Report::interrupted`] and [`Report::error`].
+///
+/// # Errors
+/// The configuration makes no sense; nothing has been done then.
+pub fn run(
+    config: &Config,
+    target: &dyn Target,
+    clock: &Clock,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, ConfigError> {
+    config.validate()?;
+    let mut report = blank(config);
+    let run = Run { config, target, clock, observer, cancel };
+    let done = run.everything(&mut report);
+    observer.finished();
+    report.interrupted = cancel.is_cancelled();
+    match done {
+        // What an interrupted query or load says is no news.
+        Err(error) if !report.interrupted => report.error = Some(error),
+        Ok(()) | Err(_) => {}
+    }
+    let copied = target.copied();
+    (report.snapshots.blocks_copied, report.snapshots.bytes_copied) = (copied.blocks, copied.bytes);
+    report.memory_bytes = target.memory_bytes();
+    Ok(report)
+}
+
+fn blank(config: &Config) -> Report {
+    let streams = match config.workload {
+        Workload::Tpcc => 0,
+        Workload::Ch { streams, .. } => streams,
+    };
+    Report {
+        benchmark: config.workload.to_string(),
+        warehouses: config.warehouses,
+        partitions: config.partitions,
+        layout: config.layout,
+        mix: config.mix,
+        seed: config.seed,
+        query_streams: streams,
+        load_seconds: 0.0,
+        rows_loaded: 0,
+        oltp_alone: None,
+        oltp_mixed: None,
+        queries: Vec::new(),
+        snapshots: Snapshots::default(),
+        freshness_ms: None,
+        consistency: Consistency::default(),
+        memory_bytes: BTreeMap::new(),
+        interrupted: false,
+        error: None,
+    }
+}
+
+/// What ends a run, in words.
+type Failure = String;
+
+/// An error with what was being done.
+fn during(what: &str) -> impl Fn(SqlError) -> Failure + '_ {
+    move |error| format!("{what}: {error}")
+}
+
+impl Run<'_> {
+    /// All parts of the run, in order; fills in `report` as far as it gets.
+    fn everything(&self, report: &mut Report) -> Result<(), Failure> {
+        self.load(report)?;
+        let mut pauses = Durations::default();
+        let last = match &self.config.workload {
+            Workload::Tpcc => self.phase(0, "transactions", report, &mut pauses),
+            Workload::Ch { .. } => {
+                self.phase(0, "transactions", report, &mut pauses)?;
+                self.phase(1, "and queries", report, &mut pauses)
+            }
+        };
+        let checked = last.and_then(|()| self.check_at_end(report, &mut pauses));
+        report.snapshots.taken = pauses.count();
+        report.snapshots.pause_us = pauses.quantiles(1_000);
+        checked
+    }
+
+    fn load(&self, report: &mut Report) -> Result<(), Failure> {
+        let population = Population {
+            scale: self.config.scale,
+            warehouses: self.config.warehouses,
+            seed: self.config.seed,
+            loaded_at: Timestamp(self.clock.unix_us()),
+        };
+        let loading = Loading {
+            rows: AtomicU64::new(0),
+            expected: population.expected_rows(),
+            observer: self.observer,
+            cancel: self.cancel,
+        };
+        let begin = self.clock.now();
+        let loaded = self.target.load(self.config, &population, &loading);
+        self.observer.finished();
+        report.load_seconds = round((self.clock.now() - begin) as f64 / 1e9);
+        report.rows_loaded = loading.rows.into_inner();
+        loaded.map_err(during("loading"))?;
+        self.go_on()
+    }
+
+    /// Phase `number`: 0 without queries, 1 with them. The last one checks the conditions.
+    fn phase(
+        &self,
+        number: usize,
+        name: &str,
+        report: &mut Report,
+        pauses: &mut Durations,
+    ) -> Result<(), Failure> {
+        let (queries, streams): (&[Query], usize) = match &self.config.workload {
+            Workload::Ch { queries, streams } if number == 1 => (queries.queries(), *streams),
+            Workload::Ch { .. } | Workload::Tpcc => (&[], 0),
+        };
+        let is_last = number == 1 || self.config.workload == Workload::Tpcc;
+        let result = Phase::new(self, number, queries).run(name, streams, is_last);
+        self.observer.finished();
+        pauses.merge(&result.queries.pauses);
+        let oltp = Some(result.oltp);
+        if number == 0 {
+            report.oltp_alone = oltp;
+        } else {
+            report.oltp_mixed = oltp;
+            report.freshness_ms = result.queries.freshness.quantiles(1_000_000);
+            report.queries = result.queries.by_query.iter().map(QueryTally::report).collect();
+        }
+        result.failure.map_or(Ok(()), Err)?;
+        self.go_on()?;
+        if let Some(mut snapshot) = result.snapshot {
+            pauses.record(snapshot.pause_ns());
+            report.consistency.under_load = self.check(snapshot.as_mut())?;
+        }
+        self.go_on()
+    }
+
+    fn check_at_end(&self, report: &mut Report, pauses: &mut Durations) -> Result<(), Failure> {
+        let mut snapshot = self.target.snapshot().map_err(during("taking the last snapshot"))?;
+        pauses.record(snapshot.pause_ns());
+        report.consistency.at_end = self.check(snapshot.as_mut())?;
+        Ok(())
+    }
+
+    /// Counts the violations of every condition; those after an interruption are not checked.
+    fn check(&self, snapshot: &mut dyn Snapshot) -> Result<Violations, Failure> {
+        let mut violations = [None; consistency::COUNT];
+        for (place, condition) in violations.iter_mut().zip(1..) {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            self.observer.checking(condition - 1, consistency::COUNT);
+            let sql = consistency::violations(condition, self.config.scale);
+            let what = format!("checking condition {condition}");
+            *place = Some(snapshot.count(&sql).map_err(during(&what))?);
+        }
+        self.observer.finished();
+        Ok(violations)
+    }
+
+    /// An interruption ends the run between two parts, without being a failure.
+    fn go_on(&self) -> Result<(), Failure> {
+        if self.cancel.is_cancelled() { Err("interrupted".into()) } else { Ok(()) }
+    }
+}

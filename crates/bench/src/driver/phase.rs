@@ -1,0 +1,349 @@
+//! One phase: threads that run transactions, threads that run queries, and the one that watches.
+//!
+//! I-1 A transaction or query counts if it ended while the phase was measured. I-2 When [`Phase::run`]
+//! returns, all its threads have ended. I-3 The first failure stops everything and is kept.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use albireo_env::thread::{Scope, ScopedJoinHandle};
+use parking_lot::Mutex;
+
+use super::{Failure, Outcome, Run, Snapshot, during};
+use crate::ch::queries::Query;
+use crate::latency::{Durations, round};
+use crate::report::{Oltp, QueryReport};
+use crate::tpcc::DISTRICTS;
+use crate::tpcc::input::{Inputs, Kind};
+use crate::tpcc::random::Random;
+
+/// Transactions handed to a worker at once.
+const BATCH: usize = 64;
+/// The longest warm-up; a tenth of the measured time if that is shorter.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
+/// How long transactions go on under the snapshot of the check; never longer than was measured.
+const LONGEST_OVERLAP: Duration = Duration::from_millis(250);
+/// How often the watching thread looks.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A phase before and while it runs.
+pub(super) struct Phase<'a> {
+    run: &'a Run<'a>,
+    number: usize,
+    queries: &'a [Query],
+    begin_ns: u64,
+    measured_from_ns: u64,
+    measured_to_ns: u64,
+    /// Ends streams after their current query.
+    stop_queries: AtomicBool,
+    /// Ends workers after their current batch.
+    stop_transactions: AtomicBool,
+    /// Transactions ended so far, for the progress bar.
+    ended: AtomicU64,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// What a phase leaves behind.
+pub(super) struct Finished<'a> {
+    pub(super) oltp: Oltp,
+    pub(super) queries: StreamTally,
+    /// Taken under load for the check.
+    pub(super) snapshot: Option<Box<dyn Snapshot + 'a>>,
+    pub(super) failure: Option<Failure>,
+}
+
+/// What one worker counted.
+#[derive(Default)]
+struct WorkerTally {
+    committed: u64,
+    rolled_back: u64,
+    new_orders: u64,
+    latencies: Durations,
+}
+
+/// What one stream counted.
+#[derive(Default)]
+pub(super) struct StreamTally {
+    pub(super) pauses: Durations,
+    pub(super) freshness: Durations,
+    pub(super) by_query: Vec<QueryTally>,
+}
+
+/// Runs of one query.
+#[derive(Clone)]
+pub(super) struct QueryTally {
+    name: &'static str,
+    times: Durations,
+    planning: Durations,
+    rows: Option<u64>,
+}
+
+impl<'a> Phase<'a> {
+    /// A phase that begins now.
+    pub(super) fn new(run: &'a Run<'a>, number: usize, queries: &'a [Query]) -> Self {
+        let begin_ns = run.clock.now();
+        let warm_up = (run.config.duration / 10).min(LONGEST_WARM_UP);
+        let measured_from_ns = begin_ns + warm_up.as_nanos() as u64;
+        Self {
+            run,
+            number,
+            queries,
+            begin_ns,
+            measured_from_ns,
+            measured_to_ns: measured_from_ns + run.config.duration.as_nanos() as u64,
+            stop_queries: AtomicBool::new(false),
+            stop_transactions: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Runs the phase to its end.
+    pub(super) fn run(&self, name: &str, streams: usize, snapshot_at_end: bool) -> Finished<'a> {
+        let homes = self.homes();
+        let (workers, queries, snapshot, end_ns) = albireo_env::scope(|scope| {
+            let workers = homes.iter().enumerate().filter(|(_, homes)| !homes.is_empty());
+            let workers: Vec<_> = workers
+                .filter_map(|(partition, homes)| {
+                    self.start(scope, "transactions", move || self.work(partition as u16, homes))
+                })
+                .collect();
+            let streams: Vec<_> = (0..streams)
+                .filter_map(|stream| self.start(scope, "queries", move || self.stream(stream)))
+                .collect();
+            let end_ns = self.watch(name);
+            self.stop_queries.store(true, Ordering::Relaxed);
+            let snapshot = if snapshot_at_end { self.snapshot_under_load() } else { None };
+            self.stop_transactions.store(true, Ordering::Relaxed);
+            (self.join(workers), self.join(streams), snapshot, end_ns)
+        });
+        Finished {
+            oltp: self.oltp(&workers, end_ns),
+            queries: self.merge(&queries),
+            snapshot,
+            failure: self.failure.lock().take(),
+        }
+    }
+
+    /// The warehouses of each partition.
+    fn homes(&self) -> Vec<Vec<i16>> {
+        let config = self.run.config;
+        let mut homes = vec![Vec::new(); config.partitions.into()];
+        for w_id in 1..=config.warehouses {
+            let partition = self.run.target.partition_of(w_id);
+            assert!(partition < config.partitions, "warehouse {w_id} is in partition {partition}");
+            homes[usize::from(partition)].push(w_id);
+        }
+        homes
+    }
+
+    /// Starts a thread; one that cannot be started is the phase's failure.
+    fn start<'scope, T: Send + 'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        name: &str,
+        job: impl FnOnce() -> Result<T, Failure> + Send + 'scope,
+    ) -> Option<ScopedJoinHandle<'scope, Result<T, Failure>>> {
+        let started: io::Result<_> = albireo_env::spawn_scoped(scope, name, job);
+        started.map_err(|error| self.fail(format!("starting a thread: {error}"))).ok()
+    }
+
+    /// Waits for threads; failed ones count nothing.
+    fn join<T>(&self, threads: Vec<ScopedJoinHandle<'_, Result<T, Failure>>>) -> Vec<T> {
+        let joined = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| {
+                self.fail("a thread of the benchmark panicked".into());
+                Err(String::new())
+            })
+        });
+        joined.filter_map(Result::ok).collect()
+    }
+
+    /// Keeps the first failure and stops everything.
+    fn fail(&self, failure: Failure) -> Failure {
+        self.failure.lock().get_or_insert_with(|| failure.clone());
+        self.stop_queries.store(true, Ordering::Relaxed);
+        self.stop_transactions.store(true, Ordering::Relaxed);
+        failure
+    }
+
+    /// Shows progress until the phase is over, cancelled or failed; returns when that was.
+    fn watch(&self, name: &str) -> u64 {
+        let Run { clock, observer, cancel, .. } = self.run;
+        let (mut before, mut ended_before) = (self.begin_ns, 0);
+        loop {
+            let now = clock.now();
+            if now >= self.measured_to_ns || self.stop_transactions.load(Ordering::Relaxed) {
+                return now;
+            }
+            if cancel.is_cancelled() {
+                self.run.target.interrupt();
+                return now;
+            }
+            clock.sleep(LOOK_EVERY.min(Duration::from_nanos(self.measured_to_ns - now)));
+            let (now, ended) = (clock.now(), self.ended.load(Ordering::Relaxed));
+            let rate = (ended - ended_before) as f64 * 1e9 / (now - before).max(1) as f64;
+            (before, ended_before) = (now, ended);
+            let [elapsed, total] =
+                [now, self.measured_to_ns].map(|to| Duration::from_nanos(to - self.begin_ns));
+            observer.running(name, elapsed.min(total), total, rate);
+        }
+    }
+
+    /// Takes a snapshot and lets transactions change what it sees for a while.
+    fn snapshot_under_load(&self) -> Option<Box<dyn Snapshot + 'a>> {
+        if self.run.cancel.is_cancelled() || self.stop_transactions.load(Ordering::Relaxed) {
+            return None;
+        }
+        let snapshot = self.run.target.snapshot().map_err(during("taking a snapshot under load"));
+        let snapshot = snapshot.map_err(|failure| self.fail(failure)).ok()?;
+        self.run.clock.sleep(LONGEST_OVERLAP.min(self.run.config.duration));
+        Some(snapshot)
+    }
+
+    fn is_measured(&self, now_ns: u64) -> bool {
+        (self.measured_from_ns..self.measured_to_ns).contains(&now_ns)
+    }
+
+    /// Runs transactions for the terminals at `homes` until told to stop.
+    fn work(&self, partition: u16, homes: &[i16]) -> Result<WorkerTally, Failure> {
+        let Run { config, target, clock, .. } = self.run;
+        let stream = (self.number as u64) << 32 | u64::from(partition);
+        let mut inputs = Inputs::new(config.mix, config.scale, config.warehouses, homes, config.seed, stream);
+        let mut tally = WorkerTally::default();
+        let fail = |error| self.fail(during("running transactions")(error));
+        let mut worker = target.worker(partition).map_err(fail)?;
+        let mut batch = Vec::with_capacity(BATCH);
+        while !self.stop_transactions.load(Ordering::Relaxed) && !self.run.cancel.is_cancelled() {
+            batch.clear();
+            batch.extend(std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH));
+            let mut kinds = batch.iter().map(|transaction| transaction.kind());
+            let mut last = clock.now();
+            let mut ended = |outcome| {
+                let now = clock.now();
+                let kind = kinds.next().expect("one end for each transaction");
+                if self.is_measured(now) {
+                    tally.record(kind, outcome, now - last);
+                }
+                last = now;
+            };
+            worker.run(&batch, &mut ended).map_err(fail)?;
+            assert_eq!(kinds.next(), None, "a transaction has not ended");
+            self.ended.fetch_add(BATCH as u64, Ordering::Relaxed);
+        }
+        Ok(tally)
+    }
+
+    /// Runs the queries round and round, each on a fresh snapshot, until told to stop. Streams begin
+    /// at different queries.
+    fn stream(&self, stream: usize) -> Result<StreamTally, Failure> {
+        let Run { config, cancel, .. } = self.run;
+        let mut random = Random::stream(config.seed, &[u64::from_be_bytes(*b"queries "), stream as u64]);
+        let mut tally = StreamTally::new(self.queries);
+        let count = self.queries.len();
+        for i in (0..count).cycle().skip(stream % count) {
+            if self.stop_queries.load(Ordering::Relaxed) || cancel.is_cancelled() {
+                break;
+            }
+            let parameters =
+                [random.uniform(1, config.warehouses.into()), random.uniform(1, DISTRICTS.into())];
+            let parameters = parameters.map(|parameter| parameter as i16);
+            self.ask(i, &parameters, &mut tally).map_err(|failure| self.fail(failure))?;
+        }
+        Ok(tally)
+    }
+
+    /// Takes a snapshot, runs one query on it and counts both.
+    fn ask(&self, i: usize, parameters: &[i16], tally: &mut StreamTally) -> Result<(), Failure> {
+        let query = &self.queries[i];
+        let asked = self.run.clock.now();
+        let snapshot = self.run.target.snapshot();
+        let mut snapshot = snapshot.map_err(during("taking a snapshot for a query"))?;
+        let answer = snapshot.query(query, &parameters[..query.parameters]).map_err(during(query.name))?;
+        let answered = self.run.clock.now();
+        if self.is_measured(answered) {
+            tally.pauses.record(snapshot.pause_ns());
+            tally.freshness.record(answered - asked);
+            let tally = &mut tally.by_query[i];
+            tally.times.record(answered - asked);
+            tally.planning.record(answer.planning_ns);
+            tally.rows = Some(answer.rows);
+        }
+        Ok(())
+    }
+
+    /// All workers' figures; `end_ns` is when the phase ended, perhaps too early.
+    fn oltp(&self, workers: &[WorkerTally], end_ns: u64) -> Oltp {
+        let mut sum = WorkerTally::default();
+        for worker in workers {
+            sum.committed += worker.committed;
+            sum.rolled_back += worker.rolled_back;
+            sum.new_orders += worker.new_orders;
+            sum.latencies.merge(&worker.latencies);
+        }
+        let measured_ns = end_ns.min(self.measured_to_ns).saturating_sub(self.measured_from_ns);
+        let per_second = |count: u64| round(count as f64 * 1e9 / measured_ns.max(1) as f64);
+        Oltp {
+            seconds: round(measured_ns as f64 / 1e9),
+            transactions_per_second: per_second(sum.committed + sum.rolled_back),
+            new_orders_per_second: per_second(sum.new_orders),
+            committed: sum.committed,
+            rolled_back: sum.rolled_back,
+            latency_us: sum.latencies.quantiles(1_000),
+        }
+    }
+
+    /// All streams' figures.
+    fn merge(&self, streams: &[StreamTally]) -> StreamTally {
+        let mut sum = StreamTally::new(self.queries);
+        for stream in streams {
+            sum.pauses.merge(&stream.pauses);
+            sum.freshness.merge(&stream.freshness);
+            for (sum, query) in sum.by_query.iter_mut().zip(&stream.by_query) {
+                sum.times.merge(&query.times);
+                sum.planning.merge(&query.planning);
+                sum.rows = query.rows.or(sum.rows);
+            }
+        }
+        sum
+    }
+}
+
+impl WorkerTally {
+    fn record(&mut self, kind: Kind, outcome: Outcome, latency_ns: u64) {
+        match outcome {
+            Outcome::Committed => self.committed += 1,
+            Outcome::RolledBack => self.rolled_back += 1,
+        }
+        self.new_orders += u64::from(kind == Kind::NewOrder);
+        self.latencies.record(latency_ns);
+    }
+}
+
+impl StreamTally {
+    fn new(queries: &[Query]) -> Self {
+        let tally = |query: &Query| QueryTally {
+            name: query.name,
+            times: Durations::default(),
+            planning: Durations::default(),
+            rows: None,
+        };
+        Self { by_query: queries.iter().map(tally).collect(), ..Self::default() }
+    }
+}
+
+impl QueryTally {
+    /// The query's entry in the report.
+    pub(super) fn report(&self) -> QueryReport {
+        let times = self.times.quantiles(1_000_000);
+        QueryReport {
+            name: self.name.to_owned(),
+            runs: self.times.count(),
+            median_ms: times.map(|times| times.p50),
+            p99_ms: times.map(|times| times.p99),
+            planning_ms: self.planning.quantiles(1_000_000).map(|planning| planning.p50),
+            rows: self.rows,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The result of a run: one JSON object for programs, one screen for people.
+//!
+//! Rates count every transaction that ended as it should, New-Orders rolled back on purpose among them
+//! (the specification counts them too). Latencies are of a client that sends its next
+//! transaction when the last has ended. A query's time runs from the question to the answer and so
+//! includes its snapshot and its plan; freshness is the age of its snapshot at the answer.
+
+mod table;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::latency::Quantiles;
+use crate::tpcc::input::Mix;
+use crate::tpcc::schema::Layout;
+
+pub(crate) use table::thousands;
+
+/// A finished or interrupted run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `TPC-C` or `CH-benCHmark`.
+    pub benchmark: String,
+    /// Warehouses.
+    pub warehouses: i16,
+    /// Partitions.
+    pub partitions: u16,
+    /// How tables lay in memory.
+    pub layout: Layout,
+    /// Which transactions ran.
+    pub mix: Mix,
+    /// What decided population and inputs.
+    pub seed: u64,
+    /// Streams of queries in the mixed phase.
+    pub query_streams: usize,
+    /// Time to create and populate the database.
+    pub load_seconds: f64,
+    /// Rows loaded.
+    pub rows_loaded: u64,
+    /// Transactions without queries; null when interrupted before.
+    pub oltp_alone: Option<Oltp>,
+    /// Transactions together with queries; null without queries or when interrupted before.
+    pub oltp_mixed: Option<Oltp>,
+    /// One entry a query, in the order asked for.
+    pub queries: Vec<QueryReport>,
+    /// All snapshots of the run.
+    pub snapshots: Snapshots,
+    /// Age of a query's snapshot when its answer came; null without queries.
+    pub freshness_ms: Option<Quantiles>,
+    /// Whether each condition held, on the snapshot taken under load and at the end.
+    pub consistency: Consistency,
+    /// Memory at the end, by kind.
+    pub memory_bytes: BTreeMap<String, u64>,
+    /// Whether the run was ended early on request.
+    pub interrupted: bool,
+    /// What ended the run, if it failed.
+    pub error: Option<String>,
+}
+
+/// Transactions of one phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct Oltp {
+    /// Measured time.
+    pub seconds: f64,
+    /// Transactions of all types, rolled back New-Orders included.
+    pub transactions_per_second: f64,
+    /// New-Orders, rolled back ones included.
+    pub new_orders_per_second: f64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// New-Orders rolled back for their unused item.
+    pub rolled_back: u64,
+    /// From one transaction's end to the next one's; null if there was none.
+    pub latency_us: Option<Quantiles>,
+}
+
+/// Runs of one query.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueryReport {
+    /// `Q1` to `Q22` or `top10`.
+    pub name: String,
+    /// Finished runs; the rest is null when there was none.
+    pub runs: u64,
+    /// Median time from question to answer.
+    pub median_ms: Option<f64>,
+    /// 99 % of the runs took no longer.
+    pub p99_ms: Option<f64>,
+    /// Median part of it spent planning.
+    pub planning_ms: Option<f64>,
+    /// Rows of the last answer.
+    pub rows: Option<u64>,
+}
+
+/// Snapshots and what they cost.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Snapshots {
+    /// Snapshots taken.
+    pub taken: u64,
+    /// How long executors stood still for one.
+    pub pause_us: Option<Quantiles>,
+    /// Blocks copied because a snapshot still saw them.
+    pub blocks_copied: u64,
+    /// Their bytes.
+    pub bytes_copied: u64,
+}
+
+/// Violations of each condition found by one check: `[0]` of condition 1; `None` if not checked.
+pub type Violations = [Option<u64>; 12];
+
+/// Both checks; serialized as an object with keys "1" to "12", true, false, or null if unchecked.
+#[derive(Clone, Debug, Default)]
+pub struct Consistency {
+    /// Of a snapshot taken while transactions ran and used while they went on.
+    pub under_load: Violations,
+    /// Of a snapshot taken after the last transaction.
+    pub at_end: Violations,
+}
+
+impl Consistency {
+    /// Whether condition `number`, 1 to 12, held wherever it was checked; `None` if nowhere.
+    pub fn holds(&self, number: usize) -> Option<bool> {
+        let checks = [self.under_load[number - 1], self.at_end[number - 1]];
+        let mut checked = checks.into_iter().flatten().peekable();
+        checked.peek()?;
+        Some(checked.all(|violations| violations == 0))
+    }
+}
+
+impl Serialize for Consistency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.at_end.len()))?;
+        for number in 1..=self.at_end.len() {
+            map.serialize_entry(&number.to_string(), &self.holds(number))?;
+        }
+        map.end()
+    }
+}
+
+impl Report {
+    /// The JSON object, indented.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a report has only string keys and finite numbers")
+    }
+
+    /// The screen for people.
+    pub fn table(&self) -> String {
+        table::render(self)
+    }
+
+    /// Whether the run counts: nothing failed and no checked condition was violated.
+    pub fn passed(&self) -> bool {
+        self.error.is_none() && (1..=12).all(|number| self.consistency.holds(number) != Some(false))
+    }
+}
+
+#[cfg(test)]
+mod tests;
