@@ -22,7 +22,10 @@ const XTASK: &[&str] = &["tidy", "sanitize"];
 pub fn check(files: &[File], workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     match files.iter().find(|file| file.path == ARCHITECTURE) {
-        Some(file) => findings.extend(check_map(file, workspace)),
+        Some(file) => {
+            findings.extend(check_map(file, workspace));
+            findings.extend(check_reasons(file, files));
+        }
         None => findings.push(Finding::new("documents", ARCHITECTURE, "is missing")),
     }
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -60,6 +63,30 @@ fn check_map(file: &File, workspace: &Workspace) -> Vec<Finding> {
         findings.push(Finding::new("documents", ARCHITECTURE, message));
     }
     findings
+}
+
+/// Every dependency on a crate of somebody else stands with a reason under `## ... Dependencies`, and
+/// only those.
+fn check_reasons(file: &File, files: &[File]) -> Vec<Finding> {
+    let manifest = files.iter().find(|file| file.path == "Cargo.toml").map_or("", |file| &file.text);
+    let section = manifest.split("[workspace.dependencies]").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    let used: BTreeSet<&str> = section
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()))
+        .filter_map(|line| line.split([' ', '=', '.']).next())
+        .filter(|name| !name.starts_with("albireo"))
+        .collect();
+    let table = file.text.split("Dependencies\n").nth(1).unwrap_or_default();
+    // The first cell of a row: names in backquotes, the odd parts.
+    let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
+    let explained: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').step_by(2)).collect();
+    let explained: BTreeSet<&str> = explained.into_iter().filter(|name| !name.trim().is_empty()).collect();
+    let lacking =
+        used.difference(&explained).map(|name| format!("gives no reason for the dependency `{name}`"));
+    let idle =
+        explained.difference(&used).map(|name| format!("gives a reason for `{name}`, which is not used"));
+    lacking.chain(idle).map(|message| Finding::new("documents", ARCHITECTURE, message)).collect()
 }
 
 /// Every path in backquotes that starts like one of ours is there.
@@ -185,6 +212,20 @@ mod tests {
         assert_eq!(messages("# Map\n\n### `crates/sql`\nText.\n", &readme("")).len(), 1);
         let long = format!("{MAP}{}", "line\n".repeat(ARCHITECTURE_LINES));
         assert_eq!(messages(&long, &readme("")).len(), 1);
+    }
+
+    #[test]
+    fn dependency_without_reason_and_reason_without_dependency_are_found() {
+        let manifest =
+            "[workspace.dependencies]\nalbireo-base = {}\ncsv = \"1\"\nsyn = {\n}\n\n[profile.dev]\na = 1\n";
+        let manifest = [File::sample("Cargo.toml", manifest)];
+        let reasons = |rows: &str| {
+            let text = format!("## 8. Dependencies\n\n| crate | why |\n|---|---|\n{rows}");
+            check_reasons(&File::sample(ARCHITECTURE, &text), &manifest).len()
+        };
+        assert_eq!(reasons("| `csv`, `syn` | both, and `more` |\n"), 0);
+        assert_eq!(reasons("| `csv` | one |\n"), 1);
+        assert_eq!(reasons("| `csv`, `syn` | both |\n| `rand` | gone |\n"), 1);
     }
 
     #[test]
