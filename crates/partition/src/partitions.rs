@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_env::Env;
+use albireo_env::{Clock, Env};
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Layout, Placement, Savepoint, SnapshotBuilder, SnapshotRegistry, Table,
     TableError, TableMemory, TableSpec, UndoLog,
@@ -59,6 +59,7 @@ pub struct Partitions {
     registry: Arc<SnapshotRegistry>,
     /// Held by whoever wants all partitions, so that there is one at a time.
     crossing: Mutex<UndoLog>,
+    clock: Clock,
 }
 
 /// All partitions, owned.
@@ -76,7 +77,7 @@ impl Partitions {
             .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
             .map(|state| Arc::new(Partition::new(state, config.queue_capacity, env.clock.clone())))
             .collect();
-        Self { partitions, registry, crossing: Mutex::default() }
+        Self { partitions, registry, crossing: Mutex::default(), clock: env.clock.clone() }
     }
 
     /// How many there are.
@@ -112,7 +113,7 @@ impl Partitions {
             Route::Partition(partition) => partition.index(),
             Route::Crossing => return self.call_crossing(procedure, args),
         };
-        let result = run_in(&mut self.partitions[partition].enter(), self.count(), procedure, args);
+        let result = run_in(&mut self.partitions[partition].enter(), self.count(), &self.clock, procedure, args);
         match result {
             Err(CallError::Aborted(Abort::Crossing)) => self.call_crossing(procedure, args),
             result => result,
@@ -130,7 +131,7 @@ impl Partitions {
         let Owned { states, undo, .. } = &mut owned;
         let partitions = states.len() as u16;
         let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, home, partitions, procedure.name(), |tx| procedure.run(tx, args));
+        let result = run(&mut sites, undo, (home, partitions), &self.clock, procedure.name(), |tx| procedure.run(tx, args));
         count(&mut owned.states[home as usize], &result);
         result
     }
@@ -145,7 +146,7 @@ impl Partitions {
         let Owned { states, undo, .. } = &mut owned;
         let partitions = states.len() as u16;
         let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, 0, partitions, name, work);
+        let result = run(&mut sites, undo, (0, partitions), &self.clock, name, work);
         count(&mut owned.states[0], &result);
         result
     }
@@ -199,7 +200,7 @@ impl Partitions {
             let result = match state {
                 None => Err(CallError::Closed),
                 Some(_) if crosses => Err(CallError::Aborted(Abort::Crossing)),
-                Some(state) => run_in(state, partitions, &*procedure, &args),
+                Some(state) => run_in(state, partitions, &this.clock, &*procedure, &args),
             };
             match result {
                 // The executor holds its token here, so the crossing run needs a thread of its own
@@ -404,11 +405,12 @@ fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
 fn run_in<P: Procedure>(
     state: &mut PartitionState,
     partitions: u16,
+    clock: &Clock,
     procedure: &P,
     args: &P::Args,
 ) -> Result<P::Output, CallError> {
     let PartitionState { data, undo, .. } = state;
-    let result = run(&mut [data], undo, 0, partitions, procedure.name(), |tx| procedure.run(tx, args));
+    let result = run(&mut [data], undo, (0, partitions), clock, procedure.name(), |tx| procedure.run(tx, args));
     count(state, &result);
     result
 }
@@ -418,13 +420,15 @@ fn run_in<P: Procedure>(
 fn run<T>(
     sites: &mut [&mut PartitionData],
     undo: &mut UndoLog,
-    home: u16,
-    partitions: u16,
+    (home, partitions): (u16, u16),
+    clock: &Clock,
     name: &str,
     work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
 ) -> Result<T, CallError> {
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut Transaction::new(sites, undo, home, partitions))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        work(&mut Transaction::new(sites, undo, home, partitions, clock))
+    }));
     match outcome {
         Ok(Ok(value)) => {
             data::commit(sites, undo);

@@ -1,6 +1,7 @@
 //! What a procedure sees while it runs.
 
 use albireo_base::{PartitionId, Tid, Value};
+use albireo_env::Clock;
 use albireo_storage::{NewRow, RowUpdate, Savepoint, Table, TableError, UndoLog};
 
 use crate::Abort;
@@ -17,6 +18,9 @@ pub struct Transaction<'a, 'p> {
     undo: &'a mut UndoLog,
     home: u16,
     partitions: u16,
+    clock: &'a Clock,
+    /// Microseconds since 1970, read at first use.
+    now: Option<i64>,
 }
 
 impl<'a, 'p> Transaction<'a, 'p> {
@@ -25,9 +29,16 @@ impl<'a, 'p> Transaction<'a, 'p> {
         undo: &'a mut UndoLog,
         home: u16,
         partitions: u16,
+        clock: &'a Clock,
     ) -> Self {
         debug_assert!(undo.is_empty(), "the last transaction has ended");
-        Self { sites, undo, home, partitions }
+        Self { sites, undo, home, partitions, clock, now: None }
+    }
+
+    /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
+    #[inline]
+    pub fn now(&mut self) -> i64 {
+        *self.now.get_or_insert_with(|| self.clock.unix_us())
     }
 
     /// Where the transaction is at home.

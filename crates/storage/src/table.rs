@@ -297,6 +297,12 @@ impl Table {
         self.rows.prefetch(tid, &column.at);
     }
 
+    /// Asks the processor to bring a text that lies in the heap; its slot should be there already.
+    #[inline]
+    pub fn prefetch_body(&self, tid: Tid, column: TextCol) {
+        self.rows.prefetch_text(tid, &column.at);
+    }
+
     /// Deletes a row.
     pub fn delete(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<(), TableError> {
         if !self.rows.is_live(tid) {

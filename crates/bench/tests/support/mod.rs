@@ -1,5 +1,9 @@
 //! A population in SQLite, the oracle of the tests.
 
+#![allow(dead_code, reason = "not every test uses everything")]
+
+pub mod transactions;
+
 use std::error::Error;
 
 use albireo_base::SqlType;

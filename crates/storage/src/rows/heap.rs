@@ -110,6 +110,14 @@ impl Rows {
         }
     }
 
+    /// Asks the processor to bring the heap bytes of a text; nothing for one that lies in its slot.
+    #[inline]
+    pub(crate) fn prefetch_text(&self, tid: Tid, at: &ColumnLocation) {
+        if at.physical == Physical::View {
+            crate::index::prefetch_line(self.text(tid, at).as_ptr());
+        }
+    }
+
     fn overflow_text(&self, tid: Tid, at: &ColumnLocation, slot: &[u8]) -> &[u8] {
         let place = u32::from_le_bytes([slot[1], slot[2], slot[3], slot[4]]);
         let (block, offset) = (place >> OVERFLOW_OFFSET_BITS, place & ((1 << OVERFLOW_OFFSET_BITS) - 1));

@@ -1,0 +1,133 @@
+//! Query sessions: groups of queries that see one snapshot.
+//!
+//! Responsible for: taking snapshots by a configured method, sharing a young one among queries
+//! that allow it, the age and end of sessions, pauses and counts. Not responsible for: what a
+//! snapshot is made of (`storage`), parking executors (`partition`), running queries (`olap`).
+//!
+//! Invariants:
+//! - I-1 A session sees every transaction that committed before it was opened (with a staleness
+//!   allowed: before that long ago), and none that committed after its snapshot.
+//! - I-2 Ending a session frees exactly what only it held.
+//!
+//! Paper: Kemper and Neumann, HyPer, 2010, §3.2 and §4.1 (OLAP query sessions on snapshots).
+#![forbid(unsafe_code)]
+
+mod method;
+
+use std::sync::{Arc, Weak};
+
+use albireo_env::Clock;
+use albireo_partition::Partitions;
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotCounters};
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+
+pub use method::{CopyOnWrite, SnapshotMethod};
+
+/// Why a session could not be opened or goes no further.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// Snapshots hold as much memory as they may.
+    #[error(transparent)]
+    BudgetSpent(#[from] BudgetSpent),
+    /// The session was ended because snapshots held more memory than they may.
+    #[error("the session was ended: snapshots held more memory than their budget")]
+    Ended,
+}
+
+/// What snapshots cost so far.
+#[derive(Clone, Debug)]
+pub struct SnapshotStatistics {
+    /// Counts of snapshots, of copied blocks and of the memory that only snapshots hold.
+    pub counters: SnapshotCounters,
+    /// Time from asking for a snapshot to having it, in nanoseconds: an upper bound of the time
+    /// that executors stood still for it.
+    pub taking_ns: Histogram<u64>,
+}
+
+/// Opens sessions on one database.
+pub struct Sessions {
+    partitions: Arc<Partitions>,
+    method: Box<dyn SnapshotMethod>,
+    clock: Clock,
+    /// The newest snapshot and when it was taken, for queries that may share one.
+    newest: Mutex<(u64, Weak<DatabaseSnapshot>)>,
+    taking_ns: Mutex<Histogram<u64>>,
+}
+
+/// A group of queries on one snapshot. Dropping it, and the results that still stream from it,
+/// ends it.
+#[derive(Clone)]
+pub struct QuerySession {
+    snapshot: Arc<DatabaseSnapshot>,
+    taken_ns: u64,
+    clock: Clock,
+}
+
+impl Sessions {
+    /// Sessions on `partitions`, with snapshots by `method`.
+    pub fn new(partitions: Arc<Partitions>, method: Box<dyn SnapshotMethod>, clock: Clock) -> Self {
+        let taking_ns = Mutex::new(Histogram::new(3).expect("three digits are allowed"));
+        Self { partitions, method, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
+    }
+
+    /// Opens a session on a fresh snapshot.
+    ///
+    /// # Errors
+    /// [`SessionError::BudgetSpent`].
+    pub fn open(&self) -> Result<QuerySession, SessionError> {
+        let start = self.clock.now();
+        let snapshot = self.method.take(&self.partitions)?;
+        let taken_ns = self.clock.now();
+        self.taking_ns.lock().saturating_record(taken_ns - start);
+        *self.newest.lock() = (taken_ns, Arc::downgrade(&snapshot));
+        Ok(QuerySession { snapshot, taken_ns, clock: self.clock.clone() })
+    }
+
+    /// Opens a session on a live snapshot at most `max_staleness_ns` old, or else on a fresh one.
+    ///
+    /// # Errors
+    /// As [`Sessions::open`].
+    pub fn open_within(&self, max_staleness_ns: u64) -> Result<QuerySession, SessionError> {
+        if max_staleness_ns > 0 {
+            let (taken_ns, newest) = &*self.newest.lock();
+            if self.clock.now() - taken_ns <= max_staleness_ns
+                && let Some(snapshot) = newest.upgrade()
+                && !snapshot.is_cancelled()
+            {
+                return Ok(QuerySession { snapshot, taken_ns: *taken_ns, clock: self.clock.clone() });
+            }
+        }
+        self.open()
+    }
+
+    /// The name of the method.
+    pub fn method(&self) -> &'static str {
+        self.method.name()
+    }
+
+    /// What snapshots cost so far.
+    pub fn statistics(&self) -> SnapshotStatistics {
+        let counters = self.partitions.registry().counters();
+        SnapshotStatistics { counters, taking_ns: self.taking_ns.lock().clone() }
+    }
+}
+
+impl QuerySession {
+    /// The snapshot that all its queries see.
+    ///
+    /// # Errors
+    /// [`SessionError::Ended`] once the memory budget has ended the session.
+    pub fn snapshot(&self) -> Result<&Arc<DatabaseSnapshot>, SessionError> {
+        match self.snapshot.is_cancelled() {
+            true => Err(SessionError::Ended),
+            false => Ok(&self.snapshot),
+        }
+    }
+
+    /// How old its data is, in nanoseconds.
+    pub fn age_ns(&self) -> u64 {
+        self.clock.now() - self.taken_ns
+    }
+}
