@@ -1,0 +1,197 @@
+//! Text to syntax trees, in PostgreSQL's dialect.
+//!
+//! Responsible for: tokens, the limits that keep a hostile statement from overflowing the stack
+//! (`depth`), the clauses the parser wants in another order (`tokens`), and errors that read as
+//! PostgreSQL's and point at the token. Not responsible for: what names mean.
+//!
+//! Invariant: a syntax tree this module returns is shallow enough to be walked, cloned and dropped
+//! recursively on a stack of 2 MiB (test: `tests/depth.rs`).
+
+mod depth;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use albireo_base::{SqlError, SqlState};
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::source::{Cursor, Source};
+
+pub use depth::MAX_CHAIN;
+
+/// How deep expressions and queries may be nested in parentheses, CASE and the like.
+pub const MAX_NESTING: usize = 100;
+
+/// Reads all statements in `text`. Positions in errors, and the places in the trees, count from
+/// the beginning of `text`.
+///
+/// # Errors
+/// 42601 with position for what is not SQL, 54001 for a statement that is nested too deeply.
+pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
+    let tokens = tokenize(text)?;
+    statements(&tokens).map(|tokens| parse_tokens(text, tokens.to_vec())).collect()
+}
+
+/// Reads exactly one statement.
+///
+/// # Errors
+/// As [`parse`]; also 42601 if `text` holds no statement or more than one.
+pub fn parse_one(text: &str) -> Result<Statement, SqlError> {
+    let mut all = parse(text)?;
+    match (all.pop(), all.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (None, _) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "the statement is empty")),
+        (Some(_), false) => {
+            let message = "cannot insert multiple commands into a prepared statement";
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+/// Reads one expression, such as a default that was kept as text.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_expr(text: &str) -> Result<sqlparser::ast::Expr, SqlError> {
+    let tokens = tokenize(text)?;
+    depth::check(text, &tokens)?;
+    let dialect = PostgreSqlDialect {};
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
+    let expr = parser.parse_expr().map_err(|error| syntax_error(text, &tokens, &error))?;
+    expect_end(text, &parser)?;
+    Ok(expr)
+}
+
+/// The tokens of `text`, blanks and comments included.
+pub(crate) fn tokenize(text: &str) -> Result<Vec<TokenWithSpan>, SqlError> {
+    Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().map_err(|error| {
+        let (message, position) = token_error(text, &error.message, error.location);
+        SqlError::new(SqlState::SYNTAX_ERROR, message).with_position(position)
+    })
+}
+
+/// What stands between semicolons and is not blank.
+pub(crate) fn statements(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &[TokenWithSpan]> {
+    let parts = tokens.split(|token| token.token == Token::SemiColon);
+    parts.filter(|part| part.iter().any(|token| !is_blank(token)))
+}
+
+pub(crate) fn is_blank(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+fn parse_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement, SqlError> {
+    depth::check(text, &tokens)?;
+    let tokens = tokens::reorder(tokens);
+    let dialect = PostgreSqlDialect {};
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
+    let statement = parser.parse_statement().map_err(|error| syntax_error(text, &tokens, &error))?;
+    expect_end(text, &parser)?;
+    Ok(statement)
+}
+
+fn expect_end(text: &str, parser: &Parser<'_>) -> Result<(), SqlError> {
+    let next = parser.peek_token_ref();
+    match next.token {
+        Token::EOF => Ok(()),
+        _ => Err(near(text, next, None)),
+    }
+}
+
+/// The tokenizer's complaint in PostgreSQL's words, and its position.
+fn token_error(text: &str, message: &str, location: Location) -> (String, usize) {
+    let mut cursor = Cursor::new(text);
+    cursor.advance(location);
+    let rest = excerpt(&text[cursor.bytes..]);
+    let message = message.to_ascii_lowercase();
+    let what = if message.contains("dollar") {
+        "unterminated dollar-quoted string"
+    } else if message.contains("string") || message.contains("literal") {
+        "unterminated quoted string"
+    } else if message.contains("delimited") || message.contains("close") {
+        "unterminated quoted identifier"
+    } else if message.contains("comment") {
+        "unterminated /* comment"
+    } else {
+        "syntax error"
+    };
+    let place = if rest.is_empty() {
+        if what == "syntax error" { "at end of input".to_owned() } else { String::new() }
+    } else {
+        format!("at or near \"{rest}\"")
+    };
+    (format!("{what} {place}").trim_end().to_owned(), cursor.chars + 1)
+}
+
+/// The first line, or its first forty characters.
+fn excerpt(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(40).collect()
+}
+
+fn syntax_error(text: &str, tokens: &[TokenWithSpan], error: &ParserError) -> SqlError {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => return too_deep(),
+        ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
+    };
+    let (what, location) = split_location(message);
+    if let Some(location) = location {
+        if let Some(token) = tokens.iter().find(|t| t.span.start == location && !is_blank(t)) {
+            return near(text, token, Some(what));
+        }
+    }
+    if what.ends_with("found: EOF") {
+        let position = text.chars().count() + 1;
+        let end = SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input");
+        return with_expectation(end, what).with_position(position);
+    }
+    let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {what}"));
+    match location.and_then(|location| Source::new(text).position(location)) {
+        Some(position) => error.with_position(position),
+        None => error,
+    }
+}
+
+/// `syntax error at or near "x"`, with what was expected instead where the parser said so.
+fn near(text: &str, token: &TokenWithSpan, what: Option<&str>) -> SqlError {
+    let mut cursor = Cursor::new(text);
+    let (start, position) = {
+        let at = cursor.advance(token.span.start);
+        (at.bytes, at.chars + 1)
+    };
+    let end = cursor.advance(token.span.end).bytes;
+    let message = format!("syntax error at or near \"{}\"", excerpt(&text[start..end]));
+    let error = SqlError::new(SqlState::SYNTAX_ERROR, message).with_position(position);
+    what.map_or(error.clone(), |what| with_expectation(error, what))
+}
+
+/// Turns `Expected: an expression, found: x` into a detail.
+fn with_expectation(error: SqlError, what: &str) -> SqlError {
+    let expected = what.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found:"));
+    match expected {
+        Some((expected, _)) => error.with_detail(format!("Expected {expected}.")),
+        None => error,
+    }
+}
+
+/// Takes ` at Line: 1, Column: 8` off a message.
+fn split_location(message: &str) -> (&str, Option<Location>) {
+    let parse = || {
+        let (what, place) = message.rsplit_once(" at Line: ")?;
+        let (line, column) = place.split_once(", Column: ")?;
+        Some((what, Location { line: line.parse().ok()?, column: column.parse().ok()? }))
+    };
+    match parse() {
+        Some((what, location)) => (what, Some(location)),
+        None => (message, None),
+    }
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "the statement is nested too deeply")
+        .with_detail(format!("Parentheses and subqueries may be nested about {MAX_NESTING} deep."))
+}
