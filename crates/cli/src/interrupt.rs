@@ -52,6 +52,14 @@ impl Interrupt {
         self.shared.requested.load(Ordering::SeqCst)
     }
 
+    /// Fails if Ctrl-C was pressed; for long work between two calls of a database.
+    ///
+    /// # Errors
+    /// Ctrl-C was pressed. The error's kind is not `Interrupted`, after which writers try again.
+    pub fn check(&self) -> io::Result<()> {
+        if self.requested() { Err(io::Error::other("interrupted")) } else { Ok(()) }
+    }
+
     /// What Ctrl-C does; returns whether something was running.
     pub fn request(&self) -> bool {
         let running = self.shared.running.lock();
@@ -66,37 +74,9 @@ impl Interrupt {
     }
 }
 
-/// Passes on what is written until Ctrl-C, then fails; so that printing can be interrupted too.
-pub struct InterruptibleWriter<'a, W: ?Sized> {
-    inner: &'a mut W,
-    interrupt: &'a Interrupt,
-}
-
-impl<'a, W: io::Write + ?Sized> InterruptibleWriter<'a, W> {
-    /// Writes to `inner` until `interrupt` is requested.
-    pub fn new(inner: &'a mut W, interrupt: &'a Interrupt) -> Self {
-        Self { inner, interrupt }
-    }
-}
-
-impl<W: io::Write + ?Sized> io::Write for InterruptibleWriter<'_, W> {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        if self.interrupt.requested() {
-            // Not ErrorKind::Interrupted, after which writers try again.
-            return Err(io::Error::other("interrupted"));
-        }
-        self.inner.write(data)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn request_while_something_runs_cancels_it_and_is_remembered() {
@@ -113,16 +93,5 @@ mod tests {
     #[test]
     fn request_while_nothing_runs_says_so() {
         assert!(!Interrupt::default().request());
-    }
-
-    #[test]
-    fn writer_after_a_request_fails() {
-        let interrupt = Interrupt::default();
-        let mut inner = Vec::new();
-        let mut writer = InterruptibleWriter::new(&mut inner, &interrupt);
-        writer.write_all(b"a").unwrap();
-        interrupt.request();
-        assert!(writer.write_all(b"b").is_err());
-        assert_eq!(inner, b"a");
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 mod text;
 
 use crate::args::Format;
+use crate::interrupt::Interrupt;
 use crate::sql::Column;
 use albireo_base::SqlType;
 use arrow::record_batch::RecordBatch;
@@ -81,7 +82,12 @@ impl<'a> Table<'a> {
         Self { title: Some(title.into()), columns, rows: Rows::Own(rows) }
     }
 
-    fn for_each_row(&self, mut f: impl FnMut(&[Cell]) -> io::Result<()>) -> io::Result<()> {
+    /// Calls `f` with each row until it fails or `interrupt` is requested.
+    fn for_each_row(
+        &self,
+        interrupt: &Interrupt,
+        mut f: impl FnMut(&[Cell]) -> io::Result<()>,
+    ) -> io::Result<()> {
         match &self.rows {
             Rows::Own(rows) => rows.iter().try_for_each(|row| f(row)),
             Rows::Result { columns, batches } => {
@@ -89,6 +95,7 @@ impl<'a> Table<'a> {
                 for batch in *batches {
                     assert_eq!(batch.num_columns(), columns.len(), "a result's columns are those named");
                     for index in 0..batch.num_rows() {
+                        interrupt.check()?;
                         for ((cell, column), array) in row.iter_mut().zip(*columns).zip(batch.columns()) {
                             *cell = text::cell(array.as_ref(), index, column.ty);
                         }
@@ -101,14 +108,28 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Prints `table`. `expanded` asks for one line per value where the format is box.
-pub fn print(table: &Table<'_>, format: Format, expanded: bool, out: &mut dyn Write) -> io::Result<()> {
+/// How a table is printed.
+#[derive(Clone, Copy)]
+pub struct Style<'a> {
+    /// The format.
+    pub format: Format,
+    /// Whether to print one line per value where the format is box.
+    pub expanded: bool,
+    /// What stops the printing.
+    pub interrupt: &'a Interrupt,
+}
+
+/// Prints `table`.
+///
+/// # Errors
+/// `out` fails, or Ctrl-C was pressed.
+pub fn print(table: &Table<'_>, style: Style<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
-    match format {
-        Format::Box if expanded => drawn::expanded(table, &mut out)?,
-        Format::Box => drawn::grid(table, &mut out)?,
-        Format::Csv => delimited::csv(table, &mut out)?,
-        Format::Json => json::array(table, &mut out)?,
+    match style.format {
+        Format::Box if style.expanded => drawn::expanded(table, style.interrupt, &mut out)?,
+        Format::Box => drawn::grid(table, style.interrupt, &mut out)?,
+        Format::Csv => delimited::csv(table, style.interrupt, &mut out)?,
+        Format::Json => json::array(table, style.interrupt, &mut out)?,
     }
     out.flush()
 }

@@ -17,8 +17,8 @@ mod split;
 mod tests;
 
 use crate::args::{Format, ShellArgs};
-use crate::interrupt::{Interrupt, InterruptibleWriter};
-use crate::output::{self, Table};
+use crate::interrupt::Interrupt;
+use crate::output::{self, Style, Table};
 use crate::sql::{Outcome, Sql};
 use albireo_env::Env;
 use command::Command;
@@ -267,9 +267,8 @@ impl<'a> Shell<'a> {
     }
 
     fn print_table(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let (format, expanded, interrupt) = (self.format, self.expanded, self.interrupt);
-        let mut out = InterruptibleWriter::new(self.results(), interrupt);
-        output::print(table, format, expanded, &mut out)
+        let style = Style { format: self.format, expanded: self.expanded, interrupt: self.interrupt };
+        output::print(table, style, self.results())
     }
 
     fn results(&mut self) -> &mut dyn Write {
@@ -314,8 +313,9 @@ impl<'a> Shell<'a> {
     }
 
     fn list(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let format = self.format;
-        output::print(table, format, false, self.results())
+        let interrupt = self.interrupt;
+        let style = Style { format: self.format, expanded: false, interrupt };
+        interrupt.during(Box::new(|| {}), || output::print(table, style, self.results()))
     }
 
     fn describe(&mut self, name: &str) -> Result<(), Stop> {

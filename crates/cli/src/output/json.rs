@@ -1,15 +1,16 @@
 //! An array with one object per row and line.
 
 use super::{Kind, Table};
+use crate::interrupt::Interrupt;
 use std::io::{self, Write};
 
 /// Prints the rows. Numbers keep all their digits; those JSON has no words for (NaN, Infinity)
 /// become strings.
-pub fn array(table: &Table<'_>, out: &mut impl Write) -> io::Result<()> {
+pub fn array(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> io::Result<()> {
     let names: Vec<String> = table.columns.iter().map(|(name, _)| quoted(name)).collect();
     out.write_all(b"[")?;
     let mut separator = "\n";
-    table.for_each_row(|row| {
+    table.for_each_row(interrupt, |row| {
         write!(out, "{separator}{{")?;
         separator = ",\n";
         for (index, (cell, (_, kind))) in row.iter().zip(&table.columns).enumerate() {

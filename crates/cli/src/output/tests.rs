@@ -16,7 +16,8 @@ fn columns(columns: &[(&str, SqlType)]) -> Vec<Column> {
 
 fn printed(table: &Table<'_>, format: Format, expanded: bool) -> String {
     let mut out = Vec::new();
-    print(table, format, expanded, &mut out).unwrap();
+    let interrupt = Interrupt::default();
+    print(table, Style { format, expanded, interrupt: &interrupt }, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -151,4 +152,16 @@ fn intervals_read_as_postgresql_writes_them() {
     check(0, -1, 0, "-1 days");
     check(0, 0, 0, "00:00:00");
     check(0, 0, -1_000_000_000, "-00:00:01");
+}
+
+#[test]
+fn printing_stops_when_interrupted() {
+    let columns = columns(&[("id", SqlType::Integer)]);
+    let batches = [batch(vec![Arc::new(Int32Array::from(vec![1]))])];
+    let interrupt = Interrupt::default();
+    interrupt.request();
+    for format in [Format::Box, Format::Csv, Format::Json] {
+        let style = Style { format, expanded: false, interrupt: &interrupt };
+        assert!(print(&Table::of_result(&columns, &batches), style, &mut Vec::new()).is_err());
+    }
 }

@@ -254,6 +254,18 @@ fn interrupt_cancels_the_statement_that_runs() {
     assert_eq!(String::from_utf8(err).unwrap(), "pipe:1: ERROR 57014: cancelled\n");
 }
 
+#[test]
+fn list_after_an_interrupt_is_printed() {
+    let (env, _) = Env::simulated(1);
+    let (fake, interrupt) = (Fake::default(), Interrupt::default());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    interrupt.request();
+    let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+    assert!(shell.run_script("pipe", b"\\dn".as_slice()).is_ok());
+    drop(shell);
+    assert!(String::from_utf8(out).unwrap().contains("public"));
+}
+
 /// Writes nothing: whoever read has gone.
 struct ClosedPipe;
 
