@@ -8,7 +8,6 @@ pub mod consistency;
 pub mod input;
 pub mod population;
 pub mod procedures;
-pub mod profile;
 pub mod random;
 pub mod rows;
 pub mod schema;

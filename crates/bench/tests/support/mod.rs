@@ -23,8 +23,8 @@ pub enum Decimals {
     Floating,
 }
 
-/// The population in a database in memory, with the functions the queries need.
-pub fn sqlite(population: &Population, decimals: Decimals) -> Result<Connection, Box<dyn Error>> {
+/// A database in memory without tables, with the functions the queries need.
+pub fn empty() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.pragma_update(None, "case_sensitive_like", true)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
@@ -34,6 +34,12 @@ pub fn sqlite(population: &Population, decimals: Decimals) -> Result<Connection,
     connection.create_scalar_function("ascii", 1, flags, |context| {
         Ok(context.get::<String>(0)?.chars().next().map_or(0, u32::from))
     })?;
+    Ok(connection)
+}
+
+/// The population in a database in memory.
+pub fn sqlite(population: &Population, decimals: Decimals) -> Result<Connection, Box<dyn Error>> {
+    let connection = empty()?;
     for table in Table::ALL {
         connection.execute_batch(&create(table.definition(), decimals))?;
         if let Some(sql) = table.definition().create_index() {
