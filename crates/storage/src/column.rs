@@ -25,8 +25,6 @@ impl<T> Copy for Col<T> {}
 #[derive(Clone, Copy)]
 pub struct TextCol {
     pub(crate) at: ColumnLocation,
-    /// The declared length in characters.
-    pub(crate) max_chars: Option<u32>,
 }
 
 /// Why a handle cannot be made.
@@ -118,12 +116,10 @@ impl<T: Fixed> Col<T> {
 
 impl TextCol {
     pub(crate) fn new(at: ColumnLocation, name: &str, ty: SqlType) -> Result<Self, HandleError> {
-        let max_chars = match ty {
-            SqlType::Char(n) | SqlType::Varchar(n) => Some(n),
-            SqlType::Text => None,
-            _ => return Err(HandleError::WrongType { name: name.to_owned(), found: ty, wanted: "str" }),
-        };
-        Ok(Self { at, max_chars })
+        if !ty.is_string() {
+            return Err(HandleError::WrongType { name: name.to_owned(), found: ty, wanted: "str" });
+        }
+        Ok(Self { at })
     }
 
     /// The column's position.

@@ -273,6 +273,7 @@ fn groups_of(columns: usize, choice: &LayoutChoice) -> Result<Vec<Vec<ColumnId>>
     let all = || (0..columns).map(|i| ColumnId(i as u16));
     Ok(match choice {
         LayoutChoice::Columns => all().map(|c| vec![c]).collect(),
+        LayoutChoice::Rows if columns == 0 => Vec::new(),
         LayoutChoice::Rows => vec![all().collect()],
         LayoutChoice::Groups(listed) => {
             let mut seen = vec![false; columns];

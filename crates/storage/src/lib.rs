@@ -57,11 +57,16 @@ pub fn partition_of(value: &Value, partitions: u16) -> u16 {
         Value::Bytea(bytes) => fnv(bytes),
         Value::Uuid(bytes) => fnv(bytes),
         Value::Decimal(d) => fnv(&d.unscaled.to_le_bytes()),
-        Value::Real(v) => fnv(&v.to_le_bytes()),
-        Value::Double(v) => fnv(&v.to_le_bytes()),
+        Value::Real(v) => fnv(&one_form(f64::from(*v)).to_le_bytes()),
+        Value::Double(v) => fnv(&one_form(*v).to_le_bytes()),
         Value::Null => 0,
     };
     number.rem_euclid(i64::from(partitions.max(1))) as u16
+}
+
+/// Equal numbers in one form: no negative zero, one NaN.
+fn one_form(v: f64) -> f64 {
+    if v.is_nan() { f64::NAN } else { v + 0.0 }
 }
 
 fn fnv(bytes: &[u8]) -> i64 {

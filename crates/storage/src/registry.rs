@@ -6,7 +6,8 @@
 //!
 //! A block carries the epoch of its last change, its *birth*. A snapshot closes an epoch and is
 //! named by it. A block replaced in epoch `death` is seen by exactly the snapshots `s` with
-//! `birth <= s < death`.
+//! `birth <= s < death`. It waits in the list of the newest of them; when that one ends, it moves to
+//! the next older one that sees it or is freed. So ending a snapshot looks at its own list alone.
 //!
 //! Invariants:
 //! - I-1 A retired block is freed when, and only when, no live snapshot lies in its range.
@@ -29,7 +30,8 @@ pub enum BudgetPolicy {
     /// No new snapshot is taken until old ones end.
     #[default]
     RefuseNew,
-    /// The oldest snapshot is cancelled; its queries end with a clear error.
+    /// The oldest snapshot is cancelled; its queries end with a clear error. The next one is
+    /// cancelled only if the budget is still spent when that one is gone.
     EndOldest,
 }
 
@@ -73,17 +75,23 @@ pub struct SnapshotRegistry {
 
 #[derive(Default)]
 struct State {
-    live: BTreeMap<u64, Arc<AtomicBool>>,
-    retired: Vec<Retired>,
+    live: BTreeMap<u64, Live>,
     retired_bytes: u64,
     taken: u64,
+}
+
+/// A live snapshot.
+#[derive(Default)]
+struct Live {
+    cancelled: Arc<AtomicBool>,
+    /// Replaced blocks of which it is the newest live snapshot that sees them.
+    retired: Vec<Retired>,
 }
 
 struct Retired {
     block: NonNull<u8>,
     bytes: usize,
     birth: u64,
-    death: u64,
 }
 // SAFETY: a retired block is memory that no writer knows any more; only the registry frees it.
 unsafe impl Send for Retired {}
@@ -137,8 +145,9 @@ impl SnapshotRegistry {
             return Err(BudgetSpent { held_bytes: state.retired_bytes, budget_bytes: self.budget_bytes });
         }
         let closed = self.epoch.fetch_add(1, Ordering::Relaxed);
-        let cancelled = Arc::new(AtomicBool::new(false));
-        state.live.insert(closed, Arc::clone(&cancelled));
+        let live = Live::default();
+        let cancelled = Arc::clone(&live.cancelled);
+        state.live.insert(closed, live);
         state.taken += 1;
         self.newest_live.store(closed, Ordering::Release);
         self.publish_oldest(&state);
@@ -148,22 +157,22 @@ impl SnapshotRegistry {
     /// Ends a snapshot and frees what only it held.
     pub(crate) fn release(&self, snapshot: Epoch) {
         let mut state = self.state.lock();
-        let removed = state.live.remove(&snapshot.0);
-        assert!(removed.is_some(), "a snapshot is released once");
+        let ended = state.live.remove(&snapshot.0).expect("a snapshot is released once");
         let newest = state.live.keys().next_back().copied().unwrap_or(0);
         self.newest_live.store(newest, Ordering::Release);
         self.publish_oldest(&state);
-        let State { live, retired, retired_bytes, .. } = &mut *state;
-        retired.retain(|r| {
-            let seen = live.range(r.birth..r.death).next().is_some();
-            if !seen {
-                *retired_bytes -= r.bytes as u64;
-                // SAFETY: the block was taken from this pool with this size; its table dropped it
-                // when it was retired, and no live snapshot is in its range (I-1).
-                unsafe { self.pool.free(r.block, r.bytes) };
-            }
-            seen
-        });
+        let mut unseen = ended.retired;
+        if let Some((&older, live)) = state.live.range_mut(..snapshot.0).next_back() {
+            live.retired.extend(unseen.extract_if(.., |r| r.birth <= older));
+        }
+        state.retired_bytes -= unseen.iter().map(|r| r.bytes as u64).sum::<u64>();
+        // Executors retire blocks under this lock; they need not wait for the freeing.
+        drop(state);
+        for r in unseen {
+            // SAFETY: the block was taken from this pool with this size; its table dropped it
+            // when it was retired, and no live snapshot is in its range (I-1).
+            unsafe { self.pool.free(r.block, r.bytes) };
+        }
     }
 
     /// Takes over a block that its table no longer refers to.
@@ -173,19 +182,26 @@ impl SnapshotRegistry {
     /// longer holds it. S-3: `birth` is the epoch in which it last changed.
     pub(crate) unsafe fn retire(&self, block: NonNull<u8>, bytes: usize, birth: u64, death: u64) {
         let mut state = self.state.lock();
-        if state.live.range(birth..death).next().is_none() {
+        let Some((_, newest)) = state.live.range_mut(birth..death).next_back() else {
             drop(state);
             // SAFETY: S-1, S-2; no live snapshot sees it.
             unsafe { self.pool.free(block, bytes) };
             return;
-        }
-        state.retired.push(Retired { block, bytes, birth, death });
+        };
+        newest.retired.push(Retired { block, bytes, birth });
         state.retired_bytes += bytes as u64;
-        if state.retired_bytes > self.budget_bytes
-            && self.policy == BudgetPolicy::EndOldest
-            && let Some(oldest) = state.live.values().find(|flag| !flag.load(Ordering::Relaxed))
+        if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::EndOldest {
+            self.cancel_oldest(&state);
+        }
+    }
+
+    /// Cancels the oldest snapshot, unless one is already on its way out.
+    #[cold]
+    fn cancel_oldest(&self, state: &State) {
+        if let Some(oldest) = state.live.values().next()
+            && !state.live.values().any(|live| live.cancelled.load(Ordering::Relaxed))
         {
-            oldest.store(true, Ordering::Relaxed);
+            oldest.cancelled.store(true, Ordering::Relaxed);
         }
     }
 
@@ -215,10 +231,7 @@ impl SnapshotRegistry {
 impl Drop for SnapshotRegistry {
     fn drop(&mut self) {
         let state = self.state.get_mut();
+        // So nothing is retired either: blocks wait with a live snapshot.
         assert!(state.live.is_empty(), "a snapshot holds its registry");
-        for r in state.retired.drain(..) {
-            // SAFETY: as in `release`.
-            unsafe { self.pool.free(r.block, r.bytes) };
-        }
     }
 }

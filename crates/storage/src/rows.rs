@@ -29,7 +29,7 @@ use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::SnapshotRegistry;
 
-pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, inline_overflow_place};
+pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub use heap::MAX_TEXT_BYTES;
 
 pub(crate) struct Rows {
@@ -42,6 +42,8 @@ pub(crate) struct Rows {
     /// The database's current epoch, renewed at each snapshot.
     epoch: u64,
     heap_use: Vec<HeapUse>,
+    /// Chunks and heaps that are mostly garbage, to be rewritten between two transactions.
+    untidy: Vec<(u32, u16)>,
     /// Free slots and the epoch in which their rows died, oldest first.
     free: VecDeque<(u64, Tid)>,
     registry: Arc<SnapshotRegistry>,
@@ -74,6 +76,7 @@ impl Rows {
             live_rows: 0,
             epoch,
             heap_use: Vec::new(),
+            untidy: Vec::new(),
             free: VecDeque::new(),
             registry,
             block_bytes: 0,
@@ -236,12 +239,7 @@ impl Rows {
         if let Some(&(death, tid)) = self.free.front()
             && death <= self.registry.oldest_live()
         {
-            let first = tid.chunk() * self.layout.entries();
-            for index in first..first + self.layout.entries() {
-                if self.dir.entries[index].tag != self.epoch {
-                    self.privatize(index)?;
-                }
-            }
+            self.privatize_row(tid)?;
             return Ok(NewSlot { tid, reused: true });
         }
         let tid = Tid(self.slots);
@@ -249,6 +247,19 @@ impl Rows {
             self.add_chunk()?;
         }
         Ok(NewSlot { tid, reused: false })
+    }
+
+    /// Makes every block that holds a part of the row private.
+    fn privatize_row(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let first = tid.chunk() * layout.entries();
+        let blocks = layout.columns.iter().map(|at| at.entry as usize + (tid.slot() >> at.shift));
+        for entry in blocks.chain(layout.bitmaps.iter().map(|&entry| entry as usize)) {
+            if self.dir.entries[first + entry].tag != self.epoch {
+                self.privatize(first + entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Where to write a value of a new row. No snapshot sees the slot, so no copy is needed.
@@ -281,13 +292,20 @@ impl Rows {
     }
 
     /// Takes a row of the running transaction back: its slot is free at once.
+    ///
+    /// The last slot is given back as if it never was: every snapshot that saw it, dead, lost its
+    /// blocks to a private copy when the slot was reused.
     pub(crate) fn unpublish(&mut self, tid: Tid) {
         let block = self.bitmap_block(tid, VALIDITY_ENTRY);
         // SAFETY: the validity bitmap. No snapshot sees the slot, which was taken in this
         // transaction, and the word is shared atomically.
         unsafe { bitmap::set(block, tid.slot(), false) };
         self.live_rows -= 1;
-        self.free.push_front((0, tid));
+        if tid.0 + 1 == self.slots {
+            self.slots -= 1;
+        } else {
+            self.free.push_front((0, tid));
+        }
     }
 
     /// Kills a row. Its slot stays taken until [`Rows::free_slot`].

@@ -11,7 +11,6 @@
 //! - I-3 Undoing the records of a transaction, newest first, restores rows and indexes, except the
 //!   order of free slots and garbage in string heaps.
 
-mod form;
 mod indexes;
 mod insert;
 mod update;
@@ -318,6 +317,14 @@ impl Table {
 
     /// Takes one change back. Records come from [`UndoLog::pop`], newest first.
     pub fn undo(&mut self, log: &UndoLog, record: &UndoRecord) {
+        self.undo_change(log, record);
+        if log.is_empty() {
+            // The transaction is undone whole, so no before image refers to a heap.
+            self.rows.tidy();
+        }
+    }
+
+    fn undo_change(&mut self, log: &UndoLog, record: &UndoRecord) {
         debug_assert_eq!(record.table, self.spec.id.0);
         let tid = record.tid;
         match record.change {
@@ -352,11 +359,21 @@ impl Table {
     pub fn free_slot(&mut self, tid: Tid) {
         self.count_texts(tid, 1);
         self.rows.free_slot(tid);
+        self.rows.tidy();
     }
 
-    /// Rewrites a string heap that is mostly garbage. Called at commit.
-    pub fn tidy_heap(&mut self, chunk: u32, heap: u16) {
-        self.rows.rewrite_heap(chunk as usize, heap);
+    /// Has heaps that are mostly garbage rewritten when the transaction commits.
+    #[inline]
+    fn note_untidy(&self, undo: &mut UndoLog) {
+        if let Some((chunk, heap)) = self.rows.untidy() {
+            undo.note_garbage(self.spec.id.0, chunk, heap);
+        }
+    }
+
+    /// Rewrites the string heaps that are mostly garbage, the named one among them. Called at
+    /// commit.
+    pub fn tidy_heap(&mut self, _chunk: u32, _heap: u16) {
+        self.rows.tidy();
     }
 
     /// Counts a row's heap texts as garbage (`sign` 1) or as text again (-1).

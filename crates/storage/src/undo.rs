@@ -31,8 +31,8 @@ pub(crate) enum Change {
 pub(crate) enum Image {
     /// Up to 16 bytes.
     Here([u8; 16]),
-    /// Wider: the range in the log's byte buffer.
-    Apart { start: u32, length: u32 },
+    /// Wider: where it begins in the log's byte buffer, in two halves to keep records small.
+    Apart { start: [u32; 2] },
 }
 
 /// One change of one row.
@@ -64,7 +64,8 @@ pub struct UndoLog {
     site: u16,
     /// Rows whose slots become free at commit.
     deleted: Vec<(u16, u32, Tid)>,
-    /// Chunks whose string heap has more garbage than text, to be rewritten at commit.
+    /// Tables with string heaps that are mostly garbage, to be rewritten at commit: site, table and
+    /// one of the heaps.
     garbage: Vec<(u16, u32, u32, u16)>,
 }
 
@@ -115,9 +116,9 @@ impl UndoLog {
 
     #[cold]
     pub(crate) fn note_garbage(&mut self, table: u32, chunk: u32, heap: u16) {
-        let entry = (self.site, table, chunk, heap);
-        if !self.garbage.contains(&entry) {
-            self.garbage.push(entry);
+        let known = |&(site, other, ..): &(u16, u32, u32, u16)| site == self.site && other == table;
+        if !self.garbage.iter().any(known) {
+            self.garbage.push((self.site, table, chunk, heap));
         }
     }
 
@@ -131,9 +132,9 @@ impl UndoLog {
                 Image::Here(here)
             }
             None => {
-                let start = self.bytes.len() as u32;
+                let start = self.bytes.len() as u64;
                 self.bytes.extend_from_slice(old);
-                Image::Apart { start, length: old.len() as u32 }
+                Image::Apart { start: [start as u32, (start >> 32) as u32] }
             }
         }
     }
@@ -142,7 +143,10 @@ impl UndoLog {
     pub(crate) fn bytes_of<'a>(&'a self, image: &'a Image, width: usize) -> &'a [u8] {
         match image {
             Image::Here(bytes) => &bytes[..width],
-            Image::Apart { start, length } => &self.bytes[*start as usize..(*start + *length) as usize],
+            Image::Apart { start: [low, high] } => {
+                let start = (u64::from(*high) << 32 | u64::from(*low)) as usize;
+                &self.bytes[start..start + width]
+            }
         }
     }
 

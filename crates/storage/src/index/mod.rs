@@ -1,21 +1,394 @@
-//! Indexes.
+//! Indexes of one table in one partition: from keys to TIDs.
+//!
+//! Responsible for: the structures, and choosing among them by the kind asked for and the shape of
+//! the keys. Not responsible for: building keys from rows, SQL's rules about NULLs (`table`);
+//! indexes are never part of a snapshot and are rebuilt on recovery.
+//!
+//! | asked for | keys | structure | measured against std, see `examples/index_bench.rs` |
+//! |---|---|---|---|
+//! | ordered | any | [`OrderedIndex`], a B+tree | |
+//! | hash, unique | 1 to 4 integers, 16 bytes | [`DenseOrHash`], an array while keys are dense | |
+//! | hash, unique | other | [`HashIndex`], extendible hashing | |
+//! | hash | any | [`MultiHash`], a set of TIDs per key | |
+//!
+//! Key and tie: a structure knows the first 16 bytes of a key, or for long keys in a hash index a
+//! fingerprint. What it cannot decide from that it asks the caller: `tie(tid)` is the order of the
+//! probed key relative to the key of the stored row `tid`. It compares *keys only*; TIDs of one key
+//! are ordered here. For shapes whose keys are all short it is never called.
+//!
+//! Invariant: an insert that fails changes no entry. A removal never takes memory it must have.
 
+mod dense;
+mod hash;
 mod ordered;
 mod pages;
+#[cfg(test)]
+mod tests;
 
+use std::cmp::Ordering;
+
+pub use dense::DenseOrHash;
+use hash::{Slot16, Slot24};
+pub use hash::{HashIndex, MultiHash, NarrowHash, Tids, WideHash, fingerprint};
 pub use ordered::{Cursor, OrderedIndex, Range};
 
-use crate::pool::OutOfMemory;
+use crate::key::{KeyRef, KeyShape, always_equal};
+use crate::pool::{BlockPool, OutOfMemory};
 
 /// Why an insert changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InsertError {
-    /// The key is there already, with this TID.
+    /// The key is there already, with this TID; in an index that is not unique, with the same TID.
     #[error("the key exists, at row {0}")]
     Duplicate(u64),
     /// The pool refused memory.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+}
+
+/// What an index is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Equality.
+    Hash,
+    /// Equality, ranges, least and greatest.
+    Ordered,
+}
+
+enum Form {
+    Ordered(OrderedIndex),
+    DenseNarrow(DenseOrHash<Slot16>),
+    DenseWide(DenseOrHash<Slot24>),
+    Narrow(NarrowHash),
+    Wide(WideHash),
+    /// Under fingerprints.
+    Long(NarrowHash),
+    MultiNarrow(MultiHash<Slot16>),
+    MultiWide(MultiHash<Slot24>),
+    /// Under fingerprints.
+    MultiLong(MultiHash<Slot16>),
+}
+
+/// An index of any kind.
+pub struct Index {
+    form: Form,
+    unique: bool,
+    short: bool,
+}
+
+impl Index {
+    /// An empty index of keys with this shape; takes no memory before the first insert.
+    pub fn new(kind: Kind, unique: bool, shape: &KeyShape, pool: &BlockPool) -> Self {
+        let short = shape.is_short();
+        let form = match (kind, unique) {
+            (Kind::Ordered, _) => Form::Ordered(OrderedIndex::new(pool)),
+            (Kind::Hash, true) => Self::unique_hash(shape, pool),
+            (Kind::Hash, false) if shape.is_narrow() => Form::MultiNarrow(MultiHash::new(pool)),
+            (Kind::Hash, false) if short => Form::MultiWide(MultiHash::new(pool)),
+            (Kind::Hash, false) => Form::MultiLong(MultiHash::new(pool)),
+        };
+        Self { form, unique, short }
+    }
+
+    fn unique_hash(shape: &KeyShape, pool: &BlockPool) -> Form {
+        let (narrow, short) = (shape.is_narrow(), shape.is_short());
+        let dense = if narrow {
+            DenseOrHash::new(shape, pool).map(Form::DenseNarrow)
+        } else {
+            DenseOrHash::new(shape, pool).map(Form::DenseWide)
+        };
+        match dense {
+            Some(form) => form,
+            None if narrow => Form::Narrow(HashIndex::new(pool)),
+            None if short => Form::Wide(HashIndex::new(pool)),
+            None => Form::Long(HashIndex::new(pool)),
+        }
+    }
+
+    /// What it is at present, for EXPLAIN.
+    pub fn kind_name(&self) -> &'static str {
+        match &self.form {
+            Form::Ordered(_) => "b+tree",
+            Form::DenseNarrow(index) if index.is_dense() => "dense array",
+            Form::DenseWide(index) if index.is_dense() => "dense array",
+            _ => "hash",
+        }
+    }
+
+    /// Whether each key has at most one TID.
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// Whether all keys fit 16 bytes, so that the methods for short keys serve and no tie is asked.
+    pub fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// Entries.
+    pub fn len(&self) -> usize {
+        match &self.form {
+            Form::Ordered(index) => index.len(),
+            Form::DenseNarrow(index) => index.len(),
+            Form::DenseWide(index) => index.len(),
+            Form::Narrow(index) | Form::Long(index) => index.len(),
+            Form::Wide(index) => index.len(),
+            Form::MultiNarrow(index) | Form::MultiLong(index) => index.len(),
+            Form::MultiWide(index) => index.len(),
+        }
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes taken from the pool and the heap.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.form {
+            Form::Ordered(index) => index.memory_bytes(),
+            Form::DenseNarrow(index) => index.memory_bytes(),
+            Form::DenseWide(index) => index.memory_bytes(),
+            Form::Narrow(index) | Form::Long(index) => index.memory_bytes(),
+            Form::Wide(index) => index.memory_bytes(),
+            Form::MultiNarrow(index) | Form::MultiLong(index) => index.memory_bytes(),
+            Form::MultiWide(index) => index.memory_bytes(),
+        }
+    }
+
+    /// Removes everything and gives the memory back.
+    pub fn clear(&mut self) {
+        match &mut self.form {
+            Form::Ordered(index) => index.clear(),
+            Form::DenseNarrow(index) => index.clear(),
+            Form::DenseWide(index) => index.clear(),
+            Form::Narrow(index) | Form::Long(index) => index.clear(),
+            Form::Wide(index) => index.clear(),
+            Form::MultiNarrow(index) | Form::MultiLong(index) => index.clear(),
+            Form::MultiWide(index) => index.clear(),
+        }
+    }
+
+    /// The TID of a short key; of several, the least. The shape must be short.
+    #[inline(always)]
+    pub fn find_short(&self, key: u128) -> Option<u64> {
+        debug_assert!(self.short);
+        match &self.form {
+            Form::DenseNarrow(index) => index.find(key),
+            Form::DenseWide(index) => index.find(key),
+            _ => self.find_short_other(key),
+        }
+    }
+
+    #[inline(never)]
+    fn find_short_other(&self, key: u128) -> Option<u64> {
+        match &self.form {
+            Form::Ordered(index) if self.unique => index.find(key, always_equal),
+            Form::Narrow(index) => index.find(key, always_equal),
+            Form::Wide(index) => index.find(key, always_equal),
+            _ => self.find(KeyRef { prefix: key, rest: &[] }, always_equal),
+        }
+    }
+
+    /// The TID of a key; of several, the least.
+    #[inline]
+    pub fn find(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
+        let prefix = key.prefix;
+        let short = self.short;
+        let mut tie = |tid| if short { Ordering::Equal } else { tie(tid) };
+        match &self.form {
+            Form::Ordered(index) if self.unique => index.find(prefix, tie),
+            Form::Ordered(index) => {
+                let (found, tid) = index.lower_bound(prefix, &mut tie).peek()?;
+                (found == prefix && tie(tid).is_eq()).then_some(tid)
+            }
+            Form::DenseNarrow(index) => index.find(prefix),
+            Form::DenseWide(index) => index.find(prefix),
+            Form::Narrow(index) => index.find(prefix, always_equal),
+            Form::Wide(index) => index.find(prefix, always_equal),
+            Form::Long(index) => index.find(fingerprint(key), tie),
+            Form::MultiNarrow(index) => index.find(prefix, always_equal),
+            Form::MultiWide(index) => index.find(prefix, always_equal),
+            Form::MultiLong(index) => index.find(fingerprint(key), tie),
+        }
+    }
+
+    /// The TIDs of a key, ascending.
+    #[inline]
+    pub fn tids(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Tids<'_> {
+        let prefix = key.prefix;
+        match &self.form {
+            Form::Ordered(index) if self.short => Tids::Tree(index.range(prefix, prefix)),
+            Form::Ordered(index) => {
+                let tie = std::cell::RefCell::new(tie);
+                let ask = |tid| (tie.borrow_mut())(tid);
+                Tids::Tree(index.range_ties((prefix, ask), (prefix, ask)))
+            }
+            Form::MultiNarrow(index) => index.tids(prefix, always_equal),
+            Form::MultiWide(index) => index.tids(prefix, always_equal),
+            Form::MultiLong(index) => index.tids(fingerprint(key), tie),
+            _ => Tids::One(self.find(key, &mut tie).into_iter()),
+        }
+    }
+
+    /// Adds an entry of a short key; `tid` is below `2^63`. The shape must be short.
+    ///
+    /// # Errors
+    /// As [`Index::insert`].
+    #[inline]
+    pub fn insert_short(&mut self, key: u128, tid: u64) -> Result<(), InsertError> {
+        debug_assert!(self.short);
+        match &mut self.form {
+            Form::DenseNarrow(index) => index.insert(key, tid),
+            Form::DenseWide(index) => index.insert(key, tid),
+            Form::Ordered(index) if self.unique => index.insert(key, tid, always_equal),
+            _ => self.insert(KeyRef { prefix: key, rest: &[] }, tid, always_equal),
+        }
+    }
+
+    /// Adds an entry; `tid` is below `2^63`.
+    ///
+    /// # Errors
+    /// [`InsertError::Duplicate`] when the key is there (in an index that is not unique: with this
+    /// TID), [`InsertError::OutOfMemory`] when the pool refuses; the index has the same entries
+    /// then as before.
+    #[inline(never)]
+    pub fn insert(
+        &mut self,
+        key: KeyRef<'_>,
+        tid: u64,
+        mut tie: impl FnMut(u64) -> Ordering,
+    ) -> Result<(), InsertError> {
+        let prefix = key.prefix;
+        let (short, unique) = (self.short, self.unique);
+        match &mut self.form {
+            Form::Ordered(index) => {
+                let order = |stored| {
+                    let order = if short { Ordering::Equal } else { tie(stored) };
+                    if unique { order } else { order.then(tid.cmp(&stored)) }
+                };
+                index.insert(prefix, tid, order)
+            }
+            Form::DenseNarrow(index) => index.insert(prefix, tid),
+            Form::DenseWide(index) => index.insert(prefix, tid),
+            Form::Narrow(index) => index.insert(prefix, tid, always_equal),
+            Form::Wide(index) => index.insert(prefix, tid, always_equal),
+            Form::Long(index) => index.insert(fingerprint(key), tid, tie),
+            Form::MultiNarrow(index) => index.insert(prefix, tid, always_equal),
+            Form::MultiWide(index) => index.insert(prefix, tid, always_equal),
+            Form::MultiLong(index) => index.insert(fingerprint(key), tid, tie),
+        }
+    }
+
+    /// Removes an entry of a short key. Returns whether it was there. The shape must be short.
+    #[inline]
+    pub fn remove_short(&mut self, key: u128, tid: u64) -> bool {
+        debug_assert!(self.short);
+        self.remove(KeyRef { prefix: key, rest: &[] }, tid, always_equal)
+    }
+
+    /// Removes an entry. Returns whether it was there.
+    ///
+    /// # Panics
+    /// The index is unique and the key has another TID.
+    #[inline(never)]
+    pub fn remove(&mut self, key: KeyRef<'_>, tid: u64, mut tie: impl FnMut(u64) -> Ordering) -> bool {
+        let prefix = key.prefix;
+        let (short, unique) = (self.short, self.unique);
+        let removed = match &mut self.form {
+            Form::Ordered(index) => {
+                let order = |stored| {
+                    let order = if short { Ordering::Equal } else { tie(stored) };
+                    if unique { order } else { order.then(tid.cmp(&stored)) }
+                };
+                index.remove(prefix, order)
+            }
+            Form::DenseNarrow(index) => index.remove(prefix),
+            Form::DenseWide(index) => index.remove(prefix),
+            Form::Narrow(index) => index.remove(prefix, always_equal),
+            Form::Wide(index) => index.remove(prefix, always_equal),
+            Form::Long(index) => index.remove(fingerprint(key), tie),
+            Form::MultiNarrow(index) => return index.remove(prefix, tid, always_equal),
+            Form::MultiWide(index) => return index.remove(prefix, tid, always_equal),
+            Form::MultiLong(index) => return index.remove(fingerprint(key), tid, tie),
+        };
+        assert!(removed.is_none_or(|removed| removed == tid), "a unique key has one TID");
+        removed.is_some()
+    }
+
+    /// Asks the processor for what a search for a short key looks at first.
+    #[inline]
+    pub fn prefetch_short(&self, key: u128) {
+        match &self.form {
+            Form::Ordered(index) => index.prefetch(key),
+            Form::DenseNarrow(index) => index.prefetch(key),
+            Form::DenseWide(index) => index.prefetch(key),
+            Form::Narrow(index) | Form::Long(index) => index.prefetch(key),
+            Form::Wide(index) => index.prefetch(key),
+            Form::MultiNarrow(index) | Form::MultiLong(index) => index.prefetch(key),
+            Form::MultiWide(index) => index.prefetch(key),
+        }
+    }
+
+    /// Asks the processor for what a search for a key looks at first.
+    #[inline]
+    pub fn prefetch(&self, key: KeyRef<'_>) {
+        match &self.form {
+            Form::Long(_) | Form::MultiLong(_) => self.prefetch_short(fingerprint(key)),
+            _ => self.prefetch_short(key.prefix),
+        }
+    }
+
+    /// The tree of an ordered index, for cursors and ranges with ties; `None` for a hash index.
+    #[inline]
+    pub fn ordered(&self) -> Option<&OrderedIndex> {
+        match &self.form {
+            Form::Ordered(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn tree(&self) -> &OrderedIndex {
+        self.ordered().expect("only an ordered index has an order")
+    }
+
+    /// The entries `(prefix, tid)` whose prefix is in `low..=high`, in order.
+    ///
+    /// # Panics
+    /// As [`Index::min`] and [`Index::max`]: the index is not ordered.
+    #[inline]
+    pub fn range(&self, low: u128, high: u128) -> Range<'_> {
+        self.tree().range(low, high)
+    }
+
+    /// The least entry.
+    #[inline]
+    pub fn min(&self) -> Option<(u128, u64)> {
+        self.tree().first()
+    }
+
+    /// The greatest entry.
+    #[inline]
+    pub fn max(&self) -> Option<(u128, u64)> {
+        self.tree().last()
+    }
+
+    /// Panics if an invariant of the structure does not hold. `order` compares the keys of two rows.
+    pub fn check(&self, mut order: impl FnMut(u64, u64) -> Ordering) {
+        match &self.form {
+            Form::Ordered(index) => index.check(|a, b| {
+                let keys = if self.short { Ordering::Equal } else { order(a, b) };
+                if self.unique { keys } else { keys.then(a.cmp(&b)) }
+            }),
+            Form::DenseNarrow(index) => index.check(),
+            Form::DenseWide(index) => index.check(),
+            Form::Narrow(index) | Form::Long(index) => index.check(),
+            Form::Wide(index) => index.check(),
+            Form::MultiNarrow(index) | Form::MultiLong(index) => index.check(),
+            Form::MultiWide(index) => index.check(),
+        }
+    }
 }
 
 /// Asks the processor for the cache line at `address`.

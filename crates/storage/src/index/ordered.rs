@@ -162,6 +162,15 @@ impl OrderedIndex {
                 return Some(leaf.remove(at));
             }
         }
+        if self.first != NONE {
+            // The head of a queue: no separator is left of the first leaf, and it stays non-empty.
+            let leaf = self.leaves.get_mut(self.first);
+            if prefix < leaf.last().0 && self.hot.leaf != self.first {
+                let at = leaf.search(prefix, &mut tie).ok()?;
+                self.len -= 1;
+                return Some(leaf.remove(at));
+            }
+        }
         self.remove_descending(prefix, &mut tie)
     }
 
@@ -177,18 +186,18 @@ impl OrderedIndex {
         (self.last != NONE).then(|| self.leaves.get(self.last).last())
     }
 
-    /// A cursor before the first entry that is not below the probe. With `|_| Ordering::Less`:
+    /// A cursor before the first entry that is not below the probe. With `|_| Ordering::Equal`:
     /// before all entries that have the prefix.
     #[inline]
     pub fn lower_bound(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Cursor<'_> {
-        Cursor::at(self, self.bound(prefix, &mut tie, 0))
+        Cursor::at(self, self.bound(prefix, &mut |tid| tie(tid).then(Ordering::Less)))
     }
 
-    /// A cursor before the first entry above the probe. With `|_| Ordering::Greater`: after all
+    /// A cursor before the first entry above the probe. With `|_| Ordering::Equal`: after all
     /// entries that have the prefix.
     #[inline]
     pub fn upper_bound(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Cursor<'_> {
-        Cursor::at(self, self.bound(prefix, &mut tie, 1))
+        Cursor::at(self, self.bound(prefix, &mut |tid| tie(tid).then(Ordering::Greater)))
     }
 
     /// All entries in order.
@@ -202,25 +211,25 @@ impl OrderedIndex {
         if low > high {
             return Range::empty(self);
         }
-        let front = self.bound(low, &mut |_| Ordering::Less, 0);
+        let front = self.bound(low, &mut |_| Ordering::Less);
         let back = match self.bound_nearby(front, high) {
             Some(back) => back,
-            None => self.bound(high, &mut |_| Ordering::Greater, 0),
+            None => self.bound(high, &mut |_| Ordering::Greater),
         };
         Range::between(self, front, back)
     }
 
-    /// The entries between two probes, both inclusive, whose order among entries with their own
-    /// prefix `low_tie` and `high_tie` tell. The probes are in order.
+    /// The entries between two probes, in order. The ties tell the order of each probe among the
+    /// entries with its prefix; entries equal to a probe are included (a caller that wants them left
+    /// out turns `Equal` into `Greater` for the low probe, `Less` for the high one).
+    ///
+    /// The low probe must not be above the high one.
     pub fn range_ties(
         &self,
         low: (u128, impl FnMut(u64) -> Ordering),
         high: (u128, impl FnMut(u64) -> Ordering),
     ) -> Range<'_> {
-        let (mut low_tie, mut high_tie) = (low.1, high.1);
-        let front = self.bound(low.0, &mut low_tie, 0);
-        let back = self.bound(high.0, &mut high_tie, 1);
-        Range::between(self, front, back)
+        Range::between_cursors(self.lower_bound(low.0, low.1), self.upper_bound(high.0, high.1))
     }
 
     /// Asks the processor for the leaf where `prefix` is or would be.
@@ -266,13 +275,12 @@ impl OrderedIndex {
         (id, high)
     }
 
-    /// The leaf and position of the first entry not below the probe (`past` 0) or above it (1).
+    /// The leaf and position where the probe, to which `tie` calls no entry equal, would be.
     #[inline]
-    fn bound(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering, past: usize) -> (u32, usize) {
+    fn bound(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> (u32, usize) {
         let Some(leaf) = self.leaf_of(prefix, tie) else { return (NONE, 0) };
         match self.leaves.get(leaf).search(prefix, tie) {
-            Ok(at) => (leaf, at + past),
-            Err(at) => (leaf, at),
+            Ok(at) | Err(at) => (leaf, at),
         }
     }
 

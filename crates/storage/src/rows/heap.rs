@@ -78,6 +78,8 @@ pub(crate) struct HeapUse {
     pub(crate) capacity_bytes: u64,
     text_bytes: u64,
     garbage_bytes: u64,
+    /// It stands in the list of heaps to be rewritten.
+    is_listed: bool,
 }
 
 impl HeapUse {
@@ -152,6 +154,8 @@ impl Rows {
                 prefixed.push(text.len() as u8);
                 prefixed.extend_from_slice(text);
                 let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
+                // 4 GiB of garbage that one transaction made in one heap.
+                assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
                 slot[0] = OVERFLOW;
                 slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
             }
@@ -170,23 +174,38 @@ impl Rows {
     /// Bytes of a slot's text that lie in the heap.
     pub(crate) fn heap_length(&self, tid: Tid, at: &ColumnLocation) -> u64 {
         let slot = self.raw(tid, at);
-        match at.physical {
-            Physical::Inline(_) if slot[0] == OVERFLOW => self.overflow_text(tid, at, slot).len() as u64 + 1,
-            Physical::View => match View(slot.try_into().expect("a view has 16 bytes")).length() {
-                length if length > VIEW_INLINE_BYTES => length as u64,
-                _ => 0,
-            },
-            _ => 0,
-        }
+        let length = match at.physical {
+            Physical::Inline(_) if slot[0] == OVERFLOW => self.overflow_text(tid, at, slot).len(),
+            Physical::View => View(slot.try_into().expect("a view has 16 bytes")).length(),
+            _ => return 0,
+        };
+        heap_bytes_of(at.physical, length)
     }
 
-    /// Accounts `bytes` of heap text as garbage (or, negative, as text again); tells whether the
-    /// heap wants a rewrite.
-    pub(crate) fn count_garbage(&mut self, chunk: usize, heap: u16, bytes: i64) -> bool {
+    /// Accounts `bytes` of heap text as garbage (or, negative, as text again).
+    pub(crate) fn count_garbage(&mut self, chunk: usize, heap: u16, bytes: i64) {
         let index = self.heap_index(chunk, heap);
         let state = &mut self.heap_use[index];
         state.garbage_bytes = state.garbage_bytes.saturating_add_signed(bytes);
-        state.wants_rewrite()
+        if state.wants_rewrite() && !state.is_listed {
+            state.is_listed = true;
+            self.untidy.push((chunk as u32, heap));
+        }
+    }
+
+    /// A heap that is mostly garbage, if there is one.
+    #[inline(always)]
+    pub(crate) fn untidy(&self) -> Option<(u32, u16)> {
+        self.untidy.last().copied()
+    }
+
+    /// Rewrites the heaps that are mostly garbage. Runs between two transactions. When memory is
+    /// short it leaves them as they are.
+    #[inline]
+    pub(crate) fn tidy(&mut self) {
+        while let Some((chunk, heap)) = self.untidy.pop() {
+            self.rewrite_heap(chunk as usize, heap);
+        }
     }
 
     /// Appends `text` to a heap: block and offset.
@@ -215,10 +234,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Rewrites a heap without its garbage. Runs between two transactions. When memory is short it
-    /// leaves the heap as it is.
-    pub(crate) fn rewrite_heap(&mut self, chunk: usize, heap: u16) {
+    /// Rewrites a heap without its garbage.
+    #[cold]
+    fn rewrite_heap(&mut self, chunk: usize, heap: u16) {
         let index = self.heap_index(chunk, heap);
+        self.heap_use[index].is_listed = false;
         if !self.heap_use[index].wants_rewrite() {
             return;
         }
@@ -269,6 +289,15 @@ impl Rows {
             // its list.
             unsafe { self.registry.retire(block.block, block.bytes as usize, block.birth, self.epoch) };
         }
+    }
+}
+
+/// Bytes that a text of `length` bytes takes in the heap of a column.
+pub(crate) fn heap_bytes_of(physical: Physical, length: usize) -> u64 {
+    match physical {
+        Physical::Inline(capacity) if length > capacity as usize => length as u64 + 1,
+        Physical::View if length > VIEW_INLINE_BYTES => length as u64,
+        _ => 0,
     }
 }
 

@@ -6,8 +6,7 @@ use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid};
 
 use super::{Table, TableError};
 use crate::column::HandleError;
-use super::form::{Index, Kind};
-use crate::index::InsertError;
+use crate::index::{Index, InsertError, Kind};
 use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
 use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
@@ -46,10 +45,8 @@ pub struct IndexRef {
 pub(super) struct TableIndex {
     index: Index,
     columns: Vec<KeyColumn>,
-    /// Two rows with one key are refused by the structure itself.
-    structurally_unique: bool,
-    unique: bool,
-    short: bool,
+    /// Unique, but for keys with a NULL: the structure takes equal keys, and inserting looks.
+    unique_unless_null: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -61,25 +58,20 @@ struct KeyColumn {
 impl TableIndex {
     pub(super) fn new(spec: &IndexSpec, columns: &[ColumnSpec], layout: &Layout, pool: &BlockPool) -> Self {
         let parts = spec.columns.iter().map(|c| key_part(&columns[c.index()])).collect();
-        let shape = KeyShape::new(parts);
         let nullable = spec.columns.iter().any(|c| columns[c.index()].nullable);
-        let structurally_unique = spec.unique && !nullable;
         let kind = match spec.kind {
             IndexKind::Hash => Kind::Hash,
             IndexKind::Ordered => Kind::Ordered,
         };
-        let short = shape.is_short();
         let key_columns = spec
             .columns
             .iter()
             .map(|&c| KeyColumn { at: *layout.column(c), bytea: columns[c.index()].ty == SqlType::Bytea })
             .collect();
         Self {
-            index: Index::new(kind, structurally_unique, shape, pool.clone()),
+            index: Index::new(kind, spec.unique && !nullable, &KeyShape::new(parts), pool),
             columns: key_columns,
-            structurally_unique,
-            unique: spec.unique,
-            short,
+            unique_unless_null: spec.unique && nullable,
         }
     }
 
@@ -94,12 +86,9 @@ impl TableIndex {
     /// Puts a row in.
     #[inline]
     pub(super) fn insert(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
-        if self.short && self.structurally_unique {
-            let prefix = self.short_key(rows, tid);
-            return match self.index.insert(prefix, tid.0, |_| Ordering::Equal) {
-                Ok(()) => Ok(()),
-                Err(error) => Err(error.into()),
-            };
+        if self.index.is_short() && !self.unique_unless_null {
+            let key = self.short_key(rows, tid);
+            return Ok(self.index.insert_short(key, tid.0)?);
         }
         self.insert_slow(rows, tid)
     }
@@ -107,30 +96,37 @@ impl TableIndex {
     #[inline(never)]
     fn insert_slow(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
         let mut key = KeyBuilder::new();
-        let has_null = self.build_key(rows, tid, &mut key);
-        if self.unique
-            && !self.structurally_unique
+        let has_null = build_key(&self.columns, rows, tid, &mut key);
+        if self.unique_unless_null
             && !has_null
             && let Some(existing) = self.find(rows, key.key())
         {
             return Err(Failure::Duplicate(existing));
         }
-        let (columns, unique) = (&self.columns, self.structurally_unique);
+        let columns = &self.columns;
         let mut other = KeyBuilder::new();
-        let tie = |stored: u64| order_of(columns, rows, key.key(), unique, tid, Tid(stored), &mut other);
-        self.index.insert(key.key().prefix, tid.0, tie).map_err(Failure::from)
+        let tie = |stored: u64| key_order(columns, rows, key.key(), Tid(stored), &mut other);
+        Ok(self.index.insert(key.key(), tid.0, tie)?)
     }
 
     /// Takes a row out, which must be in.
     #[inline]
     pub(super) fn remove(&mut self, rows: &Rows, tid: Tid) {
-        let mut key = KeyBuilder::new();
-        self.build_key(rows, tid, &mut key);
-        let (columns, unique) = (&self.columns, self.structurally_unique);
-        let mut other = KeyBuilder::new();
-        let tie = |stored: u64| order_of(columns, rows, key.key(), unique, tid, Tid(stored), &mut other);
-        let removed = self.index.remove(key.key().prefix, tie);
-        assert_eq!(removed, Some(tid.0), "a live row stands in each index under its key");
+        let removed = match self.index.is_short() {
+            true => {
+                let key = self.short_key(rows, tid);
+                self.index.remove_short(key, tid.0)
+            }
+            false => {
+                let mut key = KeyBuilder::new();
+                build_key(&self.columns, rows, tid, &mut key);
+                let columns = &self.columns;
+                let mut other = KeyBuilder::new();
+                let tie = |stored: u64| key_order(columns, rows, key.key(), Tid(stored), &mut other);
+                self.index.remove(key.key(), tid.0, tie)
+            }
+        };
+        assert!(removed, "a live row stands in each index under its key");
     }
 
     /// Puts a row back that was in before, while the memory limit is lifted.
@@ -139,33 +135,17 @@ impl TableIndex {
         assert!(restored.is_ok(), "the key was free when the row left");
     }
 
-    /// A row with this key; of several, any.
+    /// A row with this key; of several, the least TID.
     pub(super) fn find(&self, rows: &Rows, key: KeyRef<'_>) -> Option<Tid> {
-        if self.structurally_unique || self.short {
-            let columns = &self.columns;
-            let mut other = KeyBuilder::new();
-            return self
-                .index
-                .find(key.prefix, |stored| key_order(columns, rows, key, Tid(stored), &mut other))
-                .map(Tid);
-        }
-        let mut found = None;
-        self.for_each_equal(rows, key, |tid| {
-            found = Some(tid);
-            false
-        });
-        found
+        let mut other = KeyBuilder::new();
+        self.index.find(key, |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other)).map(Tid)
     }
 
-    /// Calls `each` with the rows of a key until it returns false.
-    pub(super) fn for_each_equal(&self, rows: &Rows, key: KeyRef<'_>, mut each: impl FnMut(Tid) -> bool) {
+    /// The rows with this key.
+    fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
         let mut other = KeyBuilder::new();
-        self.index.for_each(key.prefix, |stored| {
-            match self.short || key_order(&self.columns, rows, key, Tid(stored), &mut other).is_eq() {
-                true => each(Tid(stored)),
-                false => true,
-            }
-        });
+        let tie = |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other);
+        self.index.tids(key, tie).map(Tid).collect()
     }
 
     #[inline]
@@ -186,13 +166,8 @@ impl TableIndex {
     #[cold]
     fn short_key_general(&self, rows: &Rows, tid: Tid) -> u128 {
         let mut key = KeyBuilder::new();
-        self.build_key(rows, tid, &mut key);
+        build_key(&self.columns, rows, tid, &mut key);
         key.key().prefix
-    }
-
-    /// Builds the row's key; tells whether it holds a NULL.
-    fn build_key(&self, rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> bool {
-        build_key(&self.columns, rows, tid, key)
     }
 }
 
@@ -228,6 +203,7 @@ fn key_part(spec: &ColumnSpec) -> KeyPart {
     KeyPart { kind, nullable: spec.nullable }
 }
 
+/// Builds the key of a row; tells whether it holds a NULL.
 fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> bool {
     let mut has_null = false;
     key.clear();
@@ -269,20 +245,6 @@ fn key_order(columns: &[KeyColumn], rows: &Rows, key: KeyRef<'_>, stored: Tid, o
     key.rest.cmp(other.key().rest)
 }
 
-/// The order of the row `tid` with `key` relative to the row `stored`.
-fn order_of(
-    columns: &[KeyColumn],
-    rows: &Rows,
-    key: KeyRef<'_>,
-    unique: bool,
-    tid: Tid,
-    stored: Tid,
-    other: &mut KeyBuilder,
-) -> Ordering {
-    let order = key_order(columns, rows, key, stored, other);
-    if unique { order } else { order.then(tid.cmp(&stored)) }
-}
-
 impl Table {
     /// A handle to the index `name`.
     pub fn index(&self, name: &str) -> Result<IndexRef, HandleError> {
@@ -297,10 +259,11 @@ impl Table {
         &self.indexes[index.index as usize]
     }
 
-    /// The row with a key of at most 16 bytes, in a unique index.
+    /// The row with a key of at most 16 bytes, in an index whose keys are all that short; of several
+    /// rows the least TID.
     #[inline(always)]
     pub fn find(&self, index: IndexRef, key: ShortKey) -> Option<Tid> {
-        self.table_index(index).index.find(key.get(), |_| Ordering::Equal).map(Tid)
+        self.table_index(index).index.find_short(key.get()).map(Tid)
     }
 
     /// A row with the key, in any index; of several, any.
@@ -310,12 +273,7 @@ impl Table {
 
     /// The rows with the key, in any index.
     pub fn find_all(&self, index: IndexRef, key: KeyRef<'_>) -> Vec<Tid> {
-        let mut found = Vec::new();
-        self.table_index(index).for_each_equal(&self.rows, key, |tid| {
-            found.push(tid);
-            true
-        });
-        found
+        self.table_index(index).find_all(&self.rows, key)
     }
 
     /// The rows whose keys begin with `prefix` (at most 16 bytes), in key order, forwards or
@@ -341,7 +299,7 @@ impl Table {
     /// Asks the processor to bring what a search for `key` will look at first.
     #[inline(always)]
     pub fn prefetch_key(&self, index: IndexRef, key: ShortKey) {
-        self.table_index(index).index.prefetch(key.get());
+        self.table_index(index).index.prefetch_short(key.get());
     }
 
     /// What the index is at present: "dense array", "hash", "b+tree".

@@ -1,13 +1,13 @@
 //! Inserting a row: values are written straight into their slots, then the row is published and
 //! enters the indexes.
 
-use albireo_base::{ColumnId, IndexId, Tid};
+use albireo_base::{ColumnId, IndexId, SqlType, Tid};
 
 use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol};
 use crate::layout::ColumnLocation;
 use crate::pool::OutOfMemory;
-use crate::rows::{MAX_TEXT_BYTES, NewSlot};
+use crate::rows::{MAX_TEXT_BYTES, NewSlot, heap_bytes_of};
 use crate::undo::{Change, UndoLog};
 
 /// A row being inserted. Values are set in any order; [`NewRow::finish`] makes it a row. Dropped
@@ -17,6 +17,10 @@ pub struct NewRow<'a> {
     undo: &'a mut UndoLog,
     slot: NewSlot,
     given: Given,
+    /// Texts of the row lie in a heap and are garbage unless it becomes a row.
+    has_heap_text: bool,
+    /// Visible, but not yet in every index.
+    is_published: bool,
 }
 
 /// Which columns have a value.
@@ -58,23 +62,26 @@ impl Table {
     pub fn insert<'a>(&'a mut self, undo: &'a mut UndoLog) -> Result<NewRow<'a>, OutOfMemory> {
         let slot = self.rows.new_slot()?;
         let given = Given::new(self.spec.columns.len());
-        Ok(NewRow { table: self, undo, slot, given })
+        Ok(NewRow { table: self, undo, slot, given, has_heap_text: false, is_published: false })
     }
 
-    /// Checks a text against its column's limits.
-    pub(super) fn check_text(&self, column: ColumnId, max_chars: Option<u32>, text: &str) -> Result<(), TableError> {
-        let fits = match max_chars {
-            // Most texts have fewer bytes than the limit has characters.
-            Some(limit) => text.len() <= limit as usize || text.chars().count() <= limit as usize,
-            None => true,
+    /// Checks a text against its column's limits and returns what is stored of it: CHAR loses
+    /// trailing blanks.
+    pub(super) fn check_text<'t>(&self, column: ColumnId, text: &'t str) -> Result<&'t str, TableError> {
+        let (text, limit) = match self.spec.columns[column.index()].ty {
+            SqlType::Char(n) => (text.trim_end_matches(' '), n as usize),
+            SqlType::Varchar(n) => (text, n as usize),
+            _ => (text, usize::MAX),
         };
+        // Most texts have fewer bytes than the limit has characters.
+        let fits = text.len() <= limit || text.chars().count() <= limit;
         if !fits || text.len() > MAX_TEXT_BYTES {
             return Err(TableError::TooLong { table: self.spec.id, column, bytes: text.len() });
         }
         if text.as_bytes().contains(&0) {
             return Err(TableError::ZeroCharacter { table: self.spec.id, column });
         }
-        Ok(())
+        Ok(text)
     }
 }
 
@@ -111,15 +118,31 @@ impl NewRow<'_> {
     /// Sets a text.
     #[inline]
     pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<&mut Self, TableError> {
-        self.table.check_text(column.id(), column.max_chars, text)?;
+        let text = self.table.check_text(column.id(), text)?;
         self.set_bytes(&column.at, text.as_bytes())?;
         Ok(self)
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
         let encoded = self.table.rows.encode_text(self.slot.tid.chunk(), at, bytes)?;
+        if self.has_heap_text {
+            self.count_replaced_text(at);
+        }
+        self.has_heap_text |= heap_bytes_of(at.physical, bytes.len()) > 0;
         self.set_raw(at, &encoded[..at.physical.width()]);
         Ok(())
+    }
+
+    /// A text that was set before and is about to be replaced becomes garbage.
+    #[cold]
+    fn count_replaced_text(&mut self, at: &ColumnLocation) {
+        if self.given.has(at.column) && at.physical.is_string() {
+            let (tid, rows) = (self.slot.tid, &mut self.table.rows);
+            let bytes = rows.heap_length(tid, at);
+            if bytes > 0 {
+                rows.count_garbage(tid.chunk(), at.heap, bytes as i64);
+            }
+        }
     }
 
     #[inline(always)]
@@ -137,6 +160,9 @@ impl NewRow<'_> {
 
     pub(super) fn set_null(&mut self, at: &ColumnLocation) {
         assert!(at.nullable(), "NULL for the NOT NULL column {}", at.column);
+        if self.has_heap_text {
+            self.count_replaced_text(at);
+        }
         const ZEROES: [u8; 32] = [0; 32];
         self.set_raw(at, &ZEROES[..at.physical.width()]);
         self.table.rows.new_null(self.slot, at, true);
@@ -149,27 +175,38 @@ impl NewRow<'_> {
         if !self.given.all(self.table.spec.columns.len()) {
             self.fill_with_nulls()?;
         }
-        let Self { table, undo, slot, .. } = self;
-        let tid = slot.tid;
-        table.rows.publish(slot);
-        if (table.placement.is_some() || !table.spec.checks.is_empty())
-            && let Err(error) = table.check_row(tid)
-        {
-            table.rows.unpublish(tid);
-            return Err(error);
+        let tid = self.slot.tid;
+        let table = &mut *self.table;
+        table.rows.publish(self.slot);
+        self.is_published = true;
+        if table.placement.is_some() || !table.spec.checks.is_empty() {
+            table.check_row(tid)?;
         }
         for index in 0..table.indexes.len() {
             if let Err(failure) = table.indexes[index].insert(&table.rows, tid) {
                 for entered in &mut table.indexes[..index] {
                     entered.remove(&table.rows, tid);
                 }
-                table.count_texts(tid, 1);
-                table.rows.unpublish(tid);
                 return Err(table.index_error(IndexId(index as u16), failure));
             }
         }
-        undo.push(table.spec.id.0, tid, Change::Inserted);
+        self.undo.push(table.spec.id.0, tid, Change::Inserted);
+        table.note_untidy(self.undo);
+        (self.is_published, self.has_heap_text) = (false, false);
         Ok(tid)
+    }
+
+    /// Accounts the texts of a row that does not come to be.
+    #[cold]
+    fn abandon_texts(&mut self) {
+        let layout = std::sync::Arc::clone(&self.table.rows.layout);
+        for &column in &layout.heap_columns {
+            self.count_replaced_text(layout.column(column));
+        }
+        if self.undo.is_empty() {
+            // The transaction has changed nothing so far, so no before image refers to a heap.
+            self.table.rows.tidy();
+        }
     }
 
     #[cold]
@@ -186,5 +223,18 @@ impl NewRow<'_> {
             self.set_null(&at);
         }
         Ok(())
+    }
+}
+
+impl Drop for NewRow<'_> {
+    /// Without [`NewRow::finish`], or when that failed or panicked in a CHECK, nothing has happened.
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_published {
+            self.table.rows.unpublish(self.slot.tid);
+        }
+        if self.has_heap_text {
+            self.abandon_texts();
+        }
     }
 }

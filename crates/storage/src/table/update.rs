@@ -5,6 +5,7 @@ use albireo_base::{ColumnId, IndexId, Tid};
 use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol};
 use crate::layout::ColumnLocation;
+use crate::rows::heap_bytes_of;
 use crate::undo::{Change, Image, Savepoint, UndoLog};
 
 /// A row being updated; see [`Table::update`].
@@ -15,6 +16,8 @@ pub struct RowUpdate<'a> {
     /// Indexes that the row has left until the update ends: a key of several columns may pass
     /// through values that belong to another row.
     left: Vec<IndexId>,
+    /// The column that places the row was written.
+    may_move: bool,
 }
 
 impl Table {
@@ -29,11 +32,11 @@ impl Table {
     ) -> Result<R, TableError> {
         let start = undo.savepoint();
         debug_assert!(self.rows.is_live(tid), "an updated row lives");
-        let mut row = RowUpdate { table: self, undo, tid, left: Vec::new() };
+        let mut row = RowUpdate { table: self, undo, tid, left: Vec::new(), may_move: false };
         let result = change(&mut row);
-        let left = std::mem::take(&mut row.left);
+        let RowUpdate { left, may_move, .. } = row;
         let result = match result {
-            Ok(value) if left.is_empty() && self.spec.checks.is_empty() => return Ok(value),
+            Ok(value) if left.is_empty() && !may_move && self.spec.checks.is_empty() => return Ok(value),
             Ok(value) => self.finish_update(undo, tid, &left).map(|()| value),
             Err(error) => Err(error),
         };
@@ -152,7 +155,7 @@ impl RowUpdate<'_> {
 
     /// Overwrites a text.
     pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<(), TableError> {
-        self.table.check_text(column.id(), column.max_chars, text)?;
+        let text = self.table.check_text(column.id(), text)?;
         self.set_bytes(&column.at, text.as_bytes())
     }
 
@@ -165,15 +168,18 @@ impl RowUpdate<'_> {
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
         let encoded = self.table.rows.encode_text(self.tid.chunk(), at, bytes)?;
-        self.set_raw(at, &encoded[..at.physical.width()], false)
+        let result = self.set_raw(at, &encoded[..at.physical.width()], false);
+        let heap_bytes = heap_bytes_of(at.physical, bytes.len());
+        if result.is_err() && heap_bytes > 0 {
+            self.table.rows.count_garbage(self.tid.chunk(), at.heap, heap_bytes as i64);
+        }
+        result
     }
 
     /// Overwrites a slot, with its NULL bit, its garbage and its indexes.
     pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8], null: bool) -> Result<(), TableError> {
-        let (tid, table) = (self.tid, self.table.spec.id);
-        if self.table.placement.is_some_and(|p| p.column == at.column) && self.table.rows.raw(tid, at) != bytes {
-            return Err(TableError::WrongPartition { table });
-        }
+        let tid = self.tid;
+        self.may_move |= self.table.placement.is_some_and(|p| p.column == at.column);
         // All that may fail for memory comes first.
         self.table.rows.place_mut(tid, at)?;
         let was_null = self.table.rows.is_null(tid, at);
@@ -207,8 +213,9 @@ impl RowUpdate<'_> {
         if at.nullable() {
             rows.set_null(tid, at, null)?;
         }
-        if old_text > 0 && rows.count_garbage(tid.chunk(), at.heap, old_text) {
-            self.undo.note_garbage(self.table.spec.id.0, tid.chunk() as u32, at.heap);
+        if old_text > 0 {
+            rows.count_garbage(tid.chunk(), at.heap, old_text);
+            self.table.note_untidy(self.undo);
         }
         Ok(())
     }

@@ -65,6 +65,9 @@ impl Table {
         tid: Tid,
         values: &[(ColumnId, Value)],
     ) -> Result<(), TableError> {
+        if !self.is_live(tid) {
+            return Err(TableError::NoRow { table: self.spec.id, tid });
+        }
         self.update(undo, tid, |row| values.iter().try_for_each(|(column, value)| row.set_value(*column, value)))
     }
 
@@ -108,20 +111,12 @@ impl Table {
         Ok((bytes, width))
     }
 
-    fn text_limit(&self, column: ColumnId) -> Option<u32> {
-        match self.spec.columns[column.index()].ty {
-            SqlType::Char(n) | SqlType::Varchar(n) => Some(n),
-            _ => None,
-        }
-    }
-
     /// The bytes of a text or byte string, checked; `None` for other types.
     fn text_bytes<'v>(&self, column: ColumnId, value: &'v Value) -> Result<Option<&'v [u8]>, TableError> {
         let ty = self.spec.columns[column.index()].ty;
         match value {
             Value::Text(text) if ty.is_string() => {
-                self.check_text(column, self.text_limit(column), text)?;
-                Ok(Some(text.as_bytes()))
+                Ok(Some(self.check_text(column, text)?.as_bytes()))
             }
             Value::Bytea(bytes) if ty == SqlType::Bytea => {
                 if bytes.len() > crate::MAX_TEXT_BYTES {

@@ -79,9 +79,9 @@ impl DatabaseSnapshot {
 /// A snapshot being taken. The caller owns all partitions, each between two transactions, from
 /// [`SnapshotBuilder::new`] to [`SnapshotBuilder::finish`].
 pub struct SnapshotBuilder {
+    parts: Vec<Option<TableParts>>,
     /// The last field dropped if the builder is abandoned: it releases the epoch.
     snapshot: DatabaseSnapshot,
-    parts: Vec<Option<TableParts>>,
 }
 
 impl SnapshotBuilder {
@@ -127,9 +127,10 @@ impl Drop for DatabaseSnapshot {
 /// One table of a snapshot, over all partitions. Cheap to clone; keeps the snapshot alive.
 #[derive(Clone)]
 pub struct TableView {
-    snapshot: Arc<DatabaseSnapshot>,
     parts: Arc<TableParts>,
     chunks: Arc<[(u16, u32)]>,
+    /// The last field dropped: the parts' blocks may go with it.
+    snapshot: Arc<DatabaseSnapshot>,
 }
 
 /// Identifies the content of one column of one chunk: equal versions of the same table, chunk and

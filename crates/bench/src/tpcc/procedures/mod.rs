@@ -65,6 +65,15 @@ fn missing(what: &'static str) -> Abort {
     Abort::raise(SqlState::RAISE_EXCEPTION, format!("no such {what}"))
 }
 
+/// The first 16 bytes of the keys of customers with this name.
+fn name_key(district: ShortKey, name: &str) -> ShortKey {
+    let room = 16 - district.len();
+    match name.get(..room) {
+        Some(beginning) => district.str_prefix(beginning),
+        None => district.str(name),
+    }
+}
+
 /// Finds a customer by id, or by name the one in the middle (clause 2.5.2.2).
 fn customer(
     tables: &Tables,
@@ -84,7 +93,7 @@ fn customer(
             // All customers whose key begins like this, and of them those with exactly this name.
             let mut same = [Tid(0); 64];
             let mut count = 0;
-            for tid in table.prefix(t.by_name, ShortKey::new().i16(w_id).i16(d_id).str_prefix(name)) {
+            for tid in table.prefix(t.by_name, name_key(ShortKey::new().i16(w_id).i16(d_id), name)) {
                 if table.text(tid, t.last) == name && count < same.len() {
                     same[count] = tid;
                     count += 1;

@@ -93,7 +93,13 @@ impl<'a> Range<'a> {
     /// `front` is not after `back`.
     #[inline]
     pub(super) fn between(tree: &'a OrderedIndex, front: (u32, usize), back: (u32, usize)) -> Self {
-        Self { front: Cursor::at(tree, front), back: Cursor::at(tree, back) }
+        Self::between_cursors(Cursor::at(tree, front), Cursor::at(tree, back))
+    }
+
+    /// `front` is not after `back`.
+    #[inline]
+    pub(super) fn between_cursors(front: Cursor<'a>, back: Cursor<'a>) -> Self {
+        Self { front, back }
     }
 }
 
