@@ -1,8 +1,8 @@
 //! What can be said on the command line.
 
+use albireo_bench::ch::queries::Selection;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// A main-memory SQL database: transactions and analytics on the same live data.
 ///
@@ -58,8 +58,8 @@ pub enum Bench {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BenchArgs {
     /// Warehouses; each is about 100 MB
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub warehouses: u32,
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
+    pub warehouses: i16,
     /// Partitions, each with a thread of its own; warehouses are spread over them
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,
@@ -87,11 +87,11 @@ pub struct ChArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
     /// Streams of queries that run beside the transactions
-    #[arg(long, default_value_t = 1, value_name = "Q", value_parser = clap::value_parser!(u16).range(0..=1024))]
+    #[arg(long, default_value_t = 1, value_name = "Q", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub query_streams: u16,
-    /// Which queries: all, top10, or numbers such as 1,6,12
-    #[arg(long, default_value = "all", value_name = "all|top10|LIST")]
-    pub queries: Queries,
+    /// Which queries: all, or a list of top10 and numbers such as 1,6,12
+    #[arg(long, default_value = "all", value_name = "all|LIST")]
+    pub queries: Selection,
 }
 
 /// How rows lie in memory.
@@ -121,35 +121,6 @@ pub enum ReportFormat {
     Table,
     /// One object for programs
     Json,
-}
-
-/// A choice of CH-benCHmark's queries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Queries {
-    /// All 22.
-    All,
-    /// The ten products that sell best (HyPer 2010, §5.2).
-    Top10,
-    /// These, by number from 1 to 22, in the order given.
-    Numbers(Vec<u8>),
-}
-
-impl FromStr for Queries {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |part: &str| match part.trim().parse() {
-            Ok(number @ 1..=22) => Ok(number),
-            _ => {
-                Err(format!("`{part}` is no query; want all, top10, or numbers from 1 to 22 such as 1,6,12"))
-            }
-        };
-        match text {
-            "all" => Ok(Self::All),
-            "top10" => Ok(Self::Top10),
-            list => list.split(',').map(number).collect::<Result<_, _>>().map(Self::Numbers),
-        }
-    }
 }
 
 /// Options of `shell`.
@@ -209,7 +180,7 @@ mod tests {
             seed: 42,
             format: ReportFormat::Table,
         };
-        assert_eq!(args, ChArgs { bench, query_streams: 1, queries: Queries::All });
+        assert_eq!(args, ChArgs { bench, query_streams: 1, queries: Selection::all() });
     }
 
     #[test]
@@ -217,7 +188,8 @@ mod tests {
         let line = "albireo bench ch --warehouses 2 --partitions 2 --seconds 3 --query-streams 4 \
                     --queries 1,6,12 --layout column --mix two --seed 7 --format json";
         let Ok(Command::Bench(Bench::Ch(args))) = parse(line) else { panic!("must parse") };
-        assert_eq!(args.queries, Queries::Numbers(vec![1, 6, 12]));
+        let names: Vec<_> = args.queries.queries().iter().map(|query| query.name).collect();
+        assert_eq!(names, ["Q1", "Q6", "Q12"]);
         assert_eq!((args.bench.layout, args.bench.mix), (LayoutArg::Column, MixArg::Two));
         assert_eq!((args.query_streams, args.bench.format), (4, ReportFormat::Json));
     }
@@ -226,6 +198,7 @@ mod tests {
     fn values_out_of_range_are_refused_as_usage_errors() {
         for line in [
             "albireo bench ch --queries 0",
+            "albireo bench ch --query-streams 0",
             "albireo bench ch --queries 23",
             "albireo bench ch --queries top11",
             "albireo bench ch --warehouses 0",

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod interrupt;
 mod output;
 mod shell;
@@ -15,6 +16,8 @@ mod shell;
 mod sql;
 
 use albireo_base::SqlError;
+use albireo_bench::config::Config;
+use albireo_bench::driver::Target;
 use albireo_env::Env;
 use args::{Cli, Command, ShellArgs};
 use clap::Parser;
@@ -24,14 +27,15 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let env = Env::real();
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return failure(&format!("cannot listen for Ctrl-C: {error}")),
     };
     match cli.command {
-        Command::Bench(_) => failure(&SqlError::unsupported("bench").to_string()),
+        Command::Bench(args) => ExitCode::from(bench::run(&args, &env, &interrupt, open_target)),
         Command::Shell(args) => match open(&args) {
-            Ok(sql) => ExitCode::from(shell::run(&args, sql.as_ref(), &Env::real(), &interrupt)),
+            Ok(sql) => ExitCode::from(shell::run(&args, sql.as_ref(), &env, &interrupt)),
             Err(error) => failure(&error.to_string()),
         },
     }
@@ -40,6 +44,11 @@ fn main() -> ExitCode {
 fn failure(message: &str) -> ExitCode {
     eprintln!("albireo: {message}");
     ExitCode::FAILURE
+}
+
+/// The database that a benchmark measures.
+fn open_target(_config: &Config) -> Result<Box<dyn Target>, SqlError> {
+    Err(SqlError::unsupported("a benchmark without an engine"))
 }
 
 /// The database that the shell works on.

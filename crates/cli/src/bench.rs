@@ -1,0 +1,141 @@
+//! Runs a benchmark and prints what it found.
+//!
+//! Responsible for: options, progress, the result's format, exit status. Not responsible for: what is
+//! measured and how (`albireo_bench`).
+
+use crate::args::{Bench, BenchArgs, LayoutArg, MixArg, ReportFormat};
+use crate::interrupt::{self, Interrupt};
+use albireo_base::SqlError;
+use albireo_bench::config::{Config, Workload};
+use albireo_bench::driver::{self, Cancel, Target};
+use albireo_bench::progress::Bars;
+use albireo_bench::report::Report;
+use albireo_bench::tpcc::Scale;
+use albireo_bench::tpcc::input::Mix;
+use albireo_bench::tpcc::schema::Layout;
+use albireo_env::Env;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Exit status when the run failed or the data is inconsistent.
+const FAILED: u8 = 1;
+/// Exit status when the options make no sense together; also clap's.
+const USAGE: u8 = 2;
+
+/// Runs `bench` on what `open` makes for it; returns the exit status. Ctrl-C ends the run early, and
+/// what has been measured is printed.
+pub fn run<'a>(
+    bench: &Bench,
+    env: &Env,
+    interrupt: &Interrupt,
+    open: impl FnOnce(&Config) -> Result<Box<dyn Target + 'a>, SqlError>,
+) -> u8 {
+    let (args, workload) = match bench {
+        Bench::Tpcc(args) => (args, Workload::Tpcc),
+        Bench::Ch(args) => {
+            let streams = usize::from(args.query_streams);
+            (&args.bench, Workload::Ch { queries: args.queries.clone(), streams })
+        }
+        Bench::Snapshot(_) => return failed(FAILED, &SqlError::unsupported("bench snapshot").to_string()),
+    };
+    let config = config(args, workload);
+    if let Err(error) = config.validate() {
+        return failed(USAGE, &error.to_string());
+    }
+    let target = match open(&config) {
+        Ok(target) => target,
+        Err(error) => return failed(FAILED, &error.to_string()),
+    };
+    let cancel = Cancel::default();
+    let pressed = cancel.clone();
+    let report = interrupt.during(Box::new(move || pressed.cancel()), || {
+        driver::run(&config, target.as_ref(), &env.clock, &Bars::default(), &cancel)
+    });
+    match report {
+        Ok(report) => print(&report, args.format, &mut io::stdout().lock()),
+        Err(error) => failed(USAGE, &error.to_string()),
+    }
+}
+
+fn config(args: &BenchArgs, workload: Workload) -> Config {
+    Config {
+        workload,
+        warehouses: args.warehouses,
+        partitions: args.partitions,
+        duration: Duration::from_secs(args.seconds.into()),
+        layout: match args.layout {
+            LayoutArg::Column => Layout::Column,
+            LayoutArg::Row => Layout::Row,
+            LayoutArg::Groups => Layout::Groups,
+        },
+        mix: match args.mix {
+            MixArg::Spec => Mix::Spec,
+            MixArg::Two => Mix::Two,
+        },
+        seed: args.seed,
+        scale: Scale::SPEC,
+    }
+}
+
+/// Prints the report; returns the exit status.
+fn print(report: &Report, format: ReportFormat, out: &mut impl Write) -> u8 {
+    let text = match format {
+        ReportFormat::Table => report.table(),
+        ReportFormat::Json => report.json(),
+    };
+    if let Err(error) = writeln!(out, "{}", text.trim_end()) {
+        return failed(FAILED, &format!("cannot write the result: {error}"));
+    }
+    if let Some(error) = &report.error {
+        return failed(FAILED, error);
+    }
+    match (report.passed(), report.interrupted) {
+        (false, _) => failed(FAILED, "a consistency condition does not hold"),
+        (true, true) => interrupt::EXIT_STATUS,
+        (true, false) => 0,
+    }
+}
+
+fn failed(status: u8, message: &str) -> u8 {
+    eprintln!("albireo: {message}");
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn run_line(line: &str) -> (u8, Option<Config>) {
+        let Command::Bench(bench) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+            panic!("{line} is no benchmark")
+        };
+        let mut asked = None;
+        let status = run(&bench, &Env::real(), &Interrupt::default(), |config| {
+            asked = Some(config.clone());
+            Err(SqlError::unsupported("a database in this test"))
+        });
+        (status, asked)
+    }
+
+    #[test]
+    fn options_reach_the_benchmark() {
+        let line =
+            "albireo bench ch --warehouses 3 --partitions 2 --seconds 4 --layout row --mix two --seed 9";
+        let (status, config) = run_line(line);
+        let config = config.unwrap();
+        assert_eq!(status, FAILED);
+        assert_eq!((config.warehouses, config.partitions, config.seed), (3, 2, 9));
+        assert_eq!((config.layout, config.mix), (Layout::Row, Mix::Two));
+        assert_eq!(config.duration, Duration::from_secs(4));
+        assert!(matches!(config.workload, Workload::Ch { streams: 1, .. }));
+    }
+
+    #[test]
+    fn options_that_make_no_sense_together_are_a_usage_error_before_anything_is_made() {
+        let (status, config) = run_line("albireo bench tpcc --warehouses 1 --partitions 2");
+        assert_eq!(status, USAGE);
+        assert!(config.is_none());
+    }
+}
