@@ -6,23 +6,38 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
 use std::time::Instant;
 
-use albireo_storage::index::OrderedIndex;
-use albireo_storage::key::ShortKey;
-use albireo_storage::pool::BlockPool;
+use albireo_storage::BlockPool;
+use albireo_storage::index::{Index, Kind, OrderedIndex};
+use albireo_storage::key::{KeyShape, PartKind, ShortKey};
 
 const RUNS: usize = 5;
 const ENTRIES: usize = 1_500_000;
+
+/// Time this thread has run, in nanoseconds: on a busy machine the clock on the wall tells more
+/// about the others.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` where we have one.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
 
 fn equal(_: u64) -> Ordering {
     Ordering::Equal
 }
 
 /// Runs `work` on what `setup` makes, several times, and prints the median time per operation.
-fn measure<S>(name: &str, operations: usize, mut setup: impl FnMut() -> S, mut work: impl FnMut(&mut S) -> u64) {
+fn measure<S>(
+    name: &str,
+    operations: usize,
+    mut setup: impl FnMut() -> S,
+    mut work: impl FnMut(&mut S) -> u64,
+) {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if !words.iter().all(|word| name.contains(word.as_str())) {
         return;
@@ -31,13 +46,18 @@ fn measure<S>(name: &str, operations: usize, mut setup: impl FnMut() -> S, mut w
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {
             let mut state = setup();
-            let start = Instant::now();
+            let start = cpu_ns();
             sum = black_box(work(&mut state));
-            start.elapsed().as_nanos() as f64 / operations as f64
+            (cpu_ns() - start) as f64 / operations as f64
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    println!("{name:<52} {:>8.1} ns  ({:.1} .. {:.1})  sum {sum:x}", times[RUNS / 2], times[0], times[RUNS - 1]);
+    println!(
+        "{name:<52} {:>8.1} ns  ({:.1} .. {:.1})  sum {sum:x}",
+        times[RUNS / 2],
+        times[0],
+        times[RUNS - 1]
+    );
 }
 
 fn xorshift(state: &mut u64) -> u64 {
@@ -97,54 +117,101 @@ fn ordered(pool: &BlockPool) {
     let sets = [("runs", order_lines()), ("random", random_keys())];
     for (set, keys) in &sets {
         let probes = shuffled(keys);
-        measure(&format!("ordered insert {set} albireo"), ENTRIES, || (), |()| tree_of(pool, keys).len() as u64);
+        measure(
+            &format!("ordered insert {set} albireo"),
+            ENTRIES,
+            || (),
+            |()| tree_of(pool, keys).len() as u64,
+        );
         measure(&format!("ordered insert {set} std"), ENTRIES, || (), |()| std_of(keys).len() as u64);
         let (tree, map) = (tree_of(pool, keys), std_of(keys));
         println!("    memory {:.1} bytes an entry", tree.memory_bytes() as f64 / tree.len() as f64);
-        measure(&format!("ordered find {set} albireo"), ENTRIES, || (), |()| {
-            probes.iter().map(|&key| tree.find(key, equal).expect("present")).sum()
-        });
-        measure(&format!("ordered find {set} std"), ENTRIES, || (), |()| {
-            probes.iter().map(|key| map[key]).sum()
-        });
-        measure(&format!("ordered scan of ten {set} albireo"), ENTRIES / 10, || (), |()| {
-            probes.iter().step_by(10).map(|&key| tree.range(key, u128::MAX).take(10).map(|e| e.1).sum::<u64>()).sum()
-        });
-        measure(&format!("ordered scan of ten {set} std"), ENTRIES / 10, || (), |()| {
-            probes.iter().step_by(10).map(|&key| map.range(key..).take(10).map(|e| e.1).sum::<u64>()).sum()
-        });
-        measure(&format!("ordered remove {set} albireo"), ENTRIES, || tree_of(pool, keys), |tree| {
-            probes.iter().map(|&key| tree.remove(key, equal).expect("present")).sum()
-        });
-        measure(&format!("ordered remove {set} std"), ENTRIES, || std_of(keys), |map| {
-            probes.iter().map(|key| map.remove(key).expect("present")).sum()
-        });
+        measure(
+            &format!("ordered find {set} albireo"),
+            ENTRIES,
+            || (),
+            |()| probes.iter().map(|&key| tree.find(key, equal).expect("present")).sum(),
+        );
+        measure(
+            &format!("ordered find {set} std"),
+            ENTRIES,
+            || (),
+            |()| probes.iter().map(|key| map[key]).sum(),
+        );
+        measure(
+            &format!("ordered scan of ten {set} albireo"),
+            ENTRIES / 10,
+            || (),
+            |()| {
+                probes
+                    .iter()
+                    .step_by(10)
+                    .map(|&key| tree.range(key, u128::MAX).take(10).map(|e| e.1).sum::<u64>())
+                    .sum()
+            },
+        );
+        measure(
+            &format!("ordered scan of ten {set} std"),
+            ENTRIES / 10,
+            || (),
+            |()| {
+                probes
+                    .iter()
+                    .step_by(10)
+                    .map(|&key| map.range(key..).take(10).map(|e| e.1).sum::<u64>())
+                    .sum()
+            },
+        );
+        measure(
+            &format!("ordered remove {set} albireo"),
+            ENTRIES,
+            || tree_of(pool, keys),
+            |tree| probes.iter().map(|&key| tree.remove(key, equal).expect("present")).sum(),
+        );
+        measure(
+            &format!("ordered remove {set} std"),
+            ENTRIES,
+            || std_of(keys),
+            |map| probes.iter().map(|key| map.remove(key).expect("present")).sum(),
+        );
     }
     let lines = order_lines();
-    let order = |key: u128| ((key >> 64) as u64) << 16 >> 16;
-    let _ = order;
     let (tree, map) = (tree_of(pool, &lines), std_of(&lines));
-    let orders: Vec<(u128, u128)> =
-        shuffled(&lines).iter().step_by(10).map(|&k| (k >> 64 << 64, k >> 64 << 64 | u64::MAX as u128)).collect();
-    measure("ordered lines of an order albireo", orders.len(), || (), |()| {
-        orders.iter().map(|&(low, high)| tree.range(low, high).map(|e| e.1).sum::<u64>()).sum()
-    });
-    measure("ordered lines of an order std", orders.len(), || (), |()| {
-        orders.iter().map(|&(low, high)| map.range(low..=high).map(|e| e.1).sum::<u64>()).sum()
-    });
+    let orders: Vec<(u128, u128)> = shuffled(&lines)
+        .iter()
+        .step_by(10)
+        .map(|&k| (k >> 64 << 64, k >> 64 << 64 | u64::MAX as u128))
+        .collect();
+    measure(
+        "ordered lines of an order albireo",
+        orders.len(),
+        || (),
+        |()| orders.iter().map(|&(low, high)| tree.range(low, high).map(|e| e.1).sum::<u64>()).sum(),
+    );
+    measure(
+        "ordered lines of an order std",
+        orders.len(),
+        || (),
+        |()| orders.iter().map(|&(low, high)| map.range(low..=high).map(|e| e.1).sum::<u64>()).sum(),
+    );
     let queue = 900u64 * 50;
-    measure("ordered queue insert+first+remove albireo", ENTRIES, || tree_of(pool, &[]), |tree| {
-        let mut sum = 0;
-        for i in 0..ENTRIES as u64 {
-            tree.insert(u128::from(i) << 64, i, equal).expect("room");
-            if i >= queue {
-                let (key, tid) = tree.first().expect("not empty");
-                tree.remove(key, equal);
-                sum += tid;
+    measure(
+        "ordered queue insert+first+remove albireo",
+        ENTRIES,
+        || tree_of(pool, &[]),
+        |tree| {
+            let mut sum = 0;
+            for i in 0..ENTRIES as u64 {
+                tree.insert(u128::from(i) << 64, i, equal).expect("room");
+                if i >= queue {
+                    let (key, tid) = tree.first().expect("not empty");
+                    tree.remove(key, equal);
+                    sum += tid;
+                }
             }
-        }
-        sum
-    });
+            sum
+        },
+    );
     measure("ordered queue insert+first+remove std", ENTRIES, BTreeMap::new, |map| {
         let mut sum = 0;
         for i in 0..ENTRIES as u64 {
@@ -157,7 +224,192 @@ fn ordered(pool: &BlockPool) {
     });
 }
 
+/// A hasher as cheap as ours, so that the comparison is of tables, not of hash functions.
+#[derive(Clone, Copy, Default)]
+struct Cheap(u64);
+
+impl BuildHasher for Cheap {
+    type Hasher = Cheap;
+    fn build_hasher(&self) -> Cheap {
+        Cheap(0)
+    }
+}
+
+impl Hasher for Cheap {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are integers");
+    }
+    fn write_u64(&mut self, key: u64) {
+        let product = u128::from(key ^ 0xD1B5_4A32_D192_ED03) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+    fn write_u128(&mut self, key: u128) {
+        self.write_u64((key >> 64) as u64 ^ (key as u64).rotate_left(32));
+    }
+}
+
+/// Orders of 5 warehouses of 10 districts, in the order transactions write them.
+fn orders() -> Vec<u128> {
+    let mut keys = Vec::new();
+    for order in 1..=(ENTRIES / 50) as i32 {
+        for district in 0..50i16 {
+            keys.push(ShortKey::new().i16(district / 10 + 1).i16(district % 10 + 1).i32(order).get());
+        }
+    }
+    keys
+}
+
+fn index_of(pool: &BlockPool, kind: Kind, kinds: &[PartKind], keys: &[u128]) -> Index {
+    let mut index = Index::new(kind, true, &KeyShape::of(kinds), pool);
+    for (i, &key) in keys.iter().enumerate() {
+        index.insert_short(key, i as u64).expect("room");
+    }
+    index
+}
+
+fn equality(pool: &BlockPool) {
+    use PartKind::{I16, I32, I64};
+    let integers = [I16, I16, I32];
+    let sets: [(&str, Vec<u128>, &[PartKind]); 3] = [
+        ("orders dense", orders(), &integers),
+        ("random 8 bytes", random_keys(), &[I64]),
+        ("random 16 bytes", random_keys().iter().map(|key| key | key >> 64).collect(), &[I64, PartKind::F64]),
+    ];
+    for (set, keys, kinds) in &sets {
+        let probes = shuffled(keys);
+        let build = || index_of(pool, Kind::Hash, kinds, keys);
+        let cheap = || {
+            let mut map = HashMap::with_hasher(Cheap(0));
+            for (i, &key) in keys.iter().enumerate() {
+                map.insert(key, i as u64);
+            }
+            map
+        };
+        let sip = || keys.iter().enumerate().map(|(i, &key)| (key, i as u64)).collect::<HashMap<u128, u64>>();
+        measure(&format!("hash insert {set} albireo"), ENTRIES, || (), |()| build().len() as u64);
+        measure(
+            &format!("hash insert {set} hashbrown cheap hash"),
+            ENTRIES,
+            || (),
+            |()| cheap().len() as u64,
+        );
+        measure(&format!("hash insert {set} std"), ENTRIES, || (), |()| sip().len() as u64);
+        let index = build();
+        println!(
+            "    {}: memory {:.1} bytes an entry",
+            index.kind_name(),
+            index.memory_bytes() as f64 / ENTRIES as f64
+        );
+        for (order, probes) in [("", &probes), (" in order", keys)] {
+            measure(
+                &format!("hash find{order} {set} albireo"),
+                ENTRIES,
+                || (),
+                |()| probes.iter().map(|&key| index.find_short(key).expect("present")).sum(),
+            );
+            measure(
+                &format!("hash find prefetched{order} {set} albireo"),
+                ENTRIES,
+                || (),
+                |()| {
+                    let batches = probes.chunks(16);
+                    batches
+                        .map(|batch| {
+                            batch.iter().for_each(|&key| index.prefetch_short(key));
+                            batch.iter().map(|&key| index.find_short(key).expect("present")).sum::<u64>()
+                        })
+                        .sum()
+                },
+            );
+            let map = cheap();
+            measure(
+                &format!("hash find{order} {set} hashbrown cheap hash"),
+                ENTRIES,
+                || (),
+                |()| probes.iter().map(|key| map[key]).sum(),
+            );
+            let map = sip();
+            measure(
+                &format!("hash find{order} {set} std"),
+                ENTRIES,
+                || (),
+                |()| probes.iter().map(|key| map[key]).sum(),
+            );
+        }
+        measure(&format!("hash remove {set} albireo"), ENTRIES, build, |index| {
+            probes
+                .iter()
+                .map(|&key| u64::from(index.remove_short(key, index.find_short(key).expect("present"))))
+                .sum()
+        });
+        measure(&format!("hash remove {set} hashbrown cheap hash"), ENTRIES, cheap, |map| {
+            probes.iter().map(|key| map.remove(key).expect("present") & 1).sum()
+        });
+        worst_insert(set, pool, kinds, keys);
+    }
+}
+
+/// The slowest inserts: what a transaction may have to wait for.
+fn worst_insert(set: &str, pool: &BlockPool, kinds: &[PartKind], keys: &[u128]) {
+    let mut index = Index::new(Kind::Hash, true, &KeyShape::of(kinds), pool);
+    let mut map = HashMap::with_hasher(Cheap(0));
+    let mut times = [Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len())];
+    for (i, &key) in keys.iter().enumerate() {
+        let start = Instant::now();
+        index.insert_short(key, i as u64).expect("room");
+        let middle = Instant::now();
+        map.insert(key, i as u64);
+        times[0].push((middle - start).as_nanos());
+        times[1].push(middle.elapsed().as_nanos());
+    }
+    for (name, times) in ["albireo", "hashbrown"].iter().zip(&mut times) {
+        times.sort_unstable();
+        let at = |share: f64| times[(times.len() as f64 * share) as usize] as f64 / 1000.0;
+        println!(
+            "    worst inserts {set} {name}: p99.9 {:.1} us, p99.99 {:.1} us, p99.999 {:.1} us, most {:.1} us",
+            at(0.999),
+            at(0.9999),
+            at(0.99999),
+            at(0.999_999_9)
+        );
+    }
+}
+
+fn small(pool: &BlockPool) {
+    // Everything in the second-level cache: the price of instructions alone.
+    let keys: Vec<u128> = orders().into_iter().take(10_000).collect();
+    let probes: Vec<u128> = (0..150).flat_map(|_| shuffled(&keys)).collect();
+    for (name, kind, kinds) in [
+        ("dense", Kind::Hash, &[PartKind::I16, PartKind::I16, PartKind::I32][..]),
+        ("hash", Kind::Hash, &[PartKind::F64]),
+        ("ordered", Kind::Ordered, &[PartKind::I64]),
+    ] {
+        let index = index_of(pool, kind, kinds, &keys);
+        measure(
+            &format!("small find {name} albireo"),
+            probes.len(),
+            || (),
+            |()| probes.iter().map(|&key| index.find_short(key).expect("present")).sum(),
+        );
+    }
+    let map: BTreeMap<u128, u64> = keys.iter().enumerate().map(|(i, &key)| (key, i as u64)).collect();
+    measure("small find ordered std", probes.len(), || (), |()| probes.iter().map(|key| map[key]).sum());
+    let mut map = HashMap::with_hasher(Cheap(0));
+    map.extend(keys.iter().enumerate().map(|(i, &key)| (key, i as u64)));
+    measure(
+        "small find hash hashbrown cheap hash",
+        probes.len(),
+        || (),
+        |()| probes.iter().map(|key| map[key]).sum(),
+    );
+}
+
 fn main() {
     let pool = BlockPool::new(8 << 30);
+    small(&pool);
+    equality(&pool);
     ordered(&pool);
 }

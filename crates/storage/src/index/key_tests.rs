@@ -39,9 +39,7 @@ impl Cell {
         match (self, other) {
             (Cell::I16(a), Cell::I16(b)) => a.cmp(b),
             (Cell::I64(a), Cell::I64(b)) => order_nulls_last(a, b, Ord::cmp),
-            (Cell::F64(a), Cell::F64(b)) => {
-                a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-            }
+            (Cell::F64(a), Cell::F64(b)) => a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
             (Cell::Text(a), Cell::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Cell::Bytes(a), Cell::Bytes(b)) => order_nulls_last(a, b, Ord::cmp),
             _ => unreachable!("rows have one shape"),

@@ -28,8 +28,8 @@ mod tests;
 use std::cmp::Ordering;
 
 pub use dense::DenseOrHash;
-use hash::{Slot16, Slot24};
 pub use hash::{HashIndex, MultiHash, NarrowHash, Tids, WideHash, fingerprint};
+use hash::{Slot16, Slot24};
 pub use ordered::{Cursor, OrderedIndex, Range};
 
 use crate::key::{KeyRef, KeyShape, always_equal};

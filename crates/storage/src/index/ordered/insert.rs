@@ -22,7 +22,13 @@ impl Leaf {
 impl Inner {
     /// Splits this full node and puts `child` right of the child at `at`. Returns the separator
     /// between this node and `right`.
-    fn split_insert(&mut self, at: usize, separator: (u128, u64), child: u32, right: &mut Inner) -> (u128, u64) {
+    fn split_insert(
+        &mut self,
+        at: usize,
+        separator: (u128, u64),
+        child: u32,
+        right: &mut Inner,
+    ) -> (u128, u64) {
         let ascending = self.run as usize == at;
         if ascending && at == CAP {
             right.children[0] = child;

@@ -63,18 +63,21 @@ impl Leaf {
         match tie(self.tids[at]) {
             Ordering::Equal => Ok(at),
             Ordering::Less => Err(at),
-            Ordering::Greater => {
-                among_equals(&self.tids, at + 1, upper(&self.keys, self.len(), prefix), tie)
-            }
+            Ordering::Greater => among_equals(&self.tids, at + 1, upper(&self.keys, self.len(), prefix), tie),
         }
     }
 
     /// [`Leaf::search`] that looks first where a run would go on.
     #[inline]
-    pub(super) fn search_run(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> Result<usize, usize> {
+    pub(super) fn search_run(
+        &self,
+        prefix: u128,
+        tie: &mut impl FnMut(u64) -> Ordering,
+    ) -> Result<usize, usize> {
         let run = self.run as usize;
         // Past the length lies the filling, which is above any prefix but itself.
-        if run > 0 && run < CAP && self.keys[run - 1] < prefix && prefix < self.keys[run] && run <= self.len() {
+        if run > 0 && run < CAP && self.keys[run - 1] < prefix && prefix < self.keys[run] && run <= self.len()
+        {
             return Err(run);
         }
         self.search(prefix, tie)

@@ -256,7 +256,10 @@ fn non_unique_entries_with_one_key_order_by_tid() {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let (key, tid) = (u128::from(random >> 62), random >> 40 & 0xFFF);
         if random >> 30 & 3 > 0 {
-            assert_eq!(tree.insert(key, tid, |t| tid.cmp(&t)).is_ok(), model.insert((key, tid), ()).is_none());
+            assert_eq!(
+                tree.insert(key, tid, |t| tid.cmp(&t)).is_ok(),
+                model.insert((key, tid), ()).is_none()
+            );
         } else {
             assert_eq!(tree.remove(key, |t| tid.cmp(&t)).is_some(), model.remove(&(key, tid)).is_some());
         }

@@ -1,0 +1,591 @@
+//! The segmented table under the hash indexes: keys and opaque 64-bit values.
+//!
+//! Responsible for: segments, their directory, probing. Not responsible for: what a value is
+//! (a TID, or a tagged reference of `multi`).
+//!
+//! - T-1 Directory entry `i` of `2^bits` names the segment of the hashes whose upper `bits` are `i`;
+//!   a segment of depth `d` is named by `2^(bits - d)` entries in a row.
+//! - T-2 From an entry's home slot (lower bits of its hash) to the entry, no slot is empty.
+//! - T-3 At most three quarters of a segment's slots are in use, so every probe ends.
+//! - T-4 A directory entry's slot pointer and mask are those of its segment.
+//!
+//! A full segment is enlarged until it has 4,096 slots and divided from then on. Should hashes
+//! agree in so many upper bits that dividing would blow up the directory (nothing but malice does
+//! that), it is enlarged further instead.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::super::{InsertError, prefetch_line};
+use super::{hash_u64, hash_u128};
+use crate::pool::{BlockPool, OutOfMemory, SLAB_BYTES};
+
+/// Slots of a table's first segment.
+const FIRST_SLOTS: usize = 64;
+/// Slots of a segment that is divided, not enlarged, when full.
+const FULL_SLOTS: usize = 4096;
+/// A segment is enlarged so many times.
+const ENLARGE: usize = 4;
+/// Slots a lookup compares at once.
+const WINDOW: usize = 4;
+/// Directory bits beyond what equal segments would need.
+const SPARE_BITS: u32 = 6;
+
+/// The value of an empty slot.
+const EMPTY: u64 = u64::MAX;
+
+/// How an entry is stored.
+///
+/// # Safety
+/// S-1: all bytes 255 are a valid slot for which `value()` is [`u64::MAX`].
+pub unsafe trait Slot: Copy + Send + Sync {
+    #[doc(hidden)]
+    fn new(key: u128, value: u64) -> Self;
+    #[doc(hidden)]
+    fn key(&self) -> u128;
+    #[doc(hidden)]
+    fn value(&self) -> u64;
+    #[doc(hidden)]
+    fn has(&self, key: u128) -> bool;
+    #[doc(hidden)]
+    fn hash(key: u128) -> u64;
+}
+
+/// The upper 8 bytes of the key; the lower ones are zero.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Slot16 {
+    key: u64,
+    value: u64,
+}
+
+// SAFETY: two integers (S-1).
+unsafe impl Slot for Slot16 {
+    #[inline(always)]
+    fn new(key: u128, value: u64) -> Self {
+        debug_assert_eq!(key as u64, 0, "a narrow key has 8 bytes");
+        Self { key: (key >> 64) as u64, value }
+    }
+    #[inline(always)]
+    fn key(&self) -> u128 {
+        u128::from(self.key) << 64
+    }
+    #[inline(always)]
+    fn value(&self) -> u64 {
+        self.value
+    }
+    #[inline(always)]
+    fn has(&self, key: u128) -> bool {
+        self.key == (key >> 64) as u64
+    }
+    #[inline(always)]
+    fn hash(key: u128) -> u64 {
+        hash_u64((key >> 64) as u64)
+    }
+}
+
+/// The whole key, in halves so that the slot needs no padding.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Slot24 {
+    high: u64,
+    low: u64,
+    value: u64,
+}
+
+// SAFETY: three integers (S-1).
+unsafe impl Slot for Slot24 {
+    #[inline(always)]
+    fn new(key: u128, value: u64) -> Self {
+        Self { high: (key >> 64) as u64, low: key as u64, value }
+    }
+    #[inline(always)]
+    fn key(&self) -> u128 {
+        u128::from(self.high) << 64 | u128::from(self.low)
+    }
+    #[inline(always)]
+    fn value(&self) -> u64 {
+        self.value
+    }
+    #[inline(always)]
+    fn has(&self, key: u128) -> bool {
+        (self.high ^ (key >> 64) as u64) | (self.low ^ key as u64) == 0
+    }
+    #[inline(always)]
+    fn hash(key: u128) -> u64 {
+        hash_u128(key)
+    }
+}
+
+/// A segment's slots, as the directory and the segment list name them.
+struct Slots<S> {
+    start: NonNull<S>,
+    /// Their number less one; it is a power of two.
+    mask: u32,
+    segment: u32,
+}
+
+impl<S> Clone for Slots<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Slots<S> {}
+
+impl<S: Slot> Slots<S> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> *mut S {
+        // SAFETY: `i & mask` is a slot of the segment (T-4).
+        unsafe { self.start.as_ptr().add(i & self.mask as usize) }
+    }
+
+    #[inline(always)]
+    fn get(&self, i: usize) -> S {
+        // SAFETY: `at` is in bounds, and every slot is initialised when its segment is made (S-1).
+        unsafe { self.at(i).read() }
+    }
+
+    #[inline(always)]
+    fn set(&self, i: usize, slot: S) {
+        // SAFETY: in bounds; callers have `&mut Table`, so nobody else looks.
+        unsafe { self.at(i).write(slot) }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self, i: usize) -> bool {
+        self.get(i).value() == EMPTY
+    }
+
+    fn set_empty(&self, i: usize) {
+        // SAFETY: in bounds; all bytes 255 are a slot (S-1).
+        unsafe { self.at(i).write_bytes(0xFF, 1) }
+    }
+
+    fn count(&self) -> usize {
+        self.mask as usize + 1
+    }
+
+    /// Puts an entry whose key is not there into the first empty slot from its home on.
+    #[inline]
+    fn place(&self, slot: S) {
+        let mut i = S::hash(slot.key()) as usize;
+        while !self.is_empty(i) {
+            i += 1;
+        }
+        self.set(i, slot);
+    }
+
+    /// Empties slot `i` and moves entries after it back, so that T-2 holds.
+    fn take_out(&self, i: usize) {
+        let mask = self.mask as usize;
+        let (mut hole, mut next) = (i & mask, i & mask);
+        loop {
+            next = (next + 1) & mask;
+            if self.is_empty(next) {
+                break;
+            }
+            let slot = self.get(next);
+            let home = S::hash(slot.key()) as usize & mask;
+            // It may move if its home is not after the hole.
+            if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
+                self.set(hole, slot);
+                hole = next;
+            }
+        }
+        self.set_empty(hole);
+    }
+}
+
+struct Segment<S> {
+    slots: Slots<S>,
+    len: u32,
+    /// Upper bits that its hashes share.
+    depth: u32,
+    /// Those bits, the others zero.
+    upper: u64,
+}
+
+/// The table.
+pub(crate) struct Table<S> {
+    /// `2^bits` entries, or none.
+    directory: Vec<Slots<S>>,
+    bits: u32,
+    len: usize,
+    segments: Vec<Segment<S>>,
+    pool: BlockPool,
+    memory_bytes: usize,
+}
+
+// SAFETY: the table owns its segments as a `Vec<S>` would; shared references only read them.
+unsafe impl<S: Slot> Send for Table<S> {}
+// SAFETY: as above.
+unsafe impl<S: Slot> Sync for Table<S> {}
+
+impl<S: Slot> Table<S> {
+    pub(crate) fn new(pool: &BlockPool) -> Self {
+        Self {
+            directory: Vec::new(),
+            bits: 1,
+            len: 0,
+            segments: Vec::new(),
+            pool: pool.clone(),
+            memory_bytes: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+            + self.directory.capacity() * size_of::<Slots<S>>()
+            + self.segments.capacity() * size_of::<Segment<S>>()
+    }
+
+    /// The slots where a hash belongs; `None` in a table without memory.
+    #[inline(always)]
+    fn slots(&self, hash: u64) -> Option<Slots<S>> {
+        self.directory.get((hash >> (64 - self.bits)) as usize).copied()
+    }
+
+    #[inline(always)]
+    pub(crate) fn find(&self, key: u128, mut equal: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.position(key, &mut equal).map(|(slots, i)| slots.get(i).value())
+    }
+
+    #[inline(always)]
+    fn position(&self, key: u128, equal: &mut impl FnMut(u64) -> bool) -> Option<(Slots<S>, usize)> {
+        let hash = S::hash(key);
+        let slots = self.slots(hash)?;
+        let mut i = hash as usize;
+        loop {
+            // A window at a time, without a branch between its slots: nearly all probes end in the
+            // first, so the processor guesses right and overlaps the misses of several lookups.
+            // An entry behind an empty slot of its window cannot be the key's (T-2), but also
+            // cannot have the key.
+            let (mut hits, mut ended) = (0u32, false);
+            for j in 0..WINDOW {
+                let slot = slots.get(i + j);
+                let empty = slot.value() == EMPTY;
+                hits |= u32::from(slot.has(key) & !empty) << j;
+                ended |= empty;
+            }
+            while hits != 0 {
+                let at = i + hits.trailing_zeros() as usize;
+                if equal(slots.get(at).value()) {
+                    return Some((slots, at));
+                }
+                hits &= hits - 1;
+            }
+            if ended {
+                return None;
+            }
+            i += WINDOW;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, key: u128) {
+        let hash = S::hash(key);
+        if let Some(slots) = self.slots(hash) {
+            prefetch_line(slots.at(hash as usize));
+        }
+    }
+
+    /// Adds an entry; `value` is not the empty slot's.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        key: u128,
+        value: u64,
+        mut equal: impl FnMut(u64) -> bool,
+    ) -> Result<(), InsertError> {
+        assert_ne!(value, EMPTY);
+        let hash = S::hash(key);
+        if let Some(slots) = self.slots(hash) {
+            let mut i = hash as usize;
+            loop {
+                let slot = slots.get(i);
+                if slot.value() == EMPTY {
+                    break;
+                }
+                if slot.has(key) && equal(slot.value()) {
+                    return Err(InsertError::Duplicate(slot.value()));
+                }
+                i += 1;
+            }
+            let segment = &mut self.segments[slots.segment as usize];
+            if segment.len as usize * 4 < slots.count() * 3 {
+                slots.set(i, S::new(key, value));
+                segment.len += 1;
+                self.len += 1;
+                return Ok(());
+            }
+        }
+        self.insert_growing(hash, S::new(key, value))
+    }
+
+    #[cold]
+    fn insert_growing(&mut self, hash: u64, slot: S) -> Result<(), InsertError> {
+        loop {
+            match self.slots(hash) {
+                None => self.start()?,
+                Some(slots) => {
+                    let segment = &mut self.segments[slots.segment as usize];
+                    if (segment.len as usize) * 4 < slots.count() * 3 {
+                        slots.place(slot);
+                        segment.len += 1;
+                        self.len += 1;
+                        return Ok(());
+                    }
+                    self.grow(slots.segment as usize)?;
+                }
+            }
+        }
+    }
+
+    /// Changes the value of the entry with `key` for which `equal` holds.
+    pub(crate) fn replace(&mut self, key: u128, value: u64, mut equal: impl FnMut(u64) -> bool) {
+        assert_ne!(value, EMPTY);
+        let (slots, i) = self.position(key, &mut equal).expect("the entry is there");
+        slots.set(i, S::new(key, value));
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, key: u128, mut equal: impl FnMut(u64) -> bool) -> Option<u64> {
+        let (slots, i) = self.position(key, &mut equal)?;
+        let value = slots.get(i).value();
+        slots.take_out(i);
+        self.segments[slots.segment as usize].len -= 1;
+        self.len -= 1;
+        Some(value)
+    }
+
+    fn refused(&self) -> OutOfMemory {
+        OutOfMemory { limit_bytes: self.pool.limit_bytes() }
+    }
+
+    /// Empty slots in a new block.
+    fn allocate(&mut self, count: usize, segment: usize) -> Result<Slots<S>, OutOfMemory> {
+        let bytes = count * size_of::<S>();
+        if bytes > SLAB_BYTES {
+            return Err(self.refused());
+        }
+        let start = self.pool.alloc(bytes)?.cast::<S>();
+        // SAFETY: the block has room for `count` slots and is aligned to a cache line; all bytes
+        // 255 are a slot (S-1).
+        unsafe { start.write_bytes(0xFF, count) };
+        self.memory_bytes += bytes;
+        Ok(Slots { start, mask: (count - 1) as u32, segment: segment as u32 })
+    }
+
+    fn release(&mut self, slots: Slots<S>) {
+        let bytes = slots.count() * size_of::<S>();
+        self.memory_bytes -= bytes;
+        // SAFETY: made by `allocate` with this size; the caller has replaced every mention of it.
+        unsafe { self.pool.free(slots.start.cast(), bytes) };
+    }
+
+    fn start(&mut self) -> Result<(), OutOfMemory> {
+        let refused = self.refused();
+        self.directory.try_reserve_exact(2).map_err(|_| refused)?;
+        self.segments.try_reserve(1).map_err(|_| refused)?;
+        let slots = self.allocate(FIRST_SLOTS, 0)?;
+        self.segments.push(Segment { slots, len: 0, depth: 0, upper: 0 });
+        self.directory.extend([slots, slots]);
+        self.bits = 1;
+        Ok(())
+    }
+
+    /// Makes room in a full segment: one step, which may have to be repeated.
+    fn grow(&mut self, segment: usize) -> Result<(), OutOfMemory> {
+        let Segment { slots, depth, .. } = self.segments[segment];
+        let needed_bits = self.segments.len().ilog2() + SPARE_BITS;
+        if slots.count() < FULL_SLOTS {
+            self.enlarge(segment, slots.count() * ENLARGE)
+        } else if depth >= needed_bits.max(8) {
+            self.enlarge(segment, slots.count() * 2)
+        } else {
+            self.divide(segment)
+        }
+    }
+
+    fn enlarge(&mut self, segment: usize, count: usize) -> Result<(), OutOfMemory> {
+        let new = self.allocate(count, segment)?;
+        let old = std::mem::replace(&mut self.segments[segment].slots, new);
+        for i in 0..old.count() {
+            if !old.is_empty(i) {
+                new.place(old.get(i));
+            }
+        }
+        let named = self.named(segment);
+        self.directory[named].fill(new);
+        self.release(old);
+        Ok(())
+    }
+
+    /// The directory entries that name a segment (T-1).
+    fn named(&self, segment: usize) -> Range<usize> {
+        let Segment { depth, upper, .. } = self.segments[segment];
+        let first = (upper >> (64 - self.bits)) as usize;
+        first..first + (1 << (self.bits - depth))
+    }
+
+    /// Moves the half of a segment's hashes with the higher next bit to a new segment.
+    fn divide(&mut self, segment: usize) -> Result<(), OutOfMemory> {
+        let refused = self.refused();
+        let Segment { slots: low, depth, upper, .. } = self.segments[segment];
+        self.segments.try_reserve(1).map_err(|_| refused)?;
+        if depth == self.bits {
+            // Doubled before anything else, so that a failure below leaves a valid table.
+            let mut doubled = Vec::new();
+            doubled.try_reserve_exact(self.directory.len() * 2).map_err(|_| refused)?;
+            doubled.extend(self.directory.iter().flat_map(|&entry| [entry, entry]));
+            self.directory = doubled;
+            self.bits += 1;
+        }
+        let high = self.allocate(low.count(), self.segments.len())?;
+        let moved = Self::part(low, high, depth);
+        let named = self.named(segment);
+        let middle = (named.start + named.end) / 2;
+        self.directory[middle..named.end].fill(high);
+        let low = &mut self.segments[segment];
+        low.len -= moved;
+        low.depth += 1;
+        let upper = upper | 1 << (63 - depth);
+        self.segments.push(Segment { slots: high, len: moved, depth: depth + 1, upper });
+        Ok(())
+    }
+
+    /// Moves entries whose hash has the bit after the upper `depth` set from `low` to the empty
+    /// `high`, and puts the others where they belong now. Returns the number moved.
+    fn part(low: Slots<S>, high: Slots<S>, depth: u32) -> u32 {
+        let start = (0..low.count()).find(|&i| low.is_empty(i)).expect("T-3");
+        let mut moved = 0;
+        // From an empty slot on, a probe sequence never reaches back behind it; what was placed
+        // again lies at or before the slot it was taken from.
+        for i in start + 1..start + low.count() {
+            if low.is_empty(i) {
+                continue;
+            }
+            let slot = low.get(i);
+            low.set_empty(i);
+            if S::hash(slot.key()) << depth >> 63 == 1 {
+                high.place(slot);
+                moved += 1;
+            } else {
+                low.place(slot);
+            }
+        }
+        moved
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.directory.clear();
+        for segment in std::mem::take(&mut self.segments) {
+            self.release(segment.slots);
+        }
+        self.directory = Vec::new();
+        self.bits = 1;
+        self.len = 0;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, u64)> + '_ {
+        self.segments
+            .iter()
+            .flat_map(|segment| {
+                let slots = segment.slots;
+                (0..slots.count()).map(move |i| slots.get(i)).filter(|slot| slot.value() != EMPTY)
+            })
+            .map(|slot| (slot.key(), slot.value()))
+    }
+
+    /// Gives the memory of one segment back; for a table that is used no more. Returns whether there
+    /// was one.
+    pub(crate) fn release_segment(&mut self) -> bool {
+        self.directory.clear();
+        self.len = 0;
+        match self.segments.pop() {
+            Some(segment) => self.release(segment.slots),
+            None => {
+                self.directory = Vec::new();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Segments, for [`Table::sweep`].
+    pub(crate) fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Goes through the slots of a segment from `from` on, at most `budget` of them, and takes out
+    /// each entry that `take` accepts. Returns the slot to go on with; `None` at the end.
+    pub(crate) fn sweep(
+        &mut self,
+        segment: usize,
+        from: usize,
+        budget: &mut usize,
+        mut take: impl FnMut(u128, u64) -> bool,
+    ) -> Option<usize> {
+        let Segment { slots, .. } = self.segments[segment];
+        let mut i = from;
+        while i < slots.count() {
+            if *budget == 0 {
+                return Some(i);
+            }
+            *budget -= 1;
+            let slot = slots.get(i);
+            if slot.value() != EMPTY && take(slot.key(), slot.value()) {
+                // Another may have moved into slot `i`: it is looked at again.
+                slots.take_out(i);
+                self.segments[segment].len -= 1;
+                self.len -= 1;
+            } else {
+                i += 1;
+            }
+        }
+        None
+    }
+
+    /// Panics if an invariant of the module does not hold.
+    pub(crate) fn check(&self) {
+        let mut len = 0;
+        let mut named = vec![0usize; self.segments.len()];
+        for (i, entry) in self.directory.iter().enumerate() {
+            let segment = &self.segments[entry.segment as usize];
+            assert!(entry.start == segment.slots.start && entry.mask == segment.slots.mask, "T-4");
+            named[entry.segment as usize] += 1;
+            assert!(self.named(entry.segment as usize).contains(&i), "T-1");
+        }
+        for (number, segment) in self.segments.iter().enumerate() {
+            assert_eq!(named[number], 1 << (self.bits - segment.depth), "T-1");
+            let slots = segment.slots;
+            assert!(segment.len as usize * 4 <= slots.count() * 3, "T-3");
+            let used = (0..slots.count()).filter(|&i| !slots.is_empty(i));
+            for i in used {
+                let hash = S::hash(slots.get(i).key());
+                let home = self.slots(hash).expect("there is a directory");
+                assert_eq!(home.segment as usize, number, "T-1");
+                let distance = i.wrapping_sub(hash as usize) & slots.mask as usize;
+                assert!((0..distance).all(|d| !slots.is_empty(hash as usize + d)), "T-2");
+                len += 1;
+            }
+        }
+        assert_eq!(len, self.len);
+        assert_eq!(self.segments.iter().map(|segment| segment.len as usize).sum::<usize>(), len);
+    }
+}
+
+impl<S> Drop for Table<S> {
+    fn drop(&mut self) {
+        for segment in self.segments.drain(..) {
+            let bytes = (segment.slots.mask as usize + 1) * size_of::<S>();
+            // SAFETY: made by `allocate` with this size; nobody can reach it now.
+            unsafe { self.pool.free(segment.slots.start.cast(), bytes) };
+        }
+    }
+}
