@@ -1,0 +1,317 @@
+//! What a table refuses, and that a refusal changes nothing: memory, constraints, partitions.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
+use albireo_storage::{
+    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Placement, RowCheck, Savepoint,
+    ShortKey, SnapshotBuilder, SnapshotRegistry, Table, TableError, TableSpec, UndoLog, partition_of,
+};
+
+use crate::shape::Shape;
+use crate::world::World;
+
+const POOL_BYTES: u64 = 64 << 20;
+
+fn column(name: &str, ty: SqlType, nullable: bool) -> ColumnSpec {
+    ColumnSpec { name: name.to_owned(), ty, nullable }
+}
+
+fn spec(columns: Vec<ColumnSpec>) -> TableSpec {
+    TableSpec {
+        id: TableId(0),
+        name: "t".to_owned(),
+        columns,
+        layout: LayoutChoice::Columns,
+        indexes: Vec::new(),
+        partition_by: None,
+        checks: Vec::new(),
+    }
+}
+
+fn table(spec: TableSpec, placement: Option<Placement>) -> (Table, Arc<SnapshotRegistry>) {
+    let registry =
+        Arc::new(SnapshotRegistry::new(BlockPool::new(POOL_BYTES), u64::MAX, BudgetPolicy::RefuseNew));
+    let layout = Table::layout_of(&spec).expect("the layout is possible");
+    (Table::new(Arc::new(spec), layout, placement, &registry), registry)
+}
+
+fn commit(table: &mut Table, undo: &mut UndoLog) {
+    let table = RefCell::new(table);
+    undo.commit(
+        |_, _, tid| table.borrow_mut().free_slot(tid),
+        |_, _, chunk, heap| table.borrow_mut().tidy_heap(chunk, heap),
+    );
+}
+
+fn abort(table: &mut Table, undo: &mut UndoLog) {
+    while let Some(record) = undo.pop(Savepoint::START) {
+        table.undo(undo, &record);
+    }
+}
+
+/// A key with few values, a long text and an ordered index on both.
+fn crowded_shape() -> Shape {
+    Shape {
+        columns: vec![(SqlType::BigInt, false), (SqlType::Text, true), (SqlType::Varchar(10), true)],
+        layout: LayoutChoice::Groups(vec![vec![ColumnId(0), ColumnId(2)]]),
+        indexes: vec![(vec![ColumnId(0)], true, true), (vec![ColumnId(1), ColumnId(0)], false, true)],
+        forbidden: None,
+    }
+}
+
+#[test]
+fn table_without_memory_refuses_and_stays_equal_to_the_model() {
+    for spare in 0..6 {
+        let mut world = World::new(crowded_shape(), POOL_BYTES);
+        for pick in 0..200 {
+            world.insert(world.shape.row(&[pick]));
+        }
+        world.take_snapshot();
+        world.squeeze(spare);
+        for pick in 0..900u16 {
+            let fresh = 200 + pick;
+            match pick % 3 {
+                0 => world.insert(world.shape.row(&[fresh])),
+                1 => world.delete(pick),
+                _ => {
+                    let tid = world.pick_row(pick).expect("rows remain");
+                    let mut row = (*world.current[&tid]).clone();
+                    row[1] = Value::Text("y".repeat(usize::from(pick) * 40));
+                    let changes = [(ColumnId(1), row[1].clone())];
+                    let outcome = world.table.update_values(&mut world.undo, tid, &changes).map(|()| tid);
+                    world.expect(row, Some(tid), outcome);
+                }
+            }
+            if pick % 100 == 57 {
+                world.abort();
+                world.check();
+            }
+        }
+        world.abort();
+        world.check();
+        world.release();
+        world.insert(world.shape.row(&[3000]));
+        world.commit();
+        world.check();
+        world.finish(spare % 2 == 0);
+    }
+}
+
+#[test]
+fn updated_row_that_would_change_partition_is_refused_and_an_equal_value_is_not() {
+    let long = |n: usize| Value::Text(format!("a key of more than twelve bytes {n}"));
+    let placed = |n: usize| partition_of(&long(n), 2) == 0;
+    let here: Vec<usize> = (0..100).filter(|&n| placed(n)).take(2).collect();
+    let elsewhere = (0..100).find(|&n| !placed(n)).expect("both partitions get keys");
+    let mut shape = spec(vec![column("k", SqlType::Text, true), column("v", SqlType::Integer, false)]);
+    shape.partition_by = Some(ColumnId(0));
+    let placement = Placement { column: ColumnId(0), partition: 0, partitions: 2 };
+    let (mut table, _registry) = table(shape, Some(placement));
+    let mut undo = UndoLog::default();
+    let wrong = table.insert_values(&mut undo, &[long(elsewhere), Value::Integer(1)]);
+    assert!(matches!(wrong, Err(TableError::WrongPartition { .. })));
+    let tid = table.insert_values(&mut undo, &[long(here[0]), Value::Integer(1)]).unwrap();
+    for stays in [long(here[0]), long(here[1]), Value::Null] {
+        table.update_values(&mut undo, tid, &[(ColumnId(0), stays.clone())]).unwrap();
+        assert_eq!(table.value(tid, ColumnId(0)), stays);
+    }
+    let moved = table.update_values(&mut undo, tid, &[(ColumnId(0), long(elsewhere))]);
+    assert!(matches!(moved, Err(TableError::WrongPartition { .. })));
+    assert_eq!(table.row(tid), [Value::Null, Value::Integer(1)]);
+}
+
+#[test]
+fn equal_floats_are_placed_in_one_partition() {
+    assert_eq!(partition_of(&Value::Double(0.0), 7), partition_of(&Value::Double(-0.0), 7));
+    assert_eq!(partition_of(&Value::Real(f32::NAN), 7), partition_of(&Value::Real(-f32::NAN), 7));
+}
+
+#[test]
+fn char_value_loses_trailing_blanks_however_it_is_written() {
+    let mut shape = spec(vec![column("c", SqlType::Char(3), false)]);
+    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    shape.indexes.push(index);
+    let (mut table, _registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    let handle = table.text_column("c").unwrap();
+    let mut row = table.insert(&mut undo).unwrap();
+    row.set_text(handle, "a     ").unwrap();
+    let tid = row.finish().unwrap();
+    assert_eq!(table.text(tid, handle), "a");
+    assert_eq!(table.find(table.index("i").unwrap(), ShortKey::new().str("a")), Some(tid));
+    let again = table.insert_values(&mut undo, &[Value::from("a  ")]);
+    assert!(matches!(again, Err(TableError::Duplicate { existing, .. }) if existing == tid));
+    table.update(&mut undo, tid, |row| row.set_text(handle, "bc ")).unwrap();
+    assert_eq!(table.value(tid, ColumnId(0)), Value::from("bc"));
+    let long = table.update(&mut undo, tid, |row| row.set_text(handle, "abcd"));
+    assert!(matches!(long, Err(TableError::TooLong { .. })));
+}
+
+#[test]
+fn update_of_a_dead_row_is_refused() {
+    let (mut table, _registry) = table(spec(vec![column("v", SqlType::Integer, false)]), None);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::Integer(1)]).unwrap();
+    table.delete(&mut undo, tid).unwrap();
+    for tid in [tid, Tid(1), Tid(1 << 40)] {
+        let outcome = table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(2))]);
+        assert!(matches!(outcome, Err(TableError::NoRow { .. })));
+    }
+}
+
+#[test]
+fn table_without_columns_counts_its_rows() {
+    for layout in [LayoutChoice::Columns, LayoutChoice::Rows, LayoutChoice::Groups(vec![vec![]])] {
+        let mut shape = spec(Vec::new());
+        shape.layout = layout;
+        let (mut table, _registry) = table(shape, None);
+        let mut undo = UndoLog::default();
+        table.insert_values(&mut undo, &[]).unwrap();
+        let second = table.insert_values(&mut undo, &[]).unwrap();
+        table.delete(&mut undo, second).unwrap();
+        assert_eq!(table.row_count(), 1);
+    }
+}
+
+/// A CHECK that panics when told to, as an expression with a bug in it would.
+struct Explosive(AtomicBool);
+
+impl RowCheck for Explosive {
+    fn name(&self) -> &str {
+        "explosive"
+    }
+
+    fn holds(&self, _: &dyn Fn(ColumnId) -> Value) -> bool {
+        assert!(!self.0.load(Ordering::Relaxed), "the check's own bug");
+        true
+    }
+}
+
+#[test]
+fn panic_inside_a_check_leaves_the_table_as_an_abort_does() {
+    let check = Arc::new(Explosive(AtomicBool::new(false)));
+    let mut shape = spec(vec![column("k", SqlType::Integer, false), column("v", SqlType::Text, false)]);
+    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    shape.indexes.push(index);
+    shape.checks.push(Arc::clone(&check) as Arc<dyn RowCheck>);
+    let (mut table, _registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    let row = |k| [Value::Integer(k), Value::from("a text that lies in the heap")];
+    let tid = table.insert_values(&mut undo, &row(1)).unwrap();
+    commit(&mut table, &mut undo);
+    check.0.store(true, Ordering::Relaxed);
+    let inserted = catch_unwind(AssertUnwindSafe(|| table.insert_values(&mut undo, &row(2))));
+    assert!(inserted.is_err());
+    abort(&mut table, &mut undo);
+    let updated =
+        catch_unwind(AssertUnwindSafe(|| table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(3))])));
+    assert!(updated.is_err());
+    abort(&mut table, &mut undo);
+    check.0.store(false, Ordering::Relaxed);
+    assert_eq!(table.row_count(), 1);
+    let index = table.index("i").unwrap();
+    assert_eq!(table.find(index, ShortKey::new().i32(1)), Some(tid));
+    assert_eq!(table.find(index, ShortKey::new().i32(3)), None);
+    assert_eq!(table.insert_values(&mut undo, &row(2)), Ok(Tid(1)));
+}
+
+#[test]
+fn inserts_that_fail_for_ever_do_not_fill_memory_with_their_texts() {
+    let mut shape = spec(vec![column("k", SqlType::Integer, false), column("v", SqlType::Text, false)]);
+    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    shape.indexes.push(index);
+    let (mut table, _registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    let row = [Value::Integer(1), Value::Text("x".repeat(5000))];
+    table.insert_values(&mut undo, &row).unwrap();
+    commit(&mut table, &mut undo);
+    for _ in 0..1000 {
+        table.insert_values(&mut undo, &row).unwrap_err();
+        abort(&mut table, &mut undo);
+        // A text set twice and a row never finished.
+        let handle = table.text_column("v").unwrap();
+        let mut new = table.insert(&mut undo).unwrap();
+        new.set_text(handle, &"y".repeat(3000)).unwrap();
+        new.set_text(handle, &"z".repeat(3000)).unwrap();
+        drop(new);
+        abort(&mut table, &mut undo);
+    }
+    assert!(table.memory().heaps_bytes <= 512 << 10, "{} bytes", table.memory().heaps_bytes);
+    assert_eq!(table.row(Tid(0)), row);
+}
+
+#[test]
+fn deleted_rows_and_aborted_updates_give_their_texts_memory_back() {
+    let (mut table, _registry) = table(spec(vec![column("v", SqlType::Text, false)]), None);
+    let mut undo = UndoLog::default();
+    let text = |n: usize| [Value::Text(format!("{n:01000}"))];
+    for n in 0..4000 {
+        table.insert_values(&mut undo, &text(n)).unwrap();
+    }
+    commit(&mut table, &mut undo);
+    for n in 0..3900 {
+        table.delete(&mut undo, Tid(n)).unwrap();
+    }
+    commit(&mut table, &mut undo);
+    assert!(table.memory().heaps_bytes <= 1 << 20, "{} bytes", table.memory().heaps_bytes);
+    for n in 0..4000 {
+        table.update_values(&mut undo, Tid(3900 + n % 100), &[(ColumnId(0), text(n as usize)[0].clone())]).unwrap();
+        abort(&mut table, &mut undo);
+    }
+    assert!(table.memory().heaps_bytes <= 1 << 20, "{} bytes", table.memory().heaps_bytes);
+    for n in 3900..4000 {
+        assert_eq!(table.row(Tid(n)), text(n as usize));
+    }
+}
+
+#[test]
+fn failed_insert_under_a_snapshot_copies_no_block() {
+    let mut shape = spec(vec![column("k", SqlType::Integer, false)]);
+    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    shape.indexes.push(index);
+    let (mut table, registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    table.insert_values(&mut undo, &[Value::Integer(1)]).unwrap();
+    commit(&mut table, &mut undo);
+    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    builder.add(PartitionId(0), &mut table);
+    let snapshot = builder.finish();
+    for n in 2..50 {
+        table.insert_values(&mut undo, &[Value::Integer(1)]).unwrap_err();
+        table.insert_values(&mut undo, &[Value::Integer(n)]).unwrap();
+        abort(&mut table, &mut undo);
+    }
+    assert_eq!(registry.counters().blocks_copied, 0);
+    assert_eq!(snapshot.table(TableId(0)).unwrap().chunk(0).slots(), 1);
+}
+
+#[test]
+fn spent_budget_cancels_one_snapshot_at_a_time() {
+    let pool = BlockPool::new(POOL_BYTES);
+    let registry = Arc::new(SnapshotRegistry::new(pool, 1, BudgetPolicy::EndOldest));
+    let shape = spec(vec![column("a", SqlType::Integer, false), column("b", SqlType::Integer, false)]);
+    let layout = Table::layout_of(&shape).unwrap();
+    let mut table = Table::new(Arc::new(shape), layout, None, &registry);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::Integer(1), Value::Integer(2)]).unwrap();
+    commit(&mut table, &mut undo);
+    let take = |table: &mut Table| {
+        let mut builder = SnapshotBuilder::new(&registry).unwrap();
+        builder.add(PartitionId(0), table);
+        builder.finish()
+    };
+    let (first, second) = (take(&mut table), take(&mut table));
+    for column in 0..2 {
+        table.update_values(&mut undo, tid, &[(ColumnId(column), Value::Integer(9))]).unwrap();
+    }
+    commit(&mut table, &mut undo);
+    assert!(first.is_cancelled() && !second.is_cancelled());
+    drop(first);
+    let third = take(&mut table);
+    table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(10))]).unwrap();
+    assert!(second.is_cancelled() && !third.is_cancelled());
+}

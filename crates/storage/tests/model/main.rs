@@ -1,0 +1,12 @@
+//! Tables against a naive model: random operations, snapshots at any time, memory that runs out,
+//! readers on other threads.
+//!
+//! `PROPTEST_CASES` sets how many random cases run (default 48).
+
+mod check;
+mod concurrent;
+mod large;
+mod limits;
+mod random;
+mod shape;
+mod world;

@@ -1,0 +1,281 @@
+//! One table, its model, and the snapshots of both.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
+use albireo_storage::{
+    BlockPool, BudgetPolicy, ChunkVersion, DatabaseSnapshot, OutOfMemory, Savepoint, SnapshotBuilder,
+    SnapshotRegistry, Table, TableError, UndoLog,
+};
+use arrow_array::ArrayRef;
+
+use crate::check;
+use crate::shape::Shape;
+
+/// The model: every live row.
+pub type Rows = BTreeMap<Tid, Arc<Vec<Value>>>;
+
+/// A snapshot and what it must show for ever.
+pub struct Seen {
+    /// The snapshot.
+    pub snapshot: Arc<DatabaseSnapshot>,
+    /// The rows as they were.
+    pub rows: Rows,
+}
+
+/// An array that outlives the handle of its snapshot.
+pub struct Kept {
+    array: ArrayRef,
+    column: usize,
+    chunk: usize,
+    rows: Rows,
+}
+
+/// Sizes of the blocks that fill the pool up.
+const BALLAST_BYTES: [usize; 12] = {
+    let mut sizes = [0; 12];
+    let mut i = 0;
+    while i < sizes.len() {
+        sizes[i] = albireo_storage::SLAB_BYTES >> i;
+        i += 1;
+    }
+    sizes
+};
+
+/// Everything one case works on.
+pub struct World {
+    /// The table's shape.
+    pub shape: Shape,
+    /// The table under test.
+    pub table: Table,
+    /// The running transaction's before images.
+    pub undo: UndoLog,
+    /// The model, with the running transaction.
+    pub current: Rows,
+    /// Live snapshots.
+    pub snapshots: Vec<Seen>,
+    committed: Rows,
+    savepoint: Option<(Savepoint, Rows)>,
+    kept: Vec<Kept>,
+    versions: HashMap<(usize, usize, ChunkVersion), u64>,
+    registry: Arc<SnapshotRegistry>,
+    pool: BlockPool,
+    ballast: Vec<(NonNull<u8>, usize)>,
+}
+
+impl World {
+    /// An empty table in a pool of `limit_bytes`.
+    pub fn new(shape: Shape, limit_bytes: u64) -> Self {
+        let pool = BlockPool::new(limit_bytes);
+        let registry = Arc::new(SnapshotRegistry::new(pool.clone(), u64::MAX, BudgetPolicy::RefuseNew));
+        let spec = Arc::new(shape.spec());
+        let layout = Table::layout_of(&spec).expect("the shape is possible");
+        let table = Table::new(spec, layout, None, &registry);
+        Self {
+            shape,
+            table,
+            undo: UndoLog::default(),
+            current: Rows::new(),
+            snapshots: Vec::new(),
+            committed: Rows::new(),
+            savepoint: None,
+            kept: Vec::new(),
+            versions: HashMap::new(),
+            registry,
+            pool,
+            ballast: Vec::new(),
+        }
+    }
+
+    /// Whether an operation may be refused for memory.
+    pub fn is_squeezed(&self) -> bool {
+        !self.ballast.is_empty()
+    }
+
+    /// The live row that `pick` names.
+    pub fn pick_row(&self, pick: u16) -> Option<Tid> {
+        let count = self.current.len();
+        (count > 0).then(|| *self.current.keys().nth(pick as usize % count).expect("in range"))
+    }
+
+    /// Another row with the same key in a unique index, if any.
+    pub fn rival(&self, row: &[Value], but: Option<Tid>) -> Option<Tid> {
+        let uniques = self.shape.indexes.iter().filter(|(_, unique, _)| *unique);
+        uniques.flat_map(|(columns, ..)| self.current.iter().map(move |other| (columns, other))).find_map(
+            |(columns, (&tid, other))| {
+                let equal = |c: &ColumnId| !row[c.index()].is_null() && row[c.index()] == other[c.index()];
+                (Some(tid) != but && columns.iter().all(equal)).then_some(tid)
+            },
+        )
+    }
+
+    /// Checks how a change to `row` at `at` (`None`: a new row) ended, and follows it in the model.
+    pub fn expect(&mut self, row: Vec<Value>, at: Option<Tid>, outcome: Result<Tid, TableError>) {
+        let rival = self.rival(&row, at);
+        match outcome {
+            Ok(tid) => {
+                assert_eq!(rival, None, "a unique key is there twice: {row:?}");
+                assert!(self.shape.allows(&row), "a check was passed over: {row:?}");
+                assert!(at.is_none_or(|at| at == tid));
+                if at.is_none() {
+                    assert!(!self.current.contains_key(&tid), "the slot of a live row was given away");
+                    let seen = self.snapshots.iter().find(|s| s.rows.contains_key(&tid));
+                    assert!(seen.is_none(), "a slot was reused that a snapshot sees live");
+                }
+                self.current.insert(tid, Arc::new(row));
+            }
+            Err(TableError::Duplicate { existing, index, .. }) => {
+                assert!(rival.is_some(), "nothing has the key of {row:?}");
+                let columns = &self.shape.indexes[index.index()].0;
+                let other = &self.current[&existing];
+                assert!(columns.iter().all(|c| other[c.index()] == row[c.index()]), "the named row has another key");
+            }
+            Err(TableError::Check { .. }) => assert!(!self.shape.allows(&row), "the check holds: {row:?}"),
+            Err(TableError::OutOfMemory(_)) => assert!(self.is_squeezed(), "there was memory"),
+            Err(other) => panic!("unexpected {other}"),
+        }
+    }
+
+    /// Like [`World::expect`] for a change that can hurt no index.
+    pub fn expect_unindexed(&mut self, row: Vec<Value>, tid: Tid, outcome: Result<Tid, TableError>) {
+        assert_eq!(outcome, Ok(tid));
+        self.current.insert(tid, Arc::new(row));
+    }
+
+    /// Makes the transaction final.
+    pub fn commit(&mut self) {
+        let Self { table, undo, .. } = self;
+        let table = RefCell::new(table);
+        undo.commit(
+            |_, _, tid| table.borrow_mut().free_slot(tid),
+            |_, _, chunk, heap| table.borrow_mut().tidy_heap(chunk, heap),
+        );
+        self.committed = self.current.clone();
+        self.savepoint = None;
+    }
+
+    /// Takes the transaction back.
+    pub fn abort(&mut self) {
+        self.roll_back(Savepoint::START);
+        assert!(self.undo.is_empty());
+        self.current = self.committed.clone();
+        self.savepoint = None;
+    }
+
+    /// Marks a place to roll back to.
+    pub fn set_savepoint(&mut self) {
+        self.savepoint = Some((self.undo.savepoint(), self.current.clone()));
+    }
+
+    /// Rolls back to the last savepoint, if the transaction has one.
+    pub fn roll_back_to_savepoint(&mut self) {
+        if let Some((to, rows)) = self.savepoint.clone() {
+            self.roll_back(to);
+            self.current = rows;
+        }
+    }
+
+    fn roll_back(&mut self, to: Savepoint) {
+        while let Some(record) = self.undo.pop(to) {
+            self.table.undo(&self.undo, &record);
+        }
+    }
+
+    /// Commits and takes a snapshot.
+    pub fn take_snapshot(&mut self) {
+        self.commit();
+        let mut builder = SnapshotBuilder::new(&self.registry).expect("the budget is large");
+        builder.add(PartitionId(0), &mut self.table);
+        self.snapshots.push(Seen { snapshot: builder.finish(), rows: self.current.clone() });
+    }
+
+    /// Drops a snapshot; with `keep_array` one of its arrays stays.
+    pub fn drop_snapshot(&mut self, pick: u16, keep_array: bool) {
+        if self.snapshots.is_empty() {
+            return;
+        }
+        let seen = self.snapshots.swap_remove(pick as usize % self.snapshots.len());
+        let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
+        if keep_array && view.chunk_count() > 0 {
+            let column = pick as usize % self.shape.columns.len();
+            let chunk = pick as usize % view.chunk_count();
+            let array = view.chunk(chunk).column(ColumnId(column as u16));
+            self.kept.push(Kept { array, column, chunk, rows: seen.rows });
+        }
+    }
+
+    /// Lets go of the arrays that outlived their snapshots.
+    pub fn drop_kept(&mut self) {
+        self.kept.clear();
+    }
+
+    /// Takes all memory that the pool has left, but for `spare` blocks of each size.
+    pub fn squeeze(&mut self, spare: usize) {
+        self.release();
+        for bytes in BALLAST_BYTES {
+            let first = self.ballast.len();
+            while let Ok(block) = self.pool.alloc(bytes) {
+                self.ballast.push((block, bytes));
+            }
+            let keep = self.ballast.len().saturating_sub(spare).max(first);
+            for (block, bytes) in self.ballast.drain(keep..) {
+                // SAFETY: taken above with this size, and unused.
+                unsafe { self.pool.free(block, bytes) };
+            }
+        }
+    }
+
+    /// Gives that memory back.
+    pub fn release(&mut self) {
+        for (block, bytes) in self.ballast.drain(..) {
+            // SAFETY: taken in `squeeze` with this size, and unused.
+            unsafe { self.pool.free(block, bytes) };
+        }
+    }
+
+    /// Compares everything with the model.
+    pub fn check(&mut self) {
+        check::table_equals(&self.table, &self.shape, &self.current);
+        check::indexes_agree(&self.table, &self.shape, &self.current);
+        for seen in &self.snapshots {
+            let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
+            check::view_equals(&view, &self.shape, &seen.rows);
+            check::versions_tell_content(&view, &self.shape, &mut self.versions);
+        }
+        for kept in &self.kept {
+            let ty = self.shape.columns[kept.column].0;
+            check::array_equals(kept.array.as_ref(), ty, kept.column, kept.chunk, &kept.rows);
+        }
+    }
+
+    /// Drops everything, the table first or last, and demands every byte back.
+    pub fn finish(mut self, table_first: bool) {
+        self.release();
+        let Self { table, snapshots, kept, registry, pool, shape, .. } = self;
+        let table = if table_first {
+            drop(table);
+            for seen in &snapshots {
+                let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
+                check::view_equals(&view, &shape, &seen.rows);
+            }
+            None
+        } else {
+            Some(table)
+        };
+        drop(snapshots);
+        drop(kept);
+        assert_eq!(registry.counters().held_bytes, 0, "a retired block stays although no snapshot lives");
+        assert_eq!(registry.counters().live, 0);
+        drop(table);
+        drop(registry);
+        assert_eq!(pool.in_use_bytes(), 0, "blocks leaked");
+    }
+}
+
+/// What a call that makes a row says when memory is short.
+pub fn refused(full: OutOfMemory) -> TableError {
+    TableError::OutOfMemory(full)
+}
