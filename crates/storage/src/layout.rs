@@ -18,13 +18,15 @@ use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
 use albireo_base::{ColumnId, SqlType};
 
 /// Strings declared up to this many characters lie inline in fixed slots.
-pub const MAX_INLINE_CHARS: u32 = 24;
+pub const MAX_INLINE_CHARS: u32 = 50;
 /// A block is at most this big, unless one row of a group is over 4 KiB.
 pub const MAX_BLOCK_BYTES: usize = 256 << 10;
 /// The widest row a group may have, in bytes.
 pub const MAX_GROUP_BYTES: usize = 32 << 10;
 /// Bytes of a bitmap over a chunk.
 pub const BITMAP_BYTES: usize = CHUNK_ROWS / 8;
+/// The slot of a NULL, whatever its type; at least as wide as any slot.
+pub(crate) const ZEROES: [u8; 64] = [0; 64];
 /// "No such entry".
 const NONE: u32 = u32::MAX;
 

@@ -236,10 +236,7 @@ impl OrderedIndex {
     #[inline]
     pub fn prefetch(&self, prefix: u128) {
         if let Some(leaf) = self.leaf_of(prefix, &mut |_| Ordering::Less) {
-            let leaf = self.leaves.get(leaf);
-            for line in leaf.keys.chunks(8) {
-                super::prefetch_line(line.as_ptr());
-            }
+            self.leaves.get(leaf).keys.prefetch();
         }
     }
 
@@ -268,7 +265,7 @@ impl OrderedIndex {
             let at = inner.search(prefix, tie);
             *step = (id, at as u32);
             if at < inner.len() {
-                high = inner.keys[at];
+                high = inner.keys.get(at);
             }
             id = inner.children[at];
         }
@@ -294,7 +291,7 @@ impl OrderedIndex {
             }
             let leaf = self.leaves.get(id);
             if high < leaf.last().0 {
-                return Some((id, search::upper(&leaf.keys, leaf.len(), high)));
+                return Some((id, leaf.keys.up_to(leaf.len(), high)));
             }
             id = leaf.next;
         }

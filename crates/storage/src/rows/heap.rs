@@ -136,39 +136,66 @@ impl Rows {
         chunk * self.layout.heap_columns.len() + heap as usize
     }
 
-    /// Lays `text` down for a slot of `chunk`: the slot's bytes, of which the first `width` count.
-    pub(crate) fn encode_text(
+    /// Lays `text` down in a slot of `chunk`, and in the heap if it is long. A failure leaves the
+    /// slot as it was.
+    ///
+    /// # Safety
+    /// S-1: `place` is the address of `at`'s value in a slot of `chunk` that the caller may write.
+    #[inline]
+    pub(crate) unsafe fn put_text(
         &mut self,
         chunk: usize,
         at: &ColumnLocation,
         text: &[u8],
-    ) -> Result<[u8; 32], OutOfMemory> {
-        let mut slot = [0; 32];
+        place: *mut u8,
+    ) -> Result<(), OutOfMemory> {
         match at.physical {
             Physical::Inline(capacity) if text.len() <= capacity as usize => {
-                slot[0] = text.len() as u8;
-                slot[1..=text.len()].copy_from_slice(text);
+                // SAFETY: S-1; the slot has `1 + capacity` bytes, and `text` is not in it, being
+                // borrowed from outside the table or copied.
+                unsafe {
+                    *place = text.len() as u8;
+                    std::ptr::copy_nonoverlapping(text.as_ptr(), place.add(1), text.len());
+                }
             }
+            Physical::View if text.len() <= VIEW_INLINE_BYTES => {
+                // SAFETY: S-1; a view has 16 bytes.
+                unsafe { place.cast::<[u8; 16]>().write_unaligned(View::short(text).0) };
+            }
+            _ => {
+                let (bytes, width) = self.put_in_heap(chunk, at, text)?;
+                // SAFETY: S-1; `width` is at most the slot's.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, width) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays a long text down in the heap: what its slot holds, and how much of that counts.
+    #[inline(never)]
+    fn put_in_heap(
+        &mut self,
+        chunk: usize,
+        at: &ColumnLocation,
+        text: &[u8],
+    ) -> Result<([u8; 16], usize), OutOfMemory> {
+        match at.physical {
             Physical::Inline(_) => {
                 let mut prefixed = Vec::with_capacity(text.len() + 1);
                 prefixed.push(text.len() as u8);
                 prefixed.extend_from_slice(text);
                 let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
-                // 4 GiB of garbage that one transaction made in one heap.
-                assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
+                let mut slot = [0; 16];
                 slot[0] = OVERFLOW;
                 slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
-            }
-            Physical::View if text.len() <= VIEW_INLINE_BYTES => {
-                slot[..16].copy_from_slice(&View::short(text).0);
+                Ok((slot, 5))
             }
             Physical::View => {
                 let (block, offset) = self.append(chunk, at.heap, text)?;
-                slot[..16].copy_from_slice(&View::long(text, block, offset).0);
+                Ok((View::long(text, block, offset).0, 16))
             }
             _ => panic!("column {} is no string", at.column),
         }
-        Ok(slot)
     }
 
     /// Bytes of a slot's text that lie in the heap.
@@ -254,23 +281,23 @@ impl Rows {
         self.dir_mut().heaps[index] = None;
         self.heap_use[index] = HeapUse::default();
         let end = (self.slots - first.0).min(CHUNK_ROWS as u64);
-        let mut slots = Vec::with_capacity(end as usize);
-        for slot in 0..end {
-            let tid = Tid(first.0 + slot);
-            let mut slot = [0; 32];
-            if self.is_live(tid) && !self.is_null(tid, &at) {
-                slot[..at.physical.width()].copy_from_slice(self.raw(tid, &at));
+        let width = at.physical.width();
+        // New slots are laid down apart, so that running out of memory changes nothing.
+        let mut slots = vec![0; width * end as usize];
+        for (slot, place) in slots.chunks_exact_mut(width).enumerate() {
+            let tid = Tid(first.0 + slot as u64);
+            if !self.is_live(tid) || self.is_null(tid, &at) {
+                continue;
             }
-            let text = old_text(&old, &slot[..at.physical.width()], &at);
-            match self.encode_text(chunk, &at, text) {
-                Ok(bytes) => slots.push(bytes),
-                Err(_) => return self.abandon_rewrite(index, old, before),
+            let text = old_text(&old, self.raw(tid, &at), &at).to_vec();
+            // SAFETY: `place` stands for the slot and is as wide.
+            if unsafe { self.put_text(chunk, &at, &text, place.as_mut_ptr()) }.is_err() {
+                return self.abandon_rewrite(index, old, before);
             }
         }
-        for (slot, bytes) in slots.iter().enumerate() {
+        for (slot, bytes) in slots.chunks_exact(width).enumerate() {
             let tid = Tid(first.0 + slot as u64);
-            self.write_raw(tid, &at, &bytes[..at.physical.width()])
-                .expect("the column's blocks were made private above");
+            self.write_raw(tid, &at, bytes).expect("the column's blocks were made private above");
         }
         self.retire_heap(&old);
     }

@@ -5,7 +5,7 @@ use albireo_base::{ColumnId, IndexId, SqlType, Tid};
 
 use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol};
-use crate::layout::ColumnLocation;
+use crate::layout::{ColumnLocation, ZEROES};
 use crate::pool::OutOfMemory;
 use crate::rows::{MAX_TEXT_BYTES, NewSlot, heap_bytes_of};
 use crate::undo::{Change, UndoLog};
@@ -124,12 +124,14 @@ impl NewRow<'_> {
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
-        let encoded = self.table.rows.encode_text(self.slot.tid.chunk(), at, bytes)?;
         if self.has_heap_text {
             self.count_replaced_text(at);
         }
+        let place = self.table.rows.new_place(self.slot, at);
+        // SAFETY: no snapshot and no other thread looks at the new slot.
+        unsafe { self.table.rows.put_text(self.slot.tid.chunk(), at, bytes, place)? };
         self.has_heap_text |= heap_bytes_of(at.physical, bytes.len()) > 0;
-        self.set_raw(at, &encoded[..at.physical.width()]);
+        self.mark(at);
         Ok(())
     }
 
@@ -152,6 +154,11 @@ impl NewRow<'_> {
         // SAFETY: `width` bytes lie there by the layout's I-1; no snapshot and no other thread
         // looks at the slot.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        self.mark(at);
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, at: &ColumnLocation) {
         if at.nullable() {
             self.table.rows.new_null(self.slot, at, false);
         }
@@ -163,7 +170,6 @@ impl NewRow<'_> {
         if self.has_heap_text {
             self.count_replaced_text(at);
         }
-        const ZEROES: [u8; 32] = [0; 32];
         self.set_raw(at, &ZEROES[..at.physical.width()]);
         self.table.rows.new_null(self.slot, at, true);
     }

@@ -4,7 +4,7 @@ use albireo_base::{ColumnId, IndexId, Tid};
 
 use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol};
-use crate::layout::ColumnLocation;
+use crate::layout::{ColumnLocation, ZEROES};
 use crate::rows::heap_bytes_of;
 use crate::undo::{Change, Image, Savepoint, UndoLog};
 
@@ -163,12 +163,14 @@ impl RowUpdate<'_> {
         if !at.nullable() {
             return Err(TableError::NotNull { table: self.table.spec.id, column: at.column });
         }
-        self.set_raw(at, &[0; 32][..at.physical.width()], true)
+        self.set_raw(at, &ZEROES[..at.physical.width()], true)
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
-        let encoded = self.table.rows.encode_text(self.tid.chunk(), at, bytes)?;
-        let result = self.set_raw(at, &encoded[..at.physical.width()], false);
+        let mut slot = ZEROES;
+        // SAFETY: `slot` stands for the row's slot of this column and is at least as wide.
+        unsafe { self.table.rows.put_text(self.tid.chunk(), at, bytes, slot.as_mut_ptr())? };
+        let result = self.set_raw(at, &slot[..at.physical.width()], false);
         let heap_bytes = heap_bytes_of(at.physical, bytes.len());
         if result.is_err() && heap_bytes > 0 {
             self.table.rows.count_garbage(self.tid.chunk(), at.heap, heap_bytes as i64);

@@ -25,7 +25,7 @@ impl OrderedIndex {
         for (i, &id) in leaves.iter().enumerate() {
             let leaf = self.leaves.get(id);
             assert!(leaf.len() > 0, "O-3");
-            assert!(leaf.keys[leaf.len()..].iter().all(|&key| key == u128::MAX), "O-3");
+            assert!(leaf.keys.is_filled_from(leaf.len()), "O-3");
             assert_eq!(leaf.prev, if i == 0 { NONE } else { leaves[i - 1] }, "O-1");
             assert_eq!(leaf.next, leaves.get(i + 1).copied().unwrap_or(NONE), "O-1");
             for at in 0..leaf.len() {
@@ -49,9 +49,9 @@ impl OrderedIndex {
         }
         assert!(leaves.contains(&hot.leaf), "O-4");
         let leaf = self.leaves.get(hot.leaf);
-        assert!(hot.low >= leaf.keys[0], "O-4");
+        assert!(hot.low >= leaf.keys.get(0), "O-4");
         if leaf.next != NONE {
-            assert!(hot.high <= self.leaves.get(leaf.next).keys[0], "O-4");
+            assert!(hot.high <= self.leaves.get(leaf.next).keys.get(0), "O-4");
         }
     }
 
@@ -64,11 +64,11 @@ impl OrderedIndex {
         *inners += 1;
         let inner = self.inners.get(id);
         let len = inner.len();
-        assert!(len <= CAP && inner.keys[len..].iter().all(|&key| key == u128::MAX), "O-3");
+        assert!(len <= CAP && inner.keys.is_filled_from(len), "O-3");
         let first = self.check_node(inner.children[0], height - 1, leaves, inners);
         for at in 0..len {
             let under = self.check_node(inner.children[at + 1], height - 1, leaves, inners);
-            assert_eq!((inner.keys[at], inner.tids[at]), under, "O-2");
+            assert_eq!((inner.keys.get(at), inner.tids[at]), under, "O-2");
         }
         first
     }

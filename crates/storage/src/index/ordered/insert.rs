@@ -71,7 +71,7 @@ impl OrderedIndex {
             self.insert_splitting(id, at, (prefix, tid), &path, high);
         } else {
             leaf.insert(at, prefix, tid);
-            self.hot = Hot { leaf: id, low: leaf.keys[0], high };
+            self.hot = Hot { leaf: id, low: leaf.keys.get(0), high };
         }
         self.len += 1;
         Ok(())
@@ -106,7 +106,7 @@ impl OrderedIndex {
         right.next = leaf.next;
         leaf.next = right_id;
         self.hot = if in_left {
-            Hot { leaf: id, low: leaf.keys[0], high: separator.0 }
+            Hot { leaf: id, low: leaf.keys.get(0), high: separator.0 }
         } else {
             Hot { leaf: right_id, low: separator.0, high }
         };

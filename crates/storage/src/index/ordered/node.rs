@@ -3,20 +3,16 @@
 use std::cmp::Ordering;
 
 use super::super::pages::{NONE, Node};
-use super::search::{CAP, among_equals, lower, lower_for_tid, upper};
+use super::search::{CAP, Keys, among_equals};
 
 /// `Leaf::run` when the last change was no insert.
 pub(super) const NO_RUN: u16 = u16::MAX;
-
-/// What fills the keys past a node's length.
-const FILL: u128 = u128::MAX;
 
 /// Entries in order. 1600 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Leaf {
-    /// On a cache line's beginning, so that a group of eight lies in two lines, and of TIDs in one.
-    pub(super) keys: [u128; CAP],
+    pub(super) keys: Keys,
     pub(super) tids: [u64; CAP],
     pub(super) prev: u32,
     pub(super) next: u32,
@@ -27,7 +23,7 @@ pub(super) struct Leaf {
 
 impl Node for Leaf {
     const EMPTY: Self =
-        Self { len: 0, run: NO_RUN, prev: NONE, next: NONE, keys: [FILL; CAP], tids: [0; CAP] };
+        Self { len: 0, run: NO_RUN, prev: NONE, next: NONE, keys: Keys::FILLED, tids: [0; CAP] };
 }
 
 impl Leaf {
@@ -43,7 +39,7 @@ impl Leaf {
 
     #[inline]
     pub(super) fn entry(&self, at: usize) -> (u128, u64) {
-        (self.keys[at], self.tids[at])
+        (self.keys.get(at), self.tids[at])
     }
 
     #[inline]
@@ -54,16 +50,16 @@ impl Leaf {
     /// The entry equal to the probe, or where it would be.
     #[inline]
     pub(super) fn search(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> Result<usize, usize> {
-        let at = lower_for_tid(&self.keys, &self.tids, prefix);
+        let at = self.keys.below_for_tid(&self.tids, prefix);
         // Only a prefix of all ones can equal the filling; so the line with `len` is mostly unread.
-        if at == CAP || self.keys[at] != prefix || (prefix == FILL && at >= self.len()) {
+        if at == CAP || self.keys.get(at) != prefix || (prefix == u128::MAX && at >= self.len()) {
             return Err(at);
         }
         // Mostly there is one entry with the prefix.
         match tie(self.tids[at]) {
             Ordering::Equal => Ok(at),
             Ordering::Less => Err(at),
-            Ordering::Greater => among_equals(&self.tids, at + 1, upper(&self.keys, self.len(), prefix), tie),
+            Ordering::Greater => among_equals(&self.tids, at + 1, self.keys.up_to(self.len(), prefix), tie),
         }
     }
 
@@ -76,7 +72,7 @@ impl Leaf {
     ) -> Result<usize, usize> {
         let run = self.run as usize;
         // Past the length lies the filling, which is above any prefix but itself.
-        if run > 0 && run < CAP && self.keys[run - 1] < prefix && prefix < self.keys[run] && run <= self.len()
+        if run > 0 && run < CAP && self.keys.get(run - 1) < prefix && prefix < self.keys.get(run) && run <= self.len()
         {
             return Err(run);
         }
@@ -89,10 +85,9 @@ impl Leaf {
         let len = self.len();
         assert!(at <= len && len < CAP);
         if at < len {
-            self.keys.copy_within(at..len, at + 1);
             self.tids.copy_within(at..len, at + 1);
         }
-        self.keys[at] = prefix;
+        self.keys.insert(at, len, prefix);
         self.tids[at] = tid;
         self.len += 1;
         self.run = at as u16 + 1;
@@ -103,9 +98,8 @@ impl Leaf {
         let len = self.len();
         assert!(at < len);
         let tid = self.tids[at];
-        self.keys.copy_within(at + 1..len, at);
+        self.keys.remove(at, len);
         self.tids.copy_within(at + 1..len, at);
-        self.keys[len - 1] = FILL;
         self.len -= 1;
         // The run goes on one to the left if the hole was before it.
         if self.run != NO_RUN && at < self.run as usize {
@@ -117,10 +111,10 @@ impl Leaf {
     /// Moves the entries from `at` on to the front of the empty leaf `right`.
     pub(super) fn split_off(&mut self, at: usize, right: &mut Leaf) {
         let moved = self.len() - at;
-        right.keys[..moved].copy_from_slice(&self.keys[at..at + moved]);
+        right.keys.copy_from(0, &self.keys, at, moved);
         right.tids[..moved].copy_from_slice(&self.tids[at..at + moved]);
         right.len = moved as u16;
-        self.keys[at..].fill(FILL);
+        self.keys.fill_from(at);
         self.len = at as u16;
         self.run = NO_RUN;
     }
@@ -128,7 +122,7 @@ impl Leaf {
     /// Takes over all entries of the leaf to the right.
     pub(super) fn absorb(&mut self, right: &Leaf) {
         let (len, more) = (self.len(), right.len());
-        self.keys[len..len + more].copy_from_slice(&right.keys[..more]);
+        self.keys.copy_from(len, &right.keys, 0, more);
         self.tids[len..len + more].copy_from_slice(&right.tids[..more]);
         self.len += right.len;
         self.run = NO_RUN;
@@ -139,7 +133,7 @@ impl Leaf {
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Inner {
-    pub(super) keys: [u128; CAP],
+    pub(super) keys: Keys,
     pub(super) tids: [u64; CAP],
     pub(super) children: [u32; CAP + 1],
     /// Separators; one less than children.
@@ -150,7 +144,7 @@ pub(super) struct Inner {
 
 impl Node for Inner {
     const EMPTY: Self =
-        Self { keys: [FILL; CAP], tids: [0; CAP], children: [NONE; CAP + 1], len: 0, run: NO_RUN };
+        Self { keys: Keys::FILLED, tids: [0; CAP], children: [NONE; CAP + 1], len: 0, run: NO_RUN };
 }
 
 impl Inner {
@@ -167,11 +161,11 @@ impl Inner {
     /// The position of the child where the probe belongs: the number of separators not above it.
     #[inline]
     pub(super) fn search(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> usize {
-        let at = upper(&self.keys, self.len(), prefix);
-        if at == 0 || self.keys[at - 1] != prefix {
+        let at = self.keys.up_to(self.len(), prefix);
+        if at == 0 || self.keys.get(at - 1) != prefix {
             return at;
         }
-        match among_equals(&self.tids, lower(&self.keys, prefix), at, tie) {
+        match among_equals(&self.tids, self.keys.below(prefix), at, tie) {
             Ok(equal) => equal + 1,
             Err(at) => at,
         }
@@ -181,10 +175,10 @@ impl Inner {
     pub(super) fn insert(&mut self, at: usize, separator: (u128, u64), child: u32) {
         let len = self.len();
         assert!(at <= len && len < CAP);
-        self.keys.copy_within(at..len, at + 1);
+        self.keys.insert(at, len, separator.0);
         self.tids.copy_within(at..len, at + 1);
         self.children.copy_within(at + 1..len + 1, at + 2);
-        (self.keys[at], self.tids[at]) = separator;
+        self.tids[at] = separator.1;
         self.children[at + 1] = child;
         self.len += 1;
         self.run = at as u16 + 1;
@@ -196,11 +190,10 @@ impl Inner {
         let len = self.len();
         assert!(len > 0 && at <= len);
         let separator = at.saturating_sub(1);
-        let removed = (self.keys[separator], self.tids[separator]);
-        self.keys.copy_within(separator + 1..len, separator);
+        let removed = (self.keys.get(separator), self.tids[separator]);
+        self.keys.remove(separator, len);
         self.tids.copy_within(separator + 1..len, separator);
         self.children.copy_within(at + 1..len + 1, at);
-        self.keys[len - 1] = FILL;
         self.children[len] = NONE;
         self.len -= 1;
         self.run = NO_RUN;
@@ -212,13 +205,13 @@ impl Inner {
     pub(super) fn split_off(&mut self, keep: usize, right: &mut Inner) -> (u128, u64) {
         let len = self.len();
         assert!(keep < len);
-        let middle = (self.keys[keep], self.tids[keep]);
+        let middle = (self.keys.get(keep), self.tids[keep]);
         let moved = len - keep - 1;
-        right.keys[..moved].copy_from_slice(&self.keys[keep + 1..len]);
+        right.keys.copy_from(0, &self.keys, keep + 1, moved);
         right.tids[..moved].copy_from_slice(&self.tids[keep + 1..len]);
         right.children[..=moved].copy_from_slice(&self.children[keep + 1..=len]);
         right.len = moved as u16;
-        self.keys[keep..].fill(FILL);
+        self.keys.fill_from(keep);
         self.children[keep + 1..].fill(NONE);
         self.len = keep as u16;
         self.run = NO_RUN;
@@ -228,8 +221,9 @@ impl Inner {
     /// Takes over all of the node to the right, from which `separator` parts it.
     pub(super) fn absorb(&mut self, separator: (u128, u64), right: &Inner) {
         let (len, more) = (self.len(), right.len());
-        (self.keys[len], self.tids[len]) = separator;
-        self.keys[len + 1..=len + more].copy_from_slice(&right.keys[..more]);
+        self.keys.set(len, separator.0);
+        self.tids[len] = separator.1;
+        self.keys.copy_from(len + 1, &right.keys, 0, more);
         self.tids[len + 1..=len + more].copy_from_slice(&right.tids[..more]);
         self.children[len + 1..=len + 1 + more].copy_from_slice(&right.children[..=more]);
         self.len += right.len + 1;

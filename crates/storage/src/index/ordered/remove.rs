@@ -50,7 +50,8 @@ impl OrderedIndex {
     fn set_separator(&mut self, steps: &[(u32, u32)], first: (u128, u64)) {
         if let Some(&(id, at)) = steps.iter().rev().find(|step| step.1 > 0) {
             let inner = self.inners.get_mut(id);
-            (inner.keys[at as usize - 1], inner.tids[at as usize - 1]) = first;
+            inner.keys.set(at as usize - 1, first.0);
+            inner.tids[at as usize - 1] = first.1;
         }
     }
 

@@ -1,7 +1,10 @@
-//! Search in one node: 64 prefixes, those past the node's length filled with `u128::MAX`.
+//! The prefixes of one node and searching them: 64, those past the node's length all ones.
 //!
-//! Two levels of eight comparisons that do not depend on each other: on a cold node their cache
-//! misses overlap, and there is no branch to mispredict.
+//! Prefixes lie in halves, sign bits flipped, so that the compiler compares four at once with
+//! AVX2, which knows only signed 64-bit integers. A search compares three of them to choose a group
+//! of sixteen and then the group, without a branch to mispredict, and cache misses of each of the
+//! two steps overlap. Measured on nodes in the second-level cache: 7 ns against 22 for comparing
+//! `u128`s in the same pattern.
 
 use std::cmp::Ordering;
 
@@ -10,50 +13,127 @@ use super::super::prefetch_line;
 /// Entries in a node.
 pub(super) const CAP: usize = 64;
 
-const FAN: usize = 8;
+const GROUP: usize = 16;
 
-macro_rules! count {
-    ($keys:expr, $start:expr, $stride:expr, $test:expr) => {{
-        let mut count = 0;
-        let mut i = 0;
-        while i < FAN {
-            // SAFETY: `$start + $stride * i < CAP`: either start = 7 and stride = 8, or start is a
-            // multiple of 8 below 64 and stride = 1; `i < 8`.
-            let key = unsafe { *$keys.get_unchecked($start + $stride * i) };
-            count += $test(key) as usize;
-            i += 1;
+/// What fills the places past a node's length.
+const FILL: u128 = u128::MAX;
+
+const SIGN: u64 = 1 << 63;
+
+#[inline(always)]
+fn halves(key: u128) -> (i64, i64) {
+    (((key >> 64) as u64 ^ SIGN) as i64, (key as u64 ^ SIGN) as i64)
+}
+
+/// The prefixes of a node.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Keys {
+    upper: [i64; CAP],
+    lower: [i64; CAP],
+}
+
+impl Keys {
+    pub(super) const FILLED: Self = Self { upper: [i64::MAX; CAP], lower: [i64::MAX; CAP] };
+
+    #[inline(always)]
+    pub(super) fn get(&self, at: usize) -> u128 {
+        u128::from(self.upper[at] as u64 ^ SIGN) << 64 | u128::from(self.lower[at] as u64 ^ SIGN)
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, at: usize, key: u128) {
+        (self.upper[at], self.lower[at]) = halves(key);
+    }
+
+    /// Whether every place from `at` on is filling.
+    pub(super) fn is_filled_from(&self, at: usize) -> bool {
+        (at..CAP).all(|at| self.get(at) == FILL)
+    }
+
+    /// Makes room at `at` among the first `len`.
+    #[inline]
+    pub(super) fn insert(&mut self, at: usize, len: usize, key: u128) {
+        if at < len {
+            self.upper.copy_within(at..len, at + 1);
+            self.lower.copy_within(at..len, at + 1);
         }
-        count
-    }};
-}
+        self.set(at, key);
+    }
 
-#[inline(always)]
-fn count_while(keys: &[u128; CAP], test: impl Fn(u128) -> bool, near: impl Fn(usize)) -> usize {
-    let full: usize = count!(keys, FAN - 1, FAN, test);
-    let start = full.min(FAN - 1) * FAN;
-    near(start);
-    let within: usize = count!(keys, start, 1, test);
-    start + within
-}
+    /// Closes the gap at `at` among the first `len`.
+    #[inline]
+    pub(super) fn remove(&mut self, at: usize, len: usize) {
+        self.upper.copy_within(at + 1..len, at);
+        self.lower.copy_within(at + 1..len, at);
+        self.set(len - 1, FILL);
+    }
 
-/// The number of keys below `probe`. So the filling is never counted.
-#[inline(always)]
-pub(super) fn lower(keys: &[u128; CAP], probe: u128) -> usize {
-    count_while(keys, |key| key < probe, |_| ())
-}
+    /// Copies `from[start..start + count]` to `at`.
+    pub(super) fn copy_from(&mut self, at: usize, from: &Self, start: usize, count: usize) {
+        self.upper[at..at + count].copy_from_slice(&from.upper[start..start + count]);
+        self.lower[at..at + count].copy_from_slice(&from.lower[start..start + count]);
+    }
 
-/// [`lower`] that asks for the cache line with the TID that belongs to the result, as soon as it is
-/// known to a group of eight: one wait for memory less.
-#[inline(always)]
-pub(super) fn lower_for_tid(keys: &[u128; CAP], tids: &[u64; CAP], probe: u128) -> usize {
-    count_while(keys, |key| key < probe, |group| prefetch_line(tids.as_ptr().wrapping_add(group)))
-}
+    pub(super) fn fill_from(&mut self, at: usize) {
+        self.upper[at..].fill(i64::MAX);
+        self.lower[at..].fill(i64::MAX);
+    }
 
-/// The number of keys, among the first `len`, not above `probe`.
-#[inline(always)]
-pub(super) fn upper(keys: &[u128; CAP], len: usize, probe: u128) -> usize {
-    // The filling equals a probe of all ones, hence `min`.
-    count_while(keys, |key| key <= probe, |_| ()).min(len)
+    /// Asks the processor for the groups' last prefixes: what a search looks at first.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        for at in (GROUP - 1..CAP - 1).step_by(GROUP) {
+            prefetch_line(&raw const self.upper[at]);
+            prefetch_line(&raw const self.lower[at]);
+        }
+    }
+
+    /// The number of keys before the first one that is not `before` the probe's halves; `near` is
+    /// told the group as soon as it is known.
+    #[inline(always)]
+    fn count_while(&self, before: impl Fn(i64, i64) -> bool, near: impl Fn(usize)) -> usize {
+        let test = |at: usize| before(self.upper[at], self.lower[at]);
+        let ends = [GROUP - 1, 2 * GROUP - 1, 3 * GROUP - 1];
+        let start = ends.map(|at| usize::from(test(at))).iter().sum::<usize>() * GROUP;
+        near(start);
+        // At most `CAP - GROUP`, so the group is in bounds; saying so lets the compiler know too.
+        let (upper, lower) = (&self.upper[start..start + GROUP], &self.lower[start..start + GROUP]);
+        let mut within = 0i64;
+        for (&upper, &lower) in upper.iter().zip(lower) {
+            within += i64::from(before(upper, lower));
+        }
+        start + within as usize
+    }
+
+    /// The number of keys below `probe`. So the filling is never counted.
+    #[inline(always)]
+    pub(super) fn below(&self, probe: u128) -> usize {
+        let (upper, lower) = halves(probe);
+        self.count_while(|u, l| (u < upper) | ((u == upper) & (l < lower)), |_| ())
+    }
+
+    /// [`Keys::below`] that asks for the cache lines with the TIDs that may belong to the result
+    /// while it is still searching: one wait for memory less.
+    #[inline(always)]
+    pub(super) fn below_for_tid(&self, tids: &[u64; CAP], probe: u128) -> usize {
+        let (upper, lower) = halves(probe);
+        self.count_while(
+            |u, l| (u < upper) | ((u == upper) & (l < lower)),
+            |group| {
+                prefetch_line(tids.as_ptr().wrapping_add(group));
+                prefetch_line(tids.as_ptr().wrapping_add(group + GROUP / 2));
+            },
+        )
+    }
+
+    /// The number of keys, among the first `len`, not above `probe`.
+    #[inline(always)]
+    pub(super) fn up_to(&self, len: usize, probe: u128) -> usize {
+        let (upper, lower) = halves(probe);
+        // The filling equals a probe of all ones, hence `min`.
+        self.count_while(|u, l| (u < upper) | ((u == upper) & (l <= lower)), |_| ()).min(len)
+    }
 }
 
 /// Among the entries `from..to`, all with the probe's prefix and ordered by `tie`: the equal one,
