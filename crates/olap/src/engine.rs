@@ -1,0 +1,302 @@
+//! The engine: its threads, memory, temporary files and DataFusion session.
+//!
+//! Responsible for: everything all queries share. Not responsible for: a single statement
+//! ([`crate::prepare`], [`crate::run`]).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::TaskContext;
+use datafusion::prelude::SessionConfig;
+
+use crate::errors::{internal, to_sql_error};
+use crate::pool::QueryPool;
+use crate::run::QueryContext;
+use crate::scan::statistics::StatisticsCache;
+use crate::scan::zones::ZoneCache;
+use crate::{functions, semantics};
+
+/// How the engine is set up.
+#[derive(Clone)]
+pub struct OlapConfig {
+    /// Threads, and the parallelism of one query unless it asks for less.
+    pub threads: usize,
+    /// Bytes all queries together may hold.
+    pub memory_limit_bytes: usize,
+    /// Bytes one query may hold unless it asks otherwise.
+    pub query_memory_limit_bytes: usize,
+    /// Where queries spill; `None` means they fail with 53200 instead.
+    pub spill_directory: Option<PathBuf>,
+    /// Bytes all queries together may spill.
+    pub spill_limit_bytes: u64,
+    /// Rows in a batch between operators.
+    pub batch_rows: usize,
+    /// Called on each thread when it starts; the place to lower its scheduling priority.
+    pub on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl Default for OlapConfig {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            memory_limit_bytes: 4 << 30,
+            query_memory_limit_bytes: 2 << 30,
+            spill_directory: None,
+            spill_limit_bytes: 64 << 30,
+            batch_rows: albireo_base::ids::CHUNK_ROWS,
+            on_thread_start: None,
+        }
+    }
+}
+
+impl fmt::Debug for OlapConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OlapConfig")
+            .field("threads", &self.threads)
+            .field("memory_limit_bytes", &self.memory_limit_bytes)
+            .field("query_memory_limit_bytes", &self.query_memory_limit_bytes)
+            .field("spill_directory", &self.spill_directory)
+            .field("spill_limit_bytes", &self.spill_limit_bytes)
+            .field("batch_rows", &self.batch_rows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stack of a worker: planning recurses along the statement's nesting.
+const THREAD_STACK_BYTES: usize = 16 << 20;
+
+/// The analytical engine of one database. Cheap to clone.
+#[derive(Clone)]
+pub struct Olap {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all clones share.
+pub(crate) struct Shared {
+    pub(crate) config: OlapConfig,
+    runtime: Option<tokio::runtime::Runtime>,
+    environment: RuntimeEnv,
+    state: SessionState,
+    pub(crate) zones: Arc<ZoneCache>,
+    pub(crate) statistics: Arc<StatisticsCache>,
+}
+
+impl fmt::Debug for Olap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Olap").field("config", &self.shared.config).finish_non_exhaustive()
+    }
+}
+
+impl Olap {
+    /// Starts the engine's threads and prepares its temporary directory.
+    ///
+    /// # Errors
+    /// The configuration makes no sense, the threads cannot be started, or the spill directory
+    /// cannot be used.
+    pub fn new(config: OlapConfig) -> Result<Self, SqlError> {
+        check(&config)?;
+        let runtime = start_runtime(&config)?;
+        let environment = environment(&config)?;
+        let state = session_state(&config);
+        let shared = Shared {
+            config,
+            runtime: Some(runtime),
+            environment,
+            state,
+            zones: Arc::default(),
+            statistics: Arc::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &OlapConfig {
+        &self.shared.config
+    }
+
+    /// Bytes all running queries hold now.
+    pub fn memory_used_bytes(&self) -> usize {
+        self.shared.environment.memory_pool.reserved()
+    }
+
+    /// Bytes of temporary files now.
+    pub fn spill_used_bytes(&self) -> u64 {
+        self.shared.environment.disk_manager.used_disk_space()
+    }
+}
+
+impl Shared {
+    /// A handle to the engine's threads.
+    pub(crate) fn handle(&self) -> &tokio::runtime::Handle {
+        match &self.runtime {
+            Some(runtime) => runtime.handle(),
+            None => unreachable!("the runtime is taken only when the engine is dropped"),
+        }
+    }
+
+    /// The session common to all queries, without a snapshot.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
+        self.state.config_options()
+    }
+
+    /// A session for one run: its snapshot, parallelism and memory account.
+    pub(crate) fn query_state(&self, context: Arc<QueryContext>, threads: usize) -> SessionState {
+        let mut state = self.state.clone();
+        state.mark_start_execution();
+        let config = state.config_mut();
+        if config.target_partitions() != threads {
+            config.options_mut().execution.target_partitions = threads;
+        }
+        config.set_extension(context);
+        state
+    }
+
+    pub(crate) fn query_pool(&self, limit_bytes: usize) -> QueryPool {
+        QueryPool::new(Arc::clone(&self.environment.memory_pool), limit_bytes)
+    }
+
+    pub(crate) fn task_context(
+        &self,
+        state: &SessionState,
+        pool: Arc<dyn MemoryPool>,
+    ) -> Arc<TaskContext> {
+        let environment = RuntimeEnv { memory_pool: pool, ..self.environment.clone() };
+        Arc::new(TaskContext::new(
+            None,
+            state.session_id().to_owned(),
+            state.config().clone(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            Arc::new(environment),
+        ))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Never wait for queries here: the last handle may be dropped on one of the threads.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn check(config: &OlapConfig) -> Result<(), SqlError> {
+    let bad = |what: &str| {
+        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("{what} must not be zero")))
+    };
+    match config {
+        OlapConfig { threads: 0, .. } => bad("the number of analytical threads"),
+        OlapConfig { batch_rows: 0, .. } => bad("the number of rows in a batch"),
+        OlapConfig { memory_limit_bytes: 0, .. } => bad("the analytical memory limit"),
+        _ => Ok(()),
+    }
+}
+
+fn start_runtime(config: &OlapConfig) -> Result<tokio::runtime::Runtime, SqlError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        // One more, so that cancellation and timers go on while all others compute.
+        .worker_threads(config.threads + 1)
+        .thread_name("albireo-olap")
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .enable_time();
+    if let Some(hook) = config.on_thread_start.clone() {
+        builder.on_thread_start(move || hook());
+    }
+    builder.build().map_err(|e| {
+        SqlError::new(SqlState::INSUFFICIENT_RESOURCES, "cannot start the analytical threads")
+            .with_detail(e.to_string())
+    })
+}
+
+fn environment(config: &OlapConfig) -> Result<RuntimeEnv, SqlError> {
+    let mode = match &config.spill_directory {
+        Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
+        None => DiskManagerMode::Disabled,
+    };
+    let mut disk = DiskManagerBuilder::default().with_mode(mode);
+    if config.spill_directory.is_some() {
+        disk.set_max_temp_directory_size(config.spill_limit_bytes);
+    }
+    let top = NonZeroUsize::new(3).unwrap_or(NonZeroUsize::MIN);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(config.memory_limit_bytes), top);
+    RuntimeEnvBuilder::new()
+        .with_disk_manager_builder(disk)
+        .with_memory_pool(Arc::new(pool))
+        .build()
+        .map_err(|e| to_sql_error(&e))
+}
+
+fn session_config(config: &OlapConfig) -> SessionConfig {
+    let mut session = SessionConfig::new()
+        .with_batch_size(config.batch_rows)
+        .with_target_partitions(config.threads)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false);
+    let options = session.options_mut();
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
+    options.sql_parser.enable_ident_normalization = true;
+    options.optimizer.max_passes = 2;
+    options.optimizer.join_reordering = false;
+    options.optimizer.repartition_joins = false;
+    options.optimizer.enable_round_robin_repartition = false;
+    options.optimizer.hash_join_inlist_pushdown_max_size = 0;
+    options.execution.parquet.pushdown_filters = true;
+    options.execution.time_zone = Some("UTC".to_owned());
+    options.explain.show_sizes = false;
+    session
+}
+
+fn session_state(config: &OlapConfig) -> SessionState {
+    let mut state = SessionStateBuilder::new()
+        .with_expr_planners(vec![Arc::new(semantics::NumericOperators)])
+        .with_default_features()
+        .with_config(session_config(config))
+        .with_analyzer_rules(semantics::analyzer_rules())
+        .build();
+    functions::register(&mut state);
+    state
+}
+
+impl Olap {
+    /// Runs `work` on one of the engine's threads and waits for it, whatever thread this is.
+    /// Panics become errors.
+    pub(crate) fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, SqlError> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        self.wait_for(async move { work() })
+    }
+
+    /// Drives a future on the engine's threads and waits for it, whatever thread this is.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.shared.handle().spawn(async move {
+            let guarded = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(future));
+            let result = guarded.await.unwrap_or_else(|p| Err(crate::errors::from_panic(&*p)));
+            // The caller waits until it has the answer, so the channel is open.
+            let _ = sender.send(result);
+        });
+        receiver.recv().unwrap_or_else(|_| Err(internal("the query's thread went away")))
+    }
+}

@@ -1,0 +1,175 @@
+//! A plan node that lets a query be cancelled between the batches of an operator that can make
+//! many rows out of few.
+//!
+//! Scans look at the token themselves. A join whose output explodes may not come back to its
+//! scans for minutes; so the outputs of joins are guarded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::Statistics;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
+};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+
+use crate::errors::{cancelled, external, internal};
+use crate::run::QueryContext;
+
+/// Guards the outputs of all joins of a finished plan.
+pub(crate) fn cancellable(
+    plan: Arc<dyn ExecutionPlan>,
+    query: &Arc<QueryContext>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let guarded = plan.transform_up(|node| {
+        let is_join = node.is::<HashJoinExec>()
+            || node.is::<NestedLoopJoinExec>()
+            || node.is::<CrossJoinExec>()
+            || node.is::<SortMergeJoinExec>();
+        Ok(if is_join {
+            Transformed::yes(Arc::new(Guard { input: node, query: Arc::clone(query) }) as _)
+        } else {
+            Transformed::no(node)
+        })
+    })?;
+    Ok(guarded.data)
+}
+
+/// The node.
+struct Guard {
+    input: Arc<dyn ExecutionPlan>,
+    query: Arc<QueryContext>,
+}
+
+impl Guard {
+    fn over(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.pop()) {
+            (Some(input), None) => Ok(Arc::new(Self { input, query: Arc::clone(&self.query) })),
+            _ => Err(external(internal("a guard has one input"))),
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("input", &self.input).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for Guard {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAME)
+    }
+}
+
+const NAME: &str = "Guard";
+
+/// A plan's text without its guards, whose inputs move left to their place.
+pub(crate) fn without_guards(text: &str) -> String {
+    let mut lines = Vec::new();
+    // Indentations of the guards around the current line.
+    let mut guards: Vec<usize> = Vec::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        guards.retain(|guard| *guard < indent);
+        if line.trim_start().starts_with(NAME) {
+            guards.push(indent);
+        } else {
+            lines.push(&line[(2 * guards.len()).min(indent)..]);
+        }
+    }
+    lines.join("\n")
+}
+
+impl ExecutionPlan for Guard {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let query = Arc::clone(&self.query);
+        let input = self.input.execute(partition, context)?;
+        let schema = input.schema();
+        let guarded = input.map(move |batch| match query.is_cancelled() {
+            true => Err(external(cancelled())),
+            false => batch,
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, guarded)))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(inputs.first().map_or_else(
+            || {
+                let unknown = Statistics::new_unknown(&self.schema());
+                Arc::new(unknown.with_num_rows(Precision::Absent))
+            },
+            Arc::clone,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_without_guards_keeps_the_tree() {
+        let text = "A\n  Guard\n    Join\n      Guard\n        Join\n          B\n      C\n  D";
+        assert_eq!(without_guards(text), "A\n  Join\n    Join\n      B\n    C\n  D");
+    }
+}

@@ -1,0 +1,41 @@
+//! The analytical engine: SQL queries over a snapshot, by Apache DataFusion.
+//!
+//! Responsible for: planning and running SELECTs, join order, NUMERIC and error semantics of
+//! PostgreSQL, scans of snapshots, memory and time limits, files as tables. Not responsible for:
+//! parsing and names (`sql`), what a snapshot is (`storage`, `session`), statements that write.
+//!
+//! **Invariant:** this is the only crate that names DataFusion's asynchronous interfaces; its own
+//! are blocking calls and boxed futures, because a crate that awaits DataFusion compiles its
+//! planner again.
+//! **API boundary:** results are Arrow batches in memory of their own; no error but [`SqlError`]
+//! leaves, and no panic.
+//!
+//! A query's way: [`Olap::prepare`] (names and types, [`semantics`]) → first [`Olap::run`]
+//! ([`optimize`], with the snapshot's statistics; cached) → parameters put in → physical plan over
+//! [`scan`]s → rows.
+//!
+//! [`SqlError`]: albireo_base::SqlError
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod engine;
+mod errors;
+mod explain;
+mod files;
+mod functions;
+mod guard;
+pub mod memory;
+mod optimize;
+mod output;
+mod pool;
+mod prepare;
+pub mod relation;
+mod run;
+mod scan;
+mod semantics;
+mod types;
+
+pub use engine::{Olap, OlapConfig};
+pub use prepare::{OutputColumn, Prepared, Query};
+pub use run::{BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
+pub use types::{arrow_type, result_type, sql_type};

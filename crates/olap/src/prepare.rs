@@ -1,0 +1,286 @@
+//! From a bound statement to a plan that can be run on any snapshot, again and again.
+//!
+//! `prepare` types the statement; the first run optimizes it with the statistics of its snapshot
+//! and keeps the optimized plan, parameters still open. The plan is optimized anew when a table
+//! it reads has grown or shrunk so much that another join order may be better.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, SqlType, TableId, Value};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, ParamValues};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::optimizer::OptimizerRule;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use parking_lot::Mutex;
+use sqlparser::ast::Statement;
+
+use crate::catalog::StatementCatalog;
+use crate::engine::{Olap, Shared};
+use crate::errors::to_sql_error;
+use crate::relation::{Relation, Relations, Snapshot};
+use crate::types::{arrow_type, result_type, scalar, sql_type};
+use crate::{files, optimize};
+
+/// A SELECT (or VALUES, or a set operation) whose names have been bound.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The statement, select list with unique aliases.
+    pub statement: Statement,
+    /// The names of the result's columns; `None` takes them from the statement.
+    pub names: Option<Vec<String>>,
+    /// The types of `$1`, `$2`, ...; unknown ones are inferred.
+    pub parameter_types: Vec<Option<SqlType>>,
+}
+
+impl Query {
+    /// A query without parameters that names its own columns.
+    pub fn new(statement: Statement) -> Self {
+        Self { statement, names: None, parameter_types: Vec::new() }
+    }
+}
+
+/// A column of a result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutputColumn {
+    /// Its name; names need not be unique.
+    pub name: String,
+    /// Its SQL type; `None` for intervals and lists, which columns of tables cannot have.
+    pub ty: Option<SqlType>,
+    /// The Arrow type of its values.
+    pub arrow: DataType,
+}
+
+/// A typed statement with its cached plan. Shared by any number of concurrent runs.
+#[derive(Debug)]
+pub struct Prepared {
+    analyzed: LogicalPlan,
+    columns: Vec<OutputColumn>,
+    parameter_types: Vec<Option<SqlType>>,
+    /// Whether each run must fold constants anew: parameters, or functions of the time.
+    binds: bool,
+    relations: Vec<Arc<Relation>>,
+    catalog_version: u64,
+    optimized: Mutex<Option<Arc<OptimizedPlan>>>,
+}
+
+#[derive(Debug)]
+struct OptimizedPlan {
+    plan: LogicalPlan,
+    /// Rows of each relation when the plan was made.
+    rows: Vec<(TableId, u64)>,
+}
+
+impl Prepared {
+    /// The result's columns.
+    pub fn columns(&self) -> &[OutputColumn] {
+        &self.columns
+    }
+
+    /// The types of the parameters, as given or inferred.
+    pub fn parameter_types(&self) -> &[Option<SqlType>] {
+        &self.parameter_types
+    }
+
+    /// The relations the query reads.
+    pub fn relations(&self) -> &[Arc<Relation>] {
+        &self.relations
+    }
+
+    /// The version of the catalog the statement was prepared with.
+    pub fn catalog_version(&self) -> u64 {
+        self.catalog_version
+    }
+
+    /// The optimized plan for this snapshot, from the cache if it still serves.
+    pub(crate) fn optimized(
+        &self,
+        shared: &Shared,
+        snapshot: &Arc<dyn Snapshot>,
+    ) -> Result<LogicalPlan, SqlError> {
+        let rows = self.row_counts(&**snapshot)?;
+        let known = self.optimized.lock().clone();
+        if let Some(known) = known
+            && known.rows.iter().zip(&rows).all(|(then, now)| plan_still_serves(then.1, now.1))
+        {
+            return Ok(known.plan.clone());
+        }
+        let plan = optimize::optimize(shared, snapshot, self.analyzed.clone())
+            .map_err(|e| to_sql_error(&e))?;
+        let optimized = Arc::new(OptimizedPlan { plan: plan.clone(), rows });
+        *self.optimized.lock() = Some(optimized);
+        Ok(plan)
+    }
+
+    fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
+        let count = |relation: &Arc<Relation>| match snapshot.relation(relation.id) {
+            Some(data) => Ok((relation.id, data.row_count())),
+            None => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{}\" does not exist in this snapshot", relation.name),
+            )),
+        };
+        self.relations.iter().map(count).collect()
+    }
+
+    /// The optimized plan with parameters and the time of the run put in.
+    pub(crate) fn bind(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Value],
+        state: &SessionState,
+    ) -> Result<LogicalPlan, SqlError> {
+        if parameters.len() != self.parameter_types.len() {
+            let message = format!(
+                "the statement has {} parameters, but {} were given",
+                self.parameter_types.len(),
+                parameters.len()
+            );
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
+        if !self.binds {
+            return Ok(plan);
+        }
+        let values = parameters.iter().zip(&self.parameter_types);
+        let values: Result<Vec<_>, SqlError> = values.map(|(v, ty)| scalar(v, *ty)).collect();
+        fold(plan, ParamValues::from(values?), state).map_err(|e| to_sql_error(&e))
+    }
+}
+
+fn fold(
+    plan: LogicalPlan,
+    values: ParamValues,
+    state: &SessionState,
+) -> Result<LogicalPlan, DataFusionError> {
+    let plan = plan.replace_params_with_values(&values)?;
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
+        vec![Arc::new(SimplifyExpressions::new())];
+    Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
+}
+
+/// A plan is kept until a table is more than half larger or smaller than it was.
+fn plan_still_serves(then: u64, now: u64) -> bool {
+    now.abs_diff(then) <= then / 2 + 1024
+}
+
+impl Olap {
+    /// Types a query and makes it ready to run.
+    ///
+    /// # Errors
+    /// The query names things that do not exist, its types do not match, or it uses what is not
+    /// supported.
+    pub fn prepare(
+        &self,
+        relations: &Arc<dyn Relations>,
+        query: Query,
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let (engine, relations) = (self.clone(), Arc::clone(relations));
+        // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
+        self.on_thread(move || {
+            prepare(&engine.shared, &*relations, query).map(Arc::new).map_err(|e| to_sql_error(&e))
+        })
+    }
+
+    /// Forgets what is known about a dropped table.
+    pub fn forget(&self, table: TableId) {
+        self.shared.zones.forget(table);
+        self.shared.statistics.forget(table);
+    }
+}
+
+fn prepare(
+    shared: &Shared,
+    relations: &dyn Relations,
+    query: Query,
+) -> Result<Prepared, DataFusionError> {
+    let files = files::sources(shared, relations, &query.statement)?;
+    let catalog = StatementCatalog::new(shared, relations, files);
+    let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
+    let used = catalog.into_used();
+    let state = shared.state();
+    let analyzed = state.analyzer().execute_and_check(plan, shared.options(), |_, _| {})?;
+    let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
+    let columns = output_columns(&analyzed, query.names)?;
+    Ok(Prepared {
+        binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
+        analyzed,
+        columns,
+        parameter_types,
+        relations: used,
+        catalog_version: relations.version(),
+        optimized: Mutex::new(None),
+    })
+}
+
+fn logical_plan(
+    catalog: &StatementCatalog<'_>,
+    statement: Statement,
+    parameter_types: &[Option<SqlType>],
+) -> Result<LogicalPlan, DataFusionError> {
+    let options = ParserOptions::new().with_parse_float_as_decimal(true);
+    let planner = SqlToRel::new_with_options(catalog, options);
+    let fields: Vec<Option<FieldRef>> = parameter_types
+        .iter()
+        .enumerate()
+        .map(|(i, ty)| {
+            ty.map(|ty| Arc::new(Field::new(format!("${}", i + 1), arrow_type(ty), true)))
+        })
+        .collect();
+    let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
+    planner.sql_statement_to_plan_with_context(statement, &mut context)
+}
+
+/// The declared parameter types, filled up with those the plan implies.
+fn parameter_types(
+    plan: &LogicalPlan,
+    declared: Vec<Option<SqlType>>,
+) -> Result<Vec<Option<SqlType>>, DataFusionError> {
+    let mut types = declared;
+    for (name, ty) in plan.get_parameter_types()? {
+        let Some(n) = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()) else {
+            continue;
+        };
+        if types.len() < n {
+            types.resize(n, None);
+        }
+        if let Some(slot) = types.get_mut(n.wrapping_sub(1)) {
+            *slot = slot.or_else(|| ty.and_then(|ty| sql_type(&result_type(&ty))));
+        }
+    }
+    Ok(types)
+}
+
+fn output_columns(
+    plan: &LogicalPlan,
+    names: Option<Vec<String>>,
+) -> Result<Vec<OutputColumn>, DataFusionError> {
+    let fields = plan.schema().fields();
+    let names = names
+        .filter(|names| names.len() == fields.len())
+        .unwrap_or_else(|| fields.iter().map(|f| f.name().clone()).collect());
+    let columns = fields.iter().zip(names).map(|(field, name)| {
+        let arrow = result_type(field.data_type());
+        OutputColumn { name, ty: sql_type(&arrow), arrow }
+    });
+    Ok(columns.collect())
+}
+
+/// Whether the plan calls functions whose value is fixed only when it runs (`now()`).
+fn depends_on_time(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::ScalarFunction(f) = e {
+                    found |= f.func.signature().volatility == Volatility::Stable;
+                }
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })
+        })
+    })?;
+    Ok(found)
+}

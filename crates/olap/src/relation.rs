@@ -1,0 +1,115 @@
+//! What the engine must supply: the relations of a catalog and their contents in a snapshot.
+//!
+//! Responsible for: the traits between the analytical engine and the rest of the database.
+//! Not responsible for: where rows lie (`storage`), names and constraints (`sql`).
+//! These traits are also the test seam: [`crate::memory`] implements them over Arrow batches.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, SqlType, TableId};
+use arrow::array::ArrayRef;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use crate::types::arrow_type;
+
+/// A column of a [`Relation`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelationColumn {
+    /// Its name, as stored in the catalog (already folded).
+    pub name: String,
+    /// Its declared type.
+    pub ty: SqlType,
+    /// Whether it may hold NULL.
+    pub nullable: bool,
+}
+
+/// A relation as a query sees it. Column `i` is `ColumnId(i)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// Identity; the key of statistics and of the contents in a snapshot.
+    pub id: TableId,
+    /// Schema name.
+    pub schema: String,
+    /// Table name.
+    pub name: String,
+    /// Columns in order.
+    pub columns: Vec<RelationColumn>,
+    /// Columns of the primary key; empty when there is none. Trusted by the optimizer.
+    pub primary_key: Vec<ColumnId>,
+    /// Further unique keys. Trusted by the optimizer.
+    pub unique_keys: Vec<Vec<ColumnId>>,
+}
+
+impl Relation {
+    /// The Arrow schema that scans of the relation deliver.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        let fields: Vec<Field> = self
+            .columns
+            .iter()
+            .map(|c| Field::new(&c.name, arrow_type(c.ty), c.nullable))
+            .collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    /// All unique keys over NOT NULL columns, the primary key first.
+    pub fn keys(&self) -> impl Iterator<Item = &[ColumnId]> {
+        std::iter::once(self.primary_key.as_slice())
+            .chain(self.unique_keys.iter().map(Vec::as_slice))
+            .filter(|key| !key.is_empty() && key.iter().all(|c| !self.columns[c.index()].nullable))
+    }
+}
+
+/// The relations a statement may name: one version of the catalog.
+pub trait Relations: Send + Sync + Debug {
+    /// Finds a relation; without a schema the search path applies. `None`: no such relation.
+    fn relation(&self, schema: Option<&str>, name: &str) -> Option<Arc<Relation>>;
+    /// The version of the catalog; equal versions have equal relations.
+    fn version(&self) -> u64;
+}
+
+/// Identifies the content of one column in one chunk: within one (table, chunk, column), equal
+/// versions have equal content in slots `0..slots()`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ChunkVersion(pub u128);
+
+/// One relation in one snapshot. Implementations keep the snapshot alive.
+pub trait RelationData: Send + Sync + Debug {
+    /// Live rows, exact.
+    fn row_count(&self) -> u64;
+    /// Chunks over all partitions.
+    fn chunk_count(&self) -> usize;
+    /// Chunk `i`, `i < chunk_count()`.
+    fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_>;
+}
+
+/// One chunk: at most 16 Ki slots, some of which may be dead.
+pub trait ChunkData: Send {
+    /// Slots to look at, dead ones included.
+    fn slots(&self) -> usize;
+    /// Which slots are live; `None` means all.
+    fn live(&self) -> Option<BooleanBuffer>;
+    /// A column of all slots, of the type of [`arrow_type`]. Contents of dead slots are arbitrary
+    /// but valid.
+    fn column(&self, column: ColumnId) -> ArrayRef;
+    /// The values of a `DECIMAL(p<=18)`, `BIGINT` or timestamp column as stored, without the null
+    /// mask, if the storage has them as 64-bit integers.
+    fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>>;
+    /// The null mask that belongs to [`Self::raw_i64`]; `None` means no nulls.
+    fn raw_nulls(&self, column: ColumnId) -> Option<arrow::buffer::NullBuffer> {
+        self.column(column).nulls().cloned()
+    }
+    /// The version of a column's content.
+    fn version(&self, column: ColumnId) -> ChunkVersion;
+}
+
+/// A transaction-consistent state of all relations.
+pub trait Snapshot: Send + Sync + Debug {
+    /// The contents of a relation; `None` when it did not exist yet.
+    fn relation(&self, id: TableId) -> Option<Arc<dyn RelationData>>;
+    /// Whether the snapshot was taken back (its memory budget is spent): queries on it must end.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,403 @@
+//! Running prepared queries: cancellation, time and memory limits, streams of results.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use albireo_base::{SqlError, SqlState, Value};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::StreamExt;
+use futures::future::Either;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use crate::engine::{Olap, Shared};
+use crate::guard;
+use crate::errors::{cancelled, from_panic, internal, timed_out, to_sql_error};
+use crate::output;
+use crate::pool::QueryPool;
+use crate::prepare::{OutputColumn, Prepared};
+use crate::relation::Snapshot;
+
+/// Stops a query from another thread. Clones stop the same query.
+#[derive(Clone, Default)]
+pub struct CancelToken {
+    inner: Arc<CancelState>,
+}
+
+#[derive(Default)]
+struct CancelState {
+    cancelled: AtomicBool,
+    notify: Notify,
+}
+
+impl CancelToken {
+    /// A token that has not been used.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the query to stop; it ends with 57014 within about ten milliseconds.
+    pub fn cancel(&self) {
+        self.inner.cancelled.store(true, Ordering::Release);
+        self.inner.notify.notify_waiters();
+    }
+
+    /// Whether [`Self::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancelled.load(Ordering::Acquire)
+    }
+
+    async fn wait(&self) {
+        let notified = self.inner.notify.notified();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
+    }
+}
+
+/// How to run one query.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Stops the query.
+    pub cancel: CancelToken,
+    /// Ends the query with 57014 when it takes longer.
+    pub timeout: Option<Duration>,
+    /// Its parallelism; `None` takes the engine's.
+    pub threads: Option<usize>,
+    /// Bytes it may hold; `None` takes the engine's limit for one query.
+    pub memory_limit_bytes: Option<usize>,
+}
+
+/// What operators find in the session while a query runs.
+pub(crate) struct QueryContext {
+    pub(crate) snapshot: Arc<dyn Snapshot>,
+    pub(crate) cancel: CancelToken,
+}
+
+impl QueryContext {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled() || self.snapshot.is_cancelled()
+    }
+}
+
+/// A complete result.
+#[derive(Clone, Debug)]
+pub struct QueryOutput {
+    /// The columns.
+    pub columns: Vec<OutputColumn>,
+    /// The Arrow schema of the batches.
+    pub schema: SchemaRef,
+    /// The rows, in memory of their own.
+    pub batches: Vec<RecordBatch>,
+    /// Time from the call to the finished physical plan.
+    pub planning: Duration,
+    /// Time from there to the last row.
+    pub execution: Duration,
+    /// Most bytes the query's operators held at once.
+    pub peak_memory_bytes: usize,
+}
+
+impl QueryOutput {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// A result as it is computed.
+pub struct QueryStream {
+    columns: Vec<OutputColumn>,
+    schema: SchemaRef,
+    batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+    cancel: CancelToken,
+}
+
+impl QueryStream {
+    /// The columns.
+    pub fn columns(&self) -> &[OutputColumn] {
+        &self.columns
+    }
+
+    /// The Arrow schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batch; `None` at the end. After an error the stream is at its end.
+    pub fn next_batch(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + '_>> {
+        Box::pin(self.batches.recv())
+    }
+
+    /// The next batch, waiting on this thread, which must not be one that drives futures.
+    pub fn next_blocking(&mut self) -> Option<Result<RecordBatch, SqlError>> {
+        futures::executor::block_on(self.batches.recv())
+    }
+}
+
+impl fmt::Debug for QueryStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryStream").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// A future that any executor can drive.
+pub type BoxedRun = Pin<Box<dyn Future<Output = Result<QueryOutput, SqlError>> + Send>>;
+
+/// One run: everything it needs, owned.
+struct Run {
+    engine: Olap,
+    prepared: Arc<Prepared>,
+    parameters: Vec<Value>,
+    context: Arc<QueryContext>,
+    options: RunOptions,
+}
+
+/// A physical plan ready to deliver.
+pub(crate) struct Started {
+    pub(crate) plan: Arc<dyn ExecutionPlan>,
+    pub(crate) stream: SendableRecordBatchStream,
+    pub(crate) pool: Arc<QueryPool>,
+    pub(crate) logical: datafusion::logical_expr::LogicalPlan,
+}
+
+impl Olap {
+    /// Runs a query and waits for its whole result.
+    ///
+    /// # Errors
+    /// Whatever the query's expressions raise; 57014 when cancelled or out of time, 53200 out of
+    /// memory, 53100 out of disk, 72000 when the snapshot was taken back.
+    pub fn run(
+        &self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        snapshot: &Arc<dyn Snapshot>,
+        options: RunOptions,
+    ) -> Result<QueryOutput, SqlError> {
+        let run = Run::new(self, prepared, parameters, snapshot, options);
+        self.wait_for(run.collect())
+    }
+
+    /// The same as a future. Dropping it cancels the query.
+    pub fn run_async(
+        &self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        snapshot: &Arc<dyn Snapshot>,
+        options: RunOptions,
+    ) -> BoxedRun {
+        let run = Run::new(self, prepared, parameters, snapshot, options);
+        let task = self.shared.handle().spawn(run.collect());
+        Box::pin(async move {
+            let mut task = AbortOnDrop(task);
+            match (&mut task.0).await {
+                Ok(result) => result,
+                Err(e) if e.is_panic() => Err(from_panic(&*e.into_panic())),
+                Err(_) => Err(internal("the query's task was dropped")),
+            }
+        })
+    }
+
+    /// Starts a query and delivers its rows as they come. At most a few batches wait to be
+    /// fetched; dropping the stream cancels the query.
+    pub fn run_stream(
+        &self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        snapshot: &Arc<dyn Snapshot>,
+        options: RunOptions,
+    ) -> QueryStream {
+        let (sender, batches) = mpsc::channel(4);
+        let cancel = options.cancel.clone();
+        let run = Run::new(self, prepared, parameters, snapshot, options);
+        let columns = prepared.columns().to_vec();
+        let schema = output::schema_of(&columns);
+        self.shared.handle().spawn(run.deliver(sender, Arc::clone(&schema)));
+        QueryStream { columns, schema, batches, cancel }
+    }
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<Result<T, SqlError>>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Run {
+    fn new(
+        engine: &Olap,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        snapshot: &Arc<dyn Snapshot>,
+        options: RunOptions,
+    ) -> Self {
+        let context =
+            QueryContext { snapshot: Arc::clone(snapshot), cancel: options.cancel.clone() };
+        Self {
+            engine: engine.clone(),
+            prepared: Arc::clone(prepared),
+            parameters: parameters.to_vec(),
+            context: Arc::new(context),
+            options,
+        }
+    }
+
+    /// The whole result.
+    async fn collect(self) -> Result<QueryOutput, SqlError> {
+        let begin = Instant::now();
+        let deadline = self.options.timeout.map(|timeout| begin + timeout);
+        let columns = self.prepared.columns().to_vec();
+        let schema = output::schema_of(&columns);
+        let run = Arc::new(self);
+        let work = {
+            let (run, schema) = (Arc::clone(&run), Arc::clone(&schema));
+            async move {
+                let mut started = run.start().await?;
+                let planned = Instant::now();
+                let mut batches = Vec::new();
+                while let Some(batch) = started.stream.next().await {
+                    let batch = batch.map_err(|e| to_sql_error(&e))?;
+                    if batch.num_rows() > 0 {
+                        batches.push(output::finish(&batch, &schema)?);
+                    }
+                }
+                Ok((batches, planned, started.pool.peak_bytes()))
+            }
+        };
+        let (batches, planned, peak_memory_bytes) = run.guard(deadline, work).await?;
+        Ok(QueryOutput {
+            columns,
+            schema,
+            batches,
+            planning: planned - begin,
+            execution: planned.elapsed(),
+            peak_memory_bytes,
+        })
+    }
+
+    /// The result batch by batch.
+    async fn deliver(self, sender: mpsc::Sender<Result<RecordBatch, SqlError>>, schema: SchemaRef) {
+        let deadline = self.options.timeout.map(|timeout| Instant::now() + timeout);
+        let run = Arc::new(self);
+        let work = {
+            let (run, sender) = (Arc::clone(&run), sender.clone());
+            async move {
+                let mut started = run.start().await?;
+                while let Some(batch) = started.stream.next().await {
+                    let batch = output::finish(&batch.map_err(|e| to_sql_error(&e))?, &schema)?;
+                    if batch.num_rows() > 0 && sender.send(Ok(batch)).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        };
+        if let Err(e) = run.guard(deadline, work).await {
+            // The receiver may be gone; then nobody wants the error either.
+            let _ = sender.send(Err(e)).await;
+        }
+    }
+
+    async fn start(&self) -> Result<Started, SqlError> {
+        start(
+            &self.engine.shared,
+            &self.prepared,
+            &self.parameters,
+            Arc::clone(&self.context),
+            &self.options,
+        )
+        .await
+    }
+
+    /// Runs `work` as a task of its own until it ends, is cancelled or is out of time; panics
+    /// become errors. A task that is given up stops at its next batch.
+    async fn guard<T: Send + 'static>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let mut task = AbortOnDrop(self.engine.shared.handle().spawn(work));
+        let stop = std::pin::pin!(self.stop(deadline));
+        match futures::future::select(&mut task.0, stop).await {
+            Either::Left((Ok(result), _)) => result.map_err(|e| self.reason(e, deadline)),
+            Either::Left((Err(e), _)) if e.is_panic() => Err(from_panic(&*e.into_panic())),
+            Either::Left((Err(_), _)) => Err(cancelled()),
+            Either::Right((error, _)) => Err(error),
+        }
+    }
+
+    /// Ends when the query is to be given up, with the reason.
+    async fn stop(&self, deadline: Option<Instant>) -> SqlError {
+        let cancel = &self.context.cancel;
+        match deadline {
+            Some(deadline) => {
+                if tokio::time::timeout_at(deadline, cancel.wait()).await.is_err() {
+                    // Operators look at the token between batches.
+                    cancel.cancel();
+                    return timed_out();
+                }
+            }
+            None => cancel.wait().await,
+        }
+        cancelled()
+    }
+
+    /// A scan stops with "cancelled" whatever the reason; this finds the reason.
+    fn reason(&self, error: SqlError, deadline: Option<Instant>) -> SqlError {
+        if error.state() != SqlState::QUERY_CANCELED {
+            return error;
+        }
+        if self.context.snapshot.is_cancelled() {
+            return SqlError::new(
+                SqlState::SNAPSHOT_TOO_OLD,
+                "the snapshot was taken back to free its memory",
+            )
+            .with_hint("Raise the snapshots' memory budget, or keep query sessions shorter.");
+        }
+        match deadline {
+            Some(deadline) if Instant::now() >= deadline => timed_out(),
+            _ => error,
+        }
+    }
+}
+
+/// Plans a run and starts its stream.
+pub(crate) async fn start(
+    shared: &Shared,
+    prepared: &Prepared,
+    parameters: &[Value],
+    context: Arc<QueryContext>,
+    options: &RunOptions,
+) -> Result<Started, SqlError> {
+    let optimized = prepared.optimized(shared, &context.snapshot)?;
+    let threads = options.threads.unwrap_or(shared.config.threads).max(1);
+    let state = shared.query_state(Arc::clone(&context), threads);
+    let logical = prepared.bind(optimized, parameters, &state)?;
+    let planned = state.query_planner().create_physical_plan(&logical, &state).await;
+    let plan = guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context)
+        .map_err(|e| to_sql_error(&e))?;
+    let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);
+    let pool = Arc::new(shared.query_pool(limit));
+    let task = shared.task_context(&state, Arc::clone(&pool) as _);
+    let stream = execute_stream(Arc::clone(&plan), task).map_err(|e| to_sql_error(&e))?;
+    Ok(Started { plan, stream, pool, logical })
+}

@@ -1,0 +1,512 @@
+//! The scan's execution plan: chunks of a snapshot, filtered and projected, as record batches.
+//!
+//! Responsible for: sharing chunks among partitions (all draw from one counter, so that a slow
+//! partition takes fewer), skipping chunks by zone maps and dynamic filters, handing out whole
+//! chunks without copying. Not responsible for: finding the snapshot ([`super::provider`]).
+//! A dynamic filter (a join's build side, a TopK) only prunes chunks: the operator that made it
+//! checks each row anyway, and checking twice made every query slower.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use albireo_base::ColumnId;
+use arrow::array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{BatchCoalescer, FilterBuilder, FilterPredicate};
+use arrow::datatypes::{DataType, Decimal128Type, Int64Type, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Result, Statistics};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr_common::physical_expr::{
+    snapshot_generation, snapshot_physical_expr,
+};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use futures::Stream;
+
+use super::predicate::{Predicate, Verdict};
+use super::zones::{self, ZoneCache, ZoneReader};
+use crate::errors::{cancelled, external, internal};
+use crate::relation::{ChunkData, Relation, RelationData};
+use crate::run::QueryContext;
+
+/// What a scan reads and keeps.
+#[derive(Clone)]
+pub(crate) struct ScanSpec {
+    pub(crate) relation: Arc<Relation>,
+    pub(crate) data: Arc<dyn RelationData>,
+    pub(crate) query: Arc<QueryContext>,
+    pub(crate) zones: Arc<ZoneCache>,
+    /// Columns delivered, in order.
+    pub(crate) projection: Vec<ColumnId>,
+    /// The relation's whole schema.
+    pub(crate) table_schema: SchemaRef,
+    /// Filters of our own kinds, all of which must hold.
+    pub(crate) predicates: Vec<Predicate>,
+    /// Filters of other kinds, over the relation's whole schema.
+    pub(crate) others: Vec<Arc<dyn PhysicalExpr>>,
+    /// Readable form of all filters, for EXPLAIN.
+    pub(crate) filters_text: String,
+    /// Rows after which a partition may stop.
+    pub(crate) limit: Option<usize>,
+    /// Rows expected; exact without filters.
+    pub(crate) estimated_rows: Precision<usize>,
+    /// Rows of a batch between operators.
+    pub(crate) batch_rows: usize,
+}
+
+/// The plan node.
+pub(crate) struct ScanExec {
+    spec: Arc<ScanSpec>,
+    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    next_chunk: Arc<AtomicUsize>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ScanExec {
+    pub(crate) fn try_new(spec: ScanSpec, partitions: usize) -> Result<Self> {
+        let indices: Vec<usize> = spec.projection.iter().map(|c| c.index()).collect();
+        let schema = Arc::new(spec.table_schema.project(&indices)?);
+        let partitions = partitions.min(spec.data.chunk_count()).max(1);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self {
+            spec: Arc::new(spec),
+            dynamic: Vec::new(),
+            next_chunk: Arc::default(),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// The same scan from its start, with other dynamic filters.
+    fn fresh(&self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        Self {
+            spec: Arc::clone(&self.spec),
+            dynamic,
+            next_chunk: Arc::default(),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+impl fmt::Debug for ScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanExec").field("relation", &self.spec.relation.name).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = &self.spec;
+        let name = |c: &ColumnId| spec.relation.columns[c.index()].name.as_str();
+        let columns: Vec<&str> = spec.projection.iter().map(name).collect();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "ScanExec: {}, columns=[{}]", spec.relation.name, columns.join(", "))?;
+            }
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "{}", spec.relation.name)?;
+                write!(f, "columns={}", columns.join(", "))?;
+            }
+        }
+        if !spec.filters_text.is_empty() {
+            write!(f, ", filters=[{}]", spec.filters_text)?;
+        }
+        if !self.dynamic.is_empty() {
+            write!(f, ", prunes_by_dynamic_filters={}", self.dynamic.len())?;
+        }
+        if let Some(limit) = spec.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for expr in &self.dynamic {
+            if f(expr)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { Err(external(internal("a scan has no inputs"))) }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { Err(external(internal("a scan has no inputs"))) }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        _: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        Ok(Box::pin(ScanStream::new(self, partition)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let schema = self.schema();
+        let mut rows = self.spec.estimated_rows;
+        if args.partition().is_some() {
+            let partitions = self.properties.partitioning.partition_count();
+            rows = rows.map(|rows| rows.div_ceil(partitions)).to_inexact();
+        }
+        let width: usize = schema.fields().iter().map(|f| width_bytes(f.data_type())).sum();
+        Ok(Arc::new(Statistics {
+            num_rows: rows,
+            total_byte_size: rows.map(|rows| rows * width).to_inexact(),
+            column_statistics: vec![ColumnStatistics::new_unknown(); schema.fields().len()],
+        }))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.fresh(self.dynamic.clone())))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.spec.limit
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        child_pushdown_result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut dynamic = self.dynamic.clone();
+        if phase == FilterPushdownPhase::Post {
+            let pushed = child_pushdown_result.parent_filters.iter().map(|p| &p.filter);
+            dynamic.extend(pushed.filter(|f| f.is::<DynamicFilterPhysicalExpr>()).map(Arc::clone));
+        }
+        let answer = FilterPushdownPropagation::all_unsupported(child_pushdown_result);
+        if dynamic.len() == self.dynamic.len() {
+            return Ok(answer);
+        }
+        Ok(answer.with_updated_node(Arc::new(self.fresh(dynamic))))
+    }
+}
+
+/// Bytes a value takes in a batch, roughly for strings.
+fn width_bytes(ty: &DataType) -> usize {
+    ty.primitive_width().unwrap_or(match ty {
+        DataType::Boolean => 1,
+        DataType::FixedSizeBinary(n) => usize::try_from(*n).unwrap_or(16),
+        _ => 32,
+    })
+}
+
+/// What dynamic filters say at the moment about chunks.
+struct DynamicPruning {
+    filters: Vec<(Arc<dyn PhysicalExpr>, u64, Option<Predicate>)>,
+}
+
+impl DynamicPruning {
+    fn new(filters: &[Arc<dyn PhysicalExpr>]) -> Self {
+        // No filter has this generation, so the first look reads it.
+        let unread = |f: &Arc<dyn PhysicalExpr>| (Arc::clone(f), u64::MAX, None);
+        Self { filters: filters.iter().map(unread).collect() }
+    }
+
+    /// Reads the filters that have changed since the last look.
+    fn refresh(&mut self, spec: &ScanSpec) {
+        for (filter, seen, predicate) in &mut self.filters {
+            let generation = snapshot_generation(filter);
+            if generation != *seen {
+                *seen = generation;
+                *predicate = snapshot_physical_expr(Arc::clone(filter)).ok().and_then(|e| {
+                    Predicate::read_physical(&e, &spec.projection, &spec.table_schema)
+                });
+            }
+        }
+    }
+
+    fn predicates(&self) -> impl Iterator<Item = &Predicate> {
+        self.filters.iter().filter_map(|(_, _, predicate)| predicate.as_ref())
+    }
+}
+
+/// Zones of the columns that are asked for.
+struct Zones {
+    readers: Vec<Option<ZoneReader>>,
+}
+
+impl Zones {
+    fn verdict(
+        &mut self,
+        predicate: &Predicate,
+        spec: &ScanSpec,
+        i: usize,
+        chunk: &dyn ChunkData,
+    ) -> Verdict {
+        predicate.verdict(&mut |column| {
+            let ty = spec.table_schema.field(column.index()).data_type();
+            if !zones::has_zones(ty) {
+                return None;
+            }
+            let reader = self.readers[column.index()]
+                .get_or_insert_with(|| spec.zones.column(spec.relation.id, column));
+            reader.zone(i, chunk, ty)
+        })
+    }
+}
+
+/// One partition's share of the chunks.
+struct ScanStream {
+    spec: Arc<ScanSpec>,
+    schema: SchemaRef,
+    next_chunk: Arc<AtomicUsize>,
+    dynamic: DynamicPruning,
+    zones: Zones,
+    /// Gathers what is left of chunks that were mostly filtered away.
+    coalescer: BatchCoalescer,
+    /// Rows still wanted.
+    wanted: usize,
+    finished: bool,
+    baseline: BaselineMetrics,
+    pruned: Count,
+}
+
+impl ScanStream {
+    fn new(exec: &ScanExec, partition: usize) -> Self {
+        let schema = exec.schema();
+        Self {
+            spec: Arc::clone(&exec.spec),
+            coalescer: BatchCoalescer::new(Arc::clone(&schema), exec.spec.batch_rows),
+            schema,
+            next_chunk: Arc::clone(&exec.next_chunk),
+            dynamic: DynamicPruning::new(&exec.dynamic),
+            zones: Zones { readers: vec![None; exec.spec.relation.columns.len()] },
+            wanted: exec.spec.limit.unwrap_or(usize::MAX),
+            finished: false,
+            baseline: BaselineMetrics::new(&exec.metrics, partition),
+            pruned: MetricBuilder::new(&exec.metrics).counter("chunks_pruned", partition),
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.wanted > 0 {
+            if let Some(batch) = self.coalescer.next_completed_batch() {
+                return Ok(Some(self.limited(batch)));
+            }
+            if self.finished {
+                return Ok(None);
+            }
+            if self.spec.query.is_cancelled() {
+                return Err(external(cancelled()));
+            }
+            let i = self.next_chunk.fetch_add(1, Ordering::Relaxed);
+            if i >= self.spec.data.chunk_count() {
+                self.finished = true;
+                self.coalescer.finish_buffered_batch()?;
+                continue;
+            }
+            let Some(batch) = self.read_chunk(i)? else { continue };
+            let enough = (self.spec.batch_rows / 2).min(self.wanted);
+            if batch.num_rows() >= enough || batch.num_columns() == 0 {
+                return Ok(Some(self.limited(batch)));
+            }
+            self.coalescer.push_batch(batch)?;
+            if self.coalescer.get_buffered_rows() >= self.wanted {
+                self.coalescer.finish_buffered_batch()?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+        let rows = batch.num_rows().min(self.wanted);
+        self.wanted -= rows;
+        if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
+    }
+
+    /// The rows of chunk `i` that pass; `None` when there are none.
+    fn read_chunk(&mut self, i: usize) -> Result<Option<RecordBatch>> {
+        let spec = Arc::clone(&self.spec);
+        let chunk = spec.data.chunk(i);
+        if chunk.slots() == 0 {
+            return Ok(None);
+        }
+        self.dynamic.refresh(&spec);
+        for predicate in self.dynamic.predicates() {
+            if self.zones.verdict(predicate, &spec, i, &*chunk) == Verdict::None {
+                self.pruned.add(1);
+                return Ok(None);
+            }
+        }
+        let mut open = Vec::with_capacity(spec.predicates.len());
+        for predicate in &spec.predicates {
+            match self.zones.verdict(predicate, &spec, i, &*chunk) {
+                Verdict::None => {
+                    self.pruned.add(1);
+                    return Ok(None);
+                }
+                Verdict::Some => open.push(predicate),
+                Verdict::All => {}
+            }
+        }
+        let mut mask = chunk.live();
+        for predicate in open {
+            let passed = predicate.mask(&*chunk)?;
+            let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
+            if passed.count_set_bits() == 0 {
+                return Ok(None);
+            }
+            mask = Some(passed);
+        }
+        for other in &spec.others {
+            let passed = evaluate(other, &*chunk, &spec)?;
+            mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
+        }
+        materialize(&*chunk, mask, &spec, &self.schema)
+    }
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let elapsed = this.baseline.elapsed_compute().clone();
+        let timer = elapsed.timer();
+        let batch = this.next_batch().transpose();
+        timer.done();
+        this.baseline.record_poll(Poll::Ready(batch))
+    }
+}
+
+impl RecordBatchStream for ScanStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Evaluates any filter over all slots of a chunk.
+fn evaluate(
+    filter: &Arc<dyn PhysicalExpr>,
+    chunk: &dyn ChunkData,
+    spec: &ScanSpec,
+) -> Result<BooleanBuffer> {
+    let columns = (0..spec.relation.columns.len()).map(|c| chunk.column(ColumnId(c as u16)));
+    let batch = RecordBatch::try_new(Arc::clone(&spec.table_schema), columns.collect())?;
+    let passed = filter.evaluate(&batch)?.into_array(chunk.slots())?;
+    let passed = datafusion::common::cast::as_boolean_array(&passed)?;
+    Ok(match passed.nulls() {
+        Some(nulls) => passed.values() & nulls.inner(),
+        None => passed.values().clone(),
+    })
+}
+
+fn materialize(
+    chunk: &dyn ChunkData,
+    mask: Option<BooleanBuffer>,
+    spec: &ScanSpec,
+    schema: &SchemaRef,
+) -> Result<Option<RecordBatch>> {
+    let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+    if selected == 0 {
+        return Ok(None);
+    }
+    let filter = match mask {
+        Some(mask) if selected < chunk.slots() => {
+            let builder = FilterBuilder::new(&BooleanArray::new(mask, None));
+            // Worth preparing the runs once when several columns are filtered.
+            Some(if spec.projection.len() > 1 { builder.optimize() } else { builder }.build())
+        }
+        _ => None,
+    };
+    let mut columns = Vec::with_capacity(spec.projection.len());
+    for (column, field) in spec.projection.iter().zip(schema.fields()) {
+        columns.push(read_column(chunk, *column, field.data_type(), filter.as_ref())?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(selected));
+    Ok(Some(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?))
+}
+
+/// The selected values of one column. Decimals are widened after the selection.
+fn read_column(
+    chunk: &dyn ChunkData,
+    column: ColumnId,
+    ty: &DataType,
+    filter: Option<&FilterPredicate>,
+) -> Result<ArrayRef> {
+    let raw = match ty {
+        DataType::Decimal128(..) => zones::raw_values(chunk, column),
+        _ => None,
+    };
+    Ok(match (raw, filter) {
+        (Some(raw), None) => widen(&raw, ty),
+        (Some(raw), Some(filter)) => {
+            let selected = filter.filter(&raw)?;
+            match selected.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
+                Some(selected) => widen(selected, ty),
+                None => return Err(external(internal("a filter changed its input's type"))),
+            }
+        }
+        (None, None) => chunk.column(column),
+        (None, Some(filter)) => filter.filter(&chunk.column(column))?,
+    })
+}
+
+fn widen(raw: &PrimitiveArray<Int64Type>, ty: &DataType) -> ArrayRef {
+    let wide: PrimitiveArray<Decimal128Type> = raw.unary(i128::from);
+    Arc::new(wide.with_data_type(ty.clone()))
+}

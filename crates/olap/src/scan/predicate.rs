@@ -1,0 +1,375 @@
+//! Filters that a scan decides itself: comparisons, BETWEEN, IN and IS NULL of single columns with
+//! constants, joined by AND and OR.
+//!
+//! Responsible for: which filters these are, what a zone map proves about them, and evaluating
+//! them on a chunk, decimals as the 64-bit integers the storage keeps.
+//! A mask has a bit where the filter is *true*: NULL and false are the same to a WHERE.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use albireo_base::ColumnId;
+use arrow::array::{Array, ArrayRef, BooleanArray, Datum, Int64Array, Scalar};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
+use datafusion::physical_expr::{PhysicalExpr, expressions};
+
+use super::zones::{self, Zone};
+use crate::relation::ChunkData;
+
+/// Longest IN list that is evaluated as a chain of comparisons.
+const MAX_IN_LIST: usize = 16;
+
+/// A comparison operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    fn of(op: Operator) -> Option<Self> {
+        Some(match op {
+            Operator::Eq => Self::Equal,
+            Operator::NotEq => Self::NotEqual,
+            Operator::Lt => Self::Less,
+            Operator::LtEq => Self::LessOrEqual,
+            Operator::Gt => Self::Greater,
+            Operator::GtEq => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    /// The operator with its operands exchanged.
+    fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    fn apply(self, left: &dyn Datum, right: &dyn Datum) -> Result<BooleanArray, ArrowError> {
+        match self {
+            Self::Equal => cmp::eq(left, right),
+            Self::NotEqual => cmp::neq(left, right),
+            Self::Less => cmp::lt(left, right),
+            Self::LessOrEqual => cmp::lt_eq(left, right),
+            Self::Greater => cmp::gt(left, right),
+            Self::GreaterOrEqual => cmp::gt_eq(left, right),
+        }
+    }
+
+    /// Whether all, some or no values of `[min, max]` compare so with `value`.
+    fn over(self, (min, max): (i64, i64), value: i64) -> Verdict {
+        let (all, none) = match self {
+            Self::Equal => (min == value && max == value, value < min || value > max),
+            Self::NotEqual => (value < min || value > max, min == value && max == value),
+            Self::Less => (max < value, min >= value),
+            Self::LessOrEqual => (max <= value, min > value),
+            Self::Greater => (min > value, max <= value),
+            Self::GreaterOrEqual => (min >= value, max < value),
+        };
+        match (all, none) {
+            (true, _) => Verdict::All,
+            (_, true) => Verdict::None,
+            _ => Verdict::Some,
+        }
+    }
+}
+
+/// What is known about the rows of a chunk that pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    None,
+    Some,
+    All,
+}
+
+/// A filter.
+#[derive(Clone, Debug)]
+pub(crate) enum Predicate {
+    Compare(Test),
+    IsNull { column: ColumnId, negated: bool },
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
+}
+
+/// One comparison with a constant.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub(crate) column: ColumnId,
+    pub(crate) comparison: Comparison,
+    /// The constant as a 64-bit integer, for columns with zones.
+    pub(crate) raw: Option<i64>,
+    /// The constant as an array of one value of the column's type.
+    value: ArrayRef,
+    /// The column's type.
+    ty: DataType,
+}
+
+impl Predicate {
+    /// Reads a filter over a relation of this schema. `None`: not one of ours. An unbound
+    /// parameter counts as a constant of its type: then only the shape matters.
+    pub(crate) fn read(expr: &Expr, schema: &SchemaRef) -> Option<Self> {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                Some(Self::And(vec![Self::read(left, schema)?, Self::read(right, schema)?]))
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+                Some(Self::Or(vec![Self::read(left, schema)?, Self::read(right, schema)?]))
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let comparison = Comparison::of(*op)?;
+                match (column(left, schema), column(right, schema)) {
+                    (Some(c), None) => Self::test(c, comparison, right, schema),
+                    (None, Some(c)) => Self::test(c, comparison.mirrored(), left, schema),
+                    _ => None,
+                }
+            }
+            Expr::Between(Between { expr, negated: false, low, high }) => {
+                let c = column(expr, schema)?;
+                let low = Self::test(c, Comparison::GreaterOrEqual, low, schema)?;
+                let high = Self::test(c, Comparison::LessOrEqual, high, schema)?;
+                Some(Self::And(vec![low, high]))
+            }
+            Expr::InList(InList { expr, list, negated }) if list.len() <= MAX_IN_LIST => {
+                let c = column(expr, schema)?;
+                let one = if *negated { Comparison::NotEqual } else { Comparison::Equal };
+                let tests: Option<Vec<_>> =
+                    list.iter().map(|v| Self::test(c, one, v, schema)).collect();
+                Some(if *negated { Self::And(tests?) } else { Self::Or(tests?) })
+            }
+            Expr::IsNull(e) => {
+                Some(Self::IsNull { column: column(e, schema)?, negated: false })
+            }
+            Expr::IsNotNull(e) => {
+                Some(Self::IsNull { column: column(e, schema)?, negated: true })
+            }
+            _ => None,
+        }
+    }
+
+    fn test(
+        column: ColumnId,
+        comparison: Comparison,
+        constant: &Expr,
+        schema: &SchemaRef,
+    ) -> Option<Self> {
+        let ty = schema.field(column.index()).data_type();
+        let scalar = match constant {
+            Expr::Literal(value, _) => value.clone(),
+            // Only the shape matters until the parameters are bound.
+            Expr::Placeholder(p) => {
+                let field = p.field.as_ref()?;
+                ScalarValue::try_new_null(field.data_type()).ok()?
+            }
+            Expr::Cast(Cast { expr, field }) if matches!(**expr, Expr::Placeholder(_)) => {
+                ScalarValue::try_new_null(field.data_type()).ok()?
+            }
+            _ => return None,
+        };
+        if scalar.data_type() != *ty || !is_comparable(ty) {
+            return None;
+        }
+        let raw = if zones::has_zones(ty) { raw_constant(&scalar) } else { None };
+        if zones::has_zones(ty) && raw.is_none() && !scalar.is_null() {
+            return None;
+        }
+        let value = scalar.to_array().ok()?;
+        Some(Self::Compare(Test { column, comparison, raw, value, ty: ty.clone() }))
+    }
+
+    /// All columns the filter reads.
+    pub(crate) fn columns(&self, into: &mut BTreeSet<ColumnId>) {
+        match self {
+            Self::Compare(test) => {
+                into.insert(test.column);
+            }
+            Self::IsNull { column, .. } => {
+                into.insert(*column);
+            }
+            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|p| p.columns(into)),
+        }
+    }
+
+    /// What zone maps prove; `zone` gives the zone of a column, if it has one.
+    pub(crate) fn verdict(&self, zone: &mut dyn FnMut(ColumnId) -> Option<Zone>) -> Verdict {
+        match self {
+            Self::Compare(test) if test.value.is_null(0) => Verdict::None,
+            Self::Compare(test) => match (test.raw, zone(test.column)) {
+                (Some(value), Some(Zone { range: Some(range), nulls })) => {
+                    match test.comparison.over(range, value) {
+                        Verdict::All if nulls > 0 => Verdict::Some,
+                        verdict => verdict,
+                    }
+                }
+                (Some(_), Some(Zone { range: None, .. })) => Verdict::None,
+                _ => Verdict::Some,
+            },
+            Self::IsNull { column, negated } => match zone(*column) {
+                Some(Zone { nulls: 0, .. }) => {
+                    if *negated { Verdict::All } else { Verdict::None }
+                }
+                Some(Zone { range: None, .. }) => {
+                    if *negated { Verdict::None } else { Verdict::All }
+                }
+                _ => Verdict::Some,
+            },
+            Self::And(parts) => {
+                let mut all = true;
+                for part in parts {
+                    match part.verdict(zone) {
+                        Verdict::None => return Verdict::None,
+                        verdict => all &= verdict == Verdict::All,
+                    }
+                }
+                if all { Verdict::All } else { Verdict::Some }
+            }
+            Self::Or(parts) => {
+                let mut none = true;
+                for part in parts {
+                    match part.verdict(zone) {
+                        Verdict::All => return Verdict::All,
+                        verdict => none &= verdict == Verdict::None,
+                    }
+                }
+                if none { Verdict::None } else { Verdict::Some }
+            }
+        }
+    }
+
+    /// The rows that pass.
+    pub(crate) fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
+        match self {
+            Self::Compare(test) => test.mask(chunk),
+            Self::IsNull { column, negated } => {
+                let nulls = match zones::raw_values(chunk, *column) {
+                    Some(raw) => raw.nulls().cloned(),
+                    None => chunk.column(*column).nulls().cloned(),
+                };
+                Ok(match (nulls, negated) {
+                    (Some(nulls), true) => nulls.inner().clone(),
+                    (Some(nulls), false) => !nulls.inner(),
+                    (None, true) => BooleanBuffer::new_set(chunk.slots()),
+                    (None, false) => BooleanBuffer::new_unset(chunk.slots()),
+                })
+            }
+            Self::And(parts) => fold(parts, chunk, |a, b| a & b),
+            Self::Or(parts) => fold(parts, chunk, |a, b| a | b),
+        }
+    }
+}
+
+fn fold(
+    parts: &[Predicate],
+    chunk: &dyn ChunkData,
+    join: impl Fn(&BooleanBuffer, &BooleanBuffer) -> BooleanBuffer,
+) -> Result<BooleanBuffer, ArrowError> {
+    let mut masks = parts.iter().map(|p| p.mask(chunk));
+    let first = masks.next().unwrap_or_else(|| Ok(BooleanBuffer::new_set(chunk.slots())))?;
+    masks.try_fold(first, |all, mask| Ok(join(&all, &mask?)))
+}
+
+impl Test {
+    fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
+        let raw = match (&self.ty, self.raw) {
+            (DataType::Decimal128(..), Some(value)) => {
+                zones::raw_values(chunk, self.column).map(|array| (array, value))
+            }
+            _ => None,
+        };
+        let result = match raw {
+            Some((array, value)) => {
+                self.comparison.apply(&array, &Scalar::new(Int64Array::from(vec![value])))?
+            }
+            None => {
+                self.comparison.apply(&chunk.column(self.column), &Scalar::new(&self.value))?
+            }
+        };
+        Ok(match result.nulls() {
+            Some(nulls) => result.values() & nulls.inner(),
+            None => result.values().clone(),
+        })
+    }
+}
+
+/// Types whose comparison in Arrow is SQL's.
+fn is_comparable(ty: &DataType) -> bool {
+    zones::has_zones(ty)
+        || matches!(
+            ty,
+            DataType::Boolean
+                | DataType::Decimal128(..)
+                | DataType::Utf8View
+                | DataType::BinaryView
+                | DataType::FixedSizeBinary(_)
+        )
+}
+
+/// A constant as the 64-bit integer zones use.
+pub(crate) fn raw_constant(scalar: &ScalarValue) -> Option<i64> {
+    match scalar {
+        ScalarValue::Int16(v) => v.map(i64::from),
+        ScalarValue::Int32(v) | ScalarValue::Date32(v) => v.map(i64::from),
+        ScalarValue::Int64(v)
+        | ScalarValue::Time64Microsecond(v)
+        | ScalarValue::TimestampMicrosecond(v, _) => *v,
+        ScalarValue::Decimal128(v, _, _) => v.and_then(|v| i64::try_from(v).ok()),
+        _ => None,
+    }
+}
+
+fn column(expr: &Expr, schema: &SchemaRef) -> Option<ColumnId> {
+    match expr {
+        Expr::Column(c) => {
+            let index = schema.index_of(&c.name).ok()?;
+            u16::try_from(index).ok().map(ColumnId)
+        }
+        _ => None,
+    }
+}
+
+impl Predicate {
+    /// What a physical filter over `projection` says about chunks. Conjuncts of other kinds are
+    /// left out, so the result may pass more rows than the filter; it serves for pruning only.
+    pub(crate) fn read_physical(
+        expr: &Arc<dyn PhysicalExpr>,
+        projection: &[ColumnId],
+        schema: &SchemaRef,
+    ) -> Option<Self> {
+        let binary = expr.downcast_ref::<expressions::BinaryExpr>()?;
+        let read = |e| Self::read_physical(e, projection, schema);
+        match binary.op() {
+            Operator::And => match (read(binary.left()), read(binary.right())) {
+                (Some(a), Some(b)) => Some(Self::And(vec![a, b])),
+                (one, other) => one.or(other),
+            },
+            Operator::Or => {
+                Some(Self::Or(vec![read(binary.left())?, read(binary.right())?]))
+            }
+            op => {
+                let comparison = Comparison::of(*op)?;
+                let column = binary.left().downcast_ref::<expressions::Column>()?;
+                let constant = binary.right().downcast_ref::<expressions::Literal>()?;
+                let id = *projection.get(column.index())?;
+                if schema.field(id.index()).name() != column.name() {
+                    return None;
+                }
+                let constant = Expr::Literal(constant.value().clone(), None);
+                Self::test(id, comparison, &constant, schema)
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A relation as DataFusion's table provider.
+//!
+//! Responsible for: claiming the filters a scan decides itself, and making the scan for the
+//! snapshot of the running query, which it finds in the session. **Invariant:** holds no snapshot.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use albireo_base::ColumnId;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{Constraint, Constraints, DFSchema, Result};
+use datafusion::datasource::TableType;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::exec::{ScanExec, ScanSpec};
+use super::predicate::Predicate;
+use super::statistics::StatisticsCache;
+use super::zones::ZoneCache;
+use crate::errors::{external, internal};
+use crate::optimize::selectivity;
+use crate::relation::{Relation, RelationData};
+use crate::run::QueryContext;
+
+/// The provider of one relation.
+pub(crate) struct SnapshotTable {
+    pub(crate) relation: Arc<Relation>,
+    schema: SchemaRef,
+    constraints: Constraints,
+    zones: Arc<ZoneCache>,
+    statistics: Arc<StatisticsCache>,
+}
+
+impl SnapshotTable {
+    pub(crate) fn new(
+        relation: Arc<Relation>,
+        zones: Arc<ZoneCache>,
+        statistics: Arc<StatisticsCache>,
+    ) -> Self {
+        let indices = |key: &[ColumnId]| key.iter().map(|c| c.index()).collect();
+        let mut constraints = Vec::new();
+        if !relation.primary_key.is_empty() {
+            constraints.push(Constraint::PrimaryKey(indices(&relation.primary_key)));
+        }
+        constraints.extend(relation.unique_keys.iter().map(|k| Constraint::Unique(indices(k))));
+        Self {
+            schema: relation.arrow_schema(),
+            constraints: Constraints::new_unverified(constraints),
+            relation,
+            zones,
+            statistics,
+        }
+    }
+
+    fn estimated_rows(&self, data: &dyn RelationData, filters: &[Expr]) -> Precision<usize> {
+        let rows = data.row_count() as usize;
+        if filters.is_empty() {
+            return Precision::Exact(rows);
+        }
+        let mut facts = |name: &str| {
+            let column = ColumnId(u16::try_from(self.schema.index_of(name).ok()?).ok()?);
+            Some(self.statistics.column(&self.relation, data, &self.zones, column))
+        };
+        let share: f64 = filters.iter().map(|f| selectivity::of(f, &mut facts)).product();
+        Precision::Inexact((rows as f64 * share).ceil() as usize)
+    }
+}
+
+impl fmt::Debug for SnapshotTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SnapshotTable").field(&self.relation.name).finish()
+    }
+}
+
+#[async_trait]
+impl TableProvider for SnapshotTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let answer = |filter: &&Expr| match Predicate::read(filter, &self.schema) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let query = state
+            .config()
+            .get_extension::<QueryContext>()
+            .ok_or_else(|| external(internal("a scan was planned without a snapshot")))?;
+        let data = query.snapshot.relation(self.relation.id).ok_or_else(|| {
+            external(internal(format!("{} is not in the snapshot", self.relation.name)))
+        })?;
+        let mut predicates = Vec::new();
+        let mut others = Vec::new();
+        for filter in filters {
+            match Predicate::read(filter, &self.schema) {
+                Some(predicate) => predicates.push(predicate),
+                None => {
+                    let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
+                    others.push(state.create_physical_expr(unqualified(filter)?, &schema)?);
+                }
+            }
+        }
+        cheapest_first(&mut predicates);
+        let all = || (0..self.relation.columns.len()).collect();
+        let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let text: Vec<String> = filters.iter().map(ToString::to_string).collect();
+        let spec = ScanSpec {
+            relation: Arc::clone(&self.relation),
+            estimated_rows: self.estimated_rows(&*data, filters),
+            data,
+            query,
+            zones: Arc::clone(&self.zones),
+            projection: columns.into_iter().map(|c| ColumnId(c as u16)).collect(),
+            table_schema: Arc::clone(&self.schema),
+            predicates,
+            others,
+            filters_text: text.join(", "),
+            limit,
+            batch_rows: state.config().batch_size(),
+        };
+        Ok(Arc::new(ScanExec::try_new(spec, state.config().target_partitions())?))
+    }
+}
+
+/// Filters over fewer columns first: they are the likelier to be decided by a zone map.
+fn cheapest_first(predicates: &mut [Predicate]) {
+    predicates.sort_by_key(|predicate| {
+        let mut columns = BTreeSet::new();
+        predicate.columns(&mut columns);
+        columns.len()
+    });
+}
+
+fn unqualified(filter: &Expr) -> Result<Expr> {
+    use datafusion::common::Column;
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    let filter = filter.clone().transform(|e| match e {
+        Expr::Column(c) => Ok(Transformed::yes(Expr::Column(Column::new_unqualified(c.name)))),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(filter.data)
+}

@@ -1,0 +1,131 @@
+//! SQL types and values as Arrow and DataFusion see them, and back.
+//!
+//! Responsible for: the one mapping between [`SqlType`] and Arrow types, in both directions.
+//! **Invariant:** every NUMERIC is `Decimal128` here; Arrow's narrower decimals truncate silently
+//! against integer literals in DataFusion and never appear.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlType, Value};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::ScalarValue;
+
+/// The Arrow type of a column's values.
+pub fn arrow_type(ty: SqlType) -> DataType {
+    match ty {
+        SqlType::Bool => DataType::Boolean,
+        SqlType::SmallInt => DataType::Int16,
+        SqlType::Integer => DataType::Int32,
+        SqlType::BigInt => DataType::Int64,
+        SqlType::Real => DataType::Float32,
+        SqlType::Double => DataType::Float64,
+        SqlType::Decimal { precision, scale } => {
+            DataType::Decimal128(precision, i8::try_from(scale).unwrap_or(38))
+        }
+        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => DataType::Utf8View,
+        SqlType::Bytea => DataType::BinaryView,
+        SqlType::Date => DataType::Date32,
+        SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
+        SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some(utc())),
+        SqlType::Uuid => DataType::FixedSizeBinary(16),
+    }
+}
+
+fn utc() -> Arc<str> {
+    Arc::from("UTC")
+}
+
+/// The SQL type of a result column; `None` for types SQL values do not have here (intervals,
+/// lists).
+pub fn sql_type(ty: &DataType) -> Option<SqlType> {
+    Some(match ty {
+        DataType::Boolean => SqlType::Bool,
+        DataType::Int16 => SqlType::SmallInt,
+        DataType::Int32 => SqlType::Integer,
+        DataType::Int64 => SqlType::BigInt,
+        DataType::Float32 => SqlType::Real,
+        DataType::Float64 => SqlType::Double,
+        DataType::Decimal128(precision, scale) => {
+            SqlType::Decimal { precision: *precision, scale: u8::try_from(*scale).unwrap_or(0) }
+        }
+        DataType::Utf8View => SqlType::Text,
+        DataType::BinaryView => SqlType::Bytea,
+        DataType::Date32 => SqlType::Date,
+        DataType::Time64(TimeUnit::Microsecond) => SqlType::Time,
+        DataType::Timestamp(TimeUnit::Microsecond, None) => SqlType::Timestamp,
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => SqlType::TimestampTz,
+        DataType::FixedSizeBinary(16) => SqlType::Uuid,
+        _ => return None,
+    })
+}
+
+/// The type a result column is delivered in: one Arrow type for every SQL type, whatever
+/// DataFusion's functions happen to return.
+pub fn result_type(ty: &DataType) -> DataType {
+    match ty {
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        DataType::Float16 => DataType::Float32,
+        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) => DataType::Decimal128(*p, *s),
+        DataType::Decimal256(_, s) => DataType::Decimal128(38, *s),
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp(_, zone) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| utc()))
+        }
+        DataType::Duration(_) | DataType::Interval(_) => {
+            DataType::Interval(IntervalUnit::MonthDayNano)
+        }
+        DataType::Dictionary(_, value) => result_type(value),
+        other => other.clone(),
+    }
+}
+
+/// A parameter's value as DataFusion's literal, of the declared type `ty`.
+///
+/// # Errors
+/// The value does not convert to `ty`.
+pub fn scalar(value: &Value, ty: Option<SqlType>) -> Result<ScalarValue, SqlError> {
+    let Some(ty) = ty else { return untyped_scalar(value) };
+    if matches!(value, Value::Null) {
+        return ScalarValue::try_new_null(&arrow_type(ty))
+            .map_err(|e| crate::errors::to_sql_error(&e));
+    }
+    let scalar = untyped_scalar(&value.clone().coerce(ty)?)?;
+    match (&scalar, ty) {
+        (ScalarValue::Decimal128(Some(v), _, from), SqlType::Decimal { precision, scale })
+            if *from == scale as i8 =>
+        {
+            Ok(ScalarValue::Decimal128(Some(*v), precision, scale as i8))
+        }
+        _ => Ok(scalar),
+    }
+}
+
+fn untyped_scalar(value: &Value) -> Result<ScalarValue, SqlError> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Bool(v) => ScalarValue::Boolean(Some(*v)),
+        Value::SmallInt(v) => ScalarValue::Int16(Some(*v)),
+        Value::Integer(v) => ScalarValue::Int32(Some(*v)),
+        Value::BigInt(v) => ScalarValue::Int64(Some(*v)),
+        Value::Real(v) => ScalarValue::Float32(Some(*v)),
+        Value::Double(v) => ScalarValue::Float64(Some(*v)),
+        Value::Decimal(d) => {
+            let digits = d.unscaled.unsigned_abs().checked_ilog10().map_or(1, |n| n + 1);
+            let precision = (digits as u8).max(d.scale).clamp(1, 38);
+            ScalarValue::Decimal128(Some(d.unscaled), precision, d.scale as i8)
+        }
+        Value::Text(v) => ScalarValue::Utf8View(Some(v.clone())),
+        Value::Bytea(v) => ScalarValue::BinaryView(Some(v.clone())),
+        Value::Date(v) => ScalarValue::Date32(Some(*v)),
+        Value::Time(v) => ScalarValue::Time64Microsecond(Some(*v)),
+        Value::Timestamp(v) => ScalarValue::TimestampMicrosecond(Some(*v), None),
+        Value::TimestampTz(v) => ScalarValue::TimestampMicrosecond(Some(*v), Some(utc())),
+        Value::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_vec())),
+    })
+}
