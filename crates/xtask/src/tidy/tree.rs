@@ -13,10 +13,11 @@ pub struct File {
 }
 
 impl File {
-    /// Whether it holds tests only: named `tests.rs`, or in a directory `tests`.
+    /// Whether it holds tests only: named `tests.rs` or `..._tests.rs`, or in a directory `tests`.
     pub fn is_test(&self) -> bool {
         let mut parts = self.path.rsplit('/');
-        parts.next() == Some("tests.rs") || parts.any(|directory| directory == "tests")
+        let is_named_so = parts.next().is_some_and(|name| name == "tests.rs" || name.ends_with("_tests.rs"));
+        is_named_so || parts.any(|directory| directory == "tests")
     }
 
     /// The crate's directory name, for a file under `crates/`.
@@ -45,8 +46,8 @@ fn read_directory(directory: &Path, prefix: &str, files: &mut Vec<File>) -> io::
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            let skipped = name == ".git" || name == "target" || name == "data";
-            if !(skipped && prefix.is_empty()) {
+            let is_skipped = prefix.is_empty() && (name == ".git" || name == "target");
+            if !is_skipped {
                 read_directory(&entry.path(), &format!("{path}/"), files)?;
             }
         } else if kind.is_file() {
@@ -68,6 +69,7 @@ mod tests {
         assert!(File::sample("crates/sql/tests/parse.rs", "").is_test());
         assert!(File::sample("crates/sql/src/bind/tests.rs", "").is_test());
         assert!(File::sample("crates/sql/src/bind/tests/joins.rs", "").is_test());
+        assert!(File::sample("crates/sql/src/bind/join_tests.rs", "").is_test());
         assert!(!File::sample("crates/sql/src/bind/contests.rs", "").is_test());
         assert_eq!(File::sample("crates/sql/src/lib.rs", "").crate_dir(), Some("sql"));
     }
