@@ -154,6 +154,7 @@ impl TableIndex {
         for column in &self.columns {
             let at = &column.at;
             key = match at.physical {
+                _ if at.nullable() => return self.short_key_general(rows, tid),
                 Physical::I16 => key.i16(rows.get::<i16>(tid, at)),
                 Physical::I32 => key.i32(rows.get::<i32>(tid, at)),
                 Physical::I64 => key.i64(rows.get::<i64>(tid, at)),
