@@ -25,6 +25,10 @@ use interrupt::Interrupt;
 use sql::Sql;
 use std::process::ExitCode;
 
+/// Queries allocate and free batches on several threads at once.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = Env::real();

@@ -100,6 +100,18 @@ mod tests {
     }
 
     #[test]
+    fn cpu_time_of_a_thread_grows_with_its_work_and_not_with_its_sleep() {
+        let start = cpu_time_ns();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let slept = cpu_time_ns() - start;
+        let mut work = 0u64;
+        while cpu_time_ns() - start < slept + 10_000_000 {
+            work = std::hint::black_box(work + 1);
+        }
+        assert!(slept < 40_000_000, "{slept}");
+    }
+
+    #[test]
     fn cores_is_at_least_one() {
         assert!(cores() >= 1);
     }

@@ -24,7 +24,7 @@ pub fn check(files: &[File], workspace: &Workspace) -> Vec<Finding> {
     match files.iter().find(|file| file.path == ARCHITECTURE) {
         Some(file) => {
             findings.extend(check_map(file, workspace));
-            findings.extend(check_reasons(file, files));
+            findings.extend(check_reasons(file, files, workspace));
         }
         None => findings.push(Finding::new("documents", ARCHITECTURE, "is missing")),
     }
@@ -65,9 +65,9 @@ fn check_map(file: &File, workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Every dependency on a crate of somebody else stands with a reason under `## ... Dependencies`, and
+/// Every dependency on a crate of somebody else has a user and stands with a reason under `## ... Dependencies`, and
 /// only those.
-fn check_reasons(file: &File, files: &[File]) -> Vec<Finding> {
+fn check_reasons(file: &File, files: &[File], workspace: &Workspace) -> Vec<Finding> {
     let manifest = files.iter().find(|file| file.path == "Cargo.toml").map_or("", |file| &file.text);
     let section = manifest.split("[workspace.dependencies]").nth(1).unwrap_or_default();
     let section = section.split("\n[").next().unwrap_or_default();
@@ -86,7 +86,15 @@ fn check_reasons(file: &File, files: &[File]) -> Vec<Finding> {
         used.difference(&explained).map(|name| format!("gives no reason for the dependency `{name}`"));
     let idle =
         explained.difference(&used).map(|name| format!("gives a reason for `{name}`, which is not used"));
-    lacking.chain(idle).map(|message| Finding::new("documents", ARCHITECTURE, message)).collect()
+    let is_needed =
+        |name: &str| workspace.crates.values().any(|member| member.dependencies.iter().any(|d| d == name));
+    let needless = used.iter().filter(|name| !is_needed(name));
+    let needless = needless.map(|name| format!("no crate uses the dependency `{name}` of the workspace"));
+    lacking
+        .chain(idle)
+        .chain(needless)
+        .map(|message| Finding::new("documents", ARCHITECTURE, message))
+        .collect()
 }
 
 /// Every path in backquotes that starts like one of ours is there.
@@ -219,13 +227,18 @@ mod tests {
         let manifest =
             "[workspace.dependencies]\nalbireo-base = {}\ncsv = \"1\"\nsyn = {\n}\n\n[profile.dev]\na = 1\n";
         let manifest = [File::sample("Cargo.toml", manifest)];
+        let mut workspace = Workspace::default();
+        let dependencies = vec!["csv".to_owned(), "syn".to_owned()];
+        workspace.crates.insert("sql".to_owned(), Crate { dependencies, ..Crate::default() });
         let reasons = |rows: &str| {
             let text = format!("## 8. Dependencies\n\n| crate | why |\n|---|---|\n{rows}");
-            check_reasons(&File::sample(ARCHITECTURE, &text), &manifest).len()
+            check_reasons(&File::sample(ARCHITECTURE, &text), &manifest, &workspace).len()
         };
         assert_eq!(reasons("| `csv`, `syn` | both, and `more` |\n"), 0);
         assert_eq!(reasons("| `csv` | one |\n"), 1);
         assert_eq!(reasons("| `csv`, `syn` | both |\n| `rand` | gone |\n"), 1);
+        let unused = check_reasons(&File::sample(ARCHITECTURE, ""), &manifest, &Workspace::default());
+        assert!(unused.iter().any(|finding| finding.message.starts_with("no crate uses")));
     }
 
     #[test]
