@@ -73,10 +73,10 @@ impl Worker for Turn<'_> {
             let connection = self.0.0.lock();
             let connection = connection.as_ref().ok_or_else(|| internal("nothing is loaded"))?;
             let now = "2026-01-01 00:00:00.000000";
-            let outcome = transactions::run(connection, transaction, now).map_err(internal)?;
+            let shown = transactions::run(connection, transaction, now).map_err(internal)?;
             let rolls_back = matches!(transaction, Transaction::NewOrder(order) if order.rolls_back);
-            assert_eq!(outcome == Outcome::RolledBack, rolls_back);
-            ended(outcome);
+            assert_eq!(shown.is_none(), rolls_back);
+            ended(if shown.is_some() { Outcome::Committed } else { Outcome::RolledBack });
         }
         Ok(())
     }

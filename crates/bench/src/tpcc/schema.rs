@@ -93,6 +93,8 @@ pub struct Definition {
     pub columns: &'static [Column],
     /// The columns of its primary key; empty for HISTORY, which has none.
     pub primary_key: &'static [&'static str],
+    /// Whether transactions look for ranges of the primary key, not only for whole keys.
+    pub key_has_ranges: bool,
     /// The column that places its rows; `None` for shared tables.
     pub partition_by: Option<&'static str>,
     /// Its groups under [`Layout::Groups`]; columns in no group are on their own.
@@ -157,6 +159,27 @@ impl Table {
 impl Definition {
     /// `CREATE TABLE` in standard SQL, with neither layout nor partitioning.
     pub fn create_plain(&self) -> String {
+        self.create_with_key("")
+    }
+
+    /// `CREATE TABLE` in our SQL.
+    pub fn create(&self, layout: Layout) -> String {
+        let mut sql = self.create_with_key(if self.key_has_ranges { "" } else { " USING HASH" });
+        if let Some(column) = self.partition_by {
+            write(&mut sql, format_args!(" PARTITION BY HASH ({column})"));
+        }
+        match layout {
+            Layout::Row => sql.push_str(" WITH (layout = 'row')"),
+            Layout::Groups if !self.groups.is_empty() => {
+                let groups: Vec<_> = self.groups.iter().map(|group| group.join(", ")).collect();
+                write(&mut sql, format_args!(" WITH (groups = '{}')", groups.join("; ")));
+            }
+            Layout::Groups | Layout::Column => sql.push_str(" WITH (layout = 'column')"),
+        }
+        sql
+    }
+
+    fn create_with_key(&self, key_kind: &str) -> String {
         let mut sql = format!("CREATE TABLE {} (", self.name);
         for (i, column) in self.columns.iter().enumerate() {
             let separator = if i == 0 { "" } else { "," };
@@ -164,26 +187,10 @@ impl Definition {
             write(&mut sql, format_args!("{separator}\n    {} {}{null}", column.name, Short(column.ty)));
         }
         if !self.primary_key.is_empty() {
-            write(&mut sql, format_args!(",\n    PRIMARY KEY ({})", self.primary_key.join(", ")));
+            let columns = self.primary_key.join(", ");
+            write(&mut sql, format_args!(",\n    PRIMARY KEY ({columns}){key_kind}"));
         }
         sql.push_str("\n)");
-        sql
-    }
-
-    /// `CREATE TABLE` in our SQL.
-    pub fn create(&self, layout: Layout) -> String {
-        let mut sql = self.create_plain();
-        match layout {
-            Layout::Row => sql.push_str(" WITH (layout = 'row')"),
-            Layout::Groups if !self.groups.is_empty() => {
-                let groups: Vec<_> = self.groups.iter().map(|group| group.join(", ")).collect();
-                write(&mut sql, format_args!(" WITH (layout = '({})')", groups.join("), (")));
-            }
-            Layout::Groups | Layout::Column => sql.push_str(" WITH (layout = 'column')"),
-        }
-        if let Some(column) = self.partition_by {
-            write(&mut sql, format_args!(" PARTITION BY HASH ({column})"));
-        }
         sql
     }
 
@@ -237,6 +244,7 @@ static WAREHOUSE: Definition = Definition {
         column("w_ytd", decimal(18, 2)),
     ],
     primary_key: &["w_id"],
+    key_has_ranges: false,
     partition_by: Some("w_id"),
     groups: &[&["w_tax", "w_ytd"], &["w_name", "w_street_1", "w_street_2", "w_city", "w_state", "w_zip"]],
     index: None,
@@ -259,6 +267,7 @@ static DISTRICT: Definition = Definition {
         column("d_next_o_id", Integer),
     ],
     primary_key: &["d_w_id", "d_id"],
+    key_has_ranges: false,
     partition_by: Some("d_w_id"),
     groups: &[
         &["d_tax", "d_ytd", "d_next_o_id"],
@@ -296,6 +305,7 @@ static CUSTOMER: Definition = Definition {
         column("c_data", Varchar(500)),
     ],
     primary_key: &["c_w_id", "c_d_id", "c_id"],
+    key_has_ranges: false,
     partition_by: Some("c_w_id"),
     groups: &[
         &["c_balance", "c_ytd_payment", "c_payment_cnt", "c_delivery_cnt"],
@@ -330,6 +340,7 @@ static HISTORY: Definition = Definition {
         column("h_data", Varchar(24)),
     ],
     primary_key: &[],
+    key_has_ranges: false,
     partition_by: Some("h_w_id"),
     groups: &[],
     index: None,
@@ -340,6 +351,7 @@ static NEW_ORDER: Definition = Definition {
     name: "new_order",
     columns: &[column("no_o_id", Integer), column("no_d_id", SmallInt), column("no_w_id", SmallInt)],
     primary_key: &["no_w_id", "no_d_id", "no_o_id"],
+    key_has_ranges: true,
     partition_by: Some("no_w_id"),
     groups: &[],
     index: None,
@@ -360,6 +372,7 @@ static ORDERS: Definition = Definition {
         column("o_all_local", SmallInt),
     ],
     primary_key: &["o_w_id", "o_d_id", "o_id"],
+    key_has_ranges: true,
     partition_by: Some("o_w_id"),
     groups: &[],
     index: Some(("orders_customer", &["o_w_id", "o_d_id", "o_c_id", "o_id"])),
@@ -382,6 +395,7 @@ static ORDER_LINE: Definition = Definition {
         column("ol_dist_info", Char(24)),
     ],
     primary_key: &["ol_w_id", "ol_d_id", "ol_o_id", "ol_number"],
+    key_has_ranges: true,
     partition_by: Some("ol_w_id"),
     groups: &[],
     index: None,
@@ -398,6 +412,7 @@ static ITEM: Definition = Definition {
         column("i_data", Varchar(50)),
     ],
     primary_key: &["i_id"],
+    key_has_ranges: false,
     partition_by: None,
     groups: &[&["i_price", "i_name", "i_data"]],
     index: None,
@@ -427,6 +442,7 @@ static STOCK: Definition = Definition {
         column("s_data", Varchar(50)),
     ],
     primary_key: &["s_w_id", "s_i_id"],
+    key_has_ranges: false,
     partition_by: Some("s_w_id"),
     groups: &[
         &["s_quantity", "s_ytd", "s_order_cnt", "s_remote_cnt"],
@@ -459,6 +475,7 @@ static SUPPLIER: Definition = Definition {
         column("su_comment", Varchar(100)),
     ],
     primary_key: &["su_suppkey"],
+    key_has_ranges: false,
     partition_by: None,
     groups: &[],
     index: None,
@@ -474,6 +491,7 @@ static NATION: Definition = Definition {
         column("n_comment", Varchar(152)),
     ],
     primary_key: &["n_nationkey"],
+    key_has_ranges: false,
     partition_by: None,
     groups: &[],
     index: None,
@@ -484,6 +502,7 @@ static REGION: Definition = Definition {
     name: "region",
     columns: &[column("r_regionkey", Integer), column("r_name", Char(25)), column("r_comment", Varchar(152))],
     primary_key: &["r_regionkey"],
+    key_has_ranges: false,
     partition_by: None,
     groups: &[],
     index: None,
@@ -544,10 +563,11 @@ mod tests {
         let sql = Table::NewOrder.definition().create(Layout::Column);
         let expected = "CREATE TABLE new_order (\n    no_o_id INTEGER NOT NULL,\n    no_d_id SMALLINT NOT NULL,\n    \
                         no_w_id SMALLINT NOT NULL,\n    PRIMARY KEY (no_w_id, no_d_id, no_o_id)\n) \
-                        WITH (layout = 'column') PARTITION BY HASH (no_w_id)";
+                        PARTITION BY HASH (no_w_id) WITH (layout = 'column')";
         assert_eq!(sql, expected);
         let sql = Table::Item.definition().create(Layout::Groups);
-        assert!(sql.ends_with("WITH (layout = '(i_price, i_name, i_data)')"), "{sql}");
+        assert!(sql.ends_with("WITH (groups = 'i_price, i_name, i_data')"), "{sql}");
+        assert!(sql.contains("PRIMARY KEY (i_id) USING HASH"), "{sql}");
         assert_eq!(ddl(Layout::Groups).len(), 14);
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
+pub mod native;
 pub mod transactions;
 
 use std::error::Error;
@@ -86,7 +87,7 @@ impl ToSql for Bound<'_> {
 }
 
 /// 26 characters, so that text compares as time does.
-fn timestamp(cell: Cell<'_>) -> String {
+pub fn timestamp(cell: Cell<'_>) -> String {
     let text = cell.to_string();
     let (seconds, fraction) = text.split_once('.').unwrap_or((&text, ""));
     format!("{seconds}.{fraction:0<6}")

@@ -1,20 +1,25 @@
 //! The five transactions in SQLite, slow and plain: what faster ones are compared with. Amounts are
 //! in hundredths ([`super::Decimals::Units`]).
 
-use albireo_bench::driver::Outcome;
 use albireo_bench::tpcc::DISTRICTS;
 use albireo_bench::tpcc::input::{
     CustomerKey, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
+/// Some figures that the terminal shows; `None` of a New-Order that was rolled back.
+///
+/// New-Order: O_ID, total-amount. Payment: C_ID, C_BALANCE. Order-Status: C_BALANCE, O_ID, lines,
+/// their amount. Delivery: O_ID of each district or 0. Stock-Level: low items.
+pub type Shown = Option<Vec<i64>>;
+
 /// Runs one transaction whose date is `now`; see [`super::timestamp`] for its form.
-pub fn run(connection: &Connection, transaction: &Transaction, now: &str) -> Result<Outcome> {
+pub fn run(connection: &Connection, transaction: &Transaction, now: &str) -> Result<Shown> {
     connection.execute_batch("SAVEPOINT before")?;
     let transaction = Sqlite { connection, now }.run(transaction);
     match transaction {
-        Ok(Outcome::Committed) => {}
-        Ok(Outcome::RolledBack) | Err(_) => connection.execute_batch("ROLLBACK TO before")?,
+        Ok(Some(_)) => {}
+        Ok(None) | Err(_) => connection.execute_batch("ROLLBACK TO before")?,
     }
     connection.execute_batch("RELEASE before")?;
     transaction
@@ -26,15 +31,14 @@ struct Sqlite<'a> {
 }
 
 impl Sqlite<'_> {
-    fn run(&self, transaction: &Transaction) -> Result<Outcome> {
+    fn run(&self, transaction: &Transaction) -> Result<Shown> {
         match transaction {
-            Transaction::NewOrder(input) => return self.new_order(input),
-            Transaction::Payment(input) => self.payment(input)?,
-            Transaction::OrderStatus(input) => drop(self.order_status(input)?),
-            Transaction::Delivery(input) => self.delivery(input)?,
-            Transaction::StockLevel(input) => drop(self.stock_level(input)?),
+            Transaction::NewOrder(input) => self.new_order(input),
+            Transaction::Payment(input) => self.payment(input).map(Some),
+            Transaction::OrderStatus(input) => self.order_status(input).map(Some),
+            Transaction::Delivery(input) => self.delivery(input).map(Some),
+            Transaction::StockLevel(input) => self.stock_level(input).map(Some),
         }
-        Ok(Outcome::Committed)
     }
 
     /// The one row of a query that must have one.
@@ -49,7 +53,7 @@ impl Sqlite<'_> {
         Ok(())
     }
 
-    fn new_order(&self, input: &NewOrder) -> Result<Outcome> {
+    fn new_order(&self, input: &NewOrder) -> Result<Shown> {
         let NewOrder { w_id, d_id, c_id, .. } = *input;
         let o_id: i32 = self.one(
             "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = ?1 AND d_id = ?2
@@ -63,12 +67,14 @@ impl Sqlite<'_> {
             params![o_id, d_id, w_id, c_id, self.now, input.lines().len(), input.all_local],
         )?;
         self.change("INSERT INTO new_order VALUES (?1, ?2, ?3)", params![o_id, d_id, w_id])?;
+        let mut sum = 0;
         for (line, number) in input.lines().iter().zip(1..) {
             let price = "SELECT i_price FROM item WHERE i_id = ?1";
             let price: Option<i64> = self.one(price, [line.i_id], |row| row.get(0)).optional()?;
-            let Some(price) = price else { return Ok(Outcome::RolledBack) };
+            let Some(price) = price else { return Ok(None) };
             let dist_info = self.take_stock(line, w_id, d_id)?;
             let amount = price * i64::from(line.quantity);
+            sum += amount;
             self.change(
                 "INSERT INTO order_line VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, ?7, ?8, ?9)",
                 params![
@@ -84,11 +90,18 @@ impl Sqlite<'_> {
                 ],
             )?;
         }
-        Ok(Outcome::Committed)
+        // Discount and taxes are in ten-thousandths; half a hundredth is rounded up.
+        let factor: i64 = self.one(
+            "SELECT (10000 - c_discount) * (10000 + w_tax + d_tax) FROM warehouse, district, customer
+              WHERE w_id = ?1 AND d_w_id = ?1 AND d_id = ?2 AND c_w_id = ?1 AND c_d_id = ?2 AND c_id = ?3",
+            params![w_id, d_id, c_id],
+            |row| row.get(0),
+        )?;
+        Ok(Some(vec![o_id.into(), (sum * factor + 50_000_000) / 100_000_000]))
     }
 
     /// Takes a line's quantity out of stock and says what OL_DIST_INFO is.
-    fn take_stock(&self, line: &albireo_bench::tpcc::input::Line, w_id: i16, d_id: i16) -> Result<String> {
+    fn take_stock(&self, line: &Line, w_id: i16, d_id: i16) -> Result<String> {
         let sql = format!("SELECT s_quantity, s_dist_{d_id:02} FROM stock WHERE s_w_id = ?1 AND s_i_id = ?2");
         let (quantity, dist_info): (i16, String) =
             self.one(&sql, params![line.supply_w_id, line.i_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -122,7 +135,7 @@ impl Sqlite<'_> {
         Ok(ids[ids.len().div_ceil(2) - 1])
     }
 
-    fn payment(&self, input: &Payment) -> Result<()> {
+    fn payment(&self, input: &Payment) -> Result<Vec<i64>> {
         let Payment { w_id, d_id, c_w_id, c_d_id, h_amount, .. } = *input;
         let (amount, name) = (h_amount.0, |row: &Row<'_>| row.get::<_, String>(0));
         let sql = "UPDATE warehouse SET w_ytd = w_ytd + ?2 WHERE w_id = ?1 RETURNING w_name";
@@ -130,14 +143,14 @@ impl Sqlite<'_> {
         let sql = "UPDATE district SET d_ytd = d_ytd + ?3 WHERE d_w_id = ?1 AND d_id = ?2 RETURNING d_name";
         let d_name = self.one(sql, params![w_id, d_id, amount], name)?;
         let c_id = self.customer_id(c_w_id, c_d_id, &input.customer)?;
-        let (credit, data): (String, String) = self.one(
+        let (credit, data, balance): (String, String, i64) = self.one(
             "UPDATE customer
                 SET c_balance = c_balance - ?4, c_ytd_payment = c_ytd_payment + ?4,
                     c_payment_cnt = c_payment_cnt + 1
               WHERE c_w_id = ?1 AND c_d_id = ?2 AND c_id = ?3
-             RETURNING c_credit, c_data",
+             RETURNING c_credit, c_data, c_balance",
             params![c_w_id, c_d_id, c_id, amount],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
         if credit == "BC" {
             let (units, cents) = (amount / 100, amount % 100);
@@ -149,25 +162,27 @@ impl Sqlite<'_> {
         self.change(
             "INSERT INTO history VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![c_id, c_d_id, c_w_id, d_id, w_id, self.now, amount, format!("{w_name}    {d_name}")],
-        )
+        )?;
+        Ok(vec![c_id.into(), balance])
     }
 
-    /// Finds the last order's lines: how many, and of what value.
-    fn order_status(&self, input: &OrderStatus) -> Result<(i64, i64)> {
+    fn order_status(&self, input: &OrderStatus) -> Result<Vec<i64>> {
         let OrderStatus { w_id, d_id, .. } = *input;
         let c_id = self.customer_id(w_id, d_id, &input.customer)?;
         self.one(
-            "SELECT count(*), sum(ol_amount) FROM order_line
-              WHERE ol_w_id = ?1 AND ol_d_id = ?2
+            "SELECT c_balance, ol_o_id, count(*), sum(ol_amount) FROM customer, order_line
+              WHERE c_w_id = ?1 AND c_d_id = ?2 AND c_id = ?3
+                AND ol_w_id = ?1 AND ol_d_id = ?2
                 AND ol_o_id = (SELECT max(o_id) FROM orders
                                 WHERE o_w_id = ?1 AND o_d_id = ?2 AND o_c_id = ?3)",
             params![w_id, d_id, c_id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| (0..4).map(|i| row.get(i)).collect(),
         )
     }
 
-    fn delivery(&self, input: &Delivery) -> Result<()> {
+    fn delivery(&self, input: &Delivery) -> Result<Vec<i64>> {
         let Delivery { w_id, o_carrier_id } = *input;
+        let mut delivered = vec![0; DISTRICTS as usize];
         for d_id in 1..=DISTRICTS {
             let oldest = "SELECT min(no_o_id) FROM new_order WHERE no_w_id = ?1 AND no_d_id = ?2";
             let oldest: Option<i32> = self.one(oldest, params![w_id, d_id], |row| row.get(0))?;
@@ -192,12 +207,12 @@ impl Sqlite<'_> {
                   WHERE c_w_id = ?1 AND c_d_id = ?2 AND c_id = ?3",
                 params![w_id, d_id, c_id, sum],
             )?;
+            delivered[d_id as usize - 1] = o_id.into();
         }
-        Ok(())
+        Ok(delivered)
     }
 
-    /// How many items of the last twenty orders are low in stock.
-    fn stock_level(&self, input: &StockLevel) -> Result<i64> {
+    fn stock_level(&self, input: &StockLevel) -> Result<Vec<i64>> {
         let StockLevel { w_id, d_id, threshold } = *input;
         self.one(
             "SELECT count(DISTINCT s_i_id) FROM order_line, stock, district
@@ -206,7 +221,7 @@ impl Sqlite<'_> {
                 AND ol_o_id < d_next_o_id AND ol_o_id >= d_next_o_id - 20
                 AND s_w_id = ol_w_id AND s_i_id = ol_i_id AND s_quantity < ?3",
             params![w_id, d_id, threshold],
-            |row| row.get(0),
+            |row| Ok(vec![row.get(0)?]),
         )
     }
 }
