@@ -89,12 +89,15 @@ fn check_reasons(file: &File, files: &[File], workspace: &Workspace) -> Vec<Find
     let is_needed =
         |name: &str| workspace.crates.values().any(|member| member.dependencies.iter().any(|d| d == name));
     let needless = used.iter().filter(|name| !is_needed(name));
-    let needless = needless.map(|name| format!("no crate uses the dependency `{name}` of the workspace"));
-    lacking
-        .chain(idle)
-        .chain(needless)
-        .map(|message| Finding::new("documents", ARCHITECTURE, message))
-        .collect()
+    let needless = needless.map(|name| {
+        Finding::new(
+            "documents",
+            "Cargo.toml",
+            format!("no crate uses `{name}` of the workspace's dependencies"),
+        )
+    });
+    let here = lacking.chain(idle).map(|message| Finding::new("documents", ARCHITECTURE, message));
+    here.chain(needless).collect()
 }
 
 /// Every path in backquotes that starts like one of ours is there.
