@@ -185,6 +185,8 @@ impl Rows {
                 prefixed.push(text.len() as u8);
                 prefixed.extend_from_slice(text);
                 let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
+                // Beyond lie 4 GiB of garbage that one transaction made in one heap.
+                assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
                 let mut slot = [0; 16];
                 slot[0] = OVERFLOW;
                 slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());

@@ -124,26 +124,33 @@ impl NewRow<'_> {
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
-        if self.has_heap_text {
-            self.count_replaced_text(at);
-        }
+        let replaced = if self.has_heap_text { self.heap_length(at) } else { 0 };
         let place = self.table.rows.new_place(self.slot, at);
         // SAFETY: no snapshot and no other thread looks at the new slot.
         unsafe { self.table.rows.put_text(self.slot.tid.chunk(), at, bytes, place)? };
+        if replaced > 0 {
+            self.table.rows.count_garbage(self.slot.tid.chunk(), at.heap, replaced);
+        }
         self.has_heap_text |= heap_bytes_of(at.physical, bytes.len()) > 0;
         self.mark(at);
         Ok(())
     }
 
-    /// A text that was set before and is about to be replaced becomes garbage.
+    /// Bytes in the heap of a text that was set before.
     #[cold]
-    fn count_replaced_text(&mut self, at: &ColumnLocation) {
-        if self.given.has(at.column) && at.physical.is_string() {
-            let (tid, rows) = (self.slot.tid, &mut self.table.rows);
-            let bytes = rows.heap_length(tid, at);
-            if bytes > 0 {
-                rows.count_garbage(tid.chunk(), at.heap, bytes as i64);
-            }
+    fn heap_length(&self, at: &ColumnLocation) -> i64 {
+        match self.given.has(at.column) {
+            true => self.table.rows.heap_length(self.slot.tid, at) as i64,
+            false => 0,
+        }
+    }
+
+    /// A text that was set before becomes garbage.
+    #[cold]
+    fn drop_text(&mut self, at: &ColumnLocation) {
+        let bytes = self.heap_length(at);
+        if bytes > 0 {
+            self.table.rows.count_garbage(self.slot.tid.chunk(), at.heap, bytes);
         }
     }
 
@@ -168,7 +175,7 @@ impl NewRow<'_> {
     pub(super) fn set_null(&mut self, at: &ColumnLocation) {
         assert!(at.nullable(), "NULL for the NOT NULL column {}", at.column);
         if self.has_heap_text {
-            self.count_replaced_text(at);
+            self.drop_text(at);
         }
         self.set_raw(at, &ZEROES[..at.physical.width()]);
         self.table.rows.new_null(self.slot, at, true);
@@ -207,7 +214,7 @@ impl NewRow<'_> {
     fn abandon_texts(&mut self) {
         let layout = std::sync::Arc::clone(&self.table.rows.layout);
         for &column in &layout.heap_columns {
-            self.count_replaced_text(layout.column(column));
+            self.drop_text(layout.column(column));
         }
         if self.undo.is_empty() {
             // The transaction has changed nothing so far, so no before image refers to a heap.

@@ -9,8 +9,8 @@ use albireo_storage::{ChunkVersion, Key, KeyBuilder, Table, TableView};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType,
-    TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 
 use crate::shape::{Shape, index_name};
@@ -91,7 +91,10 @@ pub fn indexes_agree(table: &Table, shape: &Shape, rows: &Rows) {
         }
         if *ordered {
             let expected: Vec<Tid> = keys.iter().map(|(_, tid, _)| *tid).collect();
-            assert_eq!(table.between(index, 0, u128::MAX).collect::<Vec<_>>(), by_prefix(&keys, 0, u128::MAX));
+            assert_eq!(
+                table.between(index, 0, u128::MAX).collect::<Vec<_>>(),
+                by_prefix(&keys, 0, u128::MAX)
+            );
             assert_eq!(by_prefix(&keys, 0, u128::MAX), expected);
             ranges_agree(table, shape, rows, i, &keys);
         }
@@ -187,7 +190,8 @@ pub fn versions_tell_content(
                 value_at(array.as_ref(), ty, slot).hash(&mut hasher);
             }
             let content = hasher.finish();
-            let known = *versions.entry((i, column, chunk.version(ColumnId(column as u16)))).or_insert(content);
+            let known =
+                *versions.entry((i, column, chunk.version(ColumnId(column as u16)))).or_insert(content);
             assert_eq!(known, content, "chunk {i} column {column} changed under one version");
         }
     }
@@ -215,7 +219,9 @@ pub fn value_at(array: &dyn Array, ty: SqlType, slot: usize) -> Value {
         SqlType::Date => Value::Date(array.as_primitive::<Date32Type>().value(slot)),
         SqlType::Time => Value::Time(array.as_primitive::<Time64MicrosecondType>().value(slot)),
         SqlType::Timestamp => Value::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(slot)),
-        SqlType::TimestampTz => Value::TimestampTz(array.as_primitive::<TimestampMicrosecondType>().value(slot)),
+        SqlType::TimestampTz => {
+            Value::TimestampTz(array.as_primitive::<TimestampMicrosecondType>().value(slot))
+        }
         SqlType::Uuid => Value::Uuid(array.as_fixed_size_binary().value(slot).try_into().expect("16 bytes")),
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice, SnapshotBuilder,
-    SnapshotRegistry, Table, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice,
+    SnapshotBuilder, SnapshotRegistry, Table, TableSpec, UndoLog,
 };
 use arrow_array::Array;
 use arrow_array::cast::AsArray;

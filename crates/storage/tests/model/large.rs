@@ -127,7 +127,8 @@ fn heap_of_many_blocks_is_rewritten_and_old_snapshots_keep_the_old_one() {
 #[test]
 fn very_wide_rows_in_several_blocks_a_chunk_equal_the_model() {
     for layout in [LayoutChoice::Rows, LayoutChoice::Columns] {
-        let columns: Vec<(SqlType, bool)> = (0..150).map(|i| (TYPES[i * 7 % TYPES.len()], i % 3 == 0)).collect();
+        let columns: Vec<(SqlType, bool)> =
+            (0..150).map(|i| (TYPES[i * 7 % TYPES.len()], i % 3 == 0)).collect();
         let indexes = vec![(vec![ColumnId(149), ColumnId(70)], false, true)];
         let mut world = World::new(Shape { columns, layout, indexes, forbidden: None }, 1 << 30);
         for pick in 0..150u16 {

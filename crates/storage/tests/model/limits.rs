@@ -133,7 +133,12 @@ fn equal_floats_are_placed_in_one_partition() {
 #[test]
 fn char_value_loses_trailing_blanks_however_it_is_written() {
     let mut shape = spec(vec![column("c", SqlType::Char(3), false)]);
-    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    let index = IndexSpec {
+        name: "i".to_owned(),
+        columns: vec![ColumnId(0)],
+        unique: true,
+        kind: IndexKind::Ordered,
+    };
     shape.indexes.push(index);
     let (mut table, _registry) = table(shape, None);
     let mut undo = UndoLog::default();
@@ -195,7 +200,12 @@ impl RowCheck for Explosive {
 fn panic_inside_a_check_leaves_the_table_as_an_abort_does() {
     let check = Arc::new(Explosive(AtomicBool::new(false)));
     let mut shape = spec(vec![column("k", SqlType::Integer, false), column("v", SqlType::Text, false)]);
-    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    let index = IndexSpec {
+        name: "i".to_owned(),
+        columns: vec![ColumnId(0)],
+        unique: true,
+        kind: IndexKind::Ordered,
+    };
     shape.indexes.push(index);
     shape.checks.push(Arc::clone(&check) as Arc<dyn RowCheck>);
     let (mut table, _registry) = table(shape, None);
@@ -207,8 +217,9 @@ fn panic_inside_a_check_leaves_the_table_as_an_abort_does() {
     let inserted = catch_unwind(AssertUnwindSafe(|| table.insert_values(&mut undo, &row(2))));
     assert!(inserted.is_err());
     abort(&mut table, &mut undo);
-    let updated =
-        catch_unwind(AssertUnwindSafe(|| table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(3))])));
+    let updated = catch_unwind(AssertUnwindSafe(|| {
+        table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(3))])
+    }));
     assert!(updated.is_err());
     abort(&mut table, &mut undo);
     check.0.store(false, Ordering::Relaxed);
@@ -222,7 +233,12 @@ fn panic_inside_a_check_leaves_the_table_as_an_abort_does() {
 #[test]
 fn inserts_that_fail_for_ever_do_not_fill_memory_with_their_texts() {
     let mut shape = spec(vec![column("k", SqlType::Integer, false), column("v", SqlType::Text, false)]);
-    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    let index = IndexSpec {
+        name: "i".to_owned(),
+        columns: vec![ColumnId(0)],
+        unique: true,
+        kind: IndexKind::Ordered,
+    };
     shape.indexes.push(index);
     let (mut table, _registry) = table(shape, None);
     let mut undo = UndoLog::default();
@@ -259,7 +275,9 @@ fn deleted_rows_and_aborted_updates_give_their_texts_memory_back() {
     commit(&mut table, &mut undo);
     assert!(table.memory().heaps_bytes <= 1 << 20, "{} bytes", table.memory().heaps_bytes);
     for n in 0..4000 {
-        table.update_values(&mut undo, Tid(3900 + n % 100), &[(ColumnId(0), text(n as usize)[0].clone())]).unwrap();
+        table
+            .update_values(&mut undo, Tid(3900 + n % 100), &[(ColumnId(0), text(n as usize)[0].clone())])
+            .unwrap();
         abort(&mut table, &mut undo);
     }
     assert!(table.memory().heaps_bytes <= 1 << 20, "{} bytes", table.memory().heaps_bytes);
@@ -271,7 +289,12 @@ fn deleted_rows_and_aborted_updates_give_their_texts_memory_back() {
 #[test]
 fn failed_insert_under_a_snapshot_copies_no_block() {
     let mut shape = spec(vec![column("k", SqlType::Integer, false)]);
-    let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique: true, kind: IndexKind::Ordered };
+    let index = IndexSpec {
+        name: "i".to_owned(),
+        columns: vec![ColumnId(0)],
+        unique: true,
+        kind: IndexKind::Ordered,
+    };
     shape.indexes.push(index);
     let (mut table, registry) = table(shape, None);
     let mut undo = UndoLog::default();
@@ -314,4 +337,72 @@ fn spent_budget_cancels_one_snapshot_at_a_time() {
     let third = take(&mut table);
     table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(10))]).unwrap();
     assert!(second.is_cancelled() && !third.is_cancelled());
+}
+
+#[test]
+fn snapshot_of_several_partitions_shows_each_with_its_rows() {
+    let registry =
+        Arc::new(SnapshotRegistry::new(BlockPool::new(POOL_BYTES), u64::MAX, BudgetPolicy::RefuseNew));
+    let shape = Arc::new(spec(vec![column("v", SqlType::BigInt, false)]));
+    let layout = Table::layout_of(&shape).unwrap();
+    let mut undo = UndoLog::default();
+    let mut partitions: Vec<Table> =
+        (0..3).map(|_| Table::new(Arc::clone(&shape), Arc::clone(&layout), None, &registry)).collect();
+    // Partition 1 stays empty and contributes no chunk.
+    for (partition, value) in [(0, 1), (2, 10), (2, 20)] {
+        partitions[partition].insert_values(&mut undo, &[Value::BigInt(value)]).unwrap();
+    }
+    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    for (id, table) in partitions.iter_mut().enumerate() {
+        builder.add(PartitionId(id as u16), table);
+    }
+    let snapshot = builder.finish();
+    let view = snapshot.table(TableId(0)).unwrap();
+    assert_eq!((view.row_count(), view.chunk_count()), (3, 2));
+    assert_eq!((view.chunk(0).partition(), view.chunk(1).partition()), (PartitionId(0), PartitionId(2)));
+    assert_eq!(view.chunk(1).raw_i64(ColumnId(0)).unwrap().as_ref(), [10, 20]);
+    assert!(snapshot.table(TableId(7)).is_none());
+}
+
+#[test]
+fn abandoned_snapshot_leaves_no_trace() {
+    let (mut table, registry) = table(spec(vec![column("v", SqlType::BigInt, false)]), None);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::BigInt(1)]).unwrap();
+    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    builder.add(PartitionId(0), &mut table);
+    drop(builder);
+    assert_eq!(registry.counters().live, 0);
+    table.update_values(&mut undo, tid, &[(ColumnId(0), Value::BigInt(2))]).unwrap();
+    assert_eq!(registry.counters().blocks_copied, 0);
+}
+
+#[test]
+fn index_added_later_holds_every_row_and_a_failed_one_changes_nothing() {
+    let plain = spec(vec![column("k", SqlType::Integer, true), column("v", SqlType::Text, false)]);
+    let (mut table, registry) = table(plain.clone(), None);
+    let mut undo = UndoLog::default();
+    for k in [Value::Integer(1), Value::Integer(2), Value::Null, Value::Null, Value::Integer(2)] {
+        table.insert_values(&mut undo, &[k, Value::from("v")]).unwrap();
+    }
+    let with = |unique, kind| {
+        let mut shape = plain.clone();
+        let index = IndexSpec { name: "i".to_owned(), columns: vec![ColumnId(0)], unique, kind };
+        shape.indexes.push(index);
+        Arc::new(shape)
+    };
+    let in_use_bytes = registry.pool().in_use_bytes();
+    let failed = table.add_index(with(true, IndexKind::Ordered));
+    assert!(matches!(failed, Err(TableError::Duplicate { existing: Tid(1), .. })));
+    assert_eq!(registry.pool().in_use_bytes(), in_use_bytes);
+    assert!(table.index("i").is_err());
+    table.delete(&mut undo, Tid(4)).unwrap();
+    table.add_index(with(true, IndexKind::Hash)).unwrap();
+    let index = table.index("i").unwrap();
+    assert_eq!(table.find_key(index, ShortKey::new().present().i32(2).into()), Some(Tid(1)));
+    assert_eq!(table.find_all(index, ShortKey::new().null().into()), [Tid(2), Tid(3)]);
+    let again = table.insert_values(&mut undo, &[Value::Integer(1), Value::from("v")]);
+    assert!(matches!(again, Err(TableError::Duplicate { existing: Tid(0), .. })));
+    table.drop_index(0, Arc::new(plain.clone()));
+    table.insert_values(&mut undo, &[Value::Integer(1), Value::from("v")]).unwrap();
 }

@@ -10,7 +10,7 @@ use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, RowCheck, 
 use proptest::prelude::*;
 
 /// The types that random columns draw from.
-pub const TYPES: [SqlType; 20] = [
+pub const TYPES: [SqlType; 21] = [
     SqlType::Integer,
     SqlType::SmallInt,
     SqlType::BigInt,
@@ -31,6 +31,7 @@ pub const TYPES: [SqlType; 20] = [
     SqlType::TimestampTz,
     SqlType::Uuid,
     SqlType::Varchar(24),
+    SqlType::Varchar(50),
 ];
 
 /// The value of type `ty` that `pick` names; never NULL.
@@ -71,7 +72,7 @@ fn float(pick: u16) -> f64 {
     }
 }
 
-/// Texts around every limit of the layout: 12 bytes of a view, 16 of a key's prefix, 24 characters
+/// Texts around every limit of the layout: 12 bytes of a view, 16 of a key's prefix, 24 and 50 characters
 /// of an inline slot, more bytes than characters.
 fn text(pick: u16) -> String {
     match pick % 9 {
@@ -168,16 +169,19 @@ pub fn index_name(i: usize) -> String {
 
 /// Any small table.
 pub fn shapes() -> impl Strategy<Value = Shape> {
-    let column = (0..TYPES.len(), proptest::bool::weighted(0.4)).prop_map(|(ty, nullable)| (TYPES[ty], nullable));
+    let column =
+        (0..TYPES.len(), proptest::bool::weighted(0.4)).prop_map(|(ty, nullable)| (TYPES[ty], nullable));
     (proptest::collection::vec(column, 1..9)).prop_flat_map(|columns| {
         let count = columns.len();
-        let index = (proptest::sample::subsequence((0..count).collect::<Vec<_>>(), 1..=count.min(3)), any::<bool>());
-        let index = (index, any::<bool>(), any::<bool>()).prop_map(|((mut columns, reversed), unique, ordered)| {
-            if reversed {
-                columns.reverse();
-            }
-            (columns.into_iter().map(|c| ColumnId(c as u16)).collect::<Vec<_>>(), unique, ordered)
-        });
+        let index =
+            (proptest::sample::subsequence((0..count).collect::<Vec<_>>(), 1..=count.min(3)), any::<bool>());
+        let index =
+            (index, any::<bool>(), any::<bool>()).prop_map(|((mut columns, reversed), unique, ordered)| {
+                if reversed {
+                    columns.reverse();
+                }
+                (columns.into_iter().map(|c| ColumnId(c as u16)).collect::<Vec<_>>(), unique, ordered)
+            });
         let indexes = proptest::collection::vec(index, 0..4);
         (Just(columns), layouts(count), indexes, proptest::option::weighted(0.3, 0u16..40))
             .prop_map(|(columns, layout, indexes, forbidden)| Shape { columns, layout, indexes, forbidden })
@@ -187,7 +191,8 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
 fn layouts(columns: usize) -> impl Strategy<Value = LayoutChoice> {
     let groups = proptest::collection::vec(0usize..4, columns).prop_map(|group_of| {
         // Group 3 stands for "a column of its own".
-        let group = |g| (0..group_of.len()).filter(|&c| group_of[c] == g).map(|c| ColumnId(c as u16)).collect();
+        let group =
+            |g| (0..group_of.len()).filter(|&c| group_of[c] == g).map(|c| ColumnId(c as u16)).collect();
         LayoutChoice::Groups((0..3).map(group).collect())
     });
     prop_oneof![Just(LayoutChoice::Columns), Just(LayoutChoice::Rows), groups]

@@ -131,7 +131,10 @@ impl World {
                 assert!(rival.is_some(), "nothing has the key of {row:?}");
                 let columns = &self.shape.indexes[index.index()].0;
                 let other = &self.current[&existing];
-                assert!(columns.iter().all(|c| other[c.index()] == row[c.index()]), "the named row has another key");
+                assert!(
+                    columns.iter().all(|c| other[c.index()] == row[c.index()]),
+                    "the named row has another key"
+                );
             }
             Err(TableError::Check { .. }) => assert!(!self.shape.allows(&row), "the check holds: {row:?}"),
             Err(TableError::OutOfMemory(_)) => assert!(self.is_squeezed(), "there was memory"),
