@@ -9,6 +9,8 @@
 
 mod args;
 mod bench;
+#[allow(dead_code, reason = "the engine's adapter, which calls it, comes with the engine")]
+mod catalog;
 mod interrupt;
 mod output;
 mod shell;
