@@ -295,7 +295,7 @@ proptest! {
         steps in ops(),
         table_first in any::<bool>(),
     ) {
-        let mut world = World::new(shape, 256 << 20);
+        let mut world = World::new(shape, 128 << 20);
         for op in steps {
             world.step(op);
         }
