@@ -166,7 +166,16 @@ impl<S: Slot> DenseOrHash<S> {
 
     #[inline(never)]
     fn insert_with_care(&mut self, key: u128, tid: u64) -> Result<(), InsertError> {
-        if let Some(there) = self.find(key) {
+        for array in [&self.current, &self.old] {
+            let there = array.get(key);
+            if there != EMPTY {
+                return Err(InsertError::Duplicate(there));
+            }
+        }
+        // The hash table looks for itself if the key goes there.
+        if self.current.covers(key)
+            && let Some(there) = self.hash.find(key, |_| true)
+        {
             return Err(InsertError::Duplicate(there));
         }
         self.put(key, tid)?;
@@ -178,7 +187,8 @@ impl<S: Slot> DenseOrHash<S> {
         Ok(())
     }
 
-    /// Puts an entry that is in no place into the array, or else the hash table.
+    /// Puts an entry that is in no array, and if the array covers it not in the hash table either,
+    /// into the array or else the hash table.
     fn put(&mut self, key: u128, tid: u64) -> Result<(), InsertError> {
         let entries = self.len() + 1;
         // Without memory for a page there may still be a slot in the hash table.
@@ -236,7 +246,7 @@ impl<S: Slot> DenseOrHash<S> {
         self.recent = Ranges::EMPTY;
         self.raised = 0;
         if let Some(digits) = digits {
-            self.replace(DenseArray::new(&digits, &self.pool));
+            self.replace(DenseArray::new(digits, &self.pool));
         } else if self.current.covers_something() && self.current.len() < self.hash.len() / SPARSE {
             self.replace(DenseArray::nothing(&self.pool));
         }

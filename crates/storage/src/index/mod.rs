@@ -4,12 +4,18 @@
 //! the keys. Not responsible for: building keys from rows, SQL's rules about NULLs (`table`);
 //! indexes are never part of a snapshot and are rebuilt on recovery.
 //!
-//! | asked for | keys | structure | measured against std, see `examples/index_bench.rs` |
-//! |---|---|---|---|
-//! | ordered | any | [`OrderedIndex`], a B+tree | |
-//! | hash, unique | 1 to 4 integers, 16 bytes | [`DenseOrHash`], an array while keys are dense | |
-//! | hash, unique | other | [`HashIndex`], extendible hashing | |
-//! | hash | any | [`MultiHash`], a set of TIDs per key | |
+//! | asked for | keys | structure |
+//! |---|---|---|
+//! | ordered | any | [`OrderedIndex`], a B+tree |
+//! | hash, unique | 1 to 4 integers, 16 bytes | [`DenseOrHash`], an array while keys are dense |
+//! | hash, unique | other | [`HashIndex`], extendible hashing |
+//! | hash | any | [`MultiHash`], a set of TIDs per key |
+//!
+//! Measured (`examples/index_bench.rs`, 1.5 million entries, nanoseconds of processor time, EPYC with
+//! another build on its two cores): B+tree insert of 50 interleaved runs 18 (std 141), random find
+//! 372 (584); array insert 8, find 4 in order and 31 at random (hashbrown with as cheap a hash: 81,
+//! 31, 33); hash insert 85, find 54 (80, 34), where hashbrown's worst insert takes 40 ms and ours
+//! 0.2 ms.
 //!
 //! Key and tie: a structure knows the first 16 bytes of a key, or for long keys in a hash index a
 //! fingerprint. What it cannot decide from that it asks the caller: `tie(tid)` is the order of the

@@ -30,37 +30,76 @@ const FREE_SLOTS: usize = 8 * PAGE_SLOTS;
 /// An array may have so many slots for each entry.
 const SLOTS_PER_ENTRY: usize = 4;
 
-/// One component of the key as a digit.
+/// One component of the key as a digit: values `min..min + span` (sign bit flipped).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digit {
-    /// Whether the component is in the upper half of the key; none straddles the halves.
-    upper: bool,
-    shift: u32,
-    mask: u64,
-    /// The component's least value, sign bit flipped.
+    component: Component,
     pub(super) min: u64,
     pub(super) span: u64,
     pub(super) stride: u64,
 }
 
 impl Digit {
-    const NOTHING: Self = Self { upper: false, shift: 0, mask: 0, min: 0, span: 0, stride: 0 };
-
-    /// Whether a component can be a digit.
+    /// Whether a component can be a digit: it must not straddle the halves of the key.
     pub(super) fn suits(component: Component) -> bool {
         component.shift >= 64 || component.shift + component.bits <= 64
     }
 
-    pub(super) fn new(component: Component, min: u64, span: u64, stride: u64) -> Self {
-        Self {
-            upper: component.shift >= 64,
-            shift: component.shift % 64,
-            mask: u64::MAX >> (64 - component.bits),
-            min,
-            span,
-            stride,
-        }
+    /// A digit for the values `min..=max`, perhaps with a lower `min`.
+    ///
+    /// Values relative to `min` have `k` bits, and `min + 2^k` must fit the component: then a value
+    /// below `min`, which underflows, has a bit above those `k` (see [`Half`]). If they have as many
+    /// bits as the component, nothing can be told apart by higher bits, and all values are taken.
+    pub(super) fn new(component: Component, min: u64, max: u64, stride: u64) -> Self {
+        let bits = Self::bits_of(max - min);
+        assert!(bits < 64, "a digit has far fewer values than there are");
+        let room = (1u128 << component.bits) - (1 << bits);
+        let min = min.min(room as u64);
+        let span = if bits == component.bits { 1 << bits } else { max - min + 1 };
+        Self { component, min, span, stride }
     }
+
+    /// Bits of the greatest digit.
+    fn bits_of(greatest: u64) -> u32 {
+        64 - greatest.leading_zeros()
+    }
+
+    fn bits(&self) -> u32 {
+        Self::bits_of(self.span - 1)
+    }
+
+    fn half(&self) -> usize {
+        usize::from(self.component.shift < 64)
+    }
+
+    fn shift(&self) -> u32 {
+        self.component.shift % 64
+    }
+}
+
+/// Ranges of all digits in one half of the key, checked in one go.
+///
+/// `x = half - least` is, component by component, the value relative to `min`, unless one is below:
+/// the lowest such component borrows and shows a bit outside. `most - x` does the same for one above
+/// its greatest digit. So `(x | most - x) & outside == 0` says that all are inside.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    least: u64,
+    most: u64,
+    outside: u64,
+}
+
+/// A digit as `position` wants it: `(x & mask) >> shift` times `stride`.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    mask: u64,
+    stride: u64,
+    shift: u32,
+    half: u32,
+}
+
+impl Term {
+    const ZERO: Self = Self { mask: 0, stride: 0, shift: 0, half: 0 };
 }
 
 #[derive(Clone, Copy)]
@@ -81,12 +120,14 @@ impl Page {
 
 /// The array. One that covers nothing takes no memory.
 pub(super) struct DenseArray {
-    digits: [Digit; KeyShape::MAX_COMPONENTS],
-    count: usize,
+    terms: [Term; KeyShape::MAX_COMPONENTS],
+    halves: [Half; 2],
     first_page: usize,
     pages: Vec<Page>,
     len: usize,
     allocated: usize,
+    /// In the order of the key's components; none if no key is covered.
+    digits: Vec<Digit>,
     pool: BlockPool,
 }
 
@@ -107,21 +148,32 @@ impl DenseArray {
     /// An array that covers no key.
     pub(super) fn nothing(pool: &BlockPool) -> Self {
         Self {
-            digits: [Digit::NOTHING; KeyShape::MAX_COMPONENTS],
-            count: 1,
+            terms: [Term::ZERO; KeyShape::MAX_COMPONENTS],
+            // Whatever `x` is, `x | most - x` is all ones.
+            halves: [Half { least: 0, most: u64::MAX, outside: u64::MAX }; 2],
             first_page: 0,
             pages: Vec::new(),
             len: 0,
             allocated: 0,
+            digits: Vec::new(),
             pool: pool.clone(),
         }
     }
 
-    /// An array of keys with these digits.
-    pub(super) fn new(digits: &[Digit], pool: &BlockPool) -> Self {
+    /// An array of keys with these digits, one for each component.
+    pub(super) fn new(digits: Vec<Digit>, pool: &BlockPool) -> Self {
         let mut array = Self::nothing(pool);
-        array.digits[..digits.len()].copy_from_slice(digits);
-        array.count = digits.len();
+        array.halves = [Half { least: 0, most: 0, outside: u64::MAX }; 2];
+        for (term, digit) in array.terms.iter_mut().zip(&digits) {
+            let (half, shift) = (digit.half(), digit.shift());
+            let mask = ((1 << digit.bits()) - 1) << shift;
+            *term = Term { mask, stride: digit.stride, shift, half: half as u32 };
+            let half = &mut array.halves[half];
+            half.least |= digit.min << shift;
+            half.most |= (digit.span - 1) << shift;
+            half.outside &= !mask;
+        }
+        array.digits = digits;
         array
     }
 
@@ -136,7 +188,13 @@ impl DenseArray {
 
     /// Whether it can cover any key.
     pub(super) fn covers_something(&self) -> bool {
-        self.digits[0].span > 0
+        !self.digits.is_empty()
+    }
+
+    /// Whether it has a position for a key.
+    #[inline]
+    pub(super) fn covers(&self, key: u128) -> bool {
+        self.position(key).is_some()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -144,7 +202,7 @@ impl DenseArray {
     }
 
     pub(super) fn digits(&self) -> &[Digit] {
-        &self.digits[..self.count]
+        &self.digits
     }
 
     /// The first and one past the last position for which there may be a page.
@@ -156,34 +214,30 @@ impl DenseArray {
     /// The position of a key; `None` if a component is outside its digit.
     #[inline(always)]
     fn position(&self, key: u128) -> Option<u64> {
-        let (upper, lower) = ((key >> 64) as u64, key as u64);
-        let mut position = 0u64;
-        // The only loop: one to four rounds, the same for every key of the index.
-        for digit in &self.digits[..self.count] {
-            let half = if digit.upper { upper } else { lower };
-            let value = (half >> digit.shift & digit.mask).wrapping_sub(digit.min);
-            if value >= digit.span {
-                return None;
-            }
-            position += value * digit.stride;
+        let [upper, lower] = &self.halves;
+        let x = ((key >> 64) as u64).wrapping_sub(upper.least);
+        let y = (key as u64).wrapping_sub(lower.least);
+        let outside_upper = (x | upper.most.wrapping_sub(x)) & upper.outside;
+        let outside_lower = (y | lower.most.wrapping_sub(y)) & lower.outside;
+        if outside_upper | outside_lower != 0 {
+            return None;
+        }
+        let mut position = 0;
+        for term in &self.terms {
+            let half = if term.half == 0 { x } else { y };
+            position += ((half & term.mask) >> term.shift) * term.stride;
         }
         Some(position)
     }
 
     /// The key at a position.
-    fn key(&self, mut position: u64) -> u128 {
-        let mut digits = self.digits;
-        let digits = &mut digits[..self.count];
-        digits.sort_unstable_by_key(|digit| std::cmp::Reverse(digit.stride));
+    fn key(&self, position: u64) -> u128 {
         let mut key = 0;
-        for digit in digits {
-            let mut value = digit.min;
-            // One with a single value shares its stride with the next.
-            if digit.span > 1 {
-                value += position / digit.stride;
-                position %= digit.stride;
-            }
-            key |= u128::from(value) << (digit.shift + if digit.upper { 64 } else { 0 });
+        for digit in &self.digits {
+            // Strides divide each other; the most significant digit's quotient needs no remainder,
+            // but its span is above every quotient, so taking it does no harm.
+            let value = digit.min + position / digit.stride % digit.span;
+            key |= u128::from(value) << digit.component.shift;
         }
         key
     }

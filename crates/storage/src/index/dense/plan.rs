@@ -125,8 +125,7 @@ impl Evidence<'_> {
         let mut ranges = *ranges;
         for i in (0..count).filter(|&i| i != top && self.raised >> i & 1 == 1) {
             let mut wider = ranges;
-            let value_bits = self.components[i].bits;
-            let most = u64::MAX >> (64 - value_bits);
+            let most = u64::MAX >> (64 - self.components[i].bits);
             let room = (ranges.span(i) / 4 + 1).min(u128::from(most - ranges.max[i]));
             wider.max[i] += room as u64;
             if wider.is_dense(count, keys) {
@@ -137,11 +136,17 @@ impl Evidence<'_> {
         let mut stride = 1u64;
         for i in (0..count).rev().filter(|&i| i != top) {
             // Dense, so spans and strides are far below 2^63.
-            let span = ranges.span(i) as u64;
-            digits[i] = Some(Digit::new(self.components[i], ranges.min[i], span, stride));
-            stride *= span;
+            let digit = Digit::new(self.components[i], ranges.min[i], ranges.max[i], stride);
+            stride *= digit.span;
+            digits[i] = Some(digit);
         }
-        digits[top] = Some(Digit::new(self.components[top], ranges.min[top], MAX_SPAN / stride, stride));
+        let most = (u64::MAX >> (64 - self.components[top].bits)).min(MAX_SPAN / stride);
+        digits[top] = Some(Digit::new(
+            self.components[top],
+            ranges.min[top],
+            ranges.min[top].saturating_add(most - 1),
+            stride,
+        ));
         digits.into_iter().flatten().collect()
     }
 }

@@ -5,14 +5,20 @@
 //!
 //! - T-1 Directory entry `i` of `2^bits` names the segment of the hashes whose upper `bits` are `i`;
 //!   a segment of depth `d` is named by `2^(bits - d)` entries in a row.
-//! - T-2 From an entry's home slot (lower bits of its hash) to the entry, no slot is empty.
+//! - T-2 From the first slot of an entry's home group (lower bits of its hash) to the entry, no slot
+//!   is empty. So in a group nothing follows an empty slot.
 //! - T-3 At most three quarters of a segment's slots are in use, so every probe ends.
 //! - T-4 A directory entry's slot pointer and mask are those of its segment.
 //!
 //! A full segment is enlarged until it has 4,096 slots and divided from then on. Should hashes
 //! agree in so many upper bits that dividing would blow up the directory (nothing but malice does
 //! that), it is enlarged further instead.
+//!
+//! Four slots are a group: their keys side by side, then their values, so that a lookup compares
+//! four with one instruction and nearly always ends in the first group, without a branch to
+//! mispredict. A group of narrow slots is a cache line.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
@@ -26,19 +32,24 @@ const FIRST_SLOTS: usize = 64;
 const FULL_SLOTS: usize = 4096;
 /// A segment is enlarged so many times.
 const ENLARGE: usize = 4;
-/// Slots a lookup compares at once.
-const WINDOW: usize = 4;
 /// Directory bits beyond what equal segments would need.
 const SPARE_BITS: u32 = 6;
 
 /// The value of an empty slot.
 const EMPTY: u64 = u64::MAX;
 
-/// How an entry is stored.
+/// Slots in a group.
+const GROUP: usize = 4;
+
+/// An entry, and how four of them are laid out as words.
 ///
 /// # Safety
-/// S-1: all bytes 255 are a valid slot for which `value()` is [`u64::MAX`].
+/// S-1: `load` and `store` touch only the words `4 * w` from `at` on for `w < WORDS`, and `compare`
+/// the `4 * WORDS` words from `group` on. S-2: words of all ones are a slot whose value is
+/// [`u64::MAX`]; any words are a valid slot.
 pub unsafe trait Slot: Copy + Send + Sync {
+    #[doc(hidden)]
+    const WORDS: usize;
     #[doc(hidden)]
     fn new(key: u128, value: u64) -> Self;
     #[doc(hidden)]
@@ -46,21 +57,52 @@ pub unsafe trait Slot: Copy + Send + Sync {
     #[doc(hidden)]
     fn value(&self) -> u64;
     #[doc(hidden)]
-    fn has(&self, key: u128) -> bool;
-    #[doc(hidden)]
     fn hash(key: u128) -> u64;
+    /// # Safety
+    /// The words named in S-1 can be read.
+    #[doc(hidden)]
+    unsafe fn load(at: *const u64) -> Self;
+    /// # Safety
+    /// The words named in S-1 can be written.
+    #[doc(hidden)]
+    unsafe fn store(self, at: *mut u64);
+    /// Bits of the group's slots that have the key, and of those that are empty. An empty slot may
+    /// seem to have the key.
+    /// # Safety
+    /// The words named in S-1 can be read, and `group` is aligned to 32 bytes.
+    #[doc(hidden)]
+    unsafe fn compare(group: *const u64, key: u128) -> (u32, u32);
+}
+
+/// Bits of the four words that equal `word`.
+///
+/// # Safety
+/// Four words from `words` on, aligned to 32 bytes, can be read.
+#[inline(always)]
+unsafe fn equal_words(words: *const u64, word: u64) -> u32 {
+    #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
+    // SAFETY: the caller's obligation is that of the load; the others touch registers only.
+    unsafe {
+        use std::arch::x86_64::*;
+        let equal = _mm256_cmpeq_epi64(_mm256_load_si256(words.cast()), _mm256_set1_epi64x(word as i64));
+        _mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u32
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "avx2")))]
+    // SAFETY: the caller's obligation.
+    (0..GROUP).map(|i| u32::from(unsafe { words.add(i).read() } == word) << i).sum()
 }
 
 /// The upper 8 bytes of the key; the lower ones are zero.
 #[derive(Clone, Copy)]
-#[repr(C)]
 pub struct Slot16 {
     key: u64,
     value: u64,
 }
 
-// SAFETY: two integers (S-1).
+// SAFETY: `load`, `store` and `compare` touch words 0..8 of a group, or words 0 and 4 from a slot's
+// first (S-1); two integers (S-2).
 unsafe impl Slot for Slot16 {
+    const WORDS: usize = 2;
     #[inline(always)]
     fn new(key: u128, value: u64) -> Self {
         debug_assert_eq!(key as u64, 0, "a narrow key has 8 bytes");
@@ -75,54 +117,96 @@ unsafe impl Slot for Slot16 {
         self.value
     }
     #[inline(always)]
-    fn has(&self, key: u128) -> bool {
-        self.key == (key >> 64) as u64
-    }
-    #[inline(always)]
     fn hash(key: u128) -> u64 {
         hash_u64((key >> 64) as u64)
     }
+    #[inline(always)]
+    unsafe fn load(at: *const u64) -> Self {
+        // SAFETY: the caller's obligation.
+        unsafe { Self { key: at.read(), value: at.add(GROUP).read() } }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u64) {
+        // SAFETY: the caller's obligation.
+        unsafe {
+            at.write(self.key);
+            at.add(GROUP).write(self.value);
+        }
+    }
+    #[inline(always)]
+    unsafe fn compare(group: *const u64, key: u128) -> (u32, u32) {
+        // SAFETY: the caller's obligation.
+        unsafe { (equal_words(group, (key >> 64) as u64), equal_words(group.add(GROUP), EMPTY)) }
+    }
 }
 
-/// The whole key, in halves so that the slot needs no padding.
+/// The whole key.
 #[derive(Clone, Copy)]
-#[repr(C)]
 pub struct Slot24 {
-    high: u64,
-    low: u64,
+    key: u128,
     value: u64,
 }
 
-// SAFETY: three integers (S-1).
+// SAFETY: as for `Slot16`, with one word more: 0..12, or 0, 4 and 8.
 unsafe impl Slot for Slot24 {
+    const WORDS: usize = 3;
     #[inline(always)]
     fn new(key: u128, value: u64) -> Self {
-        Self { high: (key >> 64) as u64, low: key as u64, value }
+        Self { key, value }
     }
     #[inline(always)]
     fn key(&self) -> u128 {
-        u128::from(self.high) << 64 | u128::from(self.low)
+        self.key
     }
     #[inline(always)]
     fn value(&self) -> u64 {
         self.value
     }
     #[inline(always)]
-    fn has(&self, key: u128) -> bool {
-        (self.high ^ (key >> 64) as u64) | (self.low ^ key as u64) == 0
-    }
-    #[inline(always)]
     fn hash(key: u128) -> u64 {
         hash_u128(key)
     }
+    #[inline(always)]
+    unsafe fn load(at: *const u64) -> Self {
+        // SAFETY: the caller's obligation.
+        unsafe {
+            let key = u128::from(at.read()) << 64 | u128::from(at.add(GROUP).read());
+            Self { key, value: at.add(2 * GROUP).read() }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u64) {
+        // SAFETY: the caller's obligation.
+        unsafe {
+            at.write((self.key >> 64) as u64);
+            at.add(GROUP).write(self.key as u64);
+            at.add(2 * GROUP).write(self.value);
+        }
+    }
+    #[inline(always)]
+    unsafe fn compare(group: *const u64, key: u128) -> (u32, u32) {
+        // SAFETY: the caller's obligation.
+        unsafe {
+            let upper = equal_words(group, (key >> 64) as u64);
+            let lower = equal_words(group.add(GROUP), key as u64);
+            (upper & lower, equal_words(group.add(2 * GROUP), EMPTY))
+        }
+    }
+}
+
+/// The first slot of the home group, bits above the segment's mask included.
+#[inline(always)]
+fn home(hash: u64) -> usize {
+    hash as usize & !(GROUP - 1)
 }
 
 /// A segment's slots, as the directory and the segment list name them.
 struct Slots<S> {
-    start: NonNull<S>,
+    start: NonNull<u64>,
     /// Their number less one; it is a power of two.
     mask: u32,
     segment: u32,
+    kind: PhantomData<S>,
 }
 
 impl<S> Clone for Slots<S> {
@@ -133,22 +217,38 @@ impl<S> Clone for Slots<S> {
 impl<S> Copy for Slots<S> {}
 
 impl<S: Slot> Slots<S> {
+    /// The first word of a group; `i` is any slot of it.
     #[inline(always)]
-    fn at(&self, i: usize) -> *mut S {
-        // SAFETY: `i & mask` is a slot of the segment (T-4).
-        unsafe { self.start.as_ptr().add(i & self.mask as usize) }
+    fn group(&self, i: usize) -> *mut u64 {
+        let first = i & self.mask as usize & !(GROUP - 1);
+        // SAFETY: slot `first` is one of the segment's (T-4), each has `WORDS` words.
+        unsafe { self.start.as_ptr().add(first * S::WORDS) }
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> *mut u64 {
+        // SAFETY: within the group.
+        unsafe { self.group(i).add(i % GROUP) }
     }
 
     #[inline(always)]
     fn get(&self, i: usize) -> S {
-        // SAFETY: `at` is in bounds, and every slot is initialised when its segment is made (S-1).
-        unsafe { self.at(i).read() }
+        // SAFETY: in bounds, and every word is initialised when its segment is made.
+        unsafe { S::load(self.at(i)) }
     }
 
     #[inline(always)]
     fn set(&self, i: usize, slot: S) {
         // SAFETY: in bounds; callers have `&mut Table`, so nobody else looks.
-        unsafe { self.at(i).write(slot) }
+        unsafe { slot.store(self.at(i)) }
+    }
+
+    /// See [`Slot::compare`]; slots that are empty do not have the key.
+    #[inline(always)]
+    fn compare(&self, i: usize, key: u128) -> (u32, u32) {
+        // SAFETY: in bounds; a segment is aligned to 64 bytes, a group has 64 or 96.
+        let (hits, empty) = unsafe { S::compare(self.group(i), key) };
+        (hits & !empty, empty)
     }
 
     #[inline(always)]
@@ -157,8 +257,10 @@ impl<S: Slot> Slots<S> {
     }
 
     fn set_empty(&self, i: usize) {
-        // SAFETY: in bounds; all bytes 255 are a slot (S-1).
-        unsafe { self.at(i).write_bytes(0xFF, 1) }
+        for word in 0..S::WORDS {
+            // SAFETY: in bounds; words of all ones are an empty slot (S-2).
+            unsafe { self.at(i).add(GROUP * word).write(EMPTY) };
+        }
     }
 
     fn count(&self) -> usize {
@@ -168,11 +270,16 @@ impl<S: Slot> Slots<S> {
     /// Puts an entry whose key is not there into the first empty slot from its home on.
     #[inline]
     fn place(&self, slot: S) {
-        let mut i = S::hash(slot.key()) as usize;
-        while !self.is_empty(i) {
-            i += 1;
+        let key = slot.key();
+        let mut i = home(S::hash(key));
+        loop {
+            let (_, empty) = self.compare(i, key);
+            if empty != 0 {
+                self.set(i + empty.trailing_zeros() as usize, slot);
+                return;
+            }
+            i += GROUP;
         }
-        self.set(i, slot);
     }
 
     /// Empties slot `i` and moves entries after it back, so that T-2 holds.
@@ -185,7 +292,7 @@ impl<S: Slot> Slots<S> {
                 break;
             }
             let slot = self.get(next);
-            let home = S::hash(slot.key()) as usize & mask;
+            let home = home(S::hash(slot.key())) & mask;
             // It may move if its home is not after the hole.
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
                 self.set(hole, slot);
@@ -206,7 +313,7 @@ struct Segment<S> {
 }
 
 /// The table.
-pub(crate) struct Table<S> {
+pub(crate) struct Table<S: Slot> {
     /// `2^bits` entries, or none.
     directory: Vec<Slots<S>>,
     bits: u32,
@@ -259,19 +366,9 @@ impl<S: Slot> Table<S> {
     fn position(&self, key: u128, equal: &mut impl FnMut(u64) -> bool) -> Option<(Slots<S>, usize)> {
         let hash = S::hash(key);
         let slots = self.slots(hash)?;
-        let mut i = hash as usize;
+        let mut i = home(hash);
         loop {
-            // A window at a time, without a branch between its slots: nearly all probes end in the
-            // first, so the processor guesses right and overlaps the misses of several lookups.
-            // An entry behind an empty slot of its window cannot be the key's (T-2), but also
-            // cannot have the key.
-            let (mut hits, mut ended) = (0u32, false);
-            for j in 0..WINDOW {
-                let slot = slots.get(i + j);
-                let empty = slot.value() == EMPTY;
-                hits |= u32::from(slot.has(key) & !empty) << j;
-                ended |= empty;
-            }
+            let (mut hits, empty) = slots.compare(i, key);
             while hits != 0 {
                 let at = i + hits.trailing_zeros() as usize;
                 if equal(slots.get(at).value()) {
@@ -279,10 +376,10 @@ impl<S: Slot> Table<S> {
                 }
                 hits &= hits - 1;
             }
-            if ended {
+            if empty != 0 {
                 return None;
             }
-            i += WINDOW;
+            i += GROUP;
         }
     }
 
@@ -290,7 +387,11 @@ impl<S: Slot> Table<S> {
     pub(crate) fn prefetch(&self, key: u128) {
         let hash = S::hash(key);
         if let Some(slots) = self.slots(hash) {
-            prefetch_line(slots.at(hash as usize));
+            let group = slots.group(home(hash));
+            prefetch_line(group);
+            if S::WORDS > 2 {
+                prefetch_line(group.wrapping_add(GROUP * S::WORDS - 1));
+            }
         }
     }
 
@@ -305,20 +406,24 @@ impl<S: Slot> Table<S> {
         assert_ne!(value, EMPTY);
         let hash = S::hash(key);
         if let Some(slots) = self.slots(hash) {
-            let mut i = hash as usize;
-            loop {
-                let slot = slots.get(i);
-                if slot.value() == EMPTY {
-                    break;
+            let mut i = home(hash);
+            let empty = loop {
+                let (mut hits, empty) = slots.compare(i, key);
+                while hits != 0 {
+                    let there = slots.get(i + hits.trailing_zeros() as usize).value();
+                    if equal(there) {
+                        return Err(InsertError::Duplicate(there));
+                    }
+                    hits &= hits - 1;
                 }
-                if slot.has(key) && equal(slot.value()) {
-                    return Err(InsertError::Duplicate(slot.value()));
+                if empty != 0 {
+                    break i + empty.trailing_zeros() as usize;
                 }
-                i += 1;
-            }
+                i += GROUP;
+            };
             let segment = &mut self.segments[slots.segment as usize];
             if segment.len as usize * 4 < slots.count() * 3 {
-                slots.set(i, S::new(key, value));
+                slots.set(empty, S::new(key, value));
                 segment.len += 1;
                 self.len += 1;
                 return Ok(());
@@ -369,20 +474,20 @@ impl<S: Slot> Table<S> {
 
     /// Empty slots in a new block.
     fn allocate(&mut self, count: usize, segment: usize) -> Result<Slots<S>, OutOfMemory> {
-        let bytes = count * size_of::<S>();
+        let bytes = count * S::WORDS * size_of::<u64>();
         if bytes > SLAB_BYTES {
             return Err(self.refused());
         }
-        let start = self.pool.alloc(bytes)?.cast::<S>();
-        // SAFETY: the block has room for `count` slots and is aligned to a cache line; all bytes
-        // 255 are a slot (S-1).
-        unsafe { start.write_bytes(0xFF, count) };
+        let start = self.pool.alloc(bytes)?.cast::<u64>();
+        // SAFETY: the block has room for `count` slots and is aligned to a cache line; words of all
+        // ones are empty slots (S-2).
+        unsafe { start.write_bytes(0xFF, count * S::WORDS) };
         self.memory_bytes += bytes;
-        Ok(Slots { start, mask: (count - 1) as u32, segment: segment as u32 })
+        Ok(Slots { start, mask: (count - 1) as u32, segment: segment as u32, kind: PhantomData })
     }
 
     fn release(&mut self, slots: Slots<S>) {
-        let bytes = slots.count() * size_of::<S>();
+        let bytes = slots.count() * S::WORDS * size_of::<u64>();
         self.memory_bytes -= bytes;
         // SAFETY: made by `allocate` with this size; the caller has replaced every mention of it.
         unsafe { self.pool.free(slots.start.cast(), bytes) };
@@ -570,8 +675,9 @@ impl<S: Slot> Table<S> {
                 let hash = S::hash(slots.get(i).key());
                 let home = self.slots(hash).expect("there is a directory");
                 assert_eq!(home.segment as usize, number, "T-1");
-                let distance = i.wrapping_sub(hash as usize) & slots.mask as usize;
-                assert!((0..distance).all(|d| !slots.is_empty(hash as usize + d)), "T-2");
+                let first = self::home(hash);
+                let distance = i.wrapping_sub(first) & slots.mask as usize;
+                assert!((0..distance).all(|d| !slots.is_empty(first + d)), "T-2");
                 len += 1;
             }
         }
@@ -580,12 +686,8 @@ impl<S: Slot> Table<S> {
     }
 }
 
-impl<S> Drop for Table<S> {
+impl<S: Slot> Drop for Table<S> {
     fn drop(&mut self) {
-        for segment in self.segments.drain(..) {
-            let bytes = (segment.slots.mask as usize + 1) * size_of::<S>();
-            // SAFETY: made by `allocate` with this size; nobody can reach it now.
-            unsafe { self.pool.free(segment.slots.start.cast(), bytes) };
-        }
+        while self.release_segment() {}
     }
 }

@@ -72,7 +72,11 @@ impl Leaf {
     ) -> Result<usize, usize> {
         let run = self.run as usize;
         // Past the length lies the filling, which is above any prefix but itself.
-        if run > 0 && run < CAP && self.keys.get(run - 1) < prefix && prefix < self.keys.get(run) && run <= self.len()
+        if run > 0
+            && run < CAP
+            && self.keys.get(run - 1) < prefix
+            && prefix < self.keys.get(run)
+            && run <= self.len()
         {
             return Err(run);
         }

@@ -2,9 +2,8 @@
 //!
 //! Prefixes lie in halves, sign bits flipped, so that the compiler compares four at once with
 //! AVX2, which knows only signed 64-bit integers. A search compares three of them to choose a group
-//! of sixteen and then the group, without a branch to mispredict, and cache misses of each of the
-//! two steps overlap. Measured on nodes in the second-level cache: 7 ns against 22 for comparing
-//! `u128`s in the same pattern.
+//! of sixteen and then the group, without a branch to mispredict, and the cache misses of each of
+//! the two steps overlap.
 
 use std::cmp::Ordering;
 

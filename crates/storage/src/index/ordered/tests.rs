@@ -277,7 +277,7 @@ fn insert_without_memory_changes_nothing() {
     let mut keys = 0;
     let refused = loop {
         // Scattered, so that nodes split in the middle.
-        let key = u128::from((keys as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let key = u128::from(u64::wrapping_mul(keys, 0x9E37_79B9_7F4A_7C15));
         match tree.insert(key, keys, |_| Ordering::Equal) {
             Ok(()) => keys += 1,
             Err(InsertError::OutOfMemory(_)) => break key,
