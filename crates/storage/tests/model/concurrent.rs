@@ -23,28 +23,34 @@ const ACCOUNTS: i64 = 500;
 /// Snapshots on their way from the writer to the readers.
 #[derive(Default)]
 struct Queue {
-    state: Mutex<(VecDeque<(i64, Arc<DatabaseSnapshot>)>, bool)>,
+    state: Mutex<QueueState>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<(i64, Arc<DatabaseSnapshot>)>,
+    closed: bool,
 }
 
 impl Queue {
     fn put(&self, round: i64, snapshot: Arc<DatabaseSnapshot>) {
-        self.state.lock().0.push_back((round, snapshot));
+        self.state.lock().waiting.push_back((round, snapshot));
         self.changed.notify_one();
     }
 
     fn close(&self) {
-        self.state.lock().1 = true;
+        self.state.lock().closed = true;
         self.changed.notify_all();
     }
 
     fn take(&self) -> Option<(i64, Arc<DatabaseSnapshot>)> {
         let mut state = self.state.lock();
         loop {
-            if let Some(next) = state.0.pop_front() {
+            if let Some(next) = state.waiting.pop_front() {
                 return Some(next);
             }
-            if state.1 {
+            if state.closed {
                 return None;
             }
             self.changed.wait(&mut state);
