@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub use clock::{Clock, SimulatedClock};
 pub use disk::{Disk, FaultyDisk, MemoryDisk, ReadFile, RealDisk, WriteFile};
 pub use random::Seeds;
-pub use thread::{cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};
+pub use thread::{JoinHandle, cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};
 
 /// Everything a database may touch outside its own memory. Cheap to clone; clones share state.
 #[derive(Clone, Debug)]

@@ -14,6 +14,11 @@ pub struct TableHandle {
 }
 
 impl TableHandle {
+    /// The handle of the table `id`, which is `shared` or partitioned as it was created.
+    pub fn new(id: TableId, shared: bool) -> Self {
+        Self { id, shared }
+    }
+
     /// The table's id.
     pub fn id(self) -> TableId {
         self.id
@@ -82,7 +87,11 @@ pub(crate) fn table_of<'a>(sites: &'a mut [&mut PartitionData], site: u16, table
 }
 
 /// Takes everything back, newest change first.
-pub(crate) fn roll_back(sites: &mut [&mut PartitionData], undo: &mut UndoLog, to: albireo_storage::Savepoint) {
+pub(crate) fn roll_back(
+    sites: &mut [&mut PartitionData],
+    undo: &mut UndoLog,
+    to: albireo_storage::Savepoint,
+) {
     while let Some(record) = undo.pop(to) {
         let record: UndoRecord = record;
         table_of(sites, record.site(), record.table()).undo(undo, &record);

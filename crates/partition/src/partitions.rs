@@ -113,7 +113,8 @@ impl Partitions {
             Route::Partition(partition) => partition.index(),
             Route::Crossing => return self.call_crossing(procedure, args),
         };
-        let result = run_in(&mut self.partitions[partition].enter(), self.count(), &self.clock, procedure, args);
+        let result =
+            run_in(&mut self.partitions[partition].enter(), self.count(), &self.clock, procedure, args);
         match result {
             Err(CallError::Aborted(Abort::Crossing)) => self.call_crossing(procedure, args),
             result => result,
@@ -131,7 +132,9 @@ impl Partitions {
         let Owned { states, undo, .. } = &mut owned;
         let partitions = states.len() as u16;
         let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, (home, partitions), &self.clock, procedure.name(), |tx| procedure.run(tx, args));
+        let result = run(&mut sites, undo, (home, partitions), &self.clock, procedure.name(), |tx| {
+            procedure.run(tx, args)
+        });
         count(&mut owned.states[home as usize], &result);
         result
     }
@@ -149,6 +152,23 @@ impl Partitions {
         let result = run(&mut sites, undo, (0, partitions), &self.clock, name, work);
         count(&mut owned.states[0], &result);
         result
+    }
+
+    /// Runs `work` as one transaction over all partitions, with a snapshot of the state that it
+    /// starts from. For statements that find the rows they change by a query.
+    pub fn crossing_with_snapshot<R>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
+    ) -> Result<Result<R, CallError>, BudgetSpent> {
+        let mut owned = self.own_all();
+        let snapshot = owned.snapshot(&self.registry)?;
+        let Owned { states, undo, .. } = &mut owned;
+        let partitions = states.len() as u16;
+        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
+        let result = run(&mut sites, undo, (0, partitions), &self.clock, name, |tx| work(tx, snapshot));
+        count(&mut owned.states[0], &result);
+        Ok(result)
     }
 
     /// Queues a call for the partition's executor thread; waits while the queue is full.
@@ -181,7 +201,11 @@ impl Partitions {
         queued.map(|()| pending).map_err(|(error, _)| error)
     }
 
-    fn queued<P: Procedure>(self: &Arc<Self>, procedure: Arc<P>, args: P::Args) -> (Pending<P::Output>, usize, Task)
+    fn queued<P: Procedure>(
+        self: &Arc<Self>,
+        procedure: Arc<P>,
+        args: P::Args,
+    ) -> (Pending<P::Output>, usize, Task)
     where
         P::Args: Send + 'static,
         P::Output: Send + 'static,
@@ -218,15 +242,13 @@ impl Partitions {
 
     /// Takes a snapshot between two transactions.
     pub fn snapshot(&self) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut owned = self.own_all();
-        let mut builder = SnapshotBuilder::new(&self.registry)?;
-        for state in &mut owned.states {
-            let id = state.data.id;
-            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
-        }
-        let shared = owned.shared();
-        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
-        Ok(builder.finish())
+        self.own_all().snapshot(&self.registry)
+    }
+
+    /// Replaces a table by an empty one of the same shape and id, everywhere at once.
+    pub fn replace_table(&self, spec: TableSpec, layout: &Arc<Layout>) {
+        // Creating puts it in the old one's place.
+        self.create_table(spec, layout);
     }
 
     /// Creates an empty table in every partition, or one shared by all.
@@ -296,7 +318,12 @@ impl Partitions {
     }
 
     /// Looks at a table of one partition (of a shared one, at its only copy).
-    pub fn with_table<R>(&self, table: TableHandle, partition: PartitionId, look: impl FnOnce(&Table) -> R) -> R {
+    pub fn with_table<R>(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        look: impl FnOnce(&Table) -> R,
+    ) -> R {
         let state = self.partitions[partition.index()].enter();
         let tables = match table.shared {
             true => &state.data.shared.as_ref().expect("no crossing owner is about").tables,
@@ -359,6 +386,17 @@ impl Partitions {
 }
 
 impl Owned<'_> {
+    fn snapshot(&mut self, registry: &Arc<SnapshotRegistry>) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        let mut builder = SnapshotBuilder::new(registry)?;
+        for state in &mut self.states {
+            let id = state.data.id;
+            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+        }
+        let shared = self.shared();
+        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
+        Ok(builder.finish())
+    }
+
     fn shared(&mut self) -> &mut SharedTables {
         self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
     }
@@ -410,7 +448,8 @@ fn run_in<P: Procedure>(
     args: &P::Args,
 ) -> Result<P::Output, CallError> {
     let PartitionState { data, undo, .. } = state;
-    let result = run(&mut [data], undo, (0, partitions), clock, procedure.name(), |tx| procedure.run(tx, args));
+    let result =
+        run(&mut [data], undo, (0, partitions), clock, procedure.name(), |tx| procedure.run(tx, args));
     count(state, &result);
     result
 }
@@ -426,9 +465,8 @@ fn run<T>(
     work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
 ) -> Result<T, CallError> {
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        work(&mut Transaction::new(sites, undo, home, partitions, clock))
-    }));
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| work(&mut Transaction::new(sites, undo, home, partitions, clock))));
     match outcome {
         Ok(Ok(value)) => {
             data::commit(sites, undo);

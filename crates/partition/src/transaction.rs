@@ -1,6 +1,6 @@
 //! What a procedure sees while it runs.
 
-use albireo_base::{PartitionId, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{NewRow, RowUpdate, Savepoint, Table, TableError, UndoLog};
 
@@ -66,16 +66,21 @@ impl<'a, 'p> Transaction<'a, 'p> {
     /// crossing transaction when this one does not own it.
     #[inline]
     pub fn site_of(&self, key: i64) -> Result<Site, Abort> {
-        self.site_of_partition(key.rem_euclid(i64::from(self.partitions)) as u16)
+        self.owned_site(key.rem_euclid(i64::from(self.partitions)) as u16)
     }
 
     /// As [`Transaction::site_of`], for any value.
     pub fn site_of_value(&self, value: &Value) -> Result<Site, Abort> {
-        self.site_of_partition(albireo_storage::partition_of(value, self.partitions))
+        self.owned_site(albireo_storage::partition_of(value, self.partitions))
+    }
+
+    /// As [`Transaction::site_of`], for a partition.
+    pub fn site_of_partition(&self, partition: PartitionId) -> Result<Site, Abort> {
+        self.owned_site(partition.0)
     }
 
     #[inline]
-    fn site_of_partition(&self, partition: u16) -> Result<Site, Abort> {
+    fn owned_site(&self, partition: u16) -> Result<Site, Abort> {
         let owns_all = self.sites.len() == self.partitions as usize;
         match owns_all {
             true => Ok(Site(partition)),
@@ -134,7 +139,12 @@ impl<'a, 'p> Transaction<'a, 'p> {
     }
 
     /// Inserts a row of values at `site`.
-    pub fn insert_values_at(&mut self, site: Site, table: TableHandle, values: &[Value]) -> Result<Tid, Abort> {
+    pub fn insert_values_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        values: &[Value],
+    ) -> Result<Tid, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.insert_values(undo, values)?)
     }
@@ -161,6 +171,18 @@ impl<'a, 'p> Transaction<'a, 'p> {
     ) -> Result<R, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.update(undo, tid, change)?)
+    }
+
+    /// Gives a row at `site` new values; see [`Table::update_values`].
+    pub fn update_values_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Tid,
+        values: &[(ColumnId, Value)],
+    ) -> Result<(), Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.update_values(undo, tid, values)?)
     }
 
     /// Deletes a row at home.

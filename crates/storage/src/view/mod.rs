@@ -144,6 +144,16 @@ pub struct ChunkVersion {
     slots: u32,
 }
 
+impl ChunkVersion {
+    /// The version in 128 bits, as good as unique within one table, chunk and column: the epoch of
+    /// the last change in full, the rest mixed.
+    pub fn as_u128(self) -> u128 {
+        let mix = |a: u64, b: u64| (a ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let rest = mix(mix(mix(u64::from(self.slots), self.block as u64), self.nulls as u64), self.nulls_tag);
+        (u128::from(self.tag) << 64) | u128::from(rest)
+    }
+}
+
 impl TableView {
     /// The snapshot it belongs to.
     pub fn snapshot(&self) -> &Arc<DatabaseSnapshot> {
@@ -227,7 +237,8 @@ impl ChunkView<'_> {
         let at = self.location(column);
         // A vector of several blocks changes when one of them does.
         let blocks = CHUNK_ROWS >> at.shift;
-        let mut version = ChunkVersion { block: 0, tag: 0, nulls: 0, nulls_tag: 0, slots: self.slots() as u32 };
+        let mut version =
+            ChunkVersion { block: 0, tag: 0, nulls: 0, nulls_tag: 0, slots: self.slots() as u32 };
         for i in 0..blocks {
             let entry = self.entry(at.entry as usize + i);
             version.block = version.block.rotate_left(7) ^ entry.block.as_ptr() as usize;

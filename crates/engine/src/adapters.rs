@@ -1,0 +1,312 @@
+//! What the analytical engine asks for, answered by the catalog and by snapshots.
+
+use std::fmt;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, SqlType, TableId, Value};
+use albireo_olap::relation::{
+    ChunkData, ChunkVersion, Relation, RelationColumn, RelationData, Relations, Snapshot,
+};
+use albireo_sql::{Catalog, TableDef};
+use albireo_storage::{ChunkView, DatabaseSnapshot, TableView};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+/// One version of the catalog, as relations.
+pub(crate) struct CatalogRelations(pub(crate) Arc<Catalog>);
+
+impl fmt::Debug for CatalogRelations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CatalogRelations(version {})", self.0.version())
+    }
+}
+
+impl Relations for CatalogRelations {
+    fn relation(&self, schema: Option<&str>, name: &str) -> Option<Arc<Relation>> {
+        self.0.table_named(schema, name).map(|table| Arc::new(relation(table)))
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+}
+
+fn relation(table: &TableDef) -> Relation {
+    let column =
+        |c: &albireo_sql::ColumnDef| RelationColumn { name: c.name.clone(), ty: c.ty, nullable: c.nullable };
+    Relation {
+        id: table.id,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        columns: table.columns.iter().map(column).collect(),
+        primary_key: table.primary_key().map(<[_]>::to_vec).unwrap_or_default(),
+        unique_keys: table.unique_keys().map(<[_]>::to_vec).collect(),
+    }
+}
+
+/// A snapshot of storage, as the analytical engine wants it.
+pub(crate) struct StorageSnapshot(pub(crate) Arc<DatabaseSnapshot>);
+
+impl fmt::Debug for StorageSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StorageSnapshot(epoch {})", self.0.epoch())
+    }
+}
+
+impl Snapshot for StorageSnapshot {
+    fn relation(&self, id: TableId) -> Option<Arc<dyn RelationData>> {
+        self.0.table(id).map(|view| Arc::new(StorageTable(view)) as Arc<dyn RelationData>)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+struct StorageTable(TableView);
+
+impl fmt::Debug for StorageTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StorageTable({} rows)", self.0.row_count())
+    }
+}
+
+impl RelationData for StorageTable {
+    fn row_count(&self) -> u64 {
+        self.0.row_count()
+    }
+
+    fn chunk_count(&self) -> usize {
+        self.0.chunk_count()
+    }
+
+    fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
+        Box::new(StorageChunk(self.0.chunk(i)))
+    }
+}
+
+struct StorageChunk<'a>(ChunkView<'a>);
+
+impl ChunkData for StorageChunk<'_> {
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn live(&self) -> Option<BooleanBuffer> {
+        self.0.live()
+    }
+
+    fn column(&self, column: ColumnId) -> ArrayRef {
+        self.0.column(column)
+    }
+
+    fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
+        self.0.raw_i64(column)
+    }
+
+    fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
+        self.0.nulls(column)
+    }
+
+    fn version(&self, column: ColumnId) -> ChunkVersion {
+        ChunkVersion(self.0.version(column).as_u128())
+    }
+}
+
+/// The value in a row of a result's column of type `ty`.
+pub(crate) fn value_at(array: &ArrayRef, row: usize, ty: SqlType) -> Value {
+    if array.is_null(row) {
+        return Value::Null;
+    }
+    let known = match array.data_type() {
+        DataType::Boolean => Some(Value::Bool(array.as_boolean().value(row))),
+        DataType::Int16 => Some(Value::SmallInt(array.as_primitive::<Int16Type>().value(row))),
+        DataType::Int32 => Some(Value::Integer(array.as_primitive::<Int32Type>().value(row))),
+        DataType::Int64 => Some(Value::BigInt(array.as_primitive::<Int64Type>().value(row))),
+        DataType::Float32 => Some(Value::Real(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => Some(Value::Double(array.as_primitive::<Float64Type>().value(row))),
+        DataType::Date32 => Some(Value::Date(array.as_primitive::<Date32Type>().value(row))),
+        DataType::Time64(_) => Some(Value::Time(array.as_primitive::<Time64MicrosecondType>().value(row))),
+        DataType::Decimal128(_, scale) => {
+            let unscaled = array.as_primitive::<Decimal128Type>().value(row);
+            u8::try_from(*scale).ok().map(|scale| Value::Decimal(albireo_base::Decimal { unscaled, scale }))
+        }
+        DataType::Timestamp(_, zone) => {
+            let us = array.as_primitive_opt::<TimestampMicrosecondType>().map(|a| a.value(row));
+            let with_zone = zone.is_some();
+            us.map(|us| if with_zone { Value::TimestampTz(us) } else { Value::Timestamp(us) })
+        }
+        DataType::Utf8 => Some(Value::Text(array.as_string::<i32>().value(row).to_owned())),
+        DataType::LargeUtf8 => Some(Value::Text(array.as_string::<i64>().value(row).to_owned())),
+        DataType::Utf8View => Some(Value::Text(array.as_string_view().value(row).to_owned())),
+        DataType::Binary => Some(Value::Bytea(array.as_binary::<i32>().value(row).to_vec())),
+        DataType::BinaryView => Some(Value::Bytea(array.as_binary_view().value(row).to_vec())),
+        DataType::FixedSizeBinary(16) => {
+            array.as_fixed_size_binary().value(row).try_into().ok().map(Value::Uuid)
+        }
+        _ => None,
+    };
+    let value = known.unwrap_or_else(|| Value::Text(display(array, row)));
+    // A result typed more narrowly than Arrow shows it (CHAR as text, say) is read as its type.
+    match (&value, ty) {
+        (Value::Text(text), SqlType::Uuid) => Value::parse(text, ty).unwrap_or(value),
+        _ => value,
+    }
+}
+
+fn display(array: &ArrayRef, row: usize) -> String {
+    let options = FormatOptions::default();
+    match ArrayFormatter::try_new(array.as_ref(), &options) {
+        Ok(formatter) => formatter.value(row).to_string(),
+        Err(error) => format!("<{error}>"),
+    }
+}
+
+/// The hidden columns that say where a row is: partition and TID.
+pub(crate) const HIDDEN: [&str; 2] = ["__partition", "__tid"];
+
+/// Set in the id of a relation with hidden columns, whose statistics are its own.
+const ADDRESSED: u32 = 1 << 31;
+
+/// A catalog in which one table has the hidden columns.
+pub(crate) struct AddressedRelations {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) addressed: Option<TableId>,
+}
+
+impl fmt::Debug for AddressedRelations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AddressedRelations(version {})", self.catalog.version())
+    }
+}
+
+impl Relations for AddressedRelations {
+    fn relation(&self, schema: Option<&str>, name: &str) -> Option<Arc<Relation>> {
+        let table = self.catalog.table_named(schema, name)?;
+        let mut relation = relation(table);
+        if self.addressed == Some(table.id) {
+            relation.id = TableId(table.id.0 | ADDRESSED);
+            relation.columns.extend(HIDDEN.iter().map(|name| RelationColumn {
+                name: (*name).to_owned(),
+                ty: SqlType::BigInt,
+                nullable: false,
+            }));
+        }
+        Some(Arc::new(relation))
+    }
+
+    fn version(&self) -> u64 {
+        self.catalog.version()
+    }
+}
+
+/// A snapshot that also knows relations with hidden columns.
+pub(crate) struct AddressedSnapshot(pub(crate) Arc<DatabaseSnapshot>);
+
+impl fmt::Debug for AddressedSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AddressedSnapshot(epoch {})", self.0.epoch())
+    }
+}
+
+impl Snapshot for AddressedSnapshot {
+    fn relation(&self, id: TableId) -> Option<Arc<dyn RelationData>> {
+        let view = self.0.table(TableId(id.0 & !ADDRESSED))?;
+        Some(match id.0 & ADDRESSED {
+            0 => Arc::new(StorageTable(view)),
+            _ => Arc::new(AddressedTable { columns: view.arrow_schema().fields().len(), view }),
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+struct AddressedTable {
+    view: TableView,
+    columns: usize,
+}
+
+impl fmt::Debug for AddressedTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AddressedTable({} rows)", self.view.row_count())
+    }
+}
+
+impl RelationData for AddressedTable {
+    fn row_count(&self) -> u64 {
+        self.view.row_count()
+    }
+
+    fn chunk_count(&self) -> usize {
+        self.view.chunk_count()
+    }
+
+    fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
+        Box::new(AddressedChunk { chunk: self.view.chunk(i), columns: self.columns })
+    }
+}
+
+struct AddressedChunk<'a> {
+    chunk: ChunkView<'a>,
+    columns: usize,
+}
+
+impl AddressedChunk<'_> {
+    /// The address column that `column` is, if it is one: its values.
+    fn address(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
+        let slots = self.chunk.slots();
+        match column.index().checked_sub(self.columns)? {
+            0 => Some(vec![i64::from(self.chunk.partition().0); slots].into()),
+            _ => Some((0..slots).map(|slot| self.chunk.tid(slot).0 as i64).collect()),
+        }
+    }
+}
+
+impl ChunkData for AddressedChunk<'_> {
+    fn slots(&self) -> usize {
+        self.chunk.slots()
+    }
+
+    fn live(&self) -> Option<BooleanBuffer> {
+        self.chunk.live()
+    }
+
+    fn column(&self, column: ColumnId) -> ArrayRef {
+        match self.address(column) {
+            Some(values) => Arc::new(arrow::array::Int64Array::new(values, None)),
+            None => self.chunk.column(column),
+        }
+    }
+
+    fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
+        self.address(column).or_else(|| self.chunk.raw_i64(column))
+    }
+
+    fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
+        match column.index() < self.columns {
+            true => self.chunk.nulls(column),
+            false => None,
+        }
+    }
+
+    fn version(&self, column: ColumnId) -> ChunkVersion {
+        match column.index() < self.columns {
+            true => ChunkVersion(self.chunk.version(column).as_u128()),
+            false => {
+                let first = self.chunk.tid(0).0;
+                ChunkVersion(
+                    (u128::from(self.chunk.partition().0) << 96)
+                        | (u128::from(first) << 16)
+                        | self.slots() as u128,
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A connection: statements one after another, with settings and an open transaction between them.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_olap::CancelToken;
+use albireo_olap::relation::Snapshot;
+use albireo_sql::ScriptStatement;
+use albireo_sql::ast::Statement;
+use albireo_sql::classify::{self, Setting, StatementClass, TransactionCommand, classify};
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use parking_lot::Mutex;
+
+use crate::adapters::StorageSnapshot;
+use crate::query::options;
+use crate::settings::{NAMES, Settings};
+use crate::{Column, Database, Outcome, QueryResult, ReadOnlySession};
+
+/// One client of a database: its settings and at most one open transaction. Statements run one
+/// after another; [`Connection::cancel_token`] stops the running one from another thread.
+pub struct Connection {
+    database: Database,
+    state: Mutex<State>,
+    cancel: Mutex<CancelToken>,
+}
+
+#[derive(Default)]
+struct State {
+    settings: Settings,
+    /// The open BEGIN READ ONLY.
+    session: Option<Arc<ReadOnlySession>>,
+    /// A statement of the open transaction failed: only ROLLBACK and COMMIT are taken.
+    failed: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database, state: Mutex::default(), cancel: Mutex::default() }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Stops the running statement, and those of its text that follow: they end with 57014 within
+    /// about ten milliseconds. Without a running statement nothing happens.
+    pub fn cancel(&self) {
+        self.cancel.lock().cancel();
+    }
+
+    /// Runs one or more statements until the first that fails; see [`Database::execute`].
+    ///
+    /// # Errors
+    /// The first failing statement's; its position counts in the whole text.
+    pub fn execute(&self, sql: &str) -> Result<Vec<Outcome>, SqlError> {
+        let cancel = self.begin_statement();
+        let mut outcomes = Vec::new();
+        for statement in albireo_sql::split(sql)? {
+            outcomes.push(self.run_one(&statement, &cancel).map_err(|error| shift(error, &statement))?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Runs one query with parameters; see [`Database::query`].
+    ///
+    /// # Errors
+    /// As [`Database::query`].
+    pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        let cancel = self.begin_statement();
+        let statement = albireo_sql::parse_one(sql)?;
+        self.query_parsed(&statement, sql, parameters, &cancel)
+    }
+
+    fn begin_statement(&self) -> CancelToken {
+        let fresh = CancelToken::new();
+        *self.cancel.lock() = fresh.clone();
+        fresh
+    }
+
+    fn run_one(&self, statement: &ScriptStatement<'_>, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        if cancel.is_cancelled() {
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+        }
+        let parsed = albireo_sql::parse_one(statement.text)?;
+        let class = classify(&parsed)?;
+        if self.state.lock().failed && class != StatementClass::Transaction {
+            let text = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK."));
+        }
+        let result = self.run_class(class, &parsed, statement.text, cancel);
+        let mut state = self.state.lock();
+        if result.is_err() && state.session.is_some() {
+            state.failed = true;
+        }
+        result
+    }
+
+    fn run_class(
+        &self,
+        class: StatementClass,
+        parsed: &Statement,
+        text: &str,
+        cancel: &CancelToken,
+    ) -> Result<Outcome, SqlError> {
+        let writes = matches!(
+            class,
+            StatementClass::Ddl | StatementClass::Insert | StatementClass::Update | StatementClass::Delete
+        );
+        if writes && self.state.lock().session.is_some() {
+            let text = "cannot change anything in a read-only transaction";
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, text));
+        }
+        let settings = self.state.lock().settings.clone();
+        match class {
+            StatementClass::Query => self.query_parsed(parsed, text, &[], cancel).map(Outcome::Rows),
+            StatementClass::Ddl => self.database.run_ddl(parsed, text),
+            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
+                self.database.run_dml(parsed, text, &settings, cancel)
+            }
+            StatementClass::Copy => {
+                let session = self.state.lock().session.clone();
+                self.database.run_copy(parsed, text, session.as_deref(), &settings, cancel)
+            }
+            StatementClass::Explain => self.explain(parsed, text, cancel),
+            StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),
+            StatementClass::Set | StatementClass::Show => self.setting(&classify::setting(parsed)?),
+        }
+    }
+
+    fn query_parsed(
+        &self,
+        parsed: &Statement,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Result<QueryResult, SqlError> {
+        let (settings, open) = {
+            let state = self.state.lock();
+            (state.settings.clone(), state.session.clone())
+        };
+        match open {
+            Some(open) => {
+                self.database.run_query(parsed, text, parameters, open.session(), &settings, cancel)
+            }
+            None => {
+                let staleness = u64::try_from(settings.max_staleness.as_nanos()).unwrap_or(u64::MAX);
+                let session = self.database.inner.sessions.open_within(staleness);
+                let session = session.map_err(crate::errors::session)?;
+                self.database.run_query(parsed, text, parameters, &session, &settings, cancel)
+            }
+        }
+    }
+
+    fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        let plan = classify::explain(parsed)?;
+        if classify(&plan.statement)? != StatementClass::Query {
+            return Err(SqlError::unsupported("EXPLAIN of other than a query")
+                .with_hint("Statements that change rows find them by the query of their WHERE."));
+        }
+        let settings = self.state.lock().settings.clone();
+        let catalog = self.database.catalog();
+        let bound = albireo_sql::bind_query(&catalog, &plan.statement, text)?;
+        let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;
+        let session = match self.state.lock().session.clone() {
+            Some(open) => open.session().clone(),
+            None => self.database.inner.sessions.open().map_err(crate::errors::session)?,
+        };
+        let snapshot = session.snapshot().map_err(crate::errors::session)?;
+        let epoch = snapshot.epoch();
+        let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(snapshot)));
+        let olap = &self.database.inner.olap;
+        let options = options(&settings, cancel);
+        let plan = match plan.analyze {
+            true => olap.explain_analyze(&prepared, &[], &snapshot, options)?,
+            false => olap.explain(&prepared, &[], &snapshot, options)?,
+        };
+        let method = self.database.inner.sessions.method();
+        let head = format!("analytical, snapshot {epoch} ({method})");
+        let lines = std::iter::once(head.as_str()).chain(plan.lines());
+        Ok(Outcome::Rows(text_column("QUERY PLAN", lines)))
+    }
+
+    fn transaction(&self, command: &TransactionCommand) -> Result<Outcome, SqlError> {
+        let mut state = self.state.lock();
+        let done = |tag: &str, notices: Vec<String>| Outcome::Done { tag: tag.to_owned(), rows: 0, notices };
+        match command {
+            TransactionCommand::Begin { .. } if state.session.is_some() => {
+                Ok(done("BEGIN", vec!["there is already a transaction in progress".to_owned()]))
+            }
+            TransactionCommand::Begin { read_only: Some(true), .. } => {
+                state.session = Some(Arc::new(self.database.begin_read_only()?));
+                state.failed = false;
+                Ok(done("BEGIN", Vec::new()))
+            }
+            TransactionCommand::Begin { .. } => Err(SqlError::unsupported("an interactive transaction that writes")
+                .with_hint("Use BEGIN READ ONLY for queries on one snapshot; a statement is a transaction; a procedure makes several changes one transaction.")),
+            TransactionCommand::Commit | TransactionCommand::Rollback => {
+                let tag = match command {
+                    TransactionCommand::Commit if !state.failed => "COMMIT",
+                    _ => "ROLLBACK",
+                };
+                let notice = state.session.is_none().then(|| "there is no transaction in progress".to_owned());
+                state.session = None;
+                state.failed = false;
+                Ok(done(tag, notice.into_iter().collect()))
+            }
+        }
+    }
+
+    fn setting(&self, setting: &Setting) -> Result<Outcome, SqlError> {
+        let mut state = self.state.lock();
+        let done = |tag: &str| Outcome::Done { tag: tag.to_owned(), rows: 0, notices: Vec::new() };
+        match setting {
+            Setting::Set { name, value, .. } => {
+                state.settings.set(name, value.as_deref())?;
+                Ok(done("SET"))
+            }
+            Setting::Reset(Some(name)) => {
+                state.settings.set(name, None)?;
+                Ok(done("RESET"))
+            }
+            Setting::Reset(None) => {
+                state.settings = Settings::default();
+                Ok(done("RESET"))
+            }
+            Setting::Show(name) if name == "all" => {
+                let lines: Result<Vec<String>, SqlError> =
+                    NAMES.iter().map(|name| Ok(format!("{name} = {}", state.settings.show(name)?))).collect();
+                Ok(Outcome::Rows(text_column("setting", lines?.iter().map(String::as_str))))
+            }
+            Setting::Show(name) => {
+                Ok(Outcome::Rows(text_column(name, std::iter::once(state.settings.show(name)?.as_str()))))
+            }
+        }
+    }
+}
+
+/// Moves an error's position from the statement to the whole text.
+fn shift(error: SqlError, statement: &ScriptStatement<'_>) -> SqlError {
+    match error.position() {
+        Some(position) => error.with_position(position + statement.position - 1),
+        None => error,
+    }
+}
+
+fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
+    let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Utf8, false)]));
+    let array = Arc::new(StringArray::from_iter_values(lines));
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("one column of the schema's type");
+    QueryResult {
+        columns: vec![Column { name: name.to_owned(), ty: SqlType::Text }],
+        schema,
+        batches: vec![batch],
+        planning: std::time::Duration::ZERO,
+        execution: std::time::Duration::ZERO,
+    }
+}

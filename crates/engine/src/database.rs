@@ -1,0 +1,367 @@
+//! A database: its parts, and how they start and end.
+
+use std::sync::Arc;
+
+use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_env::Env;
+use albireo_olap::{Olap, OlapConfig};
+use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
+use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
+use albireo_sql::Catalog;
+use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, Table};
+use parking_lot::{Mutex, RwLock};
+
+use crate::errors::Explainer;
+use crate::query::PlanCache;
+use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession};
+
+/// A database in this process. Cheap to clone; clones are the same database, which closes when the
+/// last one is dropped.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) env: Env,
+    pub(crate) partitions: Arc<Partitions>,
+    pub(crate) sessions: Sessions,
+    pub(crate) olap: Olap,
+    pub(crate) catalog: RwLock<Arc<Catalog>>,
+    /// Held shared by statements that change rows, exclusively by those that change the catalog.
+    pub(crate) definitions: RwLock<()>,
+    pub(crate) plans: PlanCache,
+    pool: BlockPool,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    toucher: Option<albireo_env::JoinHandle<()>>,
+    executors: Vec<albireo_env::JoinHandle<()>>,
+}
+
+/// What a database has done so far.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// Transactions, and how long executors stood still for snapshots and crossing transactions.
+    pub transactions: PartitionCounters,
+    /// Snapshots.
+    pub snapshots: SnapshotStatistics,
+}
+
+/// Memory by kind, in bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct MemoryReport {
+    /// Blocks of rows.
+    pub rows_bytes: u64,
+    /// String heaps.
+    pub strings_bytes: u64,
+    /// Indexes.
+    pub indexes_bytes: u64,
+    /// Undo buffers.
+    pub undo_bytes: u64,
+    /// Old versions of blocks that only snapshots still see.
+    pub snapshots_bytes: u64,
+    /// Running queries.
+    pub queries_bytes: u64,
+    /// All blocks in use, of rows, strings, indexes and snapshots together.
+    pub in_use_bytes: u64,
+    /// What is reserved from the operating system for them.
+    pub reserved_bytes: u64,
+}
+
+impl Database {
+    /// Opens an empty database that lives in memory and is gone when it closes.
+    ///
+    /// # Errors
+    /// 22023 for a setting out of range; 53000 when the system refuses threads.
+    pub fn in_memory(config: Config) -> Result<Self, SqlError> {
+        Self::with_env(config, Env::real())
+    }
+
+    /// Opens a database kept in a directory.
+    ///
+    /// # Errors
+    /// 0A000: durable databases come with the redo log, which is not there yet. Refusing is kinder
+    /// than forgetting.
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, SqlError> {
+        let what = format!("a durable database at \"{}\"", path.as_ref().display());
+        Err(SqlError::unsupported(what).with_hint("Use Database::in_memory; COPY saves tables to files."))
+    }
+
+    /// As [`Database::in_memory`], in a given environment.
+    ///
+    /// # Errors
+    /// As [`Database::in_memory`].
+    pub fn with_env(config: Config, env: Env) -> Result<Self, SqlError> {
+        config.check()?;
+        let pool = BlockPool::new(config.data_limit_bytes);
+        let registry = Arc::new(SnapshotRegistry::new(
+            pool.clone(),
+            config.snapshot_budget_bytes,
+            config.snapshot_policy,
+        ));
+        let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
+        let partitions = Arc::new(Partitions::new(setup, registry, &env));
+        let sessions = Sessions::new(Arc::clone(&partitions), Box::new(CopyOnWrite), env.clock.clone());
+        let olap = Olap::new(olap_config(config))?;
+        let toucher = pool.clone();
+        let toucher = albireo_env::spawn("albireo-memory", move || {
+            // Without permission it runs at the priority it has.
+            let _ = albireo_env::lower_priority();
+            toucher.run_toucher();
+        });
+        let toucher = Some(toucher.map_err(no_thread)?);
+        let inner = Inner {
+            env,
+            partitions,
+            sessions,
+            olap,
+            catalog: RwLock::new(Arc::new(Catalog::new())),
+            definitions: RwLock::default(),
+            plans: PlanCache::default(),
+            pool,
+            threads: Mutex::new(Threads { toucher, executors: Vec::new() }),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// A connection: settings, and at most one open transaction.
+    pub fn connect(&self) -> Connection {
+        Connection::new(self.clone())
+    }
+
+    /// Runs one or more SQL statements, each a transaction of its own, until the first that fails.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database, Outcome};
+    /// let db = Database::in_memory(Config::default())?;
+    /// let outcomes = db.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2)")?;
+    /// assert!(matches!(&outcomes[1], Outcome::Done { rows: 2, .. }));
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first failing statement's; its position counts in the whole text.
+    pub fn execute(&self, sql: &str) -> Result<Vec<Outcome>, SqlError> {
+        self.connect().execute(sql)
+    }
+
+    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database, Value};
+    /// let db = Database::in_memory(Config::default())?;
+    /// let result = db.query("SELECT $1 + 1 AS next", &[Value::Integer(41)])?;
+    /// assert_eq!(result.columns[0].name, "next");
+    /// assert_eq!(result.value(0, 0).to_string(), "42");
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Syntax, names, types, limits, and whatever its expressions raise.
+    pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        self.connect().query(sql, parameters)
+    }
+
+    /// Opens a query session: all its queries see one snapshot, taken now.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")?;
+    /// let session = db.begin_read_only()?;
+    /// db.execute("INSERT INTO t VALUES (2)")?;
+    /// assert_eq!(session.query("SELECT count(*) FROM t", &[])?.value(0, 0).to_string(), "1");
+    /// assert_eq!(db.query("SELECT count(*) FROM t", &[])?.value(0, 0).to_string(), "2");
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 53200 when snapshots hold as much memory as they may.
+    pub fn begin_read_only(&self) -> Result<ReadOnlySession, SqlError> {
+        let session = self.inner.sessions.open().map_err(crate::errors::session)?;
+        Ok(ReadOnlySession::new(self.clone(), session))
+    }
+
+    /// Registers a native procedure.
+    ///
+    /// ```
+    /// use albireo::*;
+    ///
+    /// struct Deposit { account: TableHandle, by_id: IndexRef, cents: Col<i64> }
+    ///
+    /// impl Procedure for Deposit {
+    ///     type Args = (i32, i64);
+    ///     type Output = i64;
+    ///     fn name(&self) -> &str { "deposit" }
+    ///     fn route(&self, args: &Self::Args) -> Route { Route::Key(args.0.into()) }
+    ///     fn run(&self, tx: &mut Transaction<'_, '_>, &(id, cents): &Self::Args) -> Result<i64, Abort> {
+    ///         let row = tx.table(self.account).find(self.by_id, ShortKey::new().i32(id));
+    ///         let row = row.ok_or_else(|| Abort::raise(SqlState::RAISE_EXCEPTION, "no such account"))?;
+    ///         tx.update(self.account, row, |row| row.modify(self.cents, |old| old + cents))
+    ///     }
+    /// }
+    ///
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, cents BIGINT NOT NULL)
+    ///             PARTITION BY HASH (id); INSERT INTO account VALUES (7, 100)")?;
+    /// let deposit = db.with_table("account", |account, table| {
+    ///     Ok(Deposit { account, by_id: table.index("account_pkey")?, cents: table.column("cents")? })
+    /// })?;
+    /// let deposit = db.register_procedure(deposit);
+    /// assert_eq!(deposit.call(&(7, 23))?, 123);
+    /// assert!(deposit.call(&(8, 1)).is_err());
+    /// # Ok::<(), SqlError>(())
+    /// ```
+    pub fn register_procedure<P: Procedure>(&self, procedure: P) -> ProcedureHandle<P> {
+        ProcedureHandle { database: self.clone(), procedure: Arc::new(procedure) }
+    }
+
+    /// Looks at a table's shape, to make handles for a procedure.
+    ///
+    /// # Errors
+    /// 42P01, 42703 or 42804: no such table or column, or of another type.
+    pub fn with_table<R>(
+        &self,
+        name: &str,
+        look: impl FnOnce(TableHandle, &Table) -> Result<R, HandleError>,
+    ) -> Result<R, SqlError> {
+        let _fixed = self.inner.definitions.read();
+        let catalog = self.catalog();
+        let Some(table) = catalog.table_named(None, name) else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{name}\" does not exist"),
+            ));
+        };
+        let handle = TableHandle::new(table.id, table.is_shared());
+        let result = self.inner.partitions.with_table(handle, PartitionId(0), |table| look(handle, table));
+        result.map_err(|error| {
+            let state = match error {
+                HandleError::NoColumn(_) => SqlState::UNDEFINED_COLUMN,
+                HandleError::NoIndex(_) => SqlState::UNDEFINED_OBJECT,
+                HandleError::WrongType { .. } => SqlState::DATATYPE_MISMATCH,
+            };
+            SqlError::new(state, error.to_string())
+        })
+    }
+
+    /// The catalog as it is now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.inner.catalog.read())
+    }
+
+    /// Live rows of a table, over all partitions.
+    pub fn row_count(&self, table: TableId) -> u64 {
+        let _fixed = self.inner.definitions.read();
+        let Some(def) = self.catalog().table(table).cloned() else { return 0 };
+        let handle = TableHandle::new(table, def.is_shared());
+        let partitions = if def.is_shared() { 1 } else { self.inner.partitions.count() };
+        let count = |p| self.inner.partitions.with_table(handle, PartitionId(p), Table::row_count);
+        (0..partitions).map(count).sum()
+    }
+
+    /// What happened so far.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            transactions: self.inner.partitions.counters(),
+            snapshots: self.inner.sessions.statistics(),
+        }
+    }
+
+    /// Forgets the pauses of executors seen so far, for a new measurement.
+    pub fn reset_pauses(&self) {
+        self.inner.partitions.reset_pauses();
+    }
+
+    /// Memory by kind.
+    pub fn memory(&self) -> MemoryReport {
+        let usage = self.inner.partitions.memory();
+        let sum = |f: fn(&albireo_storage::TableMemory) -> u64| usage.tables.iter().map(|(.., m)| f(m)).sum();
+        MemoryReport {
+            rows_bytes: sum(|m| m.blocks_bytes),
+            strings_bytes: sum(|m| m.heaps_bytes),
+            indexes_bytes: sum(|m| m.indexes_bytes),
+            undo_bytes: usage.undo_bytes,
+            snapshots_bytes: self.inner.partitions.registry().counters().held_bytes,
+            queries_bytes: self.inner.olap.memory_used_bytes() as u64,
+            in_use_bytes: self.inner.pool.in_use_bytes(),
+            reserved_bytes: self.inner.pool.reserved_bytes(),
+        }
+    }
+
+    /// The number of partitions.
+    pub fn partitions(&self) -> u16 {
+        self.inner.partitions.count()
+    }
+
+    /// Starts the executor threads, once.
+    pub(crate) fn start_executors(&self) -> Result<(), SqlError> {
+        let mut threads = self.inner.threads.lock();
+        if !threads.executors.is_empty() {
+            return Ok(());
+        }
+        for partition in 0..self.inner.partitions.count() {
+            let executor = self.inner.partitions.executor(PartitionId(partition));
+            let thread = albireo_env::spawn(&format!("albireo-part-{partition}"), move || executor.run());
+            threads.executors.push(thread.map_err(no_thread)?);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn explain_call(&self, error: CallError) -> SqlError {
+        let catalog = self.catalog();
+        let key_of = |table, index, tid| self.key_of(&catalog, table, index, tid);
+        Explainer { catalog: &catalog, key_of: &key_of }.call(error)
+    }
+
+    /// The key of the row in the way of another. It may have changed since; then it says nothing.
+    fn key_of(&self, catalog: &Catalog, table: TableId, index: IndexId, tid: Tid) -> Option<Vec<Value>> {
+        let def = catalog.table(table)?;
+        let columns = &def.indexes.get(index.index())?.columns;
+        // Which partition is not known; with several, a row of another would be a lie.
+        if !def.is_shared() && self.inner.partitions.count() > 1 {
+            return None;
+        }
+        let _fixed = self.inner.definitions.try_read()?;
+        let handle = TableHandle::new(table, def.is_shared());
+        self.inner.partitions.with_table(handle, PartitionId(0), |table| {
+            table.is_live(tid).then(|| columns.iter().map(|&c| table.value(tid, c)).collect())
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.partitions.close();
+        self.pool.stop_toucher();
+        let Threads { toucher, executors } = std::mem::take(&mut *self.threads.lock());
+        for thread in executors.into_iter().chain(toucher) {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+        self.partitions.drain();
+    }
+}
+
+fn olap_config(config: Config) -> OlapConfig {
+    OlapConfig {
+        threads: config.query_threads,
+        memory_limit_bytes: config.query_memory_bytes,
+        query_memory_limit_bytes: config.query_limit_bytes,
+        spill_directory: Some(config.spill_directory.unwrap_or_else(std::env::temp_dir)),
+        spill_limit_bytes: config.spill_limit_bytes,
+        on_thread_start: Some(Arc::new(|| {
+            // Without permission queries run at the executors' priority.
+            let _ = albireo_env::lower_priority();
+        })),
+        ..OlapConfig::default()
+    }
+}
+
+fn no_thread(error: std::io::Error) -> SqlError {
+    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("could not start a thread: {error}"))
+}

@@ -1,0 +1,154 @@
+//! CREATE, DROP and TRUNCATE: storage first, then the catalog; or, for what goes, the other way
+//! round, so that nobody is sent to a table that is not there.
+
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, SqlError, TableId};
+use albireo_partition::TableHandle;
+use albireo_sql::ast::Statement;
+use albireo_sql::{Catalog, DdlChange, IndexDef, Layout, TableDef, plan_ddl};
+use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Table, TableSpec};
+
+use crate::errors::Explainer;
+use crate::{Database, Outcome};
+
+impl Database {
+    pub(crate) fn run_ddl(&self, statement: &Statement, text: &str) -> Result<Outcome, SqlError> {
+        let _alone = self.inner.definitions.write();
+        let catalog = self.catalog();
+        let plan = plan_ddl(&catalog, statement, text)?;
+        if !plan.changes.is_empty() {
+            self.make_changes(&catalog, &plan.changes)?;
+        }
+        Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
+    }
+
+    /// Makes changes of the catalog, all or none.
+    fn make_changes(&self, catalog: &Arc<Catalog>, changes: &[DdlChange]) -> Result<(), SqlError> {
+        let next = Arc::new(catalog.with(changes));
+        // What can fail comes before what cannot: building.
+        for (done, change) in changes.iter().enumerate() {
+            if let Err(error) = self.build(catalog, &next, change) {
+                changes[..done].iter().for_each(|change| self.unbuild(catalog, change));
+                return Err(error);
+            }
+        }
+        *self.inner.catalog.write() = next;
+        changes.iter().for_each(|change| self.tear_down(catalog, change));
+        Ok(())
+    }
+
+    /// Makes what a change adds.
+    fn build(&self, old: &Catalog, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
+        match change {
+            DdlChange::CreateTable(table) => {
+                let spec = spec_of(table);
+                let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
+                self.inner.partitions.create_table(spec, &layout);
+                Ok(())
+            }
+            DdlChange::CreateIndex { table, index } => {
+                let def = next.table(*table).expect("the new catalog has the table of a new index");
+                let mut spec = spec_of(def);
+                // Several indexes may come in one statement; this one is the last built.
+                let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
+                spec.indexes.truncate(end);
+                let built = self.inner.partitions.create_index(handle(def), spec);
+                built.map_err(|error| {
+                    let key_of = |_, _, _| None;
+                    let error = Explainer { catalog: next, key_of: &key_of }.table(error);
+                    match error.state() {
+                        albireo_base::SqlState::UNIQUE_VIOLATION => albireo_base::SqlError::new(
+                            error.state(),
+                            format!("could not create unique index \"{}\"", index.name),
+                        )
+                        .with_detail("The table holds rows with the same key."),
+                        _ => error,
+                    }
+                })
+            }
+            DdlChange::Truncate(id) => {
+                // A new empty table beside the old one would have another id, so the rows go here.
+                let def = old.table(*id).expect("a truncated table exists");
+                let spec = spec_of(def);
+                let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
+                self.inner.partitions.replace_table(spec, &layout);
+                self.inner.olap.forget(*id);
+                Ok(())
+            }
+            DdlChange::CreateSchema(_)
+            | DdlChange::DropSchema(_)
+            | DdlChange::DropTable(_)
+            | DdlChange::DropIndex { .. } => Ok(()),
+        }
+    }
+
+    /// Takes [`Database::build`] back.
+    fn unbuild(&self, old: &Catalog, change: &DdlChange) {
+        match change {
+            DdlChange::CreateTable(table) => self.inner.partitions.drop_table(handle(table)),
+            DdlChange::CreateIndex { table, .. } => {
+                let def = old.table(*table).expect("the table was there before");
+                let spec = spec_of(def);
+                self.inner.partitions.drop_index(handle(def), spec.indexes.len(), spec);
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes what a change takes away, after nobody finds it any more.
+    fn tear_down(&self, old: &Catalog, change: &DdlChange) {
+        match change {
+            DdlChange::DropTable(id) => self.remove_table(old, *id),
+            DdlChange::DropIndex { table, index } => {
+                let def = old.table(*table).expect("the table of a dropped index exists");
+                let position = def.indexes.iter().position(|i| i.id == *index).expect("the index existed");
+                let mut spec = spec_of(def);
+                spec.indexes.remove(position);
+                self.inner.partitions.drop_index(handle(def), position, spec);
+            }
+            _ => {}
+        }
+    }
+
+    fn remove_table(&self, old: &Catalog, id: TableId) {
+        let def = old.table(id).expect("a dropped table existed");
+        self.inner.partitions.drop_table(handle(def));
+        self.inner.olap.forget(id);
+    }
+}
+
+/// The partitions' handle to a table.
+pub(crate) fn handle(table: &TableDef) -> TableHandle {
+    TableHandle::new(table.id, table.is_shared())
+}
+
+/// A table's shape as storage wants it.
+fn spec_of(table: &TableDef) -> TableSpec {
+    TableSpec {
+        id: table.id,
+        name: table.name.clone(),
+        columns: table
+            .columns
+            .iter()
+            .map(|c| ColumnSpec { name: c.name.clone(), ty: c.ty, nullable: c.nullable })
+            .collect(),
+        layout: match &table.layout {
+            Layout::Column => LayoutChoice::Columns,
+            Layout::Row => LayoutChoice::Rows,
+            Layout::Groups(groups) => LayoutChoice::Groups(groups.clone()),
+        },
+        indexes: table.indexes.iter().map(index_spec).collect(),
+        partition_by: table.partition_by,
+        checks: crate::checks::checks_of(table),
+    }
+}
+
+fn index_spec(index: &IndexDef) -> IndexSpec {
+    let columns: Vec<ColumnId> = index.columns.clone();
+    let kind = match index.kind {
+        albireo_sql::IndexKind::Hash => IndexKind::Hash,
+        albireo_sql::IndexKind::Ordered => IndexKind::Ordered,
+    };
+    IndexSpec { name: index.name.clone(), columns, unique: index.unique, kind }
+}

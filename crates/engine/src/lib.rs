@@ -1,0 +1,49 @@
+//! Albireo, embedded: a main-memory SQL database in your process, in which transactions and
+//! analytics run on the same live data.
+//!
+//! ```
+//! use albireo::{Config, Database, Value};
+//!
+//! let db = Database::in_memory(Config::default())?;
+//! db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, cents BIGINT)")?;
+//! db.execute("INSERT INTO account VALUES (1, 'Ada', 1200), (2, 'Kurt', 3400)")?;
+//! let result = db.query("SELECT sum(cents) FROM account WHERE id <= $1", &[Value::Integer(2)])?;
+//! assert_eq!(result.value(0, 0).to_string(), "4600");
+//! # Ok::<(), albireo::SqlError>(())
+//! ```
+//!
+//! Responsible for: one database as a program sees it: SQL statements, prepared queries, native
+//! procedures, query sessions, settings and limits. Not responsible for: the wire protocol
+//! (`server`), how any of it works (the crates below).
+//!
+//! **API boundary:** every error is a [`SqlError`] with a SQLSTATE; the table that chooses it is
+//! `errors.rs`. Nothing here panics on bad input.
+//!
+//! **Invariant:** no global state: any number of databases in one process.
+#![forbid(unsafe_code)]
+
+mod adapters;
+mod checks;
+mod config;
+mod connection;
+mod copy;
+mod database;
+mod ddl;
+mod dml;
+mod errors;
+mod outcome;
+mod procedures;
+mod query;
+mod settings;
+
+pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};
+pub use albireo_olap::CancelToken;
+pub use albireo_partition::{Abort, Procedure, Route, Site, TableHandle, Transaction};
+pub use albireo_sql::{Catalog, TableDef, is_complete, split};
+pub use albireo_storage::{BudgetPolicy, Col, HandleError, IndexRef, ShortKey, Table, TextCol};
+pub use config::Config;
+pub use connection::Connection;
+pub use database::{Database, MemoryReport, Statistics};
+pub use outcome::{Column, Outcome, QueryResult};
+pub use procedures::ProcedureHandle;
+pub use query::{PreparedQuery, ReadOnlySession};

@@ -1,0 +1,252 @@
+//! The analytical road: prepare, cache, run on a snapshot.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_olap::relation::{Relations, Snapshot};
+use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
+use albireo_session::QuerySession;
+use albireo_sql::ast::Statement;
+use albireo_sql::{BoundQuery, Catalog};
+use albireo_storage::DatabaseSnapshot;
+use arrow::array::RecordBatch;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema};
+use parking_lot::Mutex;
+
+use crate::adapters::{CatalogRelations, StorageSnapshot};
+use crate::settings::Settings;
+use crate::{Column, Database, QueryResult};
+
+/// Plans kept before the cache starts anew.
+const CACHED_PLANS: usize = 512;
+
+/// Plans by the statement's text, each good for one version of the catalog.
+#[derive(Default)]
+pub(crate) struct PlanCache {
+    plans: Mutex<HashMap<String, Arc<Prepared>>>,
+}
+
+impl PlanCache {
+    fn get(&self, text: &str, version: u64) -> Option<Arc<Prepared>> {
+        self.plans.lock().get(text).filter(|plan| plan.catalog_version() == version).cloned()
+    }
+
+    fn put(&self, text: &str, plan: &Arc<Prepared>) {
+        let mut plans = self.plans.lock();
+        if plans.len() >= CACHED_PLANS {
+            plans.clear();
+        }
+        plans.insert(text.to_owned(), Arc::clone(plan));
+    }
+}
+
+/// A query made ready once and run many times.
+#[derive(Clone)]
+pub struct PreparedQuery {
+    database: Database,
+    text: Arc<str>,
+}
+
+impl PreparedQuery {
+    /// Runs it on a fresh snapshot.
+    ///
+    /// # Errors
+    /// As [`Database::query`].
+    pub fn query(&self, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        self.database.query(&self.text, parameters)
+    }
+}
+
+/// Queries on one snapshot; dropping it ends the session.
+pub struct ReadOnlySession {
+    database: Database,
+    session: QuerySession,
+}
+
+impl ReadOnlySession {
+    pub(crate) fn new(database: Database, session: QuerySession) -> Self {
+        Self { database, session }
+    }
+
+    /// Runs a query on the session's snapshot.
+    ///
+    /// # Errors
+    /// As [`Database::query`]; 72000 when the session was ended to free memory.
+    pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        self.query_with(sql, parameters, &Settings::default(), &CancelToken::new())
+    }
+
+    /// As [`ReadOnlySession::query`] on at most so many threads.
+    ///
+    /// # Errors
+    /// As [`ReadOnlySession::query`].
+    pub fn query_on(&self, threads: usize, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        let settings = Settings { query_threads: Some(threads), ..Settings::default() };
+        self.query_with(sql, parameters, &settings, &CancelToken::new())
+    }
+
+    pub(crate) fn query_with(
+        &self,
+        sql: &str,
+        parameters: &[Value],
+        settings: &Settings,
+        cancel: &CancelToken,
+    ) -> Result<QueryResult, SqlError> {
+        let statement = albireo_sql::parse_one(sql)?;
+        self.database.run_query(&statement, sql, parameters, &self.session, settings, cancel)
+    }
+
+    /// How old the session's data is, in nanoseconds.
+    pub fn age_ns(&self) -> u64 {
+        self.session.age_ns()
+    }
+
+    pub(crate) fn session(&self) -> &QuerySession {
+        &self.session
+    }
+}
+
+impl Database {
+    /// Makes a query ready to be run many times; the plan is also cached by its text.
+    ///
+    /// # Errors
+    /// Syntax, names and types.
+    pub fn prepare(&self, sql: &str) -> Result<PreparedQuery, SqlError> {
+        let statement = albireo_sql::parse_one(sql)?;
+        self.plan_query(&statement, sql, &[])?;
+        Ok(PreparedQuery { database: self.clone(), text: sql.into() })
+    }
+
+    /// Runs a query on a session's snapshot.
+    pub(crate) fn run_query(
+        &self,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+        session: &QuerySession,
+        settings: &Settings,
+        cancel: &CancelToken,
+    ) -> Result<QueryResult, SqlError> {
+        let start = self.inner.env.clock.now();
+        let prepared = self.plan_query(statement, text, parameters)?;
+        let preparing = std::time::Duration::from_nanos(self.inner.env.clock.now() - start);
+        let snapshot = session.snapshot().map_err(crate::errors::session)?;
+        let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
+        result.planning += preparing;
+        Ok(result)
+    }
+
+    /// The plan of a query, cached or made now.
+    pub(crate) fn plan_query(
+        &self,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let catalog = self.catalog();
+        if let Some(plan) = self.inner.plans.get(text, catalog.version()) {
+            return Ok(plan);
+        }
+        let bound = albireo_sql::bind_query(&catalog, statement, text)?;
+        let types = inferable_types(bound.parameters, parameters);
+        let plan = self.prepare_bound(&catalog, &bound, types)?;
+        // The types of given values may decide the plan's; another call's values may differ.
+        if plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some()) {
+            self.inner.plans.put(text, &plan);
+        }
+        Ok(plan)
+    }
+
+    /// Types and plans a bound query.
+    pub(crate) fn prepare_bound(
+        &self,
+        catalog: &Arc<Catalog>,
+        bound: &BoundQuery,
+        parameter_types: Vec<Option<SqlType>>,
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
+        let names = bound.exact.then(|| bound.output.iter().map(|c| c.name.clone()).collect());
+        let query = Query { statement: bound.statement.clone(), names, parameter_types };
+        self.inner.olap.prepare(&relations, query)
+    }
+
+    pub(crate) fn run_prepared(
+        &self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        snapshot: &Arc<DatabaseSnapshot>,
+        settings: &Settings,
+        cancel: &CancelToken,
+    ) -> Result<QueryResult, SqlError> {
+        let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(snapshot)));
+        let parameters = typed(prepared, parameters)?;
+        let output = self.inner.olap.run(prepared, &parameters, &snapshot, options(settings, cancel))?;
+        result(output)
+    }
+}
+
+pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {
+    RunOptions {
+        cancel: cancel.clone(),
+        timeout: settings.statement_timeout,
+        threads: settings.query_threads,
+        memory_limit_bytes: settings.query_memory,
+    }
+}
+
+/// Types of parameters that the statement does not tell: none; the planner asks for them, and
+/// values are coerced.
+fn inferable_types(count: usize, _values: &[Value]) -> Vec<Option<SqlType>> {
+    vec![None; count]
+}
+
+/// The values as the plan's parameter types want them.
+fn typed(prepared: &Prepared, parameters: &[Value]) -> Result<Vec<Value>, SqlError> {
+    let types = prepared.parameter_types();
+    if types.len() != parameters.len() {
+        let text =
+            format!("the statement has {} parameters, but {} were given", types.len(), parameters.len());
+        return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, text));
+    }
+    let coerce = |(value, ty): (&Value, &Option<SqlType>)| match ty {
+        Some(ty) => value.clone().coerce(*ty),
+        None => Ok(value.clone()),
+    };
+    parameters.iter().zip(types).map(coerce).collect()
+}
+
+/// A result as users see it: PostgreSQL's names, and text for what has no SQL type of ours.
+pub(crate) fn result(output: QueryOutput) -> Result<QueryResult, SqlError> {
+    let columns: Vec<Column> = output
+        .columns
+        .iter()
+        .map(|c| Column { name: c.name.clone(), ty: c.ty.unwrap_or(SqlType::Text) })
+        .collect();
+    let as_text: Vec<bool> = output.columns.iter().map(|c| c.ty.is_none()).collect();
+    let fields: Vec<Field> = output
+        .schema
+        .fields()
+        .iter()
+        .zip(&columns)
+        .zip(&as_text)
+        .map(|((field, column), &text)| {
+            let ty = if text { DataType::Utf8 } else { field.data_type().clone() };
+            Field::new(&column.name, ty, field.is_nullable())
+        })
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let convert = |batch: RecordBatch| {
+        let arrays = batch.columns().iter().zip(&as_text).map(|(array, &text)| match text {
+            true => cast(array, &DataType::Utf8),
+            false => Ok(Arc::clone(array)),
+        });
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&schema), arrays.collect::<Result<_, _>>()?, &options)
+    };
+    let batches: Result<Vec<RecordBatch>, arrow::error::ArrowError> =
+        output.batches.into_iter().map(convert).collect();
+    let batches = batches.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
+    Ok(QueryResult { columns, schema, batches, planning: output.planning, execution: output.execution })
+}
