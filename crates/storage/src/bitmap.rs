@@ -63,8 +63,7 @@ pub(crate) unsafe fn clear(block: NonNull<u8>) {
 pub(crate) unsafe fn copy(block: NonNull<u8>, slots: usize) -> Vec<u64> {
     let words = slots.div_ceil(64);
     // SAFETY: S-1; `words <= WORDS`.
-    let mut bits: Vec<u64> =
-        (0..words).map(|i| unsafe { word(block, i) }.load(Ordering::Relaxed)).collect();
+    let mut bits: Vec<u64> = (0..words).map(|i| unsafe { word(block, i) }.load(Ordering::Relaxed)).collect();
     if !slots.is_multiple_of(64)
         && let Some(last) = bits.last_mut()
     {

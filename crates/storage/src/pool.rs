@@ -103,7 +103,8 @@ impl BlockPool {
         let mut state = self.inner.state.lock();
         state.has_toucher = true;
         while !self.inner.stop.load(Ordering::Relaxed) {
-            let room = (state.slabs_in_use + state.warm.len() as u64) * (SLAB_BYTES as u64) < self.inner.limit_bytes;
+            let room =
+                (state.slabs_in_use + state.warm.len() as u64) * (SLAB_BYTES as u64) < self.inner.limit_bytes;
             if state.warm.len() >= RESERVE_SLABS || !room {
                 self.inner.wanted.wait(&mut state);
                 continue;
@@ -127,7 +128,10 @@ impl BlockPool {
 
     /// A block of `bytes`, a multiple of 64 and at most [`SLAB_BYTES`], with arbitrary contents.
     pub fn alloc(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        assert!(bytes > 0 && bytes.is_multiple_of(BLOCK_ALIGN) && bytes <= SLAB_BYTES, "block of {bytes} bytes");
+        assert!(
+            bytes > 0 && bytes.is_multiple_of(BLOCK_ALIGN) && bytes <= SLAB_BYTES,
+            "block of {bytes} bytes"
+        );
         let mut state = self.inner.state.lock();
         let state = &mut *state;
         let candidates = state.partial.entry(bytes).or_default();

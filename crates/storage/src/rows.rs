@@ -29,8 +29,8 @@ use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::SnapshotRegistry;
 
-pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub use heap::MAX_TEXT_BYTES;
+pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 
 pub(crate) struct Rows {
     pub(crate) layout: Arc<Layout>,
@@ -172,7 +172,12 @@ impl Rows {
     }
 
     /// Overwrites the slot's bytes, as [`Rows::raw`] gave them.
-    pub(crate) fn write_raw(&mut self, tid: Tid, at: &ColumnLocation, bytes: &[u8]) -> Result<(), OutOfMemory> {
+    pub(crate) fn write_raw(
+        &mut self,
+        tid: Tid,
+        at: &ColumnLocation,
+        bytes: &[u8],
+    ) -> Result<(), OutOfMemory> {
         assert_eq!(bytes.len(), at.physical.width());
         let address = self.place_mut(tid, at)?;
         // SAFETY: as many bytes lie there; the block is private; `bytes` is not in it, since it is

@@ -187,7 +187,14 @@ impl Table {
         let guarded = guarded_columns(&spec);
         let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
         let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Self { rows: Rows::new(layout, Arc::clone(registry)), spec, indexes, placement, guarded, arrow_schema }
+        Self {
+            rows: Rows::new(layout, Arc::clone(registry)),
+            spec,
+            indexes,
+            placement,
+            guarded,
+            arrow_schema,
+        }
     }
 
     /// Lays the columns of `spec` out.

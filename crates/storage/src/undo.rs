@@ -170,11 +170,7 @@ impl UndoLog {
 
     /// Forgets everything; calls `free` for each deleted row and `tidy` for each heap with much
     /// garbage, with site, table and place.
-    pub fn commit(
-        &mut self,
-        mut free: impl FnMut(u16, u32, Tid),
-        mut tidy: impl FnMut(u16, u32, u32, u16),
-    ) {
+    pub fn commit(&mut self, mut free: impl FnMut(u16, u32, Tid), mut tidy: impl FnMut(u16, u32, u32, u16)) {
         self.records.clear();
         self.bytes.clear();
         for (site, table, tid) in self.deleted.drain(..) {

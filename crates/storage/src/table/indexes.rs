@@ -237,7 +237,13 @@ fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder)
 }
 
 /// The order of `key` relative to the row `stored`, whose key has the same prefix.
-fn key_order(columns: &[KeyColumn], rows: &Rows, key: KeyRef<'_>, stored: Tid, other: &mut KeyBuilder) -> Ordering {
+fn key_order(
+    columns: &[KeyColumn],
+    rows: &Rows,
+    key: KeyRef<'_>,
+    stored: Tid,
+    other: &mut KeyBuilder,
+) -> Ordering {
     if key.rest.is_empty() {
         // Equal prefixes and no rest: equal keys (K-1 of `key`), unless the probe is a part of one.
         return Ordering::Equal;
@@ -293,7 +299,12 @@ impl Table {
     /// # Panics
     /// The index is a hash index.
     #[inline]
-    pub fn between(&self, index: IndexRef, low: u128, high: u128) -> impl DoubleEndedIterator<Item = Tid> + '_ {
+    pub fn between(
+        &self,
+        index: IndexRef,
+        low: u128,
+        high: u128,
+    ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
         self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid))
     }
 

@@ -64,7 +64,14 @@ impl Table {
         }
     }
 
-    pub(super) fn undo_write(&mut self, log: &UndoLog, tid: Tid, column: ColumnId, was_null: bool, image: &Image) {
+    pub(super) fn undo_write(
+        &mut self,
+        log: &UndoLog,
+        tid: Tid,
+        column: ColumnId,
+        was_null: bool,
+        image: &Image,
+    ) {
         let at = *self.rows.layout.column(column);
         if at.physical.is_string() {
             let bytes = self.rows.heap_length(tid, &at) as i64;
@@ -135,7 +142,8 @@ impl RowUpdate<'_> {
             place.write_unaligned(bytes);
             old
         };
-        let change = Change::Wrote { column: at.column, was_null: false, image: self.undo.image(old.as_ref()) };
+        let change =
+            Change::Wrote { column: at.column, was_null: false, image: self.undo.image(old.as_ref()) };
         self.undo.push(self.table.spec.id.0, self.tid, change);
         Ok(())
     }
@@ -179,7 +187,12 @@ impl RowUpdate<'_> {
     }
 
     /// Overwrites a slot, with its NULL bit, its garbage and its indexes.
-    pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8], null: bool) -> Result<(), TableError> {
+    pub(super) fn set_raw(
+        &mut self,
+        at: &ColumnLocation,
+        bytes: &[u8],
+        null: bool,
+    ) -> Result<(), TableError> {
         let tid = self.tid;
         self.may_move |= self.table.placement.is_some_and(|p| p.column == at.column);
         // All that may fail for memory comes first.
@@ -206,7 +219,13 @@ impl RowUpdate<'_> {
         }
     }
 
-    fn write_slot(&mut self, at: &ColumnLocation, bytes: &[u8], was_null: bool, null: bool) -> Result<(), TableError> {
+    fn write_slot(
+        &mut self,
+        at: &ColumnLocation,
+        bytes: &[u8],
+        was_null: bool,
+        null: bool,
+    ) -> Result<(), TableError> {
         let (tid, rows) = (self.tid, &mut self.table.rows);
         let old_text = if at.physical.is_string() { rows.heap_length(tid, at) as i64 } else { 0 };
         let image = self.undo.image(rows.raw(tid, at));

@@ -68,7 +68,9 @@ impl Table {
         if !self.is_live(tid) {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
-        self.update(undo, tid, |row| values.iter().try_for_each(|(column, value)| row.set_value(*column, value)))
+        self.update(undo, tid, |row| {
+            values.iter().try_for_each(|(column, value)| row.set_value(*column, value))
+        })
     }
 
     fn check_null(&self, column: ColumnId, value: &Value) -> Result<(), TableError> {
@@ -79,7 +81,12 @@ impl Table {
     }
 
     /// The slot's bytes for a value that is neither NULL nor text.
-    fn encode(&self, column: ColumnId, at: &ColumnLocation, value: &Value) -> Result<([u8; 16], usize), TableError> {
+    fn encode(
+        &self,
+        column: ColumnId,
+        at: &ColumnLocation,
+        value: &Value,
+    ) -> Result<([u8; 16], usize), TableError> {
         let wrong = TableError::WrongType { table: self.spec.id, column };
         let mut bytes = [0; 16];
         let mut put = |from: &[u8]| {
@@ -115,9 +122,7 @@ impl Table {
     fn text_bytes<'v>(&self, column: ColumnId, value: &'v Value) -> Result<Option<&'v [u8]>, TableError> {
         let ty = self.spec.columns[column.index()].ty;
         match value {
-            Value::Text(text) if ty.is_string() => {
-                Ok(Some(self.check_text(column, text)?.as_bytes()))
-            }
+            Value::Text(text) if ty.is_string() => Ok(Some(self.check_text(column, text)?.as_bytes())),
             Value::Bytea(bytes) if ty == SqlType::Bytea => {
                 if bytes.len() > crate::MAX_TEXT_BYTES {
                     return Err(TableError::TooLong { table: self.spec.id, column, bytes: bytes.len() });

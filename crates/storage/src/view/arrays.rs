@@ -7,8 +7,8 @@ use std::sync::Arc;
 use albireo_base::ids::CHUNK_SHIFT;
 use albireo_base::{ColumnId, SqlType};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, StringViewArray,
@@ -129,9 +129,11 @@ fn scalars<T: arrow_buffer::ArrowNativeType>(chunk: &ChunkView<'_>, at: &ColumnL
         let block = chunk.entry(at.entry as usize + i).block;
         let (stride, offset) = (at.stride as usize, at.offset as usize);
         // SAFETY: as in `gather`, and every bit pattern is a value of a native Arrow type.
-        values.extend((0..per_block.min(slots - first)).map(|slot| unsafe {
-            block.as_ptr().add(slot * stride + offset).cast::<T>().read_unaligned()
-        }));
+        values.extend(
+            (0..per_block.min(slots - first)).map(|slot| unsafe {
+                block.as_ptr().add(slot * stride + offset).cast::<T>().read_unaligned()
+            }),
+        );
     }
     values.into()
 }
