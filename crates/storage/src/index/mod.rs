@@ -11,11 +11,15 @@
 //! | hash, unique | other | [`HashIndex`], extendible hashing |
 //! | hash | any | [`MultiHash`], a set of TIDs per key |
 //!
-//! Measured (`examples/index_bench.rs`, 1.5 million entries, nanoseconds of processor time, EPYC with
-//! another build on its two cores): B+tree insert of 50 interleaved runs 18 (std 141), random find
-//! 372 (584); array insert 8, find 4 in order and 31 at random (hashbrown with as cheap a hash: 81,
-//! 31, 33); hash insert 85, find 54 (80, 34), where hashbrown's worst insert takes 40 ms and ours
-//! 0.2 ms.
+//! Measured (`examples/index_bench.rs`, 1.5 million entries, nanoseconds of processor time, medians, an
+//! EPYC whose two cores had other builds to do; std or hashbrown with as cheap a hash in brackets):
+//! B+tree insert of 50 interleaved runs 19 (158), of random keys 496 (403), random find 380 (653);
+//! array insert 7 (74), find 4 in order (31) and 34 at random (32); hash insert 88 (78), find 50 (32),
+//! remove 117 (54). Where everything fits the second-level cache a B+tree find takes 63 (55).
+//!
+//! Worst insert of the array and hash forms: 0.1 to 0.2 ms on memory that was touched before. On
+//! untouched memory the kernel clears a huge page first, which took up to 5 ms: let the pool's helper
+//! thread keep its reserve.
 //!
 //! Key and tie: a structure knows the first 16 bytes of a key, or for long keys in a hash index a
 //! fingerprint. What it cannot decide from that it asks the caller: `tie(tid)` is the order of the
