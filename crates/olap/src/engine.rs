@@ -276,15 +276,6 @@ fn session_state(config: &OlapConfig) -> SessionState {
 }
 
 impl Olap {
-    /// Runs `work` on one of the engine's threads and waits for it, whatever thread this is.
-    /// Panics become errors.
-    pub(crate) fn on_thread<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, SqlError> + Send + 'static,
-    ) -> Result<T, SqlError> {
-        self.wait_for(async move { work() })
-    }
-
     /// Drives a future on the engine's threads and waits for it, whatever thread this is.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,

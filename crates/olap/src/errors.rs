@@ -60,7 +60,7 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
     match error {
         DataFusionError::ArrowError(e, _) => from_arrow(e),
         DataFusionError::ParquetError(e) => from_parquet(e),
-        DataFusionError::ObjectStore(e) => from_text(&e.to_string()),
+        DataFusionError::ObjectStore(e) => from_object_store(e),
         DataFusionError::IoError(e) => from_io(e),
         DataFusionError::SQL(e, _) => SqlError::new(SqlState::SYNTAX_ERROR, e.to_string()),
         DataFusionError::NotImplemented(m) => not_implemented(m),
@@ -117,6 +117,16 @@ pub fn from_arrow(error: &ArrowError) -> SqlError {
         | ArrowError::ComputeError(m)
         | ArrowError::InvalidArgumentError(m) => from_text(m),
         other => from_text(&other.to_string()),
+    }
+}
+
+fn from_object_store(error: &datafusion::object_store::Error) -> SqlError {
+    use datafusion::object_store::Error;
+    match error {
+        Error::NotFound { path, .. } => {
+            SqlError::new(SqlState::UNDEFINED_FILE, format!("there is no file {path}"))
+        }
+        other => SqlError::new(SqlState::IO_ERROR, other.to_string()),
     }
 }
 

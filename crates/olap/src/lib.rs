@@ -36,6 +36,7 @@ mod semantics;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
+pub use files::write_parquet;
 pub use prepare::{OutputColumn, Prepared, Query};
 pub use run::{BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
 pub use types::{arrow_type, result_type, sql_type};

@@ -116,6 +116,20 @@ impl Prepared {
         Ok(plan)
     }
 
+    /// A plan that reads no relation of the catalog.
+    pub(crate) fn of_plan(shared: &Shared, plan: LogicalPlan) -> Result<Self, DataFusionError> {
+        let analyzed = analyze(shared, plan)?;
+        Ok(Self {
+            columns: output_columns(&analyzed, None)?,
+            analyzed,
+            parameter_types: Vec::new(),
+            binds: false,
+            relations: Vec::new(),
+            catalog_version: 0,
+            optimized: Mutex::new(None),
+        })
+    }
+
     fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
         let count = |relation: &Arc<Relation>| match snapshot.relation(relation.id) {
             Some(data) => Ok((relation.id, data.row_count())),
@@ -180,8 +194,9 @@ impl Olap {
     ) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
-        self.on_thread(move || {
-            prepare(&engine.shared, &*relations, query).map(Arc::new).map_err(|e| to_sql_error(&e))
+        self.wait_for(async move {
+            let prepared = prepare(&engine.shared, &*relations, query).await;
+            prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
     }
 
@@ -192,28 +207,30 @@ impl Olap {
     }
 }
 
-fn prepare(
+async fn prepare(
     shared: &Shared,
     relations: &dyn Relations,
     query: Query,
 ) -> Result<Prepared, DataFusionError> {
-    let files = files::sources(shared, relations, &query.statement)?;
+    let files = files::sources(shared, relations, &query.statement).await?;
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
-    let used = catalog.into_used();
-    let state = shared.state();
-    let analyzed = state.analyzer().execute_and_check(plan, shared.options(), |_, _| {})?;
+    let relations_read = catalog.into_used();
+    let analyzed = analyze(shared, plan)?;
     let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
-    let columns = output_columns(&analyzed, query.names)?;
     Ok(Prepared {
         binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
+        columns: output_columns(&analyzed, query.names)?,
         analyzed,
-        columns,
         parameter_types,
-        relations: used,
+        relations: relations_read,
         catalog_version: relations.version(),
         optimized: Mutex::new(None),
     })
+}
+
+fn analyze(shared: &Shared, plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    shared.state().analyzer().execute_and_check(plan, shared.options(), |_, _| {})
 }
 
 fn logical_plan(

@@ -64,15 +64,25 @@ impl ExprPlanner for NumericOperators {
 
 /// Whether both are numbers, or one is and the other is the bare NULL.
 fn are_numeric(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let (Ok(left), Ok(right)) = (left.get_type(schema), right.get_type(schema)) else {
-        return false;
+    if is_arithmetic(left) && is_arithmetic(right) {
+        return true;
+    }
+    let ty = |expr: &Expr| match is_arithmetic(expr) {
+        // Any numeric type will do; finding the true one costs a walk through the expression.
+        true => Ok(DataType::Int32),
+        false => expr.get_type(schema),
     };
+    let (Ok(left), Ok(right)) = (ty(left), ty(right)) else { return false };
     match (arithmetic::is_numeric(&left), arithmetic::is_numeric(&right)) {
         (true, true) => true,
         (true, false) => right == DataType::Null,
         (false, true) => left == DataType::Null,
         (false, false) => false,
     }
+}
+
+fn is_arithmetic(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(f) if arithmetic::is_arithmetic(&f.func))
 }
 
 /// DataFusion reads every integer as 64-bit; PostgreSQL as INTEGER when it fits.

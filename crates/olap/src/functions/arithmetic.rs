@@ -101,10 +101,10 @@ pub(crate) fn expression(operation: Operation, left: Expr, right: Expr) -> Expr 
     function(operation).call(vec![left, right])
 }
 
-/// The operator and operands, if `expr` is one of these functions.
-pub(crate) fn operation_of(function: &ScalarUDF) -> Option<Operation> {
+/// Whether this is one of these functions.
+pub(crate) fn is_arithmetic(function: &ScalarUDF) -> bool {
     let inner: &dyn std::any::Any = function.inner().as_ref();
-    inner.downcast_ref::<Arithmetic>().map(|a| a.operation)
+    inner.is::<Arithmetic>()
 }
 
 /// Whether operands of this type are computed here.

@@ -2,18 +2,23 @@
 //!
 //! Responsible for: the order of rules. DataFusion's rules simplify, decorrelate and push filters
 //! down; ours order the joins, with statistics of the snapshot; DataFusion's push down what the
-//! new order allows. Not responsible for: estimates ([`selectivity`]).
+//! new order allows. Not responsible for: estimates ([`estimate`], [`selectivity`]).
 
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer as rules;
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::optimizer::OptimizerRule;
 
 use crate::engine::Shared;
 use crate::relation::Snapshot;
 
+pub(crate) mod estimate;
+mod graph;
+mod join_order;
+mod order;
 pub(crate) mod selectivity;
 
 type Rules = Vec<Arc<dyn OptimizerRule + Send + Sync>>;
@@ -21,13 +26,51 @@ type Rules = Vec<Arc<dyn OptimizerRule + Send + Sync>>;
 /// Optimizes an analyzed plan for a snapshot. Parameters stay open.
 pub(crate) fn optimize(
     shared: &Shared,
-    _snapshot: &Arc<dyn Snapshot>,
+    snapshot: &Arc<dyn Snapshot>,
     plan: LogicalPlan,
 ) -> Result<LogicalPlan> {
-    Optimizer::with_rules(simplifying_rules()).optimize(plan, shared.state(), |_, _| {})
+    let state = shared.state();
+    let plan = Optimizer::with_rules(simplifying()).optimize(plan, state, |_, _| {})?;
+    let estimator = estimate::Estimator {
+        snapshot,
+        statistics: &shared.statistics,
+        zones: &shared.zones,
+    };
+    let plan = join_order::order_joins(plan, &estimator)?;
+    Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
 }
 
-/// DataFusion's rules in its order.
-fn simplifying_rules() -> Rules {
-    Optimizer::new().rules
+/// DataFusion's rules that give a plan its shape, in its order; without the one that orders
+/// joins as the query names them, and without those that put projections between joins.
+fn simplifying() -> Rules {
+    vec![
+        Arc::new(rules::rewrite_set_comparison::RewriteSetComparison::new()),
+        Arc::new(rules::optimize_unions::OptimizeUnions::new()),
+        Arc::new(rules::simplify_expressions::SimplifyExpressions::new()),
+        Arc::new(rules::replace_distinct_aggregate::ReplaceDistinctWithAggregate::new()),
+        Arc::new(rules::eliminate_join::EliminateJoin::new()),
+        Arc::new(rules::decorrelate_predicate_subquery::DecorrelatePredicateSubquery::new()),
+        Arc::new(rules::scalar_subquery_to_join::ScalarSubqueryToJoin::new()),
+        Arc::new(rules::decorrelate_lateral_join::DecorrelateLateralJoin::new()),
+        Arc::new(rules::extract_equijoin_predicate::ExtractEquijoinPredicate::new()),
+        Arc::new(rules::eliminate_duplicated_expr::EliminateDuplicatedExpr::new()),
+        Arc::new(rules::eliminate_filter::EliminateFilter::new()),
+        Arc::new(rules::eliminate_limit::EliminateLimit::new()),
+        Arc::new(rules::propagate_empty_relation::PropagateEmptyRelation::new()),
+        Arc::new(rules::eliminate_outer_join::EliminateOuterJoin::new()),
+        Arc::new(rules::push_down_limit::PushDownLimit::new()),
+        Arc::new(rules::push_down_filter::PushDownFilter::new()),
+        Arc::new(rules::single_distinct_to_groupby::SingleDistinctToGroupBy::new()),
+        Arc::new(rules::eliminate_group_by_constant::EliminateGroupByConstant::new()),
+    ]
+}
+
+/// DataFusion's rules for a plan whose joins are ordered.
+fn finishing() -> Rules {
+    vec![
+        Arc::new(rules::push_down_limit::PushDownLimit::new()),
+        Arc::new(rules::push_down_filter::PushDownFilter::new()),
+        Arc::new(rules::common_subexpr_eliminate::CommonSubexprEliminate::new()),
+        Arc::new(rules::optimize_projections::OptimizeProjections::new()),
+    ]
 }
