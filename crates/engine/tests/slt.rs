@@ -1,0 +1,42 @@
+//! What our SQL means, statement by statement: `slt/*.slt`.
+
+#![allow(clippy::disallowed_methods, reason = "tests read files and start other databases")]
+
+mod oracle;
+
+macro_rules! files {
+    ($($name:ident)*) => {
+        const FILES: &[&str] = &[$(stringify!($name)),*];
+        $(#[test] fn $name() { oracle::run(stringify!($name)); })*
+    };
+}
+
+files! {
+    aggregates
+    arithmetic
+    conditionals
+    datetime
+    ddl
+    decimals
+    dml
+    joins
+    names
+    null_logic
+    ordering
+    set_operations
+    strings
+    subqueries
+    types
+    windows
+    with_queries
+}
+
+#[test]
+fn every_file_is_run() {
+    let mut found: Vec<String> = std::fs::read_dir(oracle::directory())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, FILES);
+}
