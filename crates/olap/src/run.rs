@@ -122,6 +122,8 @@ pub struct QueryStream {
     schema: SchemaRef,
     batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
     cancel: CancelToken,
+    /// The last row was fetched: there is nothing left to cancel.
+    ended: bool,
 }
 
 impl QueryStream {
@@ -137,12 +139,16 @@ impl QueryStream {
 
     /// The next batch; `None` at the end. After an error the stream is at its end.
     pub fn next_batch(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + '_>> {
-        Box::pin(self.batches.recv())
+        Box::pin(async move {
+            let next = self.batches.recv().await;
+            self.ended = next.is_none();
+            next
+        })
     }
 
     /// The next batch, waiting on this thread, which must not be one that drives futures.
     pub fn next_blocking(&mut self) -> Option<Result<RecordBatch, SqlError>> {
-        futures::executor::block_on(self.batches.recv())
+        futures::executor::block_on(self.next_batch())
     }
 }
 
@@ -154,7 +160,10 @@ impl fmt::Debug for QueryStream {
 
 impl Drop for QueryStream {
     fn drop(&mut self) {
-        self.cancel.cancel();
+        // The token may also belong to the statements that follow this one.
+        if !self.ended {
+            self.cancel.cancel();
+        }
     }
 }
 
@@ -230,7 +239,7 @@ impl Olap {
         let columns = prepared.columns().to_vec();
         let schema = output::schema_of(&columns);
         self.shared.handle().spawn(run.deliver(sender, Arc::clone(&schema)));
-        QueryStream { columns, schema, batches, cancel }
+        QueryStream { columns, schema, batches, cancel, ended: false }
     }
 }
 
