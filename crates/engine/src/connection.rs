@@ -58,9 +58,19 @@ impl Connection {
         let cancel = self.begin_statement();
         let mut outcomes = Vec::new();
         for statement in albireo_sql::split(sql)? {
-            outcomes.push(self.run_one(&statement, &cancel).map_err(|error| shift(error, &statement))?);
+            let outcome = self.run_text(statement.text, &[], &cancel);
+            outcomes.push(outcome.map_err(|error| shift(error, &statement))?);
         }
         Ok(outcomes)
+    }
+
+    /// Runs one statement with parameters; see [`Database::execute_with`].
+    ///
+    /// # Errors
+    /// As [`Database::execute_with`].
+    pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
+        let cancel = self.begin_statement();
+        self.run_text(sql, parameters, &cancel)
     }
 
     /// Runs one query with parameters; see [`Database::query`].
@@ -79,17 +89,17 @@ impl Connection {
         fresh
     }
 
-    fn run_one(&self, statement: &ScriptStatement<'_>, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+    fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
         if cancel.is_cancelled() {
             return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
         }
-        let parsed = albireo_sql::parse_one(statement.text)?;
+        let parsed = albireo_sql::parse_one(text)?;
         let class = classify(&parsed)?;
         if self.state.lock().failed && class != StatementClass::Transaction {
             let text = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK."));
         }
-        let result = self.run_class(class, &parsed, statement.text, cancel);
+        let result = self.run_class(class, &parsed, text, parameters, cancel);
         let mut state = self.state.lock();
         if result.is_err() && state.session.is_some() {
             state.failed = true;
@@ -102,6 +112,7 @@ impl Connection {
         class: StatementClass,
         parsed: &Statement,
         text: &str,
+        parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let writes = matches!(
@@ -114,11 +125,15 @@ impl Connection {
         }
         let settings = self.state.lock().settings.clone();
         match class {
-            StatementClass::Query => self.query_parsed(parsed, text, &[], cancel).map(Outcome::Rows),
-            StatementClass::Ddl => self.database.run_ddl(parsed, text),
+            StatementClass::Query => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
-                self.database.run_dml(parsed, text, &settings, cancel)
+                self.database.run_dml(parsed, text, parameters, &settings, cancel)
             }
+            _ if !parameters.is_empty() => Err(SqlError::unsupported(format!(
+                "{} with parameters",
+                classify::name_of(parsed)
+            ))),
+            StatementClass::Ddl => self.database.run_ddl(parsed, text),
             StatementClass::Copy => {
                 let session = self.state.lock().session.clone();
                 self.database.run_copy(parsed, text, session.as_deref(), &settings, cancel)
@@ -155,11 +170,22 @@ impl Connection {
 
     fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
         let plan = classify::explain(parsed)?;
-        if classify(&plan.statement)? != StatementClass::Query {
-            return Err(SqlError::unsupported("EXPLAIN of other than a query")
-                .with_hint("Statements that change rows find them by the query of their WHERE."));
-        }
         let settings = self.state.lock().settings.clone();
+        match classify(plan.statement)? {
+            StatementClass::Query => {}
+            StatementClass::Insert | StatementClass::Update | StatementClass::Delete if plan.analyze => {
+                return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement that changes rows")
+                    .with_hint("Use EXPLAIN alone, which changes nothing."));
+            }
+            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
+                let plan = self.database.explain_dml(plan.statement, text, &settings, cancel)?;
+                return Ok(Outcome::Rows(text_column("QUERY PLAN", plan.lines())));
+            }
+            _ => {
+                let what = format!("EXPLAIN of {}", classify::name_of(plan.statement));
+                return Err(SqlError::unsupported(what));
+            }
+        }
         let catalog = self.database.catalog();
         let bound = albireo_sql::bind_query(&catalog, &plan.statement, text)?;
         let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;

@@ -148,6 +148,25 @@ impl Database {
         self.connect().execute(sql)
     }
 
+    /// Runs one SQL statement with parameters `$1`, `$2`, ....
+    ///
+    /// ```
+    /// # use albireo::{Config, Database, Outcome, Value};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE t (a INTEGER, b TEXT)")?;
+    /// db.execute_with("INSERT INTO t VALUES ($1, $2)", &[Value::Integer(1), "it's".into()])?;
+    /// let rows = db.execute_with("UPDATE t SET a = a + $1 RETURNING a, b", &[Value::Integer(41)])?;
+    /// let Outcome::Rows(rows) = rows else { panic!("RETURNING gives rows") };
+    /// assert_eq!(rows.rows(), [[Value::Integer(42), "it's".into()]]);
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The statement's; 42P02 when another number of parameters is given than it has.
+    pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
+        self.connect().execute_with(sql, parameters)
+    }
+
     /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot.
     ///
     /// ```

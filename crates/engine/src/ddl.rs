@@ -17,6 +17,11 @@ impl Database {
         let _alone = self.inner.definitions.write();
         let catalog = self.catalog();
         let plan = plan_ddl(&catalog, statement, text)?;
+        for change in &plan.changes {
+            if let DdlChange::CreateTable(table) = change {
+                crate::checks::validate(table, text)?;
+            }
+        }
         if !plan.changes.is_empty() {
             self.make_changes(&catalog, &plan.changes)?;
         }

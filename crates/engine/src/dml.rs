@@ -5,19 +5,25 @@
 //! new values, and the changes follow before anyone else gets in, so the statement is serializable.
 //! That stops the executors while the query runs. Compiling these statements, so that they run in
 //! their partition alone, is the procedures' work.
+//!
+//! Parameters: a `$n` that alone is a column's new value has the column's type; any other the type
+//! that the query around it asks for, and if it asks for none that of the value given.
+
+mod explain;
+mod returning;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, SqlType, Tid, Value};
 use albireo_olap::CancelToken;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{Prepared, Query};
 use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_sql::ast::Statement;
+use albireo_sql::ast::{Expr, Statement, Value as Literal};
 use albireo_sql::dml::{self, InsertSource, NewValue};
 use albireo_sql::literal::literal_value;
-use albireo_sql::{BoundQuery, Catalog, InsertPlan, TableDef};
+use albireo_sql::{BoundQuery, Catalog, DeletePlan, InsertPlan, TableDef, UpdatePlan};
 use albireo_storage::DatabaseSnapshot;
 
 use crate::adapters::{AddressedRelations, AddressedSnapshot, HIDDEN};
@@ -25,13 +31,22 @@ use crate::ddl::handle;
 use crate::query::options;
 use crate::settings::Settings;
 use crate::{Database, Outcome, QueryResult};
+use returning::Returned;
 
 /// One statement's surroundings.
 struct Run<'a> {
     database: &'a Database,
     catalog: &'a Arc<Catalog>,
+    parameters: &'a [Value],
     settings: &'a Settings,
     cancel: &'a CancelToken,
+}
+
+/// What a statement did.
+struct Changed {
+    rows: u64,
+    /// What RETURNING gives, if it was asked for.
+    returned: Option<QueryResult>,
 }
 
 /// Where a row is.
@@ -70,45 +85,40 @@ impl Database {
         &self,
         statement: &Statement,
         text: &str,
+        parameters: &[Value],
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let _fixed = self.inner.definitions.read();
         let catalog = self.catalog();
-        let run = Run { database: self, catalog: &catalog, settings, cancel };
-        let done = |verb: &str, rows: u64| Outcome::Done {
-            tag: format!("{verb} {rows}"),
-            rows,
-            notices: Vec::new(),
-        };
-        match statement {
+        let run = Run { database: self, catalog: &catalog, parameters, settings, cancel };
+        let (verb, changed) = match statement {
             Statement::Insert(insert) => {
                 let plan = dml::plan_insert(&catalog, insert, text)?;
-                no_parameters(plan.parameters)?;
-                no_returning(&plan.returning)?;
-                Ok(done("INSERT 0", run.insert(&plan)?))
+                run.check_parameters(plan.parameters)?;
+                let alias = insert.table_alias.as_ref().map(|a| albireo_sql::names::fold(&a.alias));
+                let alias = alias.unwrap_or_else(|| plan.table.name.clone());
+                let returned = run.returned(&plan.table, &alias, &plan.returning)?;
+                ("INSERT 0", run.insert(&plan, returned.as_ref())?)
             }
             Statement::Update(update) => {
                 let plan = dml::plan_update(&catalog, update, text)?;
-                no_parameters(plan.parameters)?;
-                no_returning(&plan.returning)?;
-                let columns: Vec<ColumnId> = plan.assignments.iter().map(|(column, _)| *column).collect();
-                let rows = run.change(&plan.table, &plan.rows_query(&HIDDEN), |tx, table, at, values| {
-                    update_row(tx, table, at, &columns, values)
-                })?;
-                Ok(done("UPDATE", rows))
+                run.check_parameters(plan.parameters)?;
+                ("UPDATE", run.update(&plan)?)
             }
             Statement::Delete(delete) => {
                 let plan = dml::plan_delete(&catalog, delete, text)?;
-                no_parameters(plan.parameters)?;
-                no_returning(&plan.returning)?;
-                let rows = run.change(&plan.table, &plan.rows_query(&HIDDEN), |tx, table, at, _| {
-                    tx.delete_at(tx.site_of_partition(at.partition)?, handle(table), at.tid)
-                })?;
-                Ok(done("DELETE", rows))
+                run.check_parameters(plan.parameters)?;
+                ("DELETE", run.delete(&plan)?)
             }
-            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "not a statement that changes rows")),
-        }
+            _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "not a statement that changes rows")),
+        };
+        Ok(match changed {
+            Changed { returned: Some(rows), .. } => Outcome::Rows(rows),
+            Changed { rows, .. } => {
+                Outcome::Done { tag: format!("{verb} {rows}"), rows, notices: Vec::new() }
+            }
+        })
     }
 
     /// Inserts complete rows as one transaction: on their partition if it is one, else over all.
@@ -133,33 +143,46 @@ impl Database {
 }
 
 impl Run<'_> {
-    fn insert(&self, plan: &InsertPlan) -> Result<u64, SqlError> {
+    fn insert(&self, plan: &InsertPlan, returned: Option<&Returned>) -> Result<Changed, SqlError> {
         let literal = match &plan.source {
             InsertSource::Values(rows) => self.literal_rows(plan, rows)?,
             InsertSource::Query(_) => None,
         };
         if let Some(rows) = literal {
-            return self.database.insert_all(&plan.table, rows);
+            // Computed first, so that its errors come before any change.
+            let returned = returned.map(|r| r.rows(self, &rows)).transpose()?;
+            return Ok(Changed { rows: self.database.insert_all(&plan.table, rows)?, returned });
         }
-        let queries: Vec<BoundQuery> = match &plan.source {
-            InsertSource::Query(query) => vec![(**query).clone()],
-            InsertSource::Values(rows) => (0..rows.len()).filter_map(|row| plan.row_query(row)).collect(),
-        };
-        let prepared: Vec<Arc<Prepared>> =
-            queries.iter().map(|q| self.prepare(q, None)).collect::<Result<_, _>>()?;
+        let prepared = self.prepare_source(plan)?;
         let defaults = self.defaults(&plan.table)?;
         self.crossing("INSERT", |tx, snapshot| {
-            let mut inserted = 0;
+            let mut all = Vec::new();
             for prepared in &prepared {
                 let result = self.run(prepared, &snapshot)?;
-                let rows = complete(&plan.table, &plan.columns, &defaults, &result)?;
-                inserted += insert_rows(tx, &plan.table, &rows)?;
+                all.append(&mut complete(&plan.table, &plan.columns, &defaults, &result)?);
             }
-            Ok(inserted)
+            let rows = insert_rows(tx, &plan.table, &all)?;
+            let returned = returned.map(|r| r.rows(self, &all)).transpose()?;
+            Ok(Changed { rows, returned })
         })
     }
 
-    /// The rows of VALUES if they are literals and defaults alone.
+    /// The queries that give an INSERT's rows.
+    fn prepare_source(&self, plan: &InsertPlan) -> Result<Vec<Arc<Prepared>>, SqlError> {
+        match &plan.source {
+            InsertSource::Query(query) => Ok(vec![self.prepare(query, None, Vec::new())?]),
+            InsertSource::Values(rows) => {
+                let row = |(row, values): (usize, &Vec<NewValue>)| {
+                    let query = plan.row_query(row)?;
+                    let types = self.declared(&plan.table, plan.columns.iter().copied().zip(values));
+                    Some(self.prepare(&query, None, types))
+                };
+                rows.iter().enumerate().filter_map(row).collect()
+            }
+        }
+    }
+
+    /// The rows of VALUES if they are literals, parameters and defaults alone.
     fn literal_rows(
         &self,
         plan: &InsertPlan,
@@ -172,7 +195,11 @@ impl Run<'_> {
             for (column, value) in plan.columns.iter().zip(row) {
                 let NewValue::Expr(expr) = value else { continue };
                 let ty = plan.table.column_def(*column).ty;
-                match literal_value(expr, ty)? {
+                let value = match self.parameter(expr) {
+                    Some(value) => Some(value.clone().coerce(ty)?),
+                    None => literal_value(expr, ty)?,
+                };
+                match value {
                     Some(value) => values[column.index()] = value,
                     None => return Ok(None),
                 }
@@ -187,35 +214,110 @@ impl Run<'_> {
         self.database.default_values(self.catalog, table, self.settings, self.cancel)
     }
 
-    /// Finds rows by `query`, whose first columns are their addresses, and changes each.
-    fn change(
-        &self,
-        table: &Arc<TableDef>,
-        query: &BoundQuery,
-        each: impl Fn(&mut Transaction<'_, '_>, &TableDef, Address, &[Value]) -> Result<(), Abort>,
-    ) -> Result<u64, SqlError> {
-        let prepared = self.prepare(query, Some(table))?;
+    fn update(&self, plan: &UpdatePlan) -> Result<Changed, SqlError> {
+        let table = &plan.table;
+        let columns: Vec<ColumnId> = plan.assignments.iter().map(|(column, _)| *column).collect();
+        let prepared = self.prepare_update(plan)?;
+        let returned = self.returned(table, &plan.alias, &plan.returning)?;
         self.crossing("UPDATE", |tx, snapshot| {
-            let result = self.run(&prepared, &snapshot)?;
-            let rows = result.rows();
-            for row in &rows {
-                let address = address(row)?;
-                each(tx, table, address, &row[HIDDEN.len()..])?;
+            let found = self.run(&prepared, &snapshot)?.rows();
+            let mut new_rows = Vec::new();
+            for row in &found {
+                let moved = update_row(tx, table, address(row)?, &columns, &row[HIDDEN.len()..])?;
+                if returned.is_some() {
+                    new_rows.push(moved);
+                }
             }
-            Ok(rows.len() as u64)
+            let returned = returned.as_ref().map(|r| r.rows(self, &new_rows)).transpose()?;
+            Ok(Changed { rows: found.len() as u64, returned })
         })
     }
 
+    fn prepare_update(&self, plan: &UpdatePlan) -> Result<Arc<Prepared>, SqlError> {
+        let types =
+            self.declared(&plan.table, plan.assignments.iter().map(|(column, value)| (*column, value)));
+        self.prepare(&plan.rows_query(&HIDDEN), Some(&plan.table), types)
+    }
+
+    fn delete(&self, plan: &DeletePlan) -> Result<Changed, SqlError> {
+        let table = &plan.table;
+        let prepared = self.prepare(&plan.rows_query(&HIDDEN), Some(table), Vec::new())?;
+        self.crossing("DELETE", |tx, snapshot| {
+            let found = self.run(&prepared, &snapshot)?;
+            for row in &returning::addresses(&found)? {
+                let at = address(row)?;
+                tx.delete_at(tx.site_of_partition(at.partition)?, handle(table), at.tid)?;
+            }
+            let rows = found.row_count() as u64;
+            let asked = !plan.returning.is_empty();
+            let returned = asked.then(|| returning::without_address(found, &plan.returning)).transpose()?;
+            Ok(Changed { rows, returned })
+        })
+    }
+
+    fn check_parameters(&self, wanted: usize) -> Result<(), SqlError> {
+        let given = self.parameters.len();
+        if wanted == given {
+            return Ok(());
+        }
+        let text = format!("the statement has {wanted} parameters, but {given} were given");
+        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, text))
+    }
+
+    /// The value of an expression that is a parameter and nothing else.
+    fn parameter(&self, expr: &Expr) -> Option<&Value> {
+        self.parameters.get(parameter_index(expr)?)
+    }
+
+    /// The types of the parameters that alone are new values of columns.
+    fn declared<'v>(
+        &self,
+        table: &TableDef,
+        values: impl Iterator<Item = (ColumnId, &'v NewValue)>,
+    ) -> Vec<Option<SqlType>> {
+        let mut types = vec![None; self.parameters.len()];
+        for (column, value) in values {
+            let NewValue::Expr(expr) = value else { continue };
+            if let Some(place) = parameter_index(expr).and_then(|index| types.get_mut(index)) {
+                place.get_or_insert(table.column_def(column).ty);
+            }
+        }
+        types
+    }
+
+    /// Types and plans a query, one table with its hidden columns if need be.
     fn prepare(
         &self,
         query: &BoundQuery,
         addressed: Option<&Arc<TableDef>>,
+        mut types: Vec<Option<SqlType>>,
     ) -> Result<Arc<Prepared>, SqlError> {
         let addressed = addressed.map(|table| table.id);
         let relations: Arc<dyn Relations> =
             Arc::new(AddressedRelations { catalog: Arc::clone(self.catalog), addressed });
-        let query = Query { statement: query.statement.clone(), names: None, parameter_types: Vec::new() };
-        self.database.inner.olap.prepare(&relations, query)
+        let olap = &self.database.inner.olap;
+        let prepare = |parameter_types| {
+            let query = Query { statement: query.statement.clone(), names: None, parameter_types };
+            olap.prepare(&relations, query)
+        };
+        let prepared = prepare(types.clone())?;
+        if prepared.parameter_types().iter().all(Option::is_some) {
+            return Ok(prepared);
+        }
+        types.clone_from(&prepared.parameter_types().to_vec());
+        for (ty, value) in types.iter_mut().zip(self.parameters) {
+            *ty = ty.or_else(|| value.sql_type());
+        }
+        prepare(types)
+    }
+
+    /// The parameters' values as the plan wants them.
+    fn arguments(&self, prepared: &Prepared) -> Result<Vec<Value>, SqlError> {
+        let coerce = |(ty, value): (&Option<SqlType>, &Value)| match ty {
+            Some(ty) => value.clone().coerce(*ty),
+            None => Ok(value.clone()),
+        };
+        prepared.parameter_types().iter().zip(self.parameters).map(coerce).collect()
     }
 
     fn run(
@@ -224,19 +326,31 @@ impl Run<'_> {
         snapshot: &Arc<DatabaseSnapshot>,
     ) -> Result<QueryResult, SqlError> {
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
-        let output =
-            self.database.inner.olap.run(prepared, &[], &snapshot, options(self.settings, self.cancel))?;
-        crate::query::result(output)
+        let arguments = self.arguments(prepared)?;
+        let options = options(self.settings, self.cancel);
+        crate::query::result(self.database.inner.olap.run(prepared, &arguments, &snapshot, options)?)
     }
 
-    fn crossing(
+    fn crossing<R>(
         &self,
         name: &str,
-        work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<u64, Abort>,
-    ) -> Result<u64, SqlError> {
+        work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
+    ) -> Result<R, SqlError> {
         let result = self.database.inner.partitions.crossing_with_snapshot(name, work);
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;
         result.map_err(|error| self.database.explain_call(error))
+    }
+}
+
+/// The place from 0 of `$n`.
+fn parameter_index(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Nested(inner) => parameter_index(inner),
+        Expr::Value(value) => match &value.value {
+            Literal::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -307,14 +421,14 @@ pub(crate) fn insert_rows(
     Ok(rows.len() as u64)
 }
 
-/// Gives a row new values; it moves when its partitioning column changes.
+/// Gives a row new values and returns all of it; it moves when its partitioning column changes.
 fn update_row(
     tx: &mut Transaction<'_, '_>,
     table: &TableDef,
     at: Address,
     columns: &[ColumnId],
     values: &[Value],
-) -> Result<(), Abort> {
+) -> Result<Vec<Value>, Abort> {
     let mut new = Vec::with_capacity(columns.len());
     for (column, value) in columns.iter().zip(values) {
         new.push((*column, value.clone().coerce(table.column_def(*column).ty)?));
@@ -328,7 +442,8 @@ fn update_row(
         None => false,
     };
     if !moves {
-        return tx.update_values_at(site, handle(table), at.tid, &new);
+        tx.update_values_at(site, handle(table), at.tid, &new)?;
+        return Ok(tx.table_at(site, handle(table)).row(at.tid));
     }
     let mut row = tx.table_at(site, handle(table)).row(at.tid);
     let by_column: BTreeMap<ColumnId, Value> = new.into_iter().collect();
@@ -336,7 +451,8 @@ fn update_row(
         row[column.index()] = value;
     }
     tx.delete_at(site, handle(table), at.tid)?;
-    insert_rows(tx, table, &[row]).map(|_| ())
+    insert_rows(tx, table, std::slice::from_ref(&row))?;
+    Ok(row)
 }
 
 /// The address in the first columns of a row.
@@ -346,20 +462,5 @@ fn address(row: &[Value]) -> Result<Address, Abort> {
             Ok(Address { partition: PartitionId(*partition as u16), tid: Tid(*tid as u64) })
         }
         _ => Err(Abort::raise(SqlState::INTERNAL_ERROR, "a row without its address")),
-    }
-}
-
-fn no_parameters(parameters: usize) -> Result<(), SqlError> {
-    match parameters {
-        0 => Ok(()),
-        _ => Err(SqlError::unsupported("a parameter in a statement that changes rows")
-            .with_hint("Write the value into the statement, or use a procedure.")),
-    }
-}
-
-fn no_returning(returning: &[dml::Returning]) -> Result<(), SqlError> {
-    match returning {
-        [] => Ok(()),
-        _ => Err(SqlError::unsupported("RETURNING")),
     }
 }

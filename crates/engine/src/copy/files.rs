@@ -1,0 +1,102 @@
+//! Files of COPY: what can go wrong with them, and output files that appear only when complete.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_env::{Disk, WriteFile};
+
+/// Bytes gathered before a write.
+const BUFFER_BYTES: usize = 256 << 10;
+
+pub(super) fn open_error(path: &str, error: &io::Error) -> SqlError {
+    file_error(path, "open", error)
+}
+
+pub(super) fn read_error(path: &str, error: &io::Error) -> SqlError {
+    file_error(path, "read", error)
+}
+
+fn file_error(path: &str, verb: &str, error: &io::Error) -> SqlError {
+    let new =
+        |state, reason: &str| SqlError::new(state, format!("could not {verb} file \"{path}\": {reason}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => new(SqlState::UNDEFINED_FILE, "no such file or directory")
+            .with_hint("Relative paths start at the directory the database was started in."),
+        io::ErrorKind::PermissionDenied => new(SqlState(*b"42501"), "permission denied"),
+        io::ErrorKind::IsADirectory => new(SqlState::WRONG_OBJECT_TYPE, "it is a directory"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            new(SqlState::DISK_FULL, "no space left on device").with_hint("Nothing of the file was kept.")
+        }
+        _ => new(SqlState::IO_ERROR, &error.to_string()),
+    }
+}
+
+/// A file being written. It gets its name when it is complete; dropped before, it is removed.
+pub(super) struct NewFile<'a> {
+    disk: &'a Arc<dyn Disk>,
+    path: &'a str,
+    /// Where it is written to.
+    place: PathBuf,
+    writer: BufWriter<Box<dyn WriteFile>>,
+    finished: bool,
+}
+
+impl<'a> NewFile<'a> {
+    pub(super) fn create(disk: &'a Arc<dyn Disk>, path: &'a str) -> Result<Self, SqlError> {
+        let place = place_of(path);
+        let file = disk.create(&place).map_err(|error| {
+            // A disk that is full may still have made the name.
+            let _ = disk.remove_file(&place);
+            file_error(path, "create", &error)
+        })?;
+        let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Self { disk, path, place, writer, finished: false })
+    }
+
+    pub(super) fn error(&self, error: &io::Error) -> SqlError {
+        file_error(self.path, "write", error)
+    }
+
+    /// Makes the contents durable and gives the file its name.
+    pub(super) fn finish(mut self) -> Result<(), SqlError> {
+        let mut done = self.writer.flush();
+        if !is_device(&self.place) {
+            done = done
+                .and_then(|()| self.writer.get_mut().sync())
+                .and_then(|()| self.disk.rename(&self.place, self.path.as_ref()));
+        }
+        done.map_err(|error| self.error(&error))?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Write for NewFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if !self.finished && !is_device(&self.place) {
+            // What cannot be removed either is reported by the error that led here.
+            let _ = self.disk.remove_file(&self.place);
+        }
+    }
+}
+
+/// Beside the file, so that renaming stays on one file system; a device is written to directly.
+fn place_of(path: &str) -> PathBuf {
+    if is_device(path.as_ref()) { path.into() } else { format!("{path}.partial").into() }
+}
+
+fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev")
+}
