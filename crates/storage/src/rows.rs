@@ -7,7 +7,8 @@
 //! Invariants:
 //! - I-1 Every slot below `slots` holds a valid value for each column (for strings: a view into
 //!   the chunk's heap), also when the row is dead.
-//! - I-2 `base` points at the first of `dir.entries`; it is renewed wherever `dir` changes.
+//! - I-2 `base` points at the first of `dir.entries`, `count` is their number; both are renewed
+//!   wherever `dir` changes.
 //! - I-3 A block whose tag is not newer than the newest live snapshot is never written in slots
 //!   that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
@@ -36,6 +37,11 @@ pub(crate) struct Rows {
     pub(crate) layout: Arc<Layout>,
     pub(crate) dir: Arc<Directory>,
     base: *const Entry,
+    /// The number of entries behind `base`.
+    count: usize,
+    /// The layout's id and its entries per chunk, at hand for every access.
+    layout_id: u64,
+    chunk_entries: usize,
     /// Slots ever used; the next appended row gets this one.
     pub(crate) slots: u64,
     pub(crate) live_rows: u64,
@@ -69,9 +75,12 @@ impl Rows {
         let dir = Arc::new(Directory::default());
         let base = dir.entries.as_ptr();
         Self {
+            layout_id: layout.id,
+            chunk_entries: layout.entries(),
             layout,
             dir,
             base,
+            count: 0,
             slots: 0,
             live_rows: 0,
             epoch,
@@ -86,11 +95,10 @@ impl Rows {
     /// The entry of `column` for `tid`, and the value's address.
     #[inline(always)]
     pub(crate) fn place(&self, tid: Tid, at: &ColumnLocation) -> (usize, *mut u8, u64) {
-        assert!(at.layout == self.layout.id, "a column handle belongs to one table");
-        debug_assert!(tid.0 < self.slots || tid.chunk() * self.layout.entries() < self.dir.entries.len());
+        assert!(at.layout == self.layout_id, "a column handle belongs to one table");
         let slot = tid.slot();
-        let index = tid.chunk() * self.layout.entries() + at.entry as usize + (slot >> at.shift);
-        assert!(index < self.dir.entries.len(), "row {} is not in the table", tid.0);
+        let index = tid.chunk() * self.chunk_entries + at.entry as usize + (slot >> at.shift);
+        assert!(index < self.count, "row {} is not in the table", tid.0);
         // SAFETY: `index` is in bounds, asserted; I-2.
         let entry = unsafe { &*self.base.add(index) };
         let offset = (slot & at.mask as usize) * at.stride as usize + at.offset as usize;
@@ -98,18 +106,15 @@ impl Rows {
         (index, unsafe { entry.block.as_ptr().add(offset) }, entry.tag)
     }
 
-    /// Asks the processor to bring a value's cache line.
+    /// Asks the processor to bring the cache line, or two, of a value.
     #[inline(always)]
     pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
         let (_, address, _) = self.place(tid, at);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: prefetching reads nothing and faults never.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        crate::index::prefetch_line(address);
+        let width = at.physical.width();
+        if (address as usize & 63) + width > 64 {
+            crate::index::prefetch_line(address.wrapping_add(width - 1));
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = address;
     }
 
     /// Reads a fixed-width value.
@@ -154,8 +159,8 @@ impl Rows {
 
     #[inline(always)]
     fn bitmap_block(&self, tid: Tid, entry: usize) -> NonNull<u8> {
-        let index = tid.chunk() * self.layout.entries() + entry;
-        assert!(index < self.dir.entries.len(), "row {} is not in the table", tid.0);
+        let index = tid.chunk() * self.chunk_entries + entry;
+        assert!(index < self.count, "row {} is not in the table", tid.0);
         // SAFETY: in bounds, asserted; I-2.
         unsafe { (*self.base.add(index)).block }
     }
@@ -235,7 +240,7 @@ impl Rows {
     fn dir_mut(&mut self) -> &mut Directory {
         // `make_mut` clones when shared. Either way the entries may move.
         let dir = Arc::make_mut(&mut self.dir);
-        self.base = dir.entries.as_ptr();
+        (self.base, self.count) = (dir.entries.as_ptr(), dir.entries.len());
         dir
     }
 
@@ -357,7 +362,7 @@ impl Rows {
         let dir = self.dir_mut();
         dir.entries.extend_from_slice(&entries);
         dir.heaps.extend(std::iter::repeat_n(None, heaps));
-        self.base = self.dir.entries.as_ptr();
+        (self.base, self.count) = (self.dir.entries.as_ptr(), self.dir.entries.len());
         Ok(())
     }
 
