@@ -282,7 +282,8 @@ impl Rows {
         let before = self.heap_use[index];
         self.dir_mut().heaps[index] = None;
         self.heap_use[index] = HeapUse::default();
-        let end = (self.slots - first.0).min(CHUNK_ROWS as u64);
+        // A rollback may have taken all slots of the chunk back.
+        let end = self.slots.saturating_sub(first.0).min(CHUNK_ROWS as u64);
         let width = at.physical.width();
         // New slots are laid down apart, so that running out of memory changes nothing.
         let mut slots = vec![0; width * end as usize];
