@@ -129,10 +129,9 @@ impl Connection {
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
                 self.database.run_dml(parsed, text, parameters, &settings, cancel)
             }
-            _ if !parameters.is_empty() => Err(SqlError::unsupported(format!(
-                "{} with parameters",
-                classify::name_of(parsed)
-            ))),
+            _ if !parameters.is_empty() => {
+                Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
+            }
             StatementClass::Ddl => self.database.run_ddl(parsed, text),
             StatementClass::Copy => {
                 let session = self.state.lock().session.clone();
@@ -273,7 +272,7 @@ fn shift(error: SqlError, statement: &ScriptStatement<'_>) -> SqlError {
 
 fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
     let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Utf8, false)]));
-    let array = Arc::new(StringArray::from_iter_values(lines));
+    let array = Arc::new(lines.map(Some).collect::<StringArray>());
     let batch =
         RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("one column of the schema's type");
     QueryResult {

@@ -196,7 +196,10 @@ pub(super) fn without_address(found: QueryResult, returning: &[Returning]) -> Re
     let fields: Vec<Field> = result.schema.fields().iter().zip(&result.columns).map(field).collect();
     result.schema = Arc::new(Schema::new(fields));
     for batch in &mut result.batches {
-        *batch = batch.clone().with_schema(Arc::clone(&result.schema)).map_err(internal)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns().to_vec();
+        *batch = RecordBatch::try_new_with_options(Arc::clone(&result.schema), columns, &options)
+            .map_err(internal)?;
     }
     Ok(result)
 }
