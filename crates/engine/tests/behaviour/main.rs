@@ -1,0 +1,12 @@
+//! What users may rely on, above all when something goes wrong: a clear error, nothing half done,
+//! and a database that goes on.
+
+mod changes;
+mod constraints;
+mod copy;
+mod definitions;
+mod errors;
+mod limits;
+mod partitions;
+mod sessions;
+mod support;

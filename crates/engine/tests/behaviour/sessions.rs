@@ -1,0 +1,76 @@
+use albireo::{BudgetPolicy, Config, Database};
+
+use crate::support::{ask, filled, is_well, run, show, small, state};
+
+const ROWS: u32 = 100_000;
+
+fn on_a_budget(policy: BudgetPolicy) -> Database {
+    filled(Config { snapshot_budget_bytes: 128 << 10, snapshot_policy: policy, ..small() }, ROWS)
+}
+
+#[test]
+fn spent_budget_refuses_new_snapshots_until_an_old_one_ends() {
+    let db = on_a_budget(BudgetPolicy::RefuseNew);
+    let old = db.begin_read_only().unwrap();
+    run(&db, "UPDATE t SET a = -a");
+    let error = db.begin_read_only().err().expect("the budget is spent");
+    assert_eq!(state(&error), "53200", "{error}");
+    assert!(error.hint().unwrap().contains("snapshot_budget_bytes"), "{error}");
+    assert_eq!(show(&old.query("SELECT count(*) FROM t WHERE a > 0", &[]).unwrap()), (ROWS - 1).to_string());
+    // A change that needs no snapshot goes on.
+    run(&db, "INSERT INTO t VALUES (1, 'one')");
+    drop(old);
+    assert_eq!(db.memory().snapshots_bytes, 0);
+    assert_eq!(ask(&db, "SELECT count(*) FROM t WHERE a > 0"), "1");
+    is_well(&db);
+}
+
+#[test]
+fn spent_budget_may_end_the_oldest_session_instead() {
+    let db = on_a_budget(BudgetPolicy::EndOldest);
+    let old = db.begin_read_only().unwrap();
+    run(&db, "UPDATE t SET a = -a");
+    let new = db.begin_read_only().unwrap();
+    let error = old.query("SELECT count(*) FROM t", &[]).unwrap_err();
+    assert_eq!(state(&error), "72000", "{error}");
+    assert_eq!(show(&new.query("SELECT count(*) FROM t WHERE a > 0", &[]).unwrap()), "0");
+    drop((old, new));
+    assert_eq!(db.memory().snapshots_bytes, 0);
+    is_well(&db);
+}
+
+#[test]
+fn read_only_transaction_sees_one_state_and_changes_nothing() {
+    let db = Database::in_memory(small()).unwrap();
+    run(&db, "CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)");
+    let reader = db.connect();
+    let count = || show(&reader.query("SELECT count(*) FROM t", &[]).unwrap());
+    reader.execute("BEGIN READ ONLY").unwrap();
+    run(&db, "INSERT INTO t VALUES (2)");
+    assert_eq!(count(), "1");
+    let change = reader.execute("INSERT INTO t VALUES (3)").unwrap_err();
+    assert_eq!(state(&change), "25006", "{change}");
+    let aborted = reader.execute("SELECT 1").unwrap_err();
+    assert_eq!(state(&aborted), "25P02", "{aborted}");
+    reader.execute("ROLLBACK").unwrap();
+    assert_eq!(count(), "2");
+    assert_eq!(state(&reader.execute("BEGIN").unwrap_err()), "0A000");
+    reader.execute("INSERT INTO t VALUES (3)").unwrap();
+    assert_eq!(count(), "3");
+    is_well(&db);
+}
+
+#[test]
+fn table_dropped_while_a_session_reads_it_lives_on_for_the_session() {
+    let db = filled(small(), 1000);
+    let session = db.begin_read_only().unwrap();
+    let result = session.query("SELECT count(*), sum(a) FROM t", &[]).unwrap();
+    run(&db, "DROP TABLE t; CREATE TABLE t (a TEXT)");
+    assert_eq!(show(&result), "1000,499500");
+    // The name now means a table that the snapshot does not have.
+    let error = session.query("SELECT a FROM t", &[]).unwrap_err();
+    assert_eq!(state(&error), "42P01", "{error}");
+    drop((session, result));
+    assert_eq!(db.memory().snapshots_bytes, 0);
+    is_well(&db);
+}
