@@ -1,172 +1,100 @@
-//! How many TPC-C transactions a second one partition runs, straight on the partitions: no SQL, no
-//! queries. For profiling: `cargo run --release -p albireo-bench --example tpcc_speed -- 5 groups 10`.
+//! How many TPC-C transactions a processor second one partition runs, without queries: for profiling.
+//! `cargo run --release -p albireo-bench --example tpcc_speed -- 5 groups 10 0` is 5 warehouses, the
+//! layout, seconds for each of three rounds, and snapshots a second.
 #![allow(clippy::print_stdout, reason = "a program")]
 
-use std::sync::Arc;
+use std::error::Error;
+use std::time::Duration;
 
-use albireo_base::{ColumnId, TableId};
+use albireo_bench::config::{Config, Workload};
+use albireo_bench::driver::{Cancel, Loading, Outcome, Target};
+use albireo_bench::progress::Silent;
+use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;
-use albireo_bench::tpcc::input::{Inputs, Mix, Transaction};
-use albireo_bench::tpcc::population::{Population, Sink};
-use albireo_bench::tpcc::procedures::{Procedures, Resolver};
-use albireo_bench::tpcc::rows::{Row, Timestamp};
-use albireo_bench::tpcc::schema::{Definition, Layout, Table};
+use albireo_bench::tpcc::input::{Inputs, Mix};
+use albireo_bench::tpcc::population::Population;
+use albireo_bench::tpcc::rows::Timestamp;
+use albireo_bench::tpcc::schema::Layout;
 use albireo_env::Env;
-use albireo_partition::{Partitions, PartitionsConfig, TableHandle};
-use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, HandleError, IndexKind, IndexSpec, LayoutChoice, SnapshotRegistry,
-    Table as StoredTable, TableSpec,
-};
 
-struct Database {
-    partitions: Partitions,
-    handles: Vec<(Table, TableHandle)>,
-}
+const BATCH: usize = 64;
 
-fn spec(definition: &Definition, layout: Layout) -> TableSpec {
-    let column = |name: &str| {
-        let position = definition.columns.iter().position(|c| c.name == name).expect("a column of the table");
-        ColumnId(position as u16)
-    };
-    let columns = |names: &[&str]| names.iter().map(|name| column(name)).collect::<Vec<_>>();
-    let mut indexes = Vec::new();
-    if !definition.primary_key.is_empty() {
-        let name = format!("{}_pkey", definition.name);
-        let kind = match definition.table {
-            Table::Orders | Table::NewOrder | Table::OrderLine => IndexKind::Ordered,
-            _ => IndexKind::Hash,
-        };
-        indexes.push(IndexSpec { name, columns: columns(definition.primary_key), unique: true, kind });
-    }
-    if let Some((name, names)) = definition.index {
-        let kind = IndexKind::Ordered;
-        indexes.push(IndexSpec { name: name.to_owned(), columns: columns(names), unique: false, kind });
-    }
-    TableSpec {
-        id: TableId(definition.table as u32),
-        name: definition.name.to_owned(),
-        columns: definition
-            .columns
-            .iter()
-            .map(|c| ColumnSpec { name: c.name.to_owned(), ty: c.ty, nullable: c.nullable })
-            .collect(),
-        layout: match layout {
-            Layout::Column => LayoutChoice::Columns,
-            Layout::Row => LayoutChoice::Rows,
-            Layout::Groups => LayoutChoice::Groups(definition.groups.iter().map(|g| columns(g)).collect()),
-        },
-        indexes,
-        partition_by: definition.partition_by.map(column),
-        checks: Vec::new(),
-    }
-}
-
-impl Sink for &Database {
-    type Error = String;
-
-    fn row<R: Row>(&mut self, row: &R) -> Result<(), String> {
-        let handle = self.handles.iter().find(|(table, _)| *table == R::TABLE).expect("the table exists").1;
-        let values = row.cells(|cells| cells.iter().map(|&cell| cell.into()).collect::<Vec<_>>());
-        let insert = |tx: &mut albireo_partition::Transaction<'_, '_>| {
-            let site = tx.home();
-            tx.insert_values_at(site, handle, &values)
-        };
-        self.partitions.crossing("load", insert).map(|_| ()).map_err(|error| error.to_string())
-    }
-}
-
-impl Resolver for Database {
-    fn with_table(
-        &self,
-        name: &str,
-        look: &mut dyn FnMut(TableHandle, &StoredTable) -> Result<(), HandleError>,
-    ) -> Result<(), HandleError> {
-        let handle = self.handles.iter().find(|(table, _)| table.name() == name).expect("the table exists").1;
-        self.partitions.with_table(handle, albireo_base::PartitionId(0), |table| look(handle, table))
-    }
-}
-
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let warehouses: i16 = args.next().map_or(5, |a| a.parse().expect("warehouses"));
-    let layout: Layout = args.next().map_or(Layout::Groups, |a| a.parse().expect("layout"));
-    let seconds: u64 = args.next().map_or(5, |a| a.parse().expect("seconds"));
-    let snapshots: u64 = args.next().map_or(0, |a| a.parse().expect("snapshots per second"));
-    let env = Env::real();
-    let pool = BlockPool::new(16 << 30);
-    let toucher = pool.clone();
-    let touching = albireo_env::spawn("toucher", move || toucher.run_toucher()).expect("a thread");
-    let registry = Arc::new(SnapshotRegistry::new(pool.clone(), 8 << 30, BudgetPolicy::RefuseNew));
-    let partitions = Partitions::new(PartitionsConfig::default(), registry, &env);
-    let handles = Table::ALL
-        .iter()
-        .map(|table| {
-            let spec = spec(table.definition(), layout);
-            let layout = StoredTable::layout_of(&spec).expect("a possible layout");
-            (*table, partitions.create_table(spec, &layout))
-        })
-        .collect();
-    let database = Database { partitions, handles };
+    let mut argument = |default: &str| args.next().unwrap_or_else(|| default.to_owned());
+    let warehouses: i16 = argument("5").parse()?;
+    let layout: Layout = argument("groups").parse()?;
+    let seconds: u64 = argument("5").parse()?;
+    let snapshots: u64 = argument("0").parse()?;
+    let config = Config {
+        workload: Workload::Tpcc,
+        warehouses,
+        partitions: 1,
+        duration: Duration::from_secs(seconds),
+        layout,
+        mix: Mix::Spec,
+        seed: 42,
+        scale: Scale::SPEC,
+    };
+    let (env, cancel) = (Env::real(), Cancel::default());
+    let target = Albireo::open(&config, &env, &cancel)?;
     let start = env.clock.now();
     let population =
         Population { scale: Scale::SPEC, warehouses, seed: 42, loaded_at: Timestamp(env.clock.unix_us()) };
-    population.all(&mut &database).expect("the population loads");
+    target.load(&config, &population, &Loading::new(&population, &Silent, &cancel))?;
     println!("loaded in {:.1} s", (env.clock.now() - start) as f64 / 1e9);
-    let procedures = Procedures::new(&database).expect("the tables fit");
     let homes: Vec<i16> = (1..=warehouses).collect();
-    let mut inputs = Inputs::new(Mix::Spec, Scale::SPEC, warehouses, &homes, 42, 0);
+    let mut inputs = Inputs::new(config.mix, config.scale, warehouses, &homes, config.seed, 0);
     for _ in 0..3 {
-        let (start, cpu) = (env.clock.now(), albireo_env::cpu_time_ns());
-        let end = start + seconds * 1_000_000_000;
-        let (mut done, mut rolled_back, mut next_snapshot) = (0_u64, 0_u64, start);
-        let mut pauses = Vec::new();
-        let mut held = None;
-        loop {
-            for _ in 0..64 {
-                let ok = run(&database, &procedures, &inputs.next_transaction());
-                done += u64::from(ok);
-                rolled_back += u64::from(!ok);
-            }
-            let now = env.clock.now();
-            if now > end {
-                break;
-            }
-            if snapshots > 0 && now >= next_snapshot {
-                next_snapshot = now + 1_000_000_000 / snapshots;
-                held = Some(database.partitions.snapshot().expect("room for a snapshot"));
-                pauses.push((env.clock.now() - now) / 1000);
-            }
-        }
-        drop(held);
-        let elapsed = (env.clock.now() - start) as f64 / 1e9;
-        let cpu = (albireo_env::cpu_time_ns() - cpu) as f64 / 1e9;
-        pauses.sort_unstable();
-        println!(
-            "{:.0} per CPU second, {:.0} tps ({done} committed, {rolled_back} rolled back), snapshots: {} median {:?} us, copied {:?}",
-            done as f64 / cpu,
-            done as f64 / elapsed,
-            pauses.len(),
-            pauses.get(pauses.len() / 2),
-            database.partitions.registry().counters(),
-        );
+        round(&target, &env, &mut inputs, seconds, snapshots)?;
     }
-    pool.stop_toucher();
-    touching.join().expect("the toucher ends");
+    Ok(())
 }
 
-fn run(database: &Database, procedures: &Procedures, transaction: &Transaction) -> bool {
-    let p = &database.partitions;
-    match transaction {
-        Transaction::NewOrder(input) => match p.call(&*procedures.new_order, input) {
-            Ok(result) => result.o_id > 0,
-            Err(error) => {
-                assert!(input.rolls_back, "{error}");
-                false
-            }
-        },
-        Transaction::Payment(input) => p.call(&*procedures.payment, input).expect("payment").c_id > 0,
-        Transaction::OrderStatus(input) => p.call(&*procedures.order_status, input).expect("status").o_id > 0,
-        Transaction::Delivery(input) => p.call(&*procedures.delivery, input).is_ok(),
-        Transaction::StockLevel(input) => p.call(&*procedures.stock_level, input).expect("level") >= 0,
+/// Runs transactions for some seconds on this thread and prints how many there were.
+fn round(
+    target: &Albireo,
+    env: &Env,
+    inputs: &mut Inputs,
+    seconds: u64,
+    snapshots: u64,
+) -> Result<(), Box<dyn Error>> {
+    let mut worker = target.worker(0)?;
+    let (start, cpu) = (env.clock.now(), albireo_env::cpu_time_ns());
+    let end = start + seconds * 1_000_000_000;
+    let (mut committed, mut rolled_back, mut next_snapshot) = (0_u64, 0_u64, start);
+    let mut taking_ns = Vec::new();
+    let mut held = None;
+    loop {
+        let batch: Vec<_> = std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH).collect();
+        worker.run(&batch, &mut |outcome| match outcome {
+            Outcome::Committed => committed += 1,
+            Outcome::RolledBack => rolled_back += 1,
+        })?;
+        let now = env.clock.now();
+        if now > end {
+            break;
+        }
+        if snapshots > 0 && now >= next_snapshot {
+            next_snapshot = now + 1_000_000_000 / snapshots;
+            held = Some(target.snapshot()?);
+            taking_ns.push(env.clock.now() - now);
+        }
     }
+    drop(held);
+    let elapsed = (env.clock.now() - start) as f64 / 1e9;
+    let cpu = (albireo_env::cpu_time_ns() - cpu) as f64 / 1e9;
+    taking_ns.sort_unstable();
+    let costs = target.snapshot_costs();
+    println!(
+        "{:.0} per CPU second, {:.0} per second ({committed} committed, {rolled_back} rolled back); \
+         {} snapshots, median {:?} ns; {} blocks copied so far, {} bytes",
+        committed as f64 / cpu,
+        committed as f64 / elapsed,
+        taking_ns.len(),
+        taking_ns.get(taking_ns.len() / 2),
+        costs.blocks_copied,
+        costs.bytes_copied,
+    );
+    Ok(())
 }

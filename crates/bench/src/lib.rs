@@ -2,12 +2,12 @@
 //!
 //! Responsible for: schema, population, transaction inputs, queries and consistency conditions as
 //! the specifications define them; running them against any [`driver::Target`]; the report for
-//! people and for programs. Not responsible for: how a target stores rows or runs transactions and
-//! queries (`engine`), options and exit status (`cli`).
+//! people and for programs; our own database as target. Not responsible for: how it stores rows or
+//! runs transactions and queries (`engine`), options and exit status (`cli`).
 //!
 //! Invariants: the same seed gives the same rows and the same inputs, on any machine and in any
-//! order of generation. A workload knows nothing of the system under test but its SQL and its
-//! [`driver::Target`].
+//! order of generation. Outside [`target`] nothing knows more of the system under test than its SQL
+//! and its [`driver::Target`].
 //!
 //! Units: money in hundredths ([`tpcc::rows::Fixed`]), timestamps in microseconds since 1970,
 //! durations in nanoseconds until they are reported.
@@ -23,4 +23,5 @@ pub mod driver;
 pub mod latency;
 pub mod progress;
 pub mod report;
+pub mod target;
 pub mod tpcc;

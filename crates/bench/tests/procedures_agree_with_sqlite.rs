@@ -8,7 +8,6 @@ use albireo_base::{Decimal, Value};
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::{Inputs, Mix};
 use albireo_bench::tpcc::population::Population;
-use albireo_bench::tpcc::procedures::Procedures;
 use albireo_bench::tpcc::rows::{Cell, Timestamp};
 use albireo_bench::tpcc::schema::{Layout, Table};
 use albireo_env::Env;
@@ -73,7 +72,6 @@ fn agree(partitions: u16, layout: Layout) {
     let sqlite = support::sqlite(&population, Decimals::Units).unwrap();
     let native = Native::new(&population, partitions, layout, &env);
     compare(&native, &sqlite);
-    let procedures = Procedures::new(&native).unwrap();
     let mut inputs = Inputs::new(Mix::Spec, Scale::SMALL, 3, &[1, 2, 3], 9, 0);
     let (mut rolled_back, mut crossing) = (0, 0);
     sqlite.execute_batch("BEGIN").unwrap();
@@ -82,7 +80,7 @@ fn agree(partitions: u16, layout: Layout) {
         let now = timestamp(Cell::Timestamp(env.clock.unix_us()));
         let transaction = inputs.next_transaction();
         let expected = transactions::run(&sqlite, &transaction, &now).unwrap();
-        let found = native.run(&procedures, &transaction).unwrap();
+        let found = native.run(&transaction).unwrap();
         assert_eq!(found, expected, "{transaction:?}");
         rolled_back += usize::from(expected.is_none());
         let partition = |w_id: i16| w_id as u16 % partitions;

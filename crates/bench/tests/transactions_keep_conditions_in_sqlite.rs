@@ -9,7 +9,7 @@ use albireo_base::{SqlError, SqlState};
 use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{Query, Selection};
 use albireo_bench::config::{Config, Workload};
-use albireo_bench::driver::{Answer, Cancel, Copied, Loading, Outcome, Snapshot, Target, Worker, run};
+use albireo_bench::driver::{Answer, Cancel, Loading, Outcome, Snapshot, SnapshotCosts, Target, Worker, run};
 use albireo_bench::progress::Silent;
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::{Mix, Transaction};
@@ -56,8 +56,10 @@ impl Target for Sqlite {
         Ok(Box::new(Copy(copy)))
     }
 
-    fn copied(&self) -> Copied {
-        Copied::default()
+    fn forget_pauses(&self) {}
+
+    fn snapshot_costs(&self) -> SnapshotCosts {
+        SnapshotCosts::default()
     }
 
     fn memory_bytes(&self) -> BTreeMap<String, u64> {
@@ -83,7 +85,7 @@ impl Worker for Turn<'_> {
 }
 
 impl Snapshot for Copy {
-    fn pause_ns(&self) -> u64 {
+    fn age_ns(&self) -> u64 {
         0
     }
 

@@ -15,6 +15,7 @@
 //! below. Errors and interruptions do not lose what was measured before: [`run`] always reports.
 
 mod phase;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use albireo_base::SqlError;
 use albireo_env::Clock;
+use parking_lot::Mutex;
 
 use crate::ch::queries::Query;
 use crate::config::{Config, ConfigError, Workload};
@@ -35,6 +37,8 @@ use crate::tpcc::input::Transaction;
 use crate::tpcc::population::Population;
 use crate::tpcc::rows::Timestamp;
 use phase::{Phase, QueryTally};
+
+pub use snapshots::run_snapshots;
 
 /// The system under test.
 pub trait Target: Sync {
@@ -56,6 +60,15 @@ pub trait Target: Sync {
     /// Why there is none; the run ends.
     fn worker(&self, partition: u16) -> Result<Box<dyn Worker + '_>, SqlError>;
 
+    /// Makes a query ready, so that runs of it need not plan.
+    ///
+    /// # Errors
+    /// The query does not fit the database; the run ends.
+    fn prepare(&self, query: &Query) -> Result<(), SqlError> {
+        let _ = query;
+        Ok(())
+    }
+
     /// A new snapshot that sees every transaction committed before the call. It is given up when the
     /// value is dropped.
     ///
@@ -63,23 +76,27 @@ pub trait Target: Sync {
     /// Why there is none; the run ends.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError>;
 
-    /// Blocks copied on write since the target was made.
-    fn copied(&self) -> Copied;
+    /// Forgets the pauses so far: [`SnapshotCosts::pauses`] starts anew.
+    fn forget_pauses(&self);
+
+    /// What snapshots have cost since the target was made.
+    fn snapshot_costs(&self) -> SnapshotCosts;
 
     /// Memory in use, in bytes, by kind.
     fn memory_bytes(&self) -> BTreeMap<String, u64>;
-
-    /// The run is being interrupted: running queries should end early, with any error.
-    fn interrupt(&self) {}
 }
 
-/// Blocks copied because a snapshot saw them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// How many.
-    pub blocks: u64,
+/// What snapshots have cost.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotCosts {
+    /// Snapshots taken.
+    pub taken: u64,
+    /// Blocks copied because a snapshot saw them.
+    pub blocks_copied: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub bytes_copied: u64,
+    /// How long executors stood still for each snapshot.
+    pub pauses: Durations,
 }
 
 /// How a transaction ended.
@@ -103,8 +120,8 @@ pub trait Worker {
 
 /// A snapshot and the queries on it.
 pub trait Snapshot {
-    /// How long executors stood still for it, in nanoseconds.
-    fn pause_ns(&self) -> u64;
+    /// How old its data is, in nanoseconds.
+    fn age_ns(&self) -> u64;
 
     /// Runs `query` with its parameters, all SMALLINT, to the last row.
     ///
@@ -129,18 +146,31 @@ pub struct Answer {
 }
 
 /// A wish to end a run early. Clones are the same wish.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<CancelState>);
+
+#[derive(Default)]
+struct CancelState {
+    cancelled: AtomicBool,
+    hooks: Mutex<Vec<Box<dyn Fn() + Send>>>,
+}
 
 impl Cancel {
-    /// Ends the run soon; safe to call from a signal handler's thread, also more than once.
+    /// Ends the run soon; may be called from any thread, also more than once.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancelled.store(true, Ordering::Relaxed);
+        self.0.hooks.lock().iter().for_each(|hook| hook());
     }
 
     /// Whether the run should end.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Calls `hook` at each later [`Cancel::cancel`], so that what runs for long ends early: with
+    /// any error, which is not reported then.
+    pub fn on_cancel(&self, hook: impl Fn() + Send + 'static) {
+        self.0.hooks.lock().push(Box::new(hook));
     }
 }
 
@@ -152,7 +182,12 @@ pub struct Loading<'a> {
     cancel: &'a Cancel,
 }
 
-impl Loading<'_> {
+impl<'a> Loading<'a> {
+    /// Counts rows of `population`.
+    pub fn new(population: &Population, observer: &'a dyn Observer, cancel: &'a Cancel) -> Self {
+        Self { rows: AtomicU64::new(0), expected: population.expected_rows(), observer, cancel }
+    }
+
     /// `rows` more are loaded.
     pub fn add(&self, rows: u64) {
         let loaded = self.rows.fetch_add(rows, Ordering::Relaxed) + rows;
@@ -190,16 +225,7 @@ pub fn run(
     let mut report = blank(config);
     let run = Run { config, target, clock, observer, cancel };
     let done = run.everything(&mut report);
-    observer.finished();
-    report.interrupted = cancel.is_cancelled();
-    match done {
-        // What an interrupted query or load says is no news.
-        Err(error) if !report.interrupted => report.error = Some(error),
-        Ok(()) | Err(_) => {}
-    }
-    let copied = target.copied();
-    (report.snapshots.blocks_copied, report.snapshots.bytes_copied) = (copied.blocks, copied.bytes);
-    report.memory_bytes = target.memory_bytes();
+    run.finish(done, &mut report);
     Ok(report)
 }
 
@@ -242,18 +268,33 @@ impl Run<'_> {
     /// All parts of the run, in order; fills in `report` as far as it gets.
     fn everything(&self, report: &mut Report) -> Result<(), Failure> {
         self.load(report)?;
-        let mut pauses = Durations::default();
-        let last = match &self.config.workload {
-            Workload::Tpcc => self.phase(0, "transactions", report, &mut pauses),
-            Workload::Ch { .. } => {
-                self.phase(0, "transactions", report, &mut pauses)?;
-                self.phase(1, "and queries", report, &mut pauses)
+        self.phase(0, "transactions", report)?;
+        if let Workload::Ch { queries, .. } = &self.config.workload {
+            for query in queries.queries() {
+                self.target.prepare(query).map_err(during(query.name))?;
             }
+            self.phase(1, "and queries", report)?;
+        }
+        self.check_at_end(report)
+    }
+
+    /// Fills in what is known when the run is over, however it ended.
+    fn finish(&self, done: Result<(), Failure>, report: &mut Report) {
+        self.observer.finished();
+        report.interrupted = self.cancel.is_cancelled();
+        match done {
+            // What an interrupted query or load says is no news.
+            Err(error) if !report.interrupted => report.error = Some(error),
+            Ok(()) | Err(_) => {}
+        }
+        let costs = self.target.snapshot_costs();
+        report.snapshots = Snapshots {
+            taken: costs.taken,
+            pause_us: costs.pauses.quantiles(1_000),
+            blocks_copied: costs.blocks_copied,
+            bytes_copied: costs.bytes_copied,
         };
-        let checked = last.and_then(|()| self.check_at_end(report, &mut pauses));
-        report.snapshots.taken = pauses.count();
-        report.snapshots.pause_us = pauses.quantiles(1_000);
-        checked
+        report.memory_bytes = self.target.memory_bytes();
     }
 
     fn load(&self, report: &mut Report) -> Result<(), Failure> {
@@ -263,12 +304,7 @@ impl Run<'_> {
             seed: self.config.seed,
             loaded_at: Timestamp(self.clock.unix_us()),
         };
-        let loading = Loading {
-            rows: AtomicU64::new(0),
-            expected: population.expected_rows(),
-            observer: self.observer,
-            cancel: self.cancel,
-        };
+        let loading = Loading::new(&population, self.observer, self.cancel);
         let begin = self.clock.now();
         let loaded = self.target.load(self.config, &population, &loading);
         self.observer.finished();
@@ -279,21 +315,15 @@ impl Run<'_> {
     }
 
     /// Phase `number`: 0 without queries, 1 with them. The last one checks the conditions.
-    fn phase(
-        &self,
-        number: usize,
-        name: &str,
-        report: &mut Report,
-        pauses: &mut Durations,
-    ) -> Result<(), Failure> {
+    fn phase(&self, number: usize, name: &str, report: &mut Report) -> Result<(), Failure> {
         let (queries, streams): (&[Query], usize) = match &self.config.workload {
             Workload::Ch { queries, streams } if number == 1 => (queries.queries(), *streams),
             Workload::Ch { .. } | Workload::Tpcc => (&[], 0),
         };
         let is_last = number == 1 || self.config.workload == Workload::Tpcc;
+        self.target.forget_pauses();
         let result = Phase::new(self, number, queries).run(name, streams, is_last);
         self.observer.finished();
-        pauses.merge(&result.queries.pauses);
         let oltp = Some(result.oltp);
         if number == 0 {
             report.oltp_alone = oltp;
@@ -305,15 +335,13 @@ impl Run<'_> {
         result.failure.map_or(Ok(()), Err)?;
         self.go_on()?;
         if let Some(mut snapshot) = result.snapshot {
-            pauses.record(snapshot.pause_ns());
             report.consistency.under_load = self.check(snapshot.as_mut())?;
         }
         self.go_on()
     }
 
-    fn check_at_end(&self, report: &mut Report, pauses: &mut Durations) -> Result<(), Failure> {
+    fn check_at_end(&self, report: &mut Report) -> Result<(), Failure> {
         let mut snapshot = self.target.snapshot().map_err(during("taking the last snapshot"))?;
-        pauses.record(snapshot.pause_ns());
         report.consistency.at_end = self.check(snapshot.as_mut())?;
         Ok(())
     }

@@ -32,6 +32,8 @@ pub(super) struct Phase<'a> {
     run: &'a Run<'a>,
     number: usize,
     queries: &'a [Query],
+    /// Snapshots to take without querying them.
+    snapshots_per_second: u32,
     begin_ns: u64,
     measured_from_ns: u64,
     measured_to_ns: u64,
@@ -48,6 +50,8 @@ pub(super) struct Phase<'a> {
 pub(super) struct Finished<'a> {
     pub(super) oltp: Oltp,
     pub(super) queries: StreamTally,
+    /// Times to take the snapshots of [`Phase::with_snapshots`].
+    pub(super) taking: Durations,
     /// Taken under load for the check.
     pub(super) snapshot: Option<Box<dyn Snapshot + 'a>>,
     pub(super) failure: Option<Failure>,
@@ -60,12 +64,15 @@ struct WorkerTally {
     rolled_back: u64,
     new_orders: u64,
     latencies: Durations,
+    /// Transactions of measured batches, and the thread's processor time for them, which includes
+    /// making inputs and counting.
+    metered: u64,
+    cpu_ns: u64,
 }
 
 /// What one stream counted.
 #[derive(Default)]
 pub(super) struct StreamTally {
-    pub(super) pauses: Durations,
     pub(super) freshness: Durations,
     pub(super) by_query: Vec<QueryTally>,
 }
@@ -89,6 +96,7 @@ impl<'a> Phase<'a> {
             run,
             number,
             queries,
+            snapshots_per_second: 0,
             begin_ns,
             measured_from_ns,
             measured_to_ns: measured_from_ns + run.config.duration.as_nanos() as u64,
@@ -99,10 +107,15 @@ impl<'a> Phase<'a> {
         }
     }
 
+    /// The phase with so many snapshots a second.
+    pub(super) fn with_snapshots(self, per_second: u32) -> Self {
+        Self { snapshots_per_second: per_second, ..self }
+    }
+
     /// Runs the phase to its end.
     pub(super) fn run(&self, name: &str, streams: usize, snapshot_at_end: bool) -> Finished<'a> {
         let homes = self.homes();
-        let (workers, queries, snapshot, end_ns) = albireo_env::scope(|scope| {
+        let (workers, queries, taking, snapshot, end_ns) = albireo_env::scope(|scope| {
             let workers = homes.iter().enumerate().filter(|(_, homes)| !homes.is_empty());
             let workers: Vec<_> = workers
                 .filter_map(|(partition, homes)| {
@@ -112,15 +125,20 @@ impl<'a> Phase<'a> {
             let streams: Vec<_> = (0..streams)
                 .filter_map(|stream| self.start(scope, "queries", move || self.stream(stream)))
                 .collect();
+            let snapshots = (self.snapshots_per_second > 0)
+                .then(|| self.start(scope, "snapshots", || self.take_snapshots()))
+                .flatten();
             let end_ns = self.watch(name);
             self.stop_queries.store(true, Ordering::Relaxed);
             let snapshot = if snapshot_at_end { self.snapshot_under_load() } else { None };
             self.stop_transactions.store(true, Ordering::Relaxed);
-            (self.join(workers), self.join(streams), snapshot, end_ns)
+            let taking = self.join(snapshots.into_iter().collect()).pop();
+            (self.join(workers), self.join(streams), taking, snapshot, end_ns)
         });
         Finished {
             oltp: self.oltp(&workers, end_ns),
             queries: self.merge(&queries),
+            taking: taking.unwrap_or_default(),
             snapshot,
             failure: self.failure.lock().take(),
         }
@@ -178,7 +196,6 @@ impl<'a> Phase<'a> {
                 return now;
             }
             if cancel.is_cancelled() {
-                self.run.target.interrupt();
                 return now;
             }
             clock.sleep(LOOK_EVERY.min(Duration::from_nanos(self.measured_to_ns - now)));
@@ -215,6 +232,7 @@ impl<'a> Phase<'a> {
         let fail = |error| self.fail(during("running transactions")(error));
         let mut worker = target.worker(partition).map_err(fail)?;
         let mut batch = Vec::with_capacity(BATCH);
+        let mut cpu_before = albireo_env::cpu_time_ns();
         while !self.stop_transactions.load(Ordering::Relaxed) && !self.run.cancel.is_cancelled() {
             batch.clear();
             batch.extend(std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH));
@@ -231,6 +249,12 @@ impl<'a> Phase<'a> {
             worker.run(&batch, &mut ended).map_err(fail)?;
             assert_eq!(kinds.next(), None, "a transaction has not ended");
             self.ended.fetch_add(BATCH as u64, Ordering::Relaxed);
+            let cpu = albireo_env::cpu_time_ns();
+            if self.is_measured(last) {
+                tally.metered += BATCH as u64;
+                tally.cpu_ns += cpu - cpu_before;
+            }
+            cpu_before = cpu;
         }
         Ok(tally)
     }
@@ -254,6 +278,29 @@ impl<'a> Phase<'a> {
         Ok(tally)
     }
 
+    /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop.
+    fn take_snapshots(&self) -> Result<Durations, Failure> {
+        let Run { target, clock, cancel, .. } = self.run;
+        let period_ns = 1_000_000_000 / u64::from(self.snapshots_per_second);
+        let (mut taking, mut held, mut next_ns) = (Durations::default(), None, clock.now());
+        while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {
+            let asked = clock.now();
+            if asked < next_ns {
+                clock.sleep(LOOK_EVERY.min(Duration::from_nanos(next_ns - asked)));
+                continue;
+            }
+            next_ns = asked.max(next_ns + period_ns);
+            drop(held.take());
+            let asked = clock.now();
+            let taken = target.snapshot().map_err(during("taking a snapshot"));
+            held = Some(taken.map_err(|failure| self.fail(failure))?);
+            if self.is_measured(asked) {
+                taking.record(clock.now() - asked);
+            }
+        }
+        Ok(taking)
+    }
+
     /// Takes a snapshot, runs one query on it and counts both.
     fn ask(&self, i: usize, parameters: &[i16], tally: &mut StreamTally) -> Result<(), Failure> {
         let query = &self.queries[i];
@@ -261,10 +308,9 @@ impl<'a> Phase<'a> {
         let snapshot = self.run.target.snapshot();
         let mut snapshot = snapshot.map_err(during("taking a snapshot for a query"))?;
         let answer = snapshot.query(query, &parameters[..query.parameters]).map_err(during(query.name))?;
-        let answered = self.run.clock.now();
+        let (answered, age_ns) = (self.run.clock.now(), snapshot.age_ns());
         if self.is_measured(answered) {
-            tally.pauses.record(snapshot.pause_ns());
-            tally.freshness.record(answered - asked);
+            tally.freshness.record(age_ns);
             let tally = &mut tally.by_query[i];
             tally.times.record(answered - asked);
             tally.planning.record(answer.planning_ns);
@@ -281,12 +327,15 @@ impl<'a> Phase<'a> {
             sum.rolled_back += worker.rolled_back;
             sum.new_orders += worker.new_orders;
             sum.latencies.merge(&worker.latencies);
+            sum.metered += worker.metered;
+            sum.cpu_ns += worker.cpu_ns;
         }
         let measured_ns = end_ns.min(self.measured_to_ns).saturating_sub(self.measured_from_ns);
         let per_second = |count: u64| round(count as f64 * 1e9 / measured_ns.max(1) as f64);
         Oltp {
             seconds: round(measured_ns as f64 / 1e9),
             transactions_per_second: per_second(sum.committed + sum.rolled_back),
+            transactions_per_cpu_second: round(sum.metered as f64 * 1e9 / sum.cpu_ns.max(1) as f64),
             new_orders_per_second: per_second(sum.new_orders),
             committed: sum.committed,
             rolled_back: sum.rolled_back,
@@ -298,7 +347,6 @@ impl<'a> Phase<'a> {
     fn merge(&self, streams: &[StreamTally]) -> StreamTally {
         let mut sum = StreamTally::new(self.queries);
         for stream in streams {
-            sum.pauses.merge(&stream.pauses);
             sum.freshness.merge(&stream.freshness);
             for (sum, query) in sum.by_query.iter_mut().zip(&stream.by_query) {
                 sum.times.merge(&query.times);

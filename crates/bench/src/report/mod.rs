@@ -5,6 +5,7 @@
 //! transaction when the last has ended. A query's time runs from the question to the answer and so
 //! includes its snapshot and its plan; freshness is the age of its snapshot at the answer.
 
+mod snapshots;
 mod table;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::latency::Quantiles;
 use crate::tpcc::input::Mix;
 use crate::tpcc::schema::Layout;
 
+pub use snapshots::{RateReport, SnapshotMemory, SnapshotReport};
 pub(crate) use table::thousands;
 
 /// A finished or interrupted run.
@@ -45,9 +47,9 @@ pub struct Report {
     pub oltp_mixed: Option<Oltp>,
     /// One entry a query, in the order asked for.
     pub queries: Vec<QueryReport>,
-    /// All snapshots of the run.
+    /// All snapshots of the run; pauses are those of the last phase.
     pub snapshots: Snapshots,
-    /// Age of a query's snapshot when its answer came; null without queries.
+    /// Age of a query's snapshot when its answer was there; null without queries.
     pub freshness_ms: Option<Quantiles>,
     /// Whether each condition held, on the snapshot taken under load and at the end.
     pub consistency: Consistency,
@@ -66,6 +68,9 @@ pub struct Oltp {
     pub seconds: f64,
     /// Transactions of all types, rolled back New-Orders included.
     pub transactions_per_second: f64,
+    /// Transactions for each second of processor time that the threads running them used: the rate
+    /// of a machine without other work.
+    pub transactions_per_cpu_second: f64,
     /// New-Orders, rolled back ones included.
     pub new_orders_per_second: f64,
     /// Transactions that committed.

@@ -45,7 +45,7 @@ pub(crate) fn thousands(number: u64) -> String {
 }
 
 /// A count of bytes in the unit that suits it.
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     match count {
         0..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
@@ -54,7 +54,7 @@ fn bytes(count: u64) -> String {
 }
 
 /// A duration with as many digits as it deserves.
-fn duration(number: f64) -> String {
+pub(super) fn duration(number: f64) -> String {
     match number {
         ..9.995 => format!("{number:.2}"),
         ..99.95 => format!("{number:.1}"),
@@ -62,7 +62,7 @@ fn duration(number: f64) -> String {
     }
 }
 
-fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+pub(super) fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
@@ -74,19 +74,24 @@ pub(super) fn render(report: &Report) -> String {
     queries(&mut out, &report.queries);
     snapshots(&mut out, report);
     consistency(&mut out, report);
-    if report.interrupted {
-        line(&mut out, format_args!("interrupted: the figures are of the time until then"));
-    }
-    if let Some(error) = &report.error {
-        line(&mut out, format_args!("FAILED: {error}"));
-    }
+    ending(&mut out, report);
     out.push('\n');
     out.push_str(NOTE);
     out
 }
 
-fn line(out: &mut String, text: fmt::Arguments<'_>) {
+pub(super) fn line(out: &mut String, text: fmt::Arguments<'_>) {
     writeln!(out, "{}", text.to_string().trim_end()).expect("a String takes everything");
+}
+
+/// How the run ended, if not as it should.
+pub(super) fn ending(out: &mut String, report: &Report) {
+    if report.interrupted {
+        line(out, format_args!("interrupted: the figures are of the time until then"));
+    }
+    if let Some(error) = &report.error {
+        line(out, format_args!("FAILED: {error}"));
+    }
 }
 
 /// A count and what is counted.
@@ -94,7 +99,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn head(out: &mut String, report: &Report) {
+pub(super) fn head(out: &mut String, report: &Report) {
     let Report { benchmark, warehouses, partitions, layout, mix, seed, .. } = report;
     let warehouses = counted(*warehouses as u64, "warehouse");
     let partitions = counted(u64::from(*partitions), "partition");
@@ -141,6 +146,8 @@ fn transactions(out: &mut String, report: &Report) {
         pair((published.alone, published.mixed)),
     );
     let theirs = published.new_orders.map_or_else(String::new, pair);
+    let cpu = &|oltp: &Oltp| rate(oltp.transactions_per_cpu_second);
+    row("per CPU second", cpu, String::new(), String::new());
     row("new orders/s", &|oltp| rate(oltp.new_orders_per_second), String::new(), theirs);
     row("committed", &|oltp| thousands(oltp.committed), String::new(), String::new());
     row("rolled back", &|oltp| thousands(oltp.rolled_back), String::new(), String::new());
@@ -212,7 +219,7 @@ fn snapshots(out: &mut String, report: &Report) {
     }
 }
 
-fn consistency(out: &mut String, report: &Report) {
+pub(super) fn consistency(out: &mut String, report: &Report) {
     let numbers = |wanted: Option<bool>| {
         let found = (1..=12).filter(|&number| report.consistency.holds(number) == wanted);
         found.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")

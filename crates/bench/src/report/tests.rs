@@ -5,6 +5,7 @@ fn oltp(transactions_per_second: f64) -> Oltp {
     Oltp {
         seconds: 10.0,
         transactions_per_second,
+        transactions_per_cpu_second: transactions_per_second * 1.25,
         new_orders_per_second: transactions_per_second * 0.45,
         committed: 4_500_000,
         rolled_back: 20_123,

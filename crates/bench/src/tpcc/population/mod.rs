@@ -76,15 +76,20 @@ impl Population {
     pub fn of_warehouse<S: Sink>(&self, w_id: i16, sink: &mut S) -> Result<(), S::Error> {
         sink.row(&self.warehouse(w_id))?;
         self.stock(w_id).try_for_each(|row| sink.row(&row))?;
-        for d_id in 1..=DISTRICTS {
-            sink.row(&self.district(w_id, d_id))?;
-            self.customers(w_id, d_id).try_for_each(|row| sink.row(&row))?;
-            self.histories(w_id, d_id).try_for_each(|row| sink.row(&row))?;
-            self.orders(w_id, d_id).try_for_each(|row| sink.row(&row))?;
-            self.order_lines(w_id, d_id).try_for_each(|row| sink.row(&row))?;
-            self.new_orders(w_id, d_id).try_for_each(|row| sink.row(&row))?;
-        }
-        Ok(())
+        (1..=DISTRICTS).try_for_each(|d_id| self.of_district(w_id, d_id, sink))
+    }
+
+    /// Hands the rows of one district to `sink`, table by table.
+    ///
+    /// # Errors
+    /// The sink's first error.
+    pub fn of_district<S: Sink>(&self, w_id: i16, d_id: i16, sink: &mut S) -> Result<(), S::Error> {
+        sink.row(&self.district(w_id, d_id))?;
+        self.customers(w_id, d_id).try_for_each(|row| sink.row(&row))?;
+        self.histories(w_id, d_id).try_for_each(|row| sink.row(&row))?;
+        self.orders(w_id, d_id).try_for_each(|row| sink.row(&row))?;
+        self.order_lines(w_id, d_id).try_for_each(|row| sink.row(&row))?;
+        self.new_orders(w_id, d_id).try_for_each(|row| sink.row(&row))
     }
 
     /// Rows of all tables; the random number of order lines is taken at its mean, ten an order.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::Tid;
-use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_storage::ShortKey;
+use albireo::{Abort, Procedure, Route, ShortKey, Transaction};
 
 use super::found;
 use super::tables::Tables;
@@ -12,7 +11,7 @@ use crate::tpcc::input::Delivery;
 use crate::tpcc::{DISTRICTS, MAX_ORDER_LINES};
 
 /// The procedure.
-pub struct DeliveryProcedure(pub(super) Arc<Tables>);
+pub struct DeliveryProcedure(pub(crate) Arc<Tables>);
 
 /// The order delivered in each district; `None` where none was left (clause 2.7.4.2).
 pub type Delivered = [Option<i32>; DISTRICTS as usize];

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlState, Tid};
-use albireo_partition::{Abort, Procedure, Route, Site, Transaction};
-use albireo_storage::ShortKey;
+use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
 
 use super::found;
 use super::tables::Tables;
@@ -13,7 +12,7 @@ use crate::tpcc::input::NewOrder;
 use crate::tpcc::text::Text;
 
 /// The procedure.
-pub struct NewOrderProcedure(pub(super) Arc<Tables>);
+pub struct NewOrderProcedure(pub(crate) Arc<Tables>);
 
 /// What the terminal shows of one line (clause 2.4.3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +56,8 @@ impl OrderResult {
 /// Where a line's rows are.
 #[derive(Clone, Copy)]
 struct Place {
-    item: Tid,
+    /// `None`: there is no such item, and the line rolls the order back.
+    item: Option<Tid>,
     stock: Tid,
     site: Site,
 }
@@ -93,7 +93,8 @@ impl Procedure for NewOrderProcedure {
         let t = &self.0;
         // The texts that decide the brand lie behind their slots: one more stage.
         for place in places {
-            tx.table(t.item.table).prefetch_body(place.item, t.item.data);
+            let Some(item) = place.item else { continue };
+            tx.table(t.item.table).prefetch_body(item, t.item.data);
             tx.table_at(place.site, t.stock.base.table).prefetch_body(place.stock, t.stock.base.data);
         }
         let mut total = 0;
@@ -112,30 +113,37 @@ impl Procedure for NewOrderProcedure {
 }
 
 impl NewOrderProcedure {
-    /// Finds the rows of all lines and asks for their cache lines. An item that does not exist
-    /// rolls the order back (clause 2.4.1.4, 2.4.2.3).
+    /// Finds the rows of all lines and asks for their cache lines.
     fn places(&self, tx: &Transaction<'_, '_>, args: &NewOrder) -> Result<[Place; MAX_ORDER_LINES], Abort> {
         let t = &self.0;
         let items = tx.table(t.item.table);
         let item_key = |i_id: i32| ShortKey::new().i32(i_id);
         let stock_key = |w_id: i16, i_id: i32| ShortKey::new().i16(w_id).i32(i_id);
-        let mut places = [Place { item: Tid(0), stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
+        let mut places = [Place { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
+        let (c, customers) = (&t.customer, tx.table(t.customer.table));
+        let customer = ShortKey::new().i16(args.w_id).i16(args.d_id).i32(args.c_id);
+        customers.prefetch_key(c.pkey, customer);
+        tx.table(t.orders.table).prefetch_key(t.orders.by_customer, customer);
         for (place, line) in places.iter_mut().zip(args.lines()) {
             place.site = tx.site_of(line.supply_w_id.into())?;
             items.prefetch_key(t.item.pkey, item_key(line.i_id));
             tx.table_at(place.site, t.stock.base.table)
                 .prefetch_key(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id));
         }
+        if let Some(customer) = customers.find(c.pkey, customer) {
+            customers.prefetch(customer, c.discount);
+            customers.prefetch_text(customer, c.last);
+            customers.prefetch_text(customer, c.credit);
+        }
         let dist = t.stock.dist[args.d_id as usize - 1];
         for (place, line) in places.iter_mut().zip(args.lines()) {
-            let Some(item) = items.find(t.item.pkey, item_key(line.i_id)) else {
-                return Err(unused_item());
-            };
+            place.item = items.find(t.item.pkey, item_key(line.i_id));
+            let Some(item) = place.item else { continue };
             let stock = tx.table_at(place.site, t.stock.base.table);
-            place.item = item;
             place.stock =
                 found(stock.find(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id)), "stock")?;
             items.prefetch(item, t.item.price);
+            items.prefetch_text(item, t.item.name);
             items.prefetch_text(item, t.item.data);
             stock.prefetch(place.stock, t.stock.base.quantity);
             stock.prefetch_text(place.stock, dist);
@@ -198,7 +206,8 @@ impl NewOrderProcedure {
         Ok((Head { o_id, entry_d, discount, w_tax, d_tax }, result))
     }
 
-    /// One line (clause 2.4.2.2).
+    /// One line (clause 2.4.2.2). An item that does not exist rolls back the order and what earlier
+    /// lines did (clause 2.4.2.3).
     fn line(
         &self,
         tx: &mut Transaction<'_, '_>,
@@ -209,10 +218,11 @@ impl NewOrderProcedure {
     ) -> Result<OrderedItem, Abort> {
         let t = &self.0;
         let (line, s) = (&args.lines()[number], &t.stock);
+        let Some(item) = place.item else { return Err(unused_item()) };
         let items = tx.table(t.item.table);
-        let price = items.get(place.item, t.item.price);
-        let i_name = Text::new(items.text(place.item, t.item.name));
-        let original = is_original(items.text(place.item, t.item.data));
+        let price = items.get(item, t.item.price);
+        let i_name = Text::new(items.text(item, t.item.name));
+        let original = is_original(items.text(item, t.item.data));
         let stock = tx.table_at(place.site, s.base.table);
         let original = original && is_original(stock.text(place.stock, s.base.data));
         let dist_info: Text<24> = Text::new(stock.text(place.stock, s.dist[args.d_id as usize - 1]));
@@ -250,10 +260,7 @@ impl NewOrderProcedure {
 
 /// Whether I_DATA or S_DATA holds "ORIGINAL".
 fn is_original(data: &str) -> bool {
-    const ORIGINAL: &[u8] = b"ORIGINAL";
-    let bytes = data.as_bytes();
-    // The letter O is rare, so one comparison per byte decides nearly always.
-    bytes.len() >= ORIGINAL.len() && bytes.windows(ORIGINAL.len()).any(|window| window == ORIGINAL)
+    data.contains("ORIGINAL")
 }
 
 #[cold]

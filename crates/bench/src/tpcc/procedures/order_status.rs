@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_storage::ShortKey;
+use albireo::{Abort, Procedure, Route, ShortKey, Transaction};
 
 use super::tables::Tables;
 use super::{customer, found};
@@ -12,7 +11,7 @@ use crate::tpcc::input::OrderStatus;
 use crate::tpcc::text::Text;
 
 /// The procedure.
-pub struct OrderStatusProcedure(pub(super) Arc<Tables>);
+pub struct OrderStatusProcedure(pub(crate) Arc<Tables>);
 
 /// One line of the customer's last order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

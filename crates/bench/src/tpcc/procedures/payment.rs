@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use albireo_base::Tid;
-use albireo_partition::{Abort, Procedure, Route, Site, Transaction};
-use albireo_storage::ShortKey;
+use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
 
 use super::tables::Tables;
 use super::{customer, found};
@@ -13,7 +12,7 @@ use crate::tpcc::input::Payment;
 use crate::tpcc::text::Text;
 
 /// The procedure.
-pub struct PaymentProcedure(pub(super) Arc<Tables>);
+pub struct PaymentProcedure(pub(crate) Arc<Tables>);
 
 /// An address as the terminal shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +111,7 @@ impl PaymentProcedure {
         };
         let (table, w, d) =
             (tx.table_at(site, c.table), tx.table(t.warehouse.table), tx.table(t.district.table));
-        let address = |table: &albireo_storage::Table, tid, columns: [albireo_storage::TextCol; 5]| Address {
+        let address = |table: &albireo::Table, tid, columns: [albireo::TextCol; 5]| Address {
             street_1: Text::new(table.text(tid, columns[0])),
             street_2: Text::new(table.text(tid, columns[1])),
             city: Text::new(table.text(tid, columns[2])),

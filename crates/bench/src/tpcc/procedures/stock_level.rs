@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::Tid;
-use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_storage::ShortKey;
+use albireo::{Abort, Procedure, Route, ShortKey, Transaction};
 
 use super::found;
 use super::tables::Tables;
@@ -12,7 +11,7 @@ use crate::tpcc::MAX_ORDER_LINES;
 use crate::tpcc::input::StockLevel;
 
 /// The procedure.
-pub struct StockLevelProcedure(pub(super) Arc<Tables>);
+pub struct StockLevelProcedure(pub(crate) Arc<Tables>);
 
 /// Orders that are looked at (clause 2.8.2.2).
 const LAST_ORDERS: i32 = 20;
@@ -46,22 +45,27 @@ impl Procedure for StockLevelProcedure {
             *item = lines.get(tid, l.i_id);
             count += 1;
         }
-        let items = &mut items[..count];
-        items.sort_unstable();
+        let items = &items[..count];
         let (s, stock) = (&t.stock.base, tx.table(t.stock.base.table));
+        let key = |i_id: i32| ShortKey::new().i16(args.w_id).i32(i_id);
+        items.iter().for_each(|&i_id| stock.prefetch_key(s.pkey, key(i_id)));
         let mut places = [Tid(0); MOST_LINES];
-        let mut different = 0;
-        for (i, &i_id) in items.iter().enumerate() {
-            if i > 0 && items[i - 1] == i_id {
-                continue;
-            }
-            let tid = found(stock.find(s.pkey, ShortKey::new().i16(args.w_id).i32(i_id)), "stock")?;
-            stock.prefetch(tid, s.quantity);
-            places[different] = tid;
-            different += 1;
+        for (place, &i_id) in places.iter_mut().zip(items) {
+            *place = found(stock.find(s.pkey, key(i_id)), "stock")?;
+            stock.prefetch(*place, s.quantity);
         }
-        let low =
-            places[..different].iter().filter(|&&tid| stock.get(tid, s.quantity) < args.threshold).count();
-        Ok(low as i32)
+        // Few stocks are low, so it is these that are told apart, not the items.
+        let mut low = [Tid(0); MOST_LINES];
+        let mut count = 0;
+        for &tid in &places[..items.len()] {
+            if stock.get(tid, s.quantity) < args.threshold {
+                low[count] = tid;
+                count += 1;
+            }
+        }
+        let low = &mut low[..count];
+        low.sort_unstable();
+        let repeated = low.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        Ok((low.len() - repeated) as i32)
     }
 }

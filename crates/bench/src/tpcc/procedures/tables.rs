@@ -1,20 +1,8 @@
 //! Handles to the tables, columns and indexes that the procedures use.
 
-use albireo_partition::TableHandle;
-use albireo_storage::{Col, HandleError, IndexRef, Table, TextCol};
+use albireo::{Col, Database, IndexRef, SqlError, TableHandle, TextCol};
 
-/// Finds tables by name.
-pub trait Resolver {
-    /// The table's handle, and a look at one of its partitions.
-    ///
-    /// # Errors
-    /// There is no such table, or `look` says what it misses.
-    fn with_table(
-        &self,
-        name: &str,
-        look: &mut dyn FnMut(TableHandle, &Table) -> Result<(), HandleError>,
-    ) -> Result<(), HandleError>;
-}
+use crate::tpcc::DISTRICTS;
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident of $table:literal {
@@ -31,18 +19,15 @@ macro_rules! handles {
         }
 
         impl $name {
-            fn new(resolver: &dyn Resolver) -> Result<Self, HandleError> {
-                let mut result = Err(HandleError::NoColumn($table.to_owned()));
-                resolver.with_table($table, &mut |handle, table| {
-                    result = Ok(Self {
+            fn new(database: &Database) -> Result<Self, SqlError> {
+                database.with_table($table, |handle, table| {
+                    Ok(Self {
                         table: handle,
                         $($column: table.column($sql)?,)*
                         $($text: table.text_column($text_sql)?,)*
                         $($index: table.index($index_sql)?,)*
-                    });
-                    Ok(())
-                })?;
-                result
+                    })
+                })
             }
         }
     )*};
@@ -111,21 +96,20 @@ handles! {
 /// STOCK with its ten columns for the districts.
 pub(super) struct StockTable {
     pub(super) base: StockBase,
-    pub(super) dist: [TextCol; 10],
+    pub(super) dist: [TextCol; DISTRICTS as usize],
 }
 
 impl StockTable {
-    fn new(resolver: &dyn Resolver) -> Result<Self, HandleError> {
-        let base = StockBase::new(resolver)?;
-        let mut dist = Vec::new();
-        resolver.with_table("stock", &mut |_, table| {
-            for i in 1..=10 {
+    fn new(database: &Database) -> Result<Self, SqlError> {
+        let dist = database.with_table("stock", |_, table| {
+            let mut dist = Vec::with_capacity(DISTRICTS as usize);
+            for i in 1..=DISTRICTS {
                 dist.push(table.text_column(&format!("s_dist_{i:02}"))?);
             }
-            Ok(())
+            Ok(dist)
         })?;
-        let dist = dist.try_into().unwrap_or_else(|_| unreachable!("ten columns were pushed"));
-        Ok(Self { base, dist })
+        let dist = dist.try_into().unwrap_or_else(|_| unreachable!("one column a district was pushed"));
+        Ok(Self { base: StockBase::new(database)?, dist })
     }
 }
 
@@ -146,18 +130,18 @@ impl Tables {
     /// Looks everything up.
     ///
     /// # Errors
-    /// A table lacks a column or index, or has one of another type.
-    pub fn new(resolver: &dyn Resolver) -> Result<Self, HandleError> {
+    /// A table is missing, or lacks a column or index, or has one of another type.
+    pub fn new(database: &Database) -> Result<Self, SqlError> {
         Ok(Self {
-            warehouse: WarehouseTable::new(resolver)?,
-            district: DistrictTable::new(resolver)?,
-            customer: CustomerTable::new(resolver)?,
-            history: HistoryTable::new(resolver)?,
-            new_order: NewOrderTable::new(resolver)?,
-            orders: OrdersTable::new(resolver)?,
-            order_line: OrderLineTable::new(resolver)?,
-            item: ItemTable::new(resolver)?,
-            stock: StockTable::new(resolver)?,
+            warehouse: WarehouseTable::new(database)?,
+            district: DistrictTable::new(database)?,
+            customer: CustomerTable::new(database)?,
+            history: HistoryTable::new(database)?,
+            new_order: NewOrderTable::new(database)?,
+            orders: OrdersTable::new(database)?,
+            order_line: OrderLineTable::new(database)?,
+            item: ItemTable::new(database)?,
+            stock: StockTable::new(database)?,
         })
     }
 }

@@ -1,0 +1,187 @@
+//! Our own database as the system under test.
+//!
+//! Transactions are native procedures, called on the thread that makes their inputs: it takes the
+//! partition's token for one transaction after another. Every query runs on a snapshot of its own
+//! ([`albireo::ReadOnlySession`]), on one analytical thread, with a plan that is in the cache.
+//!
+//! Pauses: with one partition they are what its executor measured at the barrier. With more, crossing
+//! transactions stop executors as well, so the time from asking for a snapshot to having it is
+//! taken, which is never shorter than the pause.
+
+mod load;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlError, SqlState, Value};
+use albireo_env::Env;
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+
+use crate::ch::queries::Query;
+use crate::config::Config;
+use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Worker};
+use crate::latency::Durations;
+use crate::tpcc::population::Population;
+use crate::tpcc::schema::ddl;
+
+pub use worker::Transactions;
+
+/// Bytes a warehouse may grow to before a run fails for want of memory.
+const WAREHOUSE_LIMIT_BYTES: u64 = 1 << 30;
+/// What a run may use however few warehouses it has.
+const SMALLEST_LIMIT_BYTES: u64 = 16 << 30;
+
+/// A database and the benchmark's procedures in it.
+pub struct Albireo {
+    database: Database,
+    transactions: OnceLock<Transactions>,
+    cancel: CancelToken,
+    /// Times to take a snapshot that [`Target::forget_pauses`] has forgotten.
+    forgotten: Mutex<Option<Histogram<u64>>>,
+}
+
+impl Albireo {
+    /// An empty database for a run of `config`; [`Target::load`] fills it. Once `cancel` is
+    /// cancelled, queries end early.
+    ///
+    /// # Errors
+    /// The system refuses memory or threads.
+    pub fn open(config: &Config, env: &Env, cancel: &Cancel) -> Result<Self, SqlError> {
+        let warehouses = u64::from(config.warehouses.unsigned_abs());
+        let settings = Settings {
+            partitions: config.partitions,
+            data_limit_bytes: SMALLEST_LIMIT_BYTES.max(warehouses * WAREHOUSE_LIMIT_BYTES),
+            ..Settings::default()
+        };
+        let token = CancelToken::new();
+        let ended = token.clone();
+        cancel.on_cancel(move || ended.cancel());
+        Ok(Self {
+            database: Database::with_env(settings, env.clone())?,
+            transactions: OnceLock::new(),
+            cancel: token,
+            forgotten: Mutex::new(None),
+        })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The five transactions.
+    ///
+    /// # Errors
+    /// The database is not loaded.
+    pub fn transactions(&self) -> Result<&Transactions, SqlError> {
+        let not_loaded = || SqlError::new(SqlState::UNDEFINED_TABLE, "the database is not loaded");
+        self.transactions.get().ok_or_else(not_loaded)
+    }
+
+    /// Takes a snapshot for queries that this run's interruption ends.
+    fn session(&self) -> Result<Session<'_>, SqlError> {
+        Ok(Session { session: self.database.begin_read_only()?, cancel: &self.cancel })
+    }
+}
+
+impl Target for Albireo {
+    fn load(&self, config: &Config, population: &Population, loading: &Loading<'_>) -> Result<(), SqlError> {
+        for statement in ddl(config.layout) {
+            self.database.execute(&statement)?;
+        }
+        load::load(&self.database, population, loading)?;
+        // A second load into the same target has failed at its DDL.
+        let _ = self.transactions.set(Transactions::new(&self.database)?);
+        Ok(())
+    }
+
+    fn partition_of(&self, w_id: i16) -> u16 {
+        albireo::partition_of(&Value::SmallInt(w_id), self.database.partitions())
+    }
+
+    fn worker(&self, _partition: u16) -> Result<Box<dyn Worker + '_>, SqlError> {
+        // A transaction finds its partition by its arguments.
+        Ok(Box::new(self.transactions()?))
+    }
+
+    fn prepare(&self, query: &Query) -> Result<(), SqlError> {
+        self.database.prepare(query.sql).map(drop)
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError> {
+        Ok(Box::new(self.session()?))
+    }
+
+    fn forget_pauses(&self) {
+        self.database.reset_pauses();
+        *self.forgotten.lock() = Some(self.database.statistics().snapshots.taking_ns);
+    }
+
+    fn snapshot_costs(&self) -> SnapshotCosts {
+        let statistics = self.database.statistics();
+        let counters = statistics.snapshots.counters;
+        let mut pauses = statistics.transactions.pauses_ns;
+        if self.database.partitions() > 1 || pauses.is_empty() {
+            pauses = statistics.snapshots.taking_ns;
+            if let Some(forgotten) = &*self.forgotten.lock() {
+                pauses.subtract(forgotten).expect("the histogram has grown from the one forgotten");
+            }
+        }
+        SnapshotCosts {
+            taken: counters.taken,
+            blocks_copied: counters.blocks_copied,
+            bytes_copied: counters.bytes_copied,
+            pauses: Durations::from(&pauses),
+        }
+    }
+
+    fn memory_bytes(&self) -> BTreeMap<String, u64> {
+        let memory = self.database.memory();
+        let kinds = [
+            ("rows", memory.rows_bytes),
+            ("strings", memory.strings_bytes),
+            ("indexes", memory.indexes_bytes),
+            ("undo", memory.undo_bytes),
+            ("snapshots", memory.snapshots_bytes),
+            ("queries", memory.queries_bytes),
+            ("in_use", memory.in_use_bytes),
+            ("reserved", memory.reserved_bytes),
+        ];
+        kinds.map(|(kind, bytes)| (kind.to_owned(), bytes)).into()
+    }
+}
+
+/// One snapshot.
+struct Session<'a> {
+    session: ReadOnlySession,
+    cancel: &'a CancelToken,
+}
+
+impl Snapshot for Session<'_> {
+    fn age_ns(&self) -> u64 {
+        self.session.age_ns()
+    }
+
+    fn query(&mut self, query: &Query, parameters: &[i16]) -> Result<Answer, SqlError> {
+        let mut values = [Value::Null, Value::Null];
+        for (value, &parameter) in values.iter_mut().zip(parameters) {
+            *value = Value::SmallInt(parameter);
+        }
+        let values = &values[..parameters.len()];
+        let result = self.session.query_until(self.cancel, Some(1), query.sql, values)?;
+        Ok(Answer { rows: result.row_count() as u64, planning_ns: result.planning.as_nanos() as u64 })
+    }
+
+    fn count(&mut self, sql: &str) -> Result<u64, SqlError> {
+        let result = self.session.query_until(self.cancel, None, sql, &[])?;
+        match result.value(0, 0) {
+            Value::BigInt(count) => Ok(count as u64),
+            other => {
+                let text = format!("a count is expected, not {other}");
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text))
+            }
+        }
+    }
+}
