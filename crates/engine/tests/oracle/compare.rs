@@ -13,7 +13,9 @@ pub fn check(expected: &Expected, answer: &Answer, system: System) -> Result<(),
     match (expected, answer) {
         (Expected::Ok, Answer::Done(_)) => Ok(()),
         (Expected::Count(expected), Answer::Done(found)) if expected == found => Ok(()),
-        (Expected::Count(expected), Answer::Done(found)) => Err(format!("{found} rows instead of {expected}")),
+        (Expected::Count(expected), Answer::Done(found)) => {
+            Err(format!("{found} rows instead of {expected}"))
+        }
         (Expected::Error(_), Answer::Error { .. }) if system == System::Sqlite => Ok(()),
         (Expected::Error(expected), Answer::Error { state, message }) => match state == expected {
             true => Ok(()),
@@ -40,7 +42,7 @@ pub fn check(expected: &Expected, answer: &Answer, system: System) -> Result<(),
 /// A column as files show it: its name, and the class of its type. In results, strings are all text,
 /// numerics have no precision, and what has no SQL type of ours is given as text.
 fn parts(column: &str) -> (&str, &str) {
-    const CLASSES: [(&str, &str); 17] = [
+    const CLASSES: [(&str, &str); 18] = [
         (" boolean", "boolean"),
         (" smallint", "smallint"),
         (" integer", "integer"),
@@ -56,6 +58,7 @@ fn parts(column: &str) -> (&str, &str) {
         (" uuid", "uuid"),
         (" character varying", "text"),
         (" character", "text"),
+        (" bpchar", "text"),
         (" text", "text"),
         (" interval", "text"),
     ];

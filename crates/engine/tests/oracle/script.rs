@@ -36,7 +36,10 @@ impl System {
     }
 
     fn named(name: &str) -> Self {
-        Self::ALL.into_iter().find(|system| system.name() == name).unwrap_or_else(|| panic!("no system {name}"))
+        Self::ALL
+            .into_iter()
+            .find(|system| system.name() == name)
+            .unwrap_or_else(|| panic!("no system {name}"))
     }
 }
 
@@ -109,7 +112,8 @@ pub fn parse(text: &str) -> (Vec<Record>, String) {
             None => (body.as_slice(), [].as_slice()),
         };
         assert!(!sql.is_empty(), "line {line}: no statement");
-        let expected = expected(head, result).unwrap_or_else(|| panic!("line {line}: \"{head}\" is no record"));
+        let expected =
+            expected(head, result).unwrap_or_else(|| panic!("line {line}: \"{head}\" is no record"));
         records.push(Record { line, preamble, skipped_by, sql: sql.join("\n"), expected });
     }
 }

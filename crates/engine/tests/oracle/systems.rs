@@ -21,7 +21,10 @@ fn ask_albireo(connection: &Connection, sql: &str) -> Answer {
             Outcome::Rows(result) => {
                 let columns = result.columns.iter().map(|column| format!("{} {}", column.name, column.ty));
                 let row = |row: Vec<Value>| row.iter().map(|value| cell(&value.to_string())).collect();
-                Answer::Rows { columns: columns.collect(), rows: result.rows().into_iter().map(row).collect() }
+                Answer::Rows {
+                    columns: columns.collect(),
+                    rows: result.rows().into_iter().map(row).collect(),
+                }
             }
         },
         Err(error) => Answer::Error { state: error.state().to_string(), message: error.to_string() },
@@ -52,7 +55,8 @@ fn ask_sqlite(connection: &rusqlite::Connection, sql: &str) -> rusqlite::Result<
         ValueRef::Text(text) => cell(&String::from_utf8_lossy(text)),
         ValueRef::Blob(bytes) => cell(&Value::Bytea(bytes.to_vec()).to_string()),
     };
-    let rows = statement.query_map([], |row| (0..columns.len()).map(|i| Ok(text(row.get_ref(i)?))).collect())?;
+    let rows =
+        statement.query_map([], |row| (0..columns.len()).map(|i| Ok(text(row.get_ref(i)?))).collect())?;
     Ok(Answer::Rows { rows: rows.collect::<Result<_, _>>()?, columns })
 }
 
@@ -79,7 +83,8 @@ pub fn postgres(records: &[Record], socket: &str, database: &str) -> Vec<Answer>
         if matches!(record.expected, Expected::Rows { .. }) {
             script += &format!("{sql} \\gdesc\n");
         }
-        script += &format!("\\echo '{MARK}'\n{sql};\n\\echo '{MARK}':SQLSTATE :ROW_COUNT :LAST_ERROR_MESSAGE\n");
+        script +=
+            &format!("\\echo '{MARK}'\n{sql};\n\\echo '{MARK}':SQLSTATE :ROW_COUNT :LAST_ERROR_MESSAGE\n");
     }
     let output = psql(database, &script);
     let parts: Vec<&str> = output.split(MARK).skip(1).collect();
@@ -92,7 +97,8 @@ fn postgres_answer(columns: &str, rows: &str, end: &str) -> Answer {
     if state != "00000" {
         return Answer::Error { state: state.to_owned(), message: end.next().unwrap_or_default().to_owned() };
     }
-    let columns: Vec<String> = columns.trim_matches('\n').lines().map(|line| line.replace('\u{1f}', " ")).collect();
+    let columns: Vec<String> =
+        columns.trim_matches('\n').lines().map(|line| line.replace('\u{1f}', " ")).collect();
     if columns.is_empty() {
         return Answer::Done(count.parse().unwrap_or(0));
     }
