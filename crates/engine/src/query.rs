@@ -83,8 +83,23 @@ impl ReadOnlySession {
     /// # Errors
     /// As [`ReadOnlySession::query`].
     pub fn query_on(&self, threads: usize, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
-        let settings = Settings { query_threads: Some(threads), ..Settings::default() };
-        self.query_with(sql, parameters, &settings, &CancelToken::new())
+        self.query_until(&CancelToken::new(), Some(threads), sql, parameters)
+    }
+
+    /// As [`ReadOnlySession::query`], on at most so many threads (`None`: all), until `cancel` is
+    /// cancelled from another thread.
+    ///
+    /// # Errors
+    /// As [`ReadOnlySession::query`]; 57014 once cancelled.
+    pub fn query_until(
+        &self,
+        cancel: &CancelToken,
+        threads: Option<usize>,
+        sql: &str,
+        parameters: &[Value],
+    ) -> Result<QueryResult, SqlError> {
+        let settings = Settings { query_threads: threads, ..Settings::default() };
+        self.query_with(sql, parameters, &settings, cancel)
     }
 
     pub(crate) fn query_with(
