@@ -211,7 +211,8 @@ impl Partitions {
         P::Output: Send + 'static,
     {
         let (pending, deliver) = Pending::new();
-        let this = Arc::clone(self);
+        // Weak, because the queue that holds the task belongs to the partitions.
+        let (this, clock) = (Arc::downgrade(self), self.clock.clone());
         let partitions = self.count();
         let route = procedure.route(&args);
         let partition = match route {
@@ -224,13 +225,16 @@ impl Partitions {
             let result = match state {
                 None => Err(CallError::Closed),
                 Some(_) if crosses => Err(CallError::Aborted(Abort::Crossing)),
-                Some(state) => run_in(state, partitions, &this.clock, &*procedure, &args),
+                Some(state) => run_in(state, partitions, &clock, &*procedure, &args),
             };
             match result {
                 // The executor holds its token here, so the crossing run needs a thread of its own
                 // to wait for the barrier.
                 Err(CallError::Aborted(Abort::Crossing)) => {
-                    let run = move || deliver.put(this.call_crossing(&*procedure, &args));
+                    let run = move || {
+                        let result = this.upgrade().map(|this| this.call_crossing(&*procedure, &args));
+                        deliver.put(result.unwrap_or(Err(CallError::Closed)));
+                    };
                     // Without a thread the closure is dropped, and the caller learns of it.
                     let _ = albireo_env::spawn("albireo-cross", run);
                 }

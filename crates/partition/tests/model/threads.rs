@@ -1,0 +1,72 @@
+//! The same bank under real threads: executors, callers, crossing transactions and snapshots.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use albireo_base::PartitionId;
+use albireo_env::{Env, scope, spawn_scoped};
+
+use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, Transfer, TransferArgs};
+
+const CALLS: i32 = 400;
+
+#[test]
+fn concurrent_callers_and_snapshots_never_see_half_a_transfer() {
+    let bank = Bank::new(3, 8, &Env::real());
+    let transfer = Arc::new(Transfer(bank.account));
+    let done = AtomicBool::new(false);
+    let total = i64::from(ACCOUNTS) * OPENING;
+    scope(|s| {
+        for partition in 0..3 {
+            let executor = bank.partitions.executor(PartitionId(partition));
+            spawn_scoped(s, "executor", move || executor.run()).unwrap();
+        }
+        let callers: Vec<_> = (0..2)
+            .map(|caller| {
+                let (bank, transfer) = (&bank, Arc::clone(&transfer));
+                spawn_scoped(s, "caller", move || call_all(bank, &transfer, caller)).unwrap()
+            })
+            .collect();
+        let reader = spawn_scoped(s, "reader", || {
+            let mut held = Vec::new();
+            while !done.load(Ordering::Acquire) {
+                let snapshot = bank.partitions.snapshot().unwrap();
+                held.push((snapshot.clone(), Bank::balances(&snapshot)));
+                for (snapshot, balances) in &held {
+                    assert_eq!(balances.iter().map(|(_, cents)| cents).sum::<i64>(), total);
+                    assert_eq!(&Bank::balances(snapshot), balances, "a snapshot never changes");
+                }
+                if held.len() > 3 {
+                    held.swap_remove(1);
+                }
+            }
+        })
+        .unwrap();
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        done.store(true, Ordering::Release);
+        reader.join().unwrap();
+        bank.partitions.close();
+    });
+    let counters = bank.partitions.counters();
+    assert_eq!(counters.committed, 1 + 2 * CALLS as u64);
+    let snapshot = bank.partitions.snapshot().unwrap();
+    assert_eq!(Bank::balances(&snapshot).iter().map(|(_, cents)| cents).sum::<i64>(), total);
+}
+
+/// Half of the calls on this thread, half through the queues; many of them cross partitions.
+fn call_all(bank: &Bank, transfer: &Arc<Transfer>, caller: i32) {
+    let mut pending = Vec::new();
+    for i in 0..CALLS {
+        let args = TransferArgs {
+            from: (i * 7 + caller) % ACCOUNTS,
+            to: (i * 3 + 1) % ACCOUNTS,
+            cents: i64::from(i % 11),
+            ending: Ending::Commits,
+        };
+        match i % 2 {
+            0 => assert!(bank.partitions.call(&**transfer, &args).is_ok()),
+            _ => pending.push(bank.partitions.submit(Arc::clone(transfer), args).unwrap()),
+        }
+    }
+    pending.into_iter().for_each(|call| assert!(call.wait().is_ok()));
+}
