@@ -78,6 +78,9 @@ pub struct BenchArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
+    /// A fiftieth of the specification's rows: for tests of the program, not for measuring
+    #[arg(long, hide = true)]
+    pub small: bool,
 }
 
 /// Options of `bench ch`.
@@ -179,6 +182,7 @@ mod tests {
             mix: MixArg::Spec,
             seed: 42,
             format: ReportFormat::Table,
+            small: false,
         };
         assert_eq!(args, ChArgs { bench, query_streams: 1, queries: Selection::all() });
     }

@@ -6,7 +6,7 @@
 use crate::args::{Bench, BenchArgs, LayoutArg, MixArg, ReportFormat};
 use crate::interrupt::{self, Interrupt};
 use albireo_base::SqlError;
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, ConfigError, Workload};
 use albireo_bench::driver::{self, Cancel, Target};
 use albireo_bench::progress::Bars;
 use albireo_bench::report::Report;
@@ -28,7 +28,7 @@ pub fn run<'a>(
     bench: &Bench,
     env: &Env,
     interrupt: &Interrupt,
-    open: impl FnOnce(&Config) -> Result<Box<dyn Target + 'a>, SqlError>,
+    open: impl FnOnce(&Config, &Cancel) -> Result<Box<dyn Target + 'a>, SqlError>,
 ) -> u8 {
     let (args, workload) = match bench {
         Bench::Tpcc(args) => (args, Workload::Tpcc),
@@ -36,24 +36,40 @@ pub fn run<'a>(
             let streams = usize::from(args.query_streams);
             (&args.bench, Workload::Ch { queries: args.queries.clone(), streams })
         }
-        Bench::Snapshot(_) => return failed(FAILED, &SqlError::unsupported("bench snapshot").to_string()),
+        Bench::Snapshot(args) => (args, Workload::Tpcc),
     };
     let config = config(args, workload);
     if let Err(error) = config.validate() {
         return failed(USAGE, &error.to_string());
     }
-    let target = match open(&config) {
+    let cancel = Cancel::default();
+    let target = match open(&config, &cancel) {
         Ok(target) => target,
         Err(error) => return failed(FAILED, &error.to_string()),
     };
-    let cancel = Cancel::default();
     let pressed = cancel.clone();
-    let report = interrupt.during(Box::new(move || pressed.cancel()), || {
-        driver::run(&config, target.as_ref(), &env.clock, &Bars::default(), &cancel)
+    let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
+    let done = interrupt.during(Box::new(move || pressed.cancel()), || match bench {
+        Bench::Tpcc(_) | Bench::Ch(_) => {
+            let report = driver::run(&config, target, clock, &bars, &cancel)?;
+            let text = match args.format {
+                ReportFormat::Table => report.table(),
+                ReportFormat::Json => report.json(),
+            };
+            Ok((text, report))
+        }
+        Bench::Snapshot(_) => {
+            let report = driver::run_snapshots(&config, target, clock, &bars, &cancel)?;
+            let text = match args.format {
+                ReportFormat::Table => report.table(),
+                ReportFormat::Json => report.json(),
+            };
+            Ok((text, report.run))
+        }
     });
-    match report {
-        Ok(report) => print(&report, args.format, &mut io::stdout().lock()),
-        Err(error) => failed(USAGE, &error.to_string()),
+    match done {
+        Ok((text, report)) => print(&text, &report, &mut io::stdout().lock()),
+        Err(error) => failed(USAGE, &ConfigError::to_string(&error)),
     }
 }
 
@@ -73,16 +89,12 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
             MixArg::Two => Mix::Two,
         },
         seed: args.seed,
-        scale: Scale::SPEC,
+        scale: if args.small { Scale::SMALL } else { Scale::SPEC },
     }
 }
 
-/// Prints the report; returns the exit status.
-fn print(report: &Report, format: ReportFormat, out: &mut impl Write) -> u8 {
-    let text = match format {
-        ReportFormat::Table => report.table(),
-        ReportFormat::Json => report.json(),
-    };
+/// Prints the report's text; returns the exit status.
+fn print(text: &str, report: &Report, out: &mut impl Write) -> u8 {
     if let Err(error) = writeln!(out, "{}", text.trim_end()) {
         return failed(FAILED, &format!("cannot write the result: {error}"));
     }
@@ -112,7 +124,7 @@ mod tests {
             panic!("{line} is no benchmark")
         };
         let mut asked = None;
-        let status = run(&bench, &Env::real(), &Interrupt::default(), |config| {
+        let status = run(&bench, &Env::real(), &Interrupt::default(), |config, _| {
             asked = Some(config.clone());
             Err(SqlError::unsupported("a database in this test"))
         });

@@ -9,22 +9,22 @@
 
 mod args;
 mod bench;
-#[allow(dead_code, reason = "the engine's adapter, which calls it, comes with the engine")]
 mod catalog;
+mod embedded;
 mod interrupt;
 mod output;
 mod shell;
-#[allow(dead_code, reason = "the engine's adapter, which makes these, comes with the engine")]
 mod sql;
 
 use albireo_base::SqlError;
 use albireo_bench::config::Config;
-use albireo_bench::driver::Target;
+use albireo_bench::driver::{Cancel, Target};
+use albireo_bench::target::Albireo;
 use albireo_env::Env;
-use args::{Cli, Command, ShellArgs};
+use args::{Cli, Command};
 use clap::Parser;
+use embedded::Embedded;
 use interrupt::Interrupt;
-use sql::Sql;
 use std::process::ExitCode;
 
 /// Queries allocate and free batches on several threads at once.
@@ -39,9 +39,14 @@ fn main() -> ExitCode {
         Err(error) => return failure(&format!("cannot listen for Ctrl-C: {error}")),
     };
     match cli.command {
-        Command::Bench(args) => ExitCode::from(bench::run(&args, &env, &interrupt, open_target)),
-        Command::Shell(args) => match open(&args) {
-            Ok(sql) => ExitCode::from(shell::run(&args, sql.as_ref(), &env, &interrupt)),
+        Command::Bench(args) => {
+            let open = |config: &Config, cancel: &Cancel| -> Result<Box<dyn Target>, SqlError> {
+                Ok(Box::new(Albireo::open(config, &env, cancel)?))
+            };
+            ExitCode::from(bench::run(&args, &env, &interrupt, open))
+        }
+        Command::Shell(args) => match Embedded::open(args.partitions, &env) {
+            Ok(sql) => ExitCode::from(shell::run(&args, &sql, &env, &interrupt)),
             Err(error) => failure(&error.to_string()),
         },
     }
@@ -50,14 +55,4 @@ fn main() -> ExitCode {
 fn failure(message: &str) -> ExitCode {
     eprintln!("albireo: {message}");
     ExitCode::FAILURE
-}
-
-/// The database that a benchmark measures.
-fn open_target(_config: &Config) -> Result<Box<dyn Target>, SqlError> {
-    Err(SqlError::unsupported("a benchmark without an engine"))
-}
-
-/// The database that the shell works on.
-fn open(_args: &ShellArgs) -> Result<Box<dyn Sql>, SqlError> {
-    Err(SqlError::unsupported("the shell without an engine"))
 }

@@ -1,0 +1,84 @@
+//! The benchmark commands as a program reads them: arguments in, one JSON object out.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn albireo(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_albireo"));
+    command.args(arguments.split(' ')).output().expect("the program starts")
+}
+
+/// The object on standard output of a run that must succeed.
+fn json(arguments: &str) -> Value {
+    let output = albireo(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    serde_json::from_slice(&output.stdout).expect("standard output is one JSON object")
+}
+
+fn assert_consistent(report: &Value) {
+    for condition in 1..=12 {
+        assert_eq!(report["consistency"][condition.to_string()], true, "condition {condition}");
+    }
+}
+
+#[test]
+fn bench_ch_prints_every_key_of_the_contract_and_is_consistent() {
+    let report = json(
+        "bench ch --small --warehouses 2 --partitions 2 --seconds 1 --query-streams 1 --queries 6,top10 \
+         --layout column --mix spec --seed 3 --format json",
+    );
+    for key in ["warehouses", "partitions", "layout", "mix", "load_seconds"] {
+        assert!(!report[key].is_null(), "{key} is missing");
+    }
+    for phase in ["oltp_alone", "oltp_mixed"] {
+        for key in ["transactions_per_second", "new_orders_per_second", "committed", "rolled_back"] {
+            assert!(report[phase][key].is_number(), "{phase}.{key} is missing");
+        }
+        for quantile in ["p50", "p99", "p999", "max"] {
+            assert!(report[phase]["latency_us"][quantile].is_number(), "{phase}.latency_us.{quantile}");
+        }
+    }
+    let queries = report["queries"].as_array().expect("queries is a list");
+    let names: Vec<_> = queries.iter().map(|query| query["name"].as_str()).collect();
+    assert_eq!(names, [Some("Q6"), Some("top10")]);
+    for query in queries {
+        for key in ["runs", "median_ms", "p99_ms", "planning_ms", "rows"] {
+            assert!(query.get(key).is_some(), "{key} is missing in {query}");
+        }
+    }
+    for key in ["taken", "blocks_copied", "bytes_copied"] {
+        assert!(report["snapshots"][key].is_number(), "snapshots.{key} is missing");
+    }
+    for quantile in ["p50", "p99", "max"] {
+        assert!(report["snapshots"]["pause_us"][quantile].is_number(), "snapshots.pause_us.{quantile}");
+    }
+    assert!(report.get("freshness_ms").is_some());
+    assert!(report["memory_bytes"].as_object().is_some_and(|kinds| !kinds.is_empty()));
+    assert_consistent(&report);
+}
+
+#[test]
+fn bench_tpcc_runs_without_queries() {
+    let report = json("bench tpcc --small --warehouses 1 --seconds 1 --mix two --layout row --format json");
+    assert!(report["oltp_alone"]["committed"].as_u64() > Some(0));
+    assert!(report["oltp_mixed"].is_null() && report["queries"] == Value::Array(Vec::new()));
+    assert_consistent(&report);
+}
+
+#[test]
+fn bench_snapshot_measures_four_rates_and_memory() {
+    let report = json("bench snapshot --small --warehouses 1 --seconds 1 --format json");
+    assert_eq!(report["rates"].as_array().map(Vec::len), Some(4));
+    assert!(report["memory"]["overhead_percent"].is_number());
+    assert_consistent(&report);
+}
+
+#[test]
+fn bench_that_makes_no_sense_is_a_usage_error_in_words() {
+    let output = albireo("bench tpcc --warehouses 1 --partitions 2");
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("at least as many warehouses") && output.stdout.is_empty(), "{errors}");
+}
