@@ -56,7 +56,11 @@ fn main() {
             let output = fixture
                 .olap
                 .run(&prepared, &[], &fixture.snapshot(), RunOptions::default())
-                .unwrap();
+                .unwrap_or_else(|e| {
+                    let text = fixture.olap.explain(
+                        &prepared, &[], &fixture.snapshot(), RunOptions::default());
+                    panic!("Q{query}: {e}\n{}", text.unwrap())
+                });
             ours.push(begin.elapsed());
             planning.push(output.planning);
             (rows, peak) = (output.rows(), output.peak_memory_bytes >> 20);

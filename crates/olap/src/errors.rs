@@ -207,7 +207,9 @@ fn from_schema(error: &SchemaError) -> SqlError {
 fn from_plan_text(message: &str) -> SqlError {
     let lower = message.to_ascii_lowercase();
     let has = |needle: &str| lower.contains(needle);
-    let state = if has("invalid function") || has("no function matches") || has("not supported for")
+    let state = if has("no files found") {
+        SqlState::UNDEFINED_FILE
+    } else if has("invalid function") || has("no function matches") || has("not supported for")
     {
         SqlState::UNDEFINED_FUNCTION
     } else if has("table") && has("not found") {

@@ -93,3 +93,26 @@ fn order_of_from_clause_does_not_matter() {
     assert_eq!(one, plan("nation, order_line, orders, customer"));
     assert_eq!(one.first().unwrap(), "ScanExec: nation");
 }
+
+/// Larger tables in TPC-C's proportions, so that the order of joins matters.
+const PROPORTIONED: Size =
+    Size { warehouses: 2, districts: 10, customers: 300, orders: 300, items: 2000, suppliers: 10_000 };
+
+#[test]
+fn no_join_of_a_query_makes_more_rows_than_its_largest_table() {
+    let f = Fixture::new(ch::tables(PROPORTIONED));
+    // Order lines, with room for a semi join's pairs.
+    let most = 2 * 10 * 300 * 15;
+    for (number, sql) in ch::queries(PROPORTIONED) {
+        let prepared = f.olap.prepare(&f.relations(), parse(&sql)).unwrap();
+        let text =
+            f.olap.explain_analyze(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
+        for line in text.lines().filter(|l| l.contains("JoinExec")) {
+            let rows = line.split("output_rows=").nth(1).and_then(|r| {
+                let digits: String = r.chars().take_while(|c| c.is_ascii_digit()).collect();
+                digits.parse::<usize>().ok()
+            });
+            assert!(rows.is_some_and(|rows| rows <= most), "Q{number}: {line}\n{text}");
+        }
+    }
+}

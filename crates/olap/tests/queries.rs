@@ -144,8 +144,8 @@ fn parameters_are_bound_at_each_run() {
             f.olap.run(&prepared, &parameters, &f.snapshot(), RunOptions::default()).unwrap();
         rows(&output.batches)
     };
-    assert_eq!(run(2990, "299.50", "note 2991"), ["5|note 2990"]);
-    assert_eq!(run(2995, "300.00", "none"), ["5|note 2995"]);
+    assert_eq!(run(2990, "299.50", "note 2991"), ["4|note 2990"]);
+    assert_eq!(run(2995, "300.00", "none"), ["4|note 2995"]);
     let none = f.olap.run(&prepared, &[], &f.snapshot(), RunOptions::default());
     assert_eq!(none.unwrap_err().state().to_string(), "42P02");
 }

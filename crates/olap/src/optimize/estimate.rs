@@ -180,31 +180,37 @@ impl Estimator<'_> {
         }
     }
 
-    /// Distinct combinations of `keys` in a plan that gives `rows` rows, before filters: what
-    /// the other side of a join may find.
-    pub(crate) fn distinct_keys(&self, keys: &[&Expr], plan: &LogicalPlan) -> f64 {
-        let rows = self.rows(plan);
+    /// Distinct combinations of the `keys` that are columns of tables, before filters: what the
+    /// other side of a join may find. `None`: none of them is.
+    pub(crate) fn distinct_keys(&self, keys: &[&Expr], plan: &LogicalPlan) -> Option<f64> {
         // Columns of one table together cannot have more values than the table has rows.
         let mut tables: Vec<(usize, f64, f64)> = Vec::new();
-        let mut product = 1.0;
         for key in keys {
-            let base = plain_column(key).and_then(|c| Some((c, self.base(plan, c)?)));
-            match base {
-                Some((column, base)) => {
-                    let distinct = self.facts(plan, column).map_or(1.0, |f| f.distinct);
-                    let address = Arc::as_ptr(&base.data).cast::<()>() as usize;
-                    match tables.iter_mut().find(|(known, ..)| *known == address) {
-                        Some((_, all, _)) => *all *= distinct,
-                        None => tables.push((address, distinct, base.table_rows())),
-                    }
-                }
-                None => product *= (rows * UNKNOWN_DISTINCT).max(1.0),
+            let Some(column) = plain_column(key) else { continue };
+            let Some(base) = self.base(plan, column) else { continue };
+            let distinct = self.facts(plan, column).map_or(1.0, |f| f.distinct);
+            // Each mention of a table in a statement has a provider of its own.
+            let address = Arc::as_ptr(&base.table).cast::<()>() as usize;
+            match tables.iter_mut().find(|(known, ..)| *known == address) {
+                Some((_, all, _)) => *all *= distinct,
+                None => tables.push((address, distinct, base.table_rows())),
             }
         }
-        let known: f64 = tables.iter().map(|(_, all, rows)| all.min(*rows)).product();
-        let distinct = known * product;
-        // What has no table of its own has at most one value a row.
-        if tables.is_empty() { distinct.min(rows) } else { distinct.max(1.0) }
+        if tables.is_empty() {
+            return None;
+        }
+        Some(tables.iter().map(|(_, all, rows)| all.min(*rows)).product::<f64>().max(1.0))
+    }
+
+    /// Distinct keys a join of `left` and `right` rows is divided by. A side whose keys are
+    /// computed says nothing: they are taken to be among the other side's.
+    pub(crate) fn join_distinct(left: (f64, Option<f64>), right: (f64, Option<f64>)) -> f64 {
+        match (left.1, right.1) {
+            (Some(l), Some(r)) => l.max(r),
+            (Some(known), None) | (None, Some(known)) => known,
+            (None, None) => left.0.max(right.0) * UNKNOWN_DISTINCT,
+        }
+        .max(1.0)
     }
 
     fn groups(&self, aggregate: &Aggregate) -> f64 {
@@ -214,30 +220,49 @@ impl Estimator<'_> {
         self.distinct_rows(&aggregate.group_expr, &aggregate.input)
     }
 
-    /// Rows after grouping by `keys`.
+    /// Rows after grouping by `keys`. A computed key is taken to have as many values as its
+    /// columns, but at most a tenth of the rows.
     pub(crate) fn distinct_rows(&self, keys: &[Expr], input: &LogicalPlan) -> f64 {
-        let keys: Vec<&Expr> = keys.iter().collect();
-        self.distinct_keys(&keys, input).min(self.rows(input))
+        let rows = self.rows(input);
+        let (plain, computed): (Vec<&Expr>, Vec<&Expr>) =
+            keys.iter().partition(|key| plain_column(key).is_some());
+        let known = self.distinct_keys(&plain, input);
+        let mut groups = match (known, plain.is_empty()) {
+            (Some(known), _) => known,
+            (None, true) => 1.0,
+            (None, false) => rows * UNKNOWN_DISTINCT,
+        };
+        for key in computed {
+            let columns: Vec<Expr> =
+                key.column_refs().into_iter().map(|c| Expr::Column(c.clone())).collect();
+            let columns: Vec<&Expr> = columns.iter().collect();
+            let values = self.distinct_keys(&columns, input).unwrap_or(f64::INFINITY);
+            groups *= values.min(rows * UNKNOWN_DISTINCT).max(1.0);
+        }
+        groups.min(rows)
     }
 
     fn join_rows(&self, join: &Join) -> f64 {
         let (left, right) = (self.rows(&join.left), self.rows(&join.right));
         let lefts: Vec<&Expr> = join.on.iter().map(|(l, _)| l).collect();
         let rights: Vec<&Expr> = join.on.iter().map(|(_, r)| r).collect();
-        let keys = (self.distinct_keys(&lefts, &join.left), self.distinct_keys(&rights, &join.right));
+        let distinct = Self::join_distinct(
+            (left, self.distinct_keys(&lefts, &join.left)),
+            (right, self.distinct_keys(&rights, &join.right)),
+        );
         let residual = if join.filter.is_some() { 0.5 } else { 1.0 };
-        let inner = left * right / keys.0.max(keys.1).max(1.0) * residual;
+        let inner = left * right / distinct * residual;
         // The share of a side's rows that finds a partner.
-        let share = |rows: f64, own: f64| (rows / own.max(1.0)).min(1.0);
+        let share = |other: f64| (other / distinct).min(1.0);
         match join.join_type {
             JoinType::Inner => inner,
             JoinType::Left => inner.max(left),
             JoinType::Right => inner.max(right),
             JoinType::Full => inner.max(left).max(right),
-            JoinType::LeftSemi | JoinType::LeftMark => left * share(right, keys.0.max(keys.1)),
-            JoinType::RightSemi | JoinType::RightMark => right * share(left, keys.0.max(keys.1)),
-            JoinType::LeftAnti => left * (1.0 - share(right, keys.0.max(keys.1))).max(0.1),
-            JoinType::RightAnti => right * (1.0 - share(left, keys.0.max(keys.1))).max(0.1),
+            JoinType::LeftSemi | JoinType::LeftMark => left * share(right),
+            JoinType::RightSemi | JoinType::RightMark => right * share(left),
+            JoinType::LeftAnti => left * (1.0 - share(right)).max(0.1),
+            JoinType::RightAnti => right * (1.0 - share(left)).max(0.1),
         }
     }
 

@@ -154,14 +154,19 @@ impl Search<'_> {
         let keys = self.graph.keys(a, b);
         let left: Vec<&Expr> = keys.iter().map(|(l, _)| l).collect();
         let right: Vec<&Expr> = keys.iter().map(|(_, r)| r).collect();
-        let distinct = self.distinct(&left, a).max(self.distinct(&right, b));
+        let distinct = match keys.is_empty() {
+            true => 1.0,
+            false => {
+                Estimator::join_distinct((x, self.distinct(&left, a)), (y, self.distinct(&right, b)))
+            }
+        };
         let residual = RESIDUAL.powi(self.graph.residual(a, b).len() as i32);
-        (x * y / distinct.max(1.0) * residual).max(1.0)
+        (x * y / distinct * residual).max(1.0)
     }
 
     /// Distinct keys on one side, relation by relation.
-    fn distinct(&self, keys: &[&Expr], set: Set) -> f64 {
-        let mut product = 1.0;
+    fn distinct(&self, keys: &[&Expr], set: Set) -> Option<f64> {
+        let mut product = None;
         for (i, relation) in self.graph.relations.iter().enumerate() {
             if set & (1 << i) == 0 {
                 continue;
@@ -177,8 +182,8 @@ impl Search<'_> {
                             .all(|c| relation.schema().maybe_index_of_column(c).is_some())
                 })
                 .collect();
-            if !of_relation.is_empty() {
-                product *= self.estimator.distinct_keys(&of_relation, relation);
+            if let Some(distinct) = self.estimator.distinct_keys(&of_relation, relation) {
+                product = Some(product.unwrap_or(1.0) * distinct);
             }
         }
         product
