@@ -29,16 +29,6 @@ impl Default for Durations {
     }
 }
 
-impl From<&Histogram<u64>> for Durations {
-    fn from(histogram: &Histogram<u64>) -> Self {
-        let mut durations = Self::default();
-        for value in histogram.iter_recorded() {
-            durations.0.saturating_record_n(value.value_iterated_to(), value.count_at_value());
-        }
-        durations
-    }
-}
-
 impl Durations {
     /// Adds one duration.
     #[inline]

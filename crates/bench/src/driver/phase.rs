@@ -1,6 +1,7 @@
 //! One phase: threads that run transactions, threads that run queries, and the one that watches.
 //!
-//! I-1 A transaction or query counts if it ended while the phase was measured. I-2 When [`Phase::run`]
+//! I-1 A transaction counts if it ended while the phase was measured; a query also if it is the first
+//! run of its kind, for which the phase goes on when its time is over. I-2 When [`Phase::run`]
 //! returns, all its threads have ended. I-3 The first failure stops everything and is kept.
 
 use std::io;
@@ -43,6 +44,8 @@ pub(super) struct Phase<'a> {
     stop_transactions: AtomicBool,
     /// Transactions ended so far, for the progress bar.
     ended: AtomicU64,
+    /// Which queries have been answered, in their order.
+    answered: Vec<AtomicBool>,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -50,8 +53,6 @@ pub(super) struct Phase<'a> {
 pub(super) struct Finished<'a> {
     pub(super) oltp: Oltp,
     pub(super) queries: StreamTally,
-    /// Times to take the snapshots of [`Phase::with_snapshots`].
-    pub(super) taking: Durations,
     /// Taken under load for the check.
     pub(super) snapshot: Option<Box<dyn Snapshot + 'a>>,
     pub(super) failure: Option<Failure>,
@@ -103,6 +104,7 @@ impl<'a> Phase<'a> {
             stop_queries: AtomicBool::new(false),
             stop_transactions: AtomicBool::new(false),
             ended: AtomicU64::new(0),
+            answered: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             failure: Mutex::new(None),
         }
     }
@@ -115,7 +117,7 @@ impl<'a> Phase<'a> {
     /// Runs the phase to its end.
     pub(super) fn run(&self, name: &str, streams: usize, snapshot_at_end: bool) -> Finished<'a> {
         let homes = self.homes();
-        let (workers, queries, taking, snapshot, end_ns) = albireo_env::scope(|scope| {
+        let (workers, queries, snapshot, end_ns) = albireo_env::scope(|scope| {
             let workers = homes.iter().enumerate().filter(|(_, homes)| !homes.is_empty());
             let workers: Vec<_> = workers
                 .filter_map(|(partition, homes)| {
@@ -129,16 +131,16 @@ impl<'a> Phase<'a> {
                 .then(|| self.start(scope, "snapshots", || self.take_snapshots()))
                 .flatten();
             let end_ns = self.watch(name);
+            self.wait_for_answers(name);
             self.stop_queries.store(true, Ordering::Relaxed);
             let snapshot = if snapshot_at_end { self.snapshot_under_load() } else { None };
             self.stop_transactions.store(true, Ordering::Relaxed);
-            let taking = self.join(snapshots.into_iter().collect()).pop();
-            (self.join(workers), self.join(streams), taking, snapshot, end_ns)
+            self.join(snapshots.into_iter().collect());
+            (self.join(workers), self.join(streams), snapshot, end_ns)
         });
         Finished {
             oltp: self.oltp(&workers, end_ns),
             queries: self.merge(&queries),
-            taking: taking.unwrap_or_default(),
             snapshot,
             failure: self.failure.lock().take(),
         }
@@ -208,6 +210,19 @@ impl<'a> Phase<'a> {
         }
     }
 
+    /// Waits until every query has been answered once, the phase is cancelled or failed.
+    fn wait_for_answers(&self, name: &str) {
+        let Run { clock, observer, cancel, .. } = self.run;
+        let total = Duration::from_nanos(self.measured_to_ns - self.begin_ns);
+        while self.answered.iter().any(|answered| !answered.load(Ordering::Relaxed)) {
+            if cancel.is_cancelled() || self.stop_transactions.load(Ordering::Relaxed) {
+                return;
+            }
+            observer.running(&format!("{name}, last ones"), total, total, 0.0);
+            clock.sleep(LOOK_EVERY);
+        }
+    }
+
     /// Takes a snapshot and lets transactions change what it sees for a while.
     fn snapshot_under_load(&self) -> Option<Box<dyn Snapshot + 'a>> {
         if self.run.cancel.is_cancelled() || self.stop_transactions.load(Ordering::Relaxed) {
@@ -270,6 +285,11 @@ impl<'a> Phase<'a> {
             if self.stop_queries.load(Ordering::Relaxed) || cancel.is_cancelled() {
                 break;
             }
+            let is_over = self.run.clock.now() >= self.measured_to_ns;
+            if is_over && self.answered[i].load(Ordering::Relaxed) {
+                self.run.clock.sleep(Duration::from_millis(1));
+                continue;
+            }
             let parameters =
                 [random.uniform(1, config.warehouses.into()), random.uniform(1, DISTRICTS.into())];
             let parameters = parameters.map(|parameter| parameter as i16);
@@ -279,26 +299,22 @@ impl<'a> Phase<'a> {
     }
 
     /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop.
-    fn take_snapshots(&self) -> Result<Durations, Failure> {
+    fn take_snapshots(&self) -> Result<(), Failure> {
         let Run { target, clock, cancel, .. } = self.run;
         let period_ns = 1_000_000_000 / u64::from(self.snapshots_per_second);
-        let (mut taking, mut held, mut next_ns) = (Durations::default(), None, clock.now());
+        let (mut held, mut next_ns) = (None, clock.now());
         while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {
-            let asked = clock.now();
-            if asked < next_ns {
-                clock.sleep(LOOK_EVERY.min(Duration::from_nanos(next_ns - asked)));
+            let now = clock.now();
+            if now < next_ns {
+                clock.sleep(LOOK_EVERY.min(Duration::from_nanos(next_ns - now)));
                 continue;
             }
-            next_ns = asked.max(next_ns + period_ns);
+            next_ns = now.max(next_ns + period_ns);
             drop(held.take());
-            let asked = clock.now();
             let taken = target.snapshot().map_err(during("taking a snapshot"));
             held = Some(taken.map_err(|failure| self.fail(failure))?);
-            if self.is_measured(asked) {
-                taking.record(clock.now() - asked);
-            }
         }
-        Ok(taking)
+        Ok(())
     }
 
     /// Takes a snapshot, runs one query on it and counts both.
@@ -309,7 +325,8 @@ impl<'a> Phase<'a> {
         let mut snapshot = snapshot.map_err(during("taking a snapshot for a query"))?;
         let answer = snapshot.query(query, &parameters[..query.parameters]).map_err(during(query.name))?;
         let (answered, age_ns) = (self.run.clock.now(), snapshot.age_ns());
-        if self.is_measured(answered) {
+        let is_first = !self.answered[i].swap(true, Ordering::Relaxed);
+        if is_first || self.is_measured(answered) {
             tally.freshness.record(age_ns);
             let tally = &mut tally.by_query[i];
             tally.times.record(answered - asked);

@@ -62,7 +62,6 @@ impl Run<'_> {
             kept: alone.map(share),
             taken,
             pause_us: after.pauses.quantiles(1_000).filter(|_| taken > 0),
-            taking_us: result.taking.quantiles(1_000),
             blocks_per_snapshot: each(after.blocks_copied - before.blocks_copied),
             bytes_per_snapshot: each(after.bytes_copied - before.bytes_copied),
             oltp: result.oltp,

@@ -103,7 +103,7 @@ pub struct QueryReport {
 pub struct Snapshots {
     /// Snapshots taken.
     pub taken: u64,
-    /// How long executors stood still for one.
+    /// From asking for one to having it, which executors do not stand still for longer than.
     pub pause_us: Option<Quantiles>,
     /// Blocks copied because a snapshot still saw them.
     pub blocks_copied: u64,

@@ -31,10 +31,9 @@ pub struct RateReport {
     pub kept: Option<f64>,
     /// Snapshots taken, those of the warm-up included.
     pub taken: u64,
-    /// How long executors stood still for one; null without snapshots.
+    /// From asking for one to having it, which executors do not stand still for longer than; null
+    /// without snapshots.
     pub pause_us: Option<Quantiles>,
-    /// From asking for one to having it; null without snapshots.
-    pub taking_us: Option<Quantiles>,
     /// Blocks copied, for each snapshot.
     pub blocks_per_snapshot: f64,
     /// Their bytes.
@@ -101,11 +100,12 @@ impl SnapshotReport {
             line(
                 &mut out,
                 format_args!(
-                    "memory       {all} after {seconds:.1} s under one snapshot: data {data}, blocks written \
+                    "one alive    {all} in use after {seconds:.1} s under one snapshot: data {data}, blocks written \
                      since {held}, {overhead_percent:+.1} %"
                 ),
             );
         }
+        table::memory(&mut out, &self.run);
         table::consistency(&mut out, &self.run);
         table::ending(&mut out, &self.run);
         out

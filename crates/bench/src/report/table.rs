@@ -73,6 +73,7 @@ pub(super) fn render(report: &Report) -> String {
     transactions(&mut out, report);
     queries(&mut out, &report.queries);
     snapshots(&mut out, report);
+    memory(&mut out, report);
     consistency(&mut out, report);
     ending(&mut out, report);
     out.push('\n');
@@ -107,9 +108,8 @@ pub(super) fn head(out: &mut String, report: &Report) {
         out,
         format_args!("{benchmark}: {warehouses}, {partitions}, layout {layout}, mix {mix}, seed {seed}"),
     );
-    let memory = report.memory_bytes.iter().map(|(kind, count)| format!("{kind} {}", bytes(*count)));
-    let (rows, memory) = (thousands(report.rows_loaded), memory.collect::<Vec<_>>().join(", "));
-    line(out, format_args!("loaded {rows} rows in {:.1} s; memory: {memory}", report.load_seconds));
+    let rows = thousands(report.rows_loaded);
+    line(out, format_args!("loaded {rows} rows in {:.1} s", report.load_seconds));
     out.push('\n');
 }
 
@@ -201,7 +201,7 @@ fn snapshots(out: &mut String, report: &Report) {
     line(
         out,
         format_args!(
-            "snapshots    {} taken, pause us {pause}   (HyPer* 8,000 to 11,000)",
+            "snapshots    {} taken, pause us {pause} (HyPer* 8,000 to 11,000)",
             thousands(snapshots.taken)
         ),
     );
@@ -216,6 +216,17 @@ fn snapshots(out: &mut String, report: &Report) {
     if let Some(freshness) = report.freshness_ms {
         let (p50, max) = (duration(freshness.p50), duration(freshness.max));
         line(out, format_args!("freshness    answers are p50 {p50} ms old, at most {max}"));
+    }
+}
+
+/// Memory at the end, the largest kinds first.
+pub(super) fn memory(out: &mut String, report: &Report) {
+    let mut kinds: Vec<_> = report.memory_bytes.iter().filter(|(_, count)| **count > 0).collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (i, kinds) in kinds.chunks(4).enumerate() {
+        let kinds = kinds.iter().map(|(kind, count)| format!("{kind} {}", bytes(**count)));
+        let title = if i == 0 { "memory" } else { "" };
+        line(out, format_args!("{title:<13}{}", kinds.collect::<Vec<_>>().join(", ")));
     }
 }
 

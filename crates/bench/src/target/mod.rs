@@ -4,9 +4,8 @@
 //! partition's token for one transaction after another. Every query runs on a snapshot of its own
 //! ([`albireo::ReadOnlySession`]), on one analytical thread, with a plan that is in the cache.
 //!
-//! Pauses: with one partition they are what its executor measured at the barrier. With more, crossing
-//! transactions stop executors as well, so the time from asking for a snapshot to having it is
-//! taken, which is never shorter than the pause.
+//! As pause counts the time from asking for a snapshot to having it: the last transactions end, the
+//! executors stand still, the snapshot is taken, they go on. It is never shorter than the standstill.
 
 mod load;
 mod worker;
@@ -15,8 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlError, SqlState, Value};
-use albireo_env::Env;
-use hdrhistogram::Histogram;
+use albireo_env::{Clock, Env};
 use parking_lot::Mutex;
 
 use crate::ch::queries::Query;
@@ -38,8 +36,9 @@ pub struct Albireo {
     database: Database,
     transactions: OnceLock<Transactions>,
     cancel: CancelToken,
-    /// Times to take a snapshot that [`Target::forget_pauses`] has forgotten.
-    forgotten: Mutex<Option<Histogram<u64>>>,
+    /// Read for the times to take a snapshot.
+    clock: Clock,
+    pauses: Mutex<Durations>,
 }
 
 impl Albireo {
@@ -62,7 +61,8 @@ impl Albireo {
             database: Database::with_env(settings, env.clone())?,
             transactions: OnceLock::new(),
             cancel: token,
-            forgotten: Mutex::new(None),
+            clock: env.clock.clone(),
+            pauses: Mutex::default(),
         })
     }
 
@@ -82,7 +82,10 @@ impl Albireo {
 
     /// Takes a snapshot for queries that this run's interruption ends.
     fn session(&self) -> Result<Session<'_>, SqlError> {
-        Ok(Session { session: self.database.begin_read_only()?, cancel: &self.cancel })
+        let asked = self.clock.now();
+        let session = self.database.begin_read_only()?;
+        self.pauses.lock().record(self.clock.now() - asked);
+        Ok(Session { session, cancel: &self.cancel })
     }
 }
 
@@ -115,25 +118,16 @@ impl Target for Albireo {
     }
 
     fn forget_pauses(&self) {
-        self.database.reset_pauses();
-        *self.forgotten.lock() = Some(self.database.statistics().snapshots.taking_ns);
+        *self.pauses.lock() = Durations::default();
     }
 
     fn snapshot_costs(&self) -> SnapshotCosts {
-        let statistics = self.database.statistics();
-        let counters = statistics.snapshots.counters;
-        let mut pauses = statistics.transactions.pauses_ns;
-        if self.database.partitions() > 1 || pauses.is_empty() {
-            pauses = statistics.snapshots.taking_ns;
-            if let Some(forgotten) = &*self.forgotten.lock() {
-                pauses.subtract(forgotten).expect("the histogram has grown from the one forgotten");
-            }
-        }
+        let counters = self.database.statistics().snapshots.counters;
         SnapshotCosts {
             taken: counters.taken,
             blocks_copied: counters.blocks_copied,
             bytes_copied: counters.bytes_copied,
-            pauses: Durations::from(&pauses),
+            pauses: self.pauses.lock().clone(),
         }
     }
 
