@@ -131,7 +131,7 @@ pub fn plan_insert(catalog: &Catalog, insert: &Insert, text: &str) -> Result<Ins
             None => InsertSource::Query(Box::new(Binder::new(catalog, source).bound(query.clone())?)),
         },
     };
-    match_widths(&values, &mut columns, !idents.is_empty(), source)?;
+    match_widths(&values, &mut columns, !idents.is_empty())?;
     let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |a| names::fold(&a.alias));
     let tree = target_tree(&table, &alias);
     let returning = bind_returning(&mut binder, insert.returning.as_deref(), &tree)?;
@@ -212,18 +212,12 @@ fn bind_value(binder: &mut Binder<'_>, expr: &Expr, scope: &Scope<'_>) -> Result
 
 /// Checks that there is a column for each value. Without a list of columns, fewer values than the
 /// table has columns fill the first ones, as in PostgreSQL.
-fn match_widths(
-    values: &InsertSource,
-    columns: &mut Vec<ColumnId>,
-    listed: bool,
-    source: Source<'_>,
-) -> Result<(), SqlError> {
+fn match_widths(values: &InsertSource, columns: &mut Vec<ColumnId>, listed: bool) -> Result<(), SqlError> {
     let width = match values {
         InsertSource::Values(rows) => rows.first().map_or(0, Vec::len),
         InsertSource::Query(query) if query.exact => query.output.len(),
         InsertSource::Query(_) => return Ok(()),
     };
-    let _ = source;
     if width > columns.len() {
         let message = "INSERT has more expressions than target columns";
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

@@ -9,8 +9,6 @@
 //! I-3 Tables and indexes of one schema have different names.
 
 mod table;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -228,14 +228,14 @@ impl Builder<'_> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
                 let columns = key_columns(&self.table, &key.columns, self.source)?;
-                let kind = self.key_kind(key.index_type.as_ref())?;
+                let kind = self.key_kind(key.index_type.as_ref(), &key.index_options)?;
                 let span = key.name.as_ref().map_or(Span::empty(), |name| name.span);
                 self.primary_key(key.name.clone(), columns, kind, span)
             }
             TableConstraint::Unique(unique) => {
                 refuse_nulls_not_distinct(&unique.nulls_distinct)?;
                 let columns = key_columns(&self.table, &unique.columns, self.source)?;
-                let kind = self.key_kind(unique.index_type.as_ref())?;
+                let kind = self.key_kind(unique.index_type.as_ref(), &unique.index_options)?;
                 self.keys.push(Key { name: unique.name.clone(), columns, kind, role: IndexRole::Unique });
                 Ok(())
             }
@@ -250,7 +250,19 @@ impl Builder<'_> {
         }
     }
 
-    fn key_kind(&self, using: Option<&ast::IndexType>) -> Result<IndexKind, SqlError> {
+    /// What `USING ...` says, which may stand before the key's columns or behind them.
+    fn key_kind(
+        &self,
+        before: Option<&ast::IndexType>,
+        behind: &[ast::IndexOption],
+    ) -> Result<IndexKind, SqlError> {
+        let mut using = before;
+        for option in behind {
+            match option {
+                ast::IndexOption::Using(kind) if using.is_none() => using = Some(kind),
+                other => return Err(SqlError::unsupported(format!("the key option {other}"))),
+            }
+        }
         using.map_or(Ok(IndexKind::Ordered), |using| index_kind(using, self.source))
     }
 

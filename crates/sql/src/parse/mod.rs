@@ -1,26 +1,27 @@
 //! Text to syntax trees, in PostgreSQL's dialect.
 //!
 //! Responsible for: tokens, the limits that keep a hostile statement from overflowing the stack
-//! (`depth`), the clauses the parser wants in another order (`tokens`), and errors that read as
+//! (`depth`, `balance`), the clauses the parser wants in another order (`tokens`), and errors that read as
 //! PostgreSQL's and point at the token. Not responsible for: what names mean.
 //!
 //! Invariant: a syntax tree this module returns is shallow enough to be walked, cloned and dropped
-//! recursively on a stack of 2 MiB (test: `tests/depth.rs`).
+//! recursively on a stack of 2 MiB (test: `bind::tests`).
 
+mod balance;
 mod depth;
+mod dialect;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::Statement;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::source::{Cursor, Source};
 
-pub use depth::MAX_CHAIN;
+pub use depth::{MAX_DEPTH, MAX_LOGIC, MAX_SET_OPERATIONS};
 
 /// How deep expressions and queries may be nested in parentheses, CASE and the like.
 pub const MAX_NESTING: usize = 100;
@@ -29,7 +30,8 @@ pub const MAX_NESTING: usize = 100;
 /// the beginning of `text`.
 ///
 /// # Errors
-/// 42601 with position for what is not SQL, 54001 for a statement that is nested too deeply.
+/// 42601 with position for what is not SQL, 54001 for a statement that is nested too deeply, 0A000
+/// for PREPARE and for functions, procedures and triggers.
 pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
     let tokens = tokenize(text)?;
     statements(&tokens).map(|tokens| parse_tokens(text, tokens.to_vec())).collect()
@@ -58,17 +60,20 @@ pub fn parse_one(text: &str) -> Result<Statement, SqlError> {
 pub fn parse_expr(text: &str) -> Result<sqlparser::ast::Expr, SqlError> {
     let tokens = tokenize(text)?;
     depth::check(text, &tokens)?;
-    let dialect = PostgreSqlDialect {};
+    let dialect = dialect::PostgreSql::new(tokens.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
-    let expr = parser.parse_expr().map_err(|error| syntax_error(text, &tokens, &error))?;
+    let mut expr = parser.parse_expr().map_err(|error| {
+        if dialect.is_exhausted() { depth::too_deep() } else { syntax_error(text, &tokens, &parser, &error) }
+    })?;
     expect_end(text, &parser)?;
+    balance::balance(&mut expr);
     Ok(expr)
 }
 
 /// The tokens of `text`, blanks and comments included.
 pub(crate) fn tokenize(text: &str) -> Result<Vec<TokenWithSpan>, SqlError> {
-    Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().map_err(|error| {
+    Tokenizer::new(&dialect::PostgreSql::new(0), text).tokenize_with_location().map_err(|error| {
         let (message, position) = token_error(text, &error.message, error.location);
         SqlError::new(SqlState::SYNTAX_ERROR, message).with_position(position)
     })
@@ -84,14 +89,24 @@ pub(crate) fn is_blank(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
+/// The parser takes a new stack when less than this is left of the one it is on; its functions need
+/// more than the 128 KiB it asks for by itself, at least without optimization. The setting is the
+/// process's, and more does not harm anybody.
+const STACK_BYTES: usize = 512 << 10;
+
 fn parse_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement, SqlError> {
     depth::check(text, &tokens)?;
+    tokens::refuse(text, &tokens)?;
+    recursive::set_minimum_stack_size(STACK_BYTES);
     let tokens = tokens::reorder(tokens);
-    let dialect = PostgreSqlDialect {};
+    let dialect = dialect::PostgreSql::new(tokens.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
-    let statement = parser.parse_statement().map_err(|error| syntax_error(text, &tokens, &error))?;
+    let mut statement = parser.parse_statement().map_err(|error| {
+        if dialect.is_exhausted() { depth::too_deep() } else { syntax_error(text, &tokens, &parser, &error) }
+    })?;
     expect_end(text, &parser)?;
+    balance::balance(&mut statement);
     Ok(statement)
 }
 
@@ -133,9 +148,9 @@ fn excerpt(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(40).collect()
 }
 
-fn syntax_error(text: &str, tokens: &[TokenWithSpan], error: &ParserError) -> SqlError {
+fn syntax_error(text: &str, tokens: &[TokenWithSpan], parser: &Parser<'_>, error: &ParserError) -> SqlError {
     let message = match error {
-        ParserError::RecursionLimitExceeded => return too_deep(),
+        ParserError::RecursionLimitExceeded => return depth::too_deep(),
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
     };
     let (what, location) = split_location(message);
@@ -148,6 +163,12 @@ fn syntax_error(text: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Sq
         let position = text.chars().count() + 1;
         let end = SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input");
         return with_expectation(end, what).with_position(position);
+    }
+    // Some complaints come without a place; the parser then stands at the token or just after.
+    let found = what.rsplit_once("found: ").map(|(_, found)| found);
+    let nearby = [parser.get_current_token(), parser.peek_token_ref()];
+    if let Some(token) = nearby.into_iter().find(|token| found == Some(token.to_string().as_str())) {
+        return near(text, token, Some(what));
     }
     let error = SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {what}"));
     match location.and_then(|location| Source::new(text).position(location)) {
@@ -171,7 +192,8 @@ fn near(text: &str, token: &TokenWithSpan, what: Option<&str>) -> SqlError {
 
 /// Turns `Expected: an expression, found: x` into a detail.
 fn with_expectation(error: SqlError, what: &str) -> SqlError {
-    let expected = what.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found:"));
+    let expected = what.strip_prefix("Expected: ").or_else(|| what.strip_prefix("Expected "));
+    let expected = expected.and_then(|rest| rest.rsplit_once(", found:"));
     match expected {
         Some((expected, _)) => error.with_detail(format!("Expected {expected}.")),
         None => error,
@@ -189,9 +211,4 @@ fn split_location(message: &str) -> (&str, Option<Location>) {
         Some((what, location)) => (what, Some(location)),
         None => (message, None),
     }
-}
-
-fn too_deep() -> SqlError {
-    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "the statement is nested too deeply")
-        .with_detail(format!("Parentheses and subqueries may be nested about {MAX_NESTING} deep."))
 }

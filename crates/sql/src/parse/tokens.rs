@@ -1,11 +1,61 @@
-//! Puts clauses into the order the parser reads them in.
+//! Puts what the parser does not read as PostgreSQL writes it into the parser's form.
 
+use albireo_base::SqlError;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// Everything the parser wants otherwise than PostgreSQL. Tokens keep their places in the text, so
+/// that errors still point right.
+pub(super) fn reorder(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    options_first(spell_out_table(tokens))
+}
+
+/// Refuses what the parser reads and we do not want it to: statements of other languages than SQL,
+/// which it nests without limit.
+pub(super) fn refuse(text: &str, tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let mut depth = 0_i64;
+    let mut words = tokens.iter().filter_map(|token| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        keyword(token).filter(|_| depth == 0).map(|keyword| (keyword, token))
+    });
+    let prefix = |keyword: &Keyword| {
+        let prefixes =
+            [Keyword::EXPLAIN, Keyword::ANALYZE, Keyword::VERBOSE, Keyword::DESCRIBE, Keyword::DESC];
+        prefixes.contains(keyword)
+    };
+    match words.find(|(keyword, _)| !prefix(keyword)) {
+        Some((Keyword::CASE | Keyword::IF | Keyword::WHILE, token)) => Err(super::near(text, token, None)),
+        Some((Keyword::PREPARE, _)) => Err(SqlError::unsupported("PREPARE")),
+        Some((Keyword::CREATE, _)) => {
+            match words.find(|(k, _)| !matches!(k, Keyword::OR | Keyword::REPLACE | Keyword::ALTER)) {
+                Some((Keyword::PROCEDURE, _)) => Err(SqlError::unsupported("CREATE PROCEDURE")),
+                Some((Keyword::FUNCTION, _)) => Err(SqlError::unsupported("CREATE FUNCTION")),
+                Some((Keyword::TRIGGER, _)) => Err(SqlError::unsupported("CREATE TRIGGER")),
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `TABLE t` as a statement is short for `SELECT * FROM t`.
+fn spell_out_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let first = tokens.iter().position(|token| !super::is_blank(token));
+    if let Some(first) = first.filter(|first| keyword(&tokens[*first]) == Some(Keyword::TABLE)) {
+        let span = tokens[first].span;
+        let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        tokens.splice(first..=first, words.map(|token| TokenWithSpan { token, span }));
+    }
+    tokens
+}
+
 /// PostgreSQL writes `CREATE TABLE t (...) PARTITION BY ... WITH (...)`; the parser wants WITH
-/// first. Moves it there. Tokens keep their places in the text, so that errors still point right.
-pub(super) fn reorder(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+/// first. Moves it there.
+fn options_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut words = tokens.iter().filter_map(keyword);
     if words.next() != Some(Keyword::CREATE) || !words.any(|k| k == Keyword::PARTITION) {
         return tokens;

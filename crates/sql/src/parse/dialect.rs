@@ -1,0 +1,138 @@
+//! PostgreSQL's dialect without what makes the parser slow.
+//!
+//! The parser reads each argument of a function as the name of an argument first
+//! (`json_object('a': 1)`, where a name may be any expression) and, if it is none, once more as a
+//! value: time doubles with each level of nesting, and `f(f(f(...)))` sixty deep would take years.
+//! Arguments are named by identifiers here, as everywhere else in PostgreSQL.
+//!
+//! Where the parser is unsure it tries one reading after the other, and on a syntax error deep inside
+//! it does so at each level on the way out, which doubles again. So the dialect counts how often an
+//! expression is begun, and lets none begin when that is far more often than the text can explain.
+//!
+//! Everything else is handed on. The list is that of the methods which `PostgreSqlDialect` of
+//! sqlparser 0.62 overrides; look through it when that version changes.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use sqlparser::ast::Expr;
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+
+/// How often each token may be the beginning of an expression.
+const TRIES_PER_TOKEN: usize = 64;
+
+/// The dialect we parse, for one parse.
+#[derive(Debug)]
+pub(crate) struct PostgreSql {
+    /// How many expressions may still begin.
+    left: Cell<usize>,
+}
+
+impl PostgreSql {
+    /// The dialect for a text of this many tokens.
+    pub(crate) fn new(tokens: usize) -> Self {
+        Self { left: Cell::new(tokens.saturating_mul(TRIES_PER_TOKEN)) }
+    }
+
+    /// Whether the parser has tried too often and was stopped.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.left.get() == 0
+    }
+}
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Hands questions without arguments on.
+macro_rules! same {
+    ($($method:ident)*) => {
+        $(fn $method(&self) -> bool {
+            BASE.$method()
+        })*
+    };
+}
+
+impl Dialect for PostgreSql {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn parse_prefix(&self, _parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                None
+            }
+            None => Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+    }
+
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        false
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        BASE.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        BASE.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        BASE.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        BASE.is_identifier_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        BASE.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        BASE.is_custom_operator_part(ch)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        BASE.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        BASE.prec_value(precedence)
+    }
+
+    same! {
+        supports_unicode_string_literal
+        supports_filter_during_aggregation
+        supports_group_by_expr
+        allow_extract_custom
+        allow_extract_single_quotes
+        supports_create_index_with_clause
+        supports_explain_with_utility_options
+        supports_listen_notify
+        supports_factorial_operator
+        supports_bitwise_shift_operators
+        supports_comment_on
+        supports_load_extension
+        supports_named_fn_args_with_colon_operator
+        supports_empty_projections
+        supports_nested_comments
+        supports_string_escape_constant
+        supports_numeric_literal_underscores
+        supports_array_typedef_with_brackets
+        supports_geometric_types
+        supports_set_names
+        supports_alter_column_type_using
+        supports_notnull_operator
+        supports_interval_options
+        supports_insert_table_alias
+        supports_create_table_like_parenthesized
+        supports_select_wildcard_with_alias
+        supports_comma_separated_trim
+        supports_xml_expressions
+        supports_comment_optimizer_hint
+    }
+}
