@@ -27,7 +27,7 @@ pub enum Input {
     Lines(String),
     /// Pressed Ctrl-C: forget what was begun.
     Abandoned,
-    /// Pressed Ctrl-D on an empty line, or typed `\q` inside a statement.
+    /// Pressed Ctrl-D on an empty line.
     End,
 }
 
@@ -54,7 +54,6 @@ impl<'a> LineEditor<'a> {
     /// Reads until what was typed is complete.
     pub fn read(&mut self) -> Result<Input, ReadlineError> {
         match self.editor.readline("albireo=> ") {
-            Ok(text) if is_farewell(&text) => Ok(Input::End),
             Ok(text) => {
                 self.editor.add_history_entry(text.trim_end())?;
                 if let Some(path) = &self.history {
@@ -93,17 +92,12 @@ impl Highlighter for SqlHelper<'_> {}
 
 impl Validator for SqlHelper<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if is_complete(context.input()) || is_farewell(context.input()) {
+        Ok(if is_complete(context.input()) {
             ValidationResult::Valid(None)
         } else {
             ValidationResult::Incomplete
         })
     }
-}
-
-/// Whether the last line only says `\q`: whoever forgot the `;` wants to get out nevertheless.
-fn is_farewell(text: &str) -> bool {
-    text.lines().next_back().is_some_and(|line| line.trim() == r"\q")
 }
 
 fn is_complete(text: &str) -> bool {
