@@ -26,7 +26,8 @@ pub fn check(expected: &Expected, answer: &Answer, system: System) -> Result<(),
             check_columns(columns, found, system)?;
             let types: Vec<&str> = columns.iter().map(|column| parts(column).1).collect();
             let (mut rows, mut found_rows) = (rows.clone(), found_rows.clone());
-            if !ordered {
+            // SQLite puts NULLs first where PostgreSQL puts them last.
+            if !ordered || system == System::Sqlite {
                 rows.sort_unstable();
                 found_rows.sort_unstable();
             }
