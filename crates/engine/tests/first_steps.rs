@@ -6,8 +6,12 @@ use albireo::{Config, Database, Outcome, Value};
 fn statements_change_and_read_rows() {
     let db = Database::in_memory(Config::default()).unwrap();
     db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b NUMERIC(8,2), c TEXT)").unwrap();
-    let outcomes = db.execute("INSERT INTO t VALUES (1, 1.50, 'one'), (2, 2.25, NULL), (3, -7, 'three')").unwrap();
-    assert!(matches!(&outcomes[0], Outcome::Done { tag, rows: 3, .. } if tag == "INSERT 0 3"), "{outcomes:?}");
+    let outcomes =
+        db.execute("INSERT INTO t VALUES (1, 1.50, 'one'), (2, 2.25, NULL), (3, -7, 'three')").unwrap();
+    assert!(
+        matches!(&outcomes[0], Outcome::Done { tag, rows: 3, .. } if tag == "INSERT 0 3"),
+        "{outcomes:?}"
+    );
     db.execute("UPDATE t SET b = b * 2, c = c || '!' WHERE a <> 3").unwrap();
     db.execute("DELETE FROM t WHERE c IS NULL").unwrap();
     let result = db.query("SELECT a, b, c, a FROM t WHERE a < $1 ORDER BY a", &[Value::Integer(9)]).unwrap();

@@ -23,9 +23,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize, default: i32| {
-        arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(default)
-    };
+    let number = |i: usize, default: i32| arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (size, runs) = (Size::full(number(0, 5)), number(1, 5));
     let only: Option<Vec<u32>> =
         arguments.get(2).map(|list| list.split(',').filter_map(|q| q.parse().ok()).collect());
@@ -57,8 +55,8 @@ fn main() {
                 .olap
                 .run(&prepared, &[], &fixture.snapshot(), RunOptions::default())
                 .unwrap_or_else(|e| {
-                    let text = fixture.olap.explain(
-                        &prepared, &[], &fixture.snapshot(), RunOptions::default());
+                    let text =
+                        fixture.olap.explain(&prepared, &[], &fixture.snapshot(), RunOptions::default());
                     panic!("Q{query}: {e}\n{}", text.unwrap())
                 });
             ours.push(begin.elapsed());
@@ -74,8 +72,8 @@ fn main() {
             theirs / ours
         );
         if std::env::var_os("SHOW_PLANS").is_some() {
-            let text = fixture.olap.explain_analyze(
-                &prepared, &[], &fixture.snapshot(), RunOptions::default());
+            let text =
+                fixture.olap.explain_analyze(&prepared, &[], &fixture.snapshot(), RunOptions::default());
             println!("{}", text.unwrap());
         }
     }

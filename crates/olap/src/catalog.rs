@@ -59,8 +59,7 @@ impl ContextProvider for StatementCatalog<'_> {
         if used.iter().all(|known| known.id != relation.id) {
             used.push(Arc::clone(&relation));
         }
-        let (zones, statistics) =
-            (Arc::clone(&self.shared.zones), Arc::clone(&self.shared.statistics));
+        let (zones, statistics) = (Arc::clone(&self.shared.zones), Arc::clone(&self.shared.statistics));
         Ok(provider_as_source(Arc::new(SnapshotTable::new(relation, zones, statistics))))
     }
 

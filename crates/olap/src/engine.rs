@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
 use datafusion::config::ConfigOptions;
+use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::execution::TaskContext;
 use datafusion::prelude::SessionConfig;
 
 use crate::errors::{internal, to_sql_error};
@@ -168,11 +168,7 @@ impl Shared {
         QueryPool::new(Arc::clone(&self.environment.memory_pool), limit_bytes)
     }
 
-    pub(crate) fn task_context(
-        &self,
-        state: &SessionState,
-        pool: Arc<dyn MemoryPool>,
-    ) -> Arc<TaskContext> {
+    pub(crate) fn task_context(&self, state: &SessionState, pool: Arc<dyn MemoryPool>) -> Arc<TaskContext> {
         let environment = RuntimeEnv { memory_pool: pool, ..self.environment.clone() };
         Arc::new(TaskContext::new(
             None,

@@ -32,8 +32,7 @@ pub(crate) fn division_by_zero() -> SqlError {
 
 /// A result does not fit `type_name`.
 pub(crate) fn out_of_range(type_name: &str) -> SqlError {
-    let error =
-        SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"));
+    let error = SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"));
     match type_name {
         "numeric" => error.with_detail("The result needs more than 38 digits."),
         _ => error,
@@ -70,19 +69,15 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::ExecutionJoin(e) => internal(e),
         DataFusionError::ResourcesExhausted(m) => from_resources(m),
         DataFusionError::External(e) => from_boxed(e.as_ref()),
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
-            to_sql_error(inner)
-        }
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => to_sql_error(inner),
         DataFusionError::Collection(all) => {
             all.first().map_or_else(|| internal("empty error collection"), to_sql_error)
         }
         DataFusionError::Shared(inner) => to_sql_error(inner),
-        DataFusionError::Configuration(m) => {
-            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.clone())
+        DataFusionError::Configuration(m) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.clone()),
+        DataFusionError::Internal(m) | DataFusionError::Substrait(m) | DataFusionError::Ffi(m) => {
+            from_internal_text(m)
         }
-        DataFusionError::Internal(m)
-        | DataFusionError::Substrait(m)
-        | DataFusionError::Ffi(m) => from_internal_text(m),
     }
 }
 
@@ -146,10 +141,10 @@ pub fn from_io(error: &io::Error) -> SqlError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => disk_full(&error.to_string()),
         io::ErrorKind::NotFound => SqlError::new(SqlState::UNDEFINED_FILE, error.to_string()),
         io::ErrorKind::OutOfMemory => from_resources(&error.to_string()),
+        // DataFusion's disk manager says so in words alone.
+        _ if error.to_string().contains("used disk space during the spilling") => disk_full(&error.to_string()),
         _ => match error.get_ref() {
-            Some(inner) if inner.is::<DataFusionError>() || inner.is::<SqlError>() => {
-                from_boxed(inner)
-            }
+            Some(inner) if inner.is::<DataFusionError>() || inner.is::<SqlError>() => from_boxed(inner),
             _ => SqlError::new(SqlState::IO_ERROR, error.to_string()),
         },
     }
@@ -196,8 +191,7 @@ fn from_schema(error: &SchemaError) -> SqlError {
             SqlState::AMBIGUOUS_COLUMN,
             format!("column reference {} is ambiguous", field.flat_name()),
         ),
-        SchemaError::DuplicateQualifiedField { .. }
-        | SchemaError::DuplicateUnqualifiedField { .. } => {
+        SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. } => {
             SqlError::new(SqlState::DUPLICATE_COLUMN, decapitalize(&error.to_string()))
         }
     }
@@ -209,17 +203,20 @@ fn from_plan_text(message: &str) -> SqlError {
     let has = |needle: &str| lower.contains(needle);
     let state = if has("no files found") {
         SqlState::UNDEFINED_FILE
-    } else if has("invalid function") || has("no function matches") || has("not supported for")
-    {
+    } else if has("invalid function") || has("no function matches") || has("not supported for") {
         SqlState::UNDEFINED_FUNCTION
     } else if has("table") && has("not found") {
         SqlState::UNDEFINED_TABLE
-    } else if has("must be in the group by") || has("could not be resolved from available columns")
-        || has("appear in the group by") || has("expressions from group by")
+    } else if has("must be in the group by")
+        || has("could not be resolved from available columns")
+        || has("appear in the group by")
+        || has("expressions from group by")
     {
         SqlState::GROUPING_ERROR
-    } else if has("cannot coerce arithmetic") || has("cannot infer common argument type")
-        || has("failed to coerce arguments") || has("no possible custom coercion")
+    } else if has("cannot coerce arithmetic")
+        || has("cannot infer common argument type")
+        || has("failed to coerce arguments")
+        || has("no possible custom coercion")
     {
         SqlState::UNDEFINED_FUNCTION
     } else if has("union") && (has("types") || has("coerce")) || has("incompatible") {
@@ -255,12 +252,19 @@ fn from_text(message: &str) -> SqlError {
         );
     } else if has("no such file") || has("not found") && has("file") {
         SqlState::UNDEFINED_FILE
-    } else if has("can't cast value") || has("overflow") || has("out of range")
-        || has("too large to store") || has("too small to store")
+    } else if has("can't cast value")
+        || has("overflow")
+        || has("out of range")
+        || has("too large to store")
+        || has("too small to store")
     {
         SqlState::NUMERIC_VALUE_OUT_OF_RANGE
-    } else if has("parsing timestamp") || has("parsing date") || has("error parsing")
-        || has("to value of date") || has("to value of timestamp") || has("interval")
+    } else if has("parsing timestamp")
+        || has("parsing date")
+        || has("error parsing")
+        || has("to value of date")
+        || has("to value of timestamp")
+        || has("interval")
     {
         SqlState::INVALID_DATETIME_FORMAT
     } else if has("cannot cast string") || has("cannot parse") || has("parser error") {

@@ -54,13 +54,10 @@ impl Olap {
     ) -> Result<String, SqlError> {
         let (engine, prepared) = (self.clone(), Arc::clone(prepared));
         let parameters = parameters.to_vec();
-        let context = Arc::new(QueryContext {
-            snapshot: Arc::clone(snapshot),
-            cancel: options.cancel.clone(),
-        });
+        let context =
+            Arc::new(QueryContext { snapshot: Arc::clone(snapshot), cancel: options.cancel.clone() });
         self.wait_for(async move {
-            let started =
-                start(&engine.shared, &prepared, &parameters, context, &options).await?;
+            let started = start(&engine.shared, &prepared, &parameters, context, &options).await?;
             if analyze { measured(started).await } else { Ok(planned(&started)) }
         })
     }

@@ -16,9 +16,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, TableSource};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -91,8 +89,7 @@ async fn table(shared: &Shared, path: &str) -> Result<Arc<dyn TableProvider>> {
     if schema.fields().is_empty() {
         return Err(missing(path, DataFusionError::Execution("No such file".to_owned())));
     }
-    let config =
-        ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
+    let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
     Ok(Arc::new(ListingTable::try_new(config)?))
 }
 
@@ -149,8 +146,8 @@ pub fn write_parquet<W: Write + Send>(
         .set_compression(Compression::SNAPPY)
         .set_created_by("albireo".to_owned())
         .build();
-    let mut writer = ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))
-        .map_err(|e| write_error(&e))?;
+    let mut writer =
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties)).map_err(|e| write_error(&e))?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;

@@ -19,8 +19,7 @@ use crate::prepare::OutputColumn;
 
 /// The Arrow schema of a result.
 pub(crate) fn schema_of(columns: &[OutputColumn]) -> SchemaRef {
-    let fields: Vec<Field> =
-        columns.iter().map(|c| Field::new(&c.name, c.arrow.clone(), true)).collect();
+    let fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, c.arrow.clone(), true)).collect();
     Arc::new(Schema::new(fields))
 }
 
@@ -36,8 +35,7 @@ pub(crate) fn finish(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
         .map(|(column, field)| own(column, field.data_type()))
         .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &options)
-        .map_err(|e| from_arrow(&e))
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &options).map_err(|e| from_arrow(&e))
 }
 
 fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{
-    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
-};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
 /// One query's share of the common pool.
 #[derive(Debug)]
@@ -23,12 +21,7 @@ pub(crate) struct QueryPool {
 
 impl QueryPool {
     pub(crate) fn new(shared: Arc<dyn MemoryPool>, limit_bytes: usize) -> Self {
-        Self {
-            shared,
-            limit_bytes,
-            used_bytes: AtomicUsize::new(0),
-            peak_bytes: AtomicUsize::new(0),
-        }
+        Self { shared, limit_bytes, used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0) }
     }
 
     /// The most the query held at once.

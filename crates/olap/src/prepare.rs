@@ -109,8 +109,8 @@ impl Prepared {
         {
             return Ok(known.plan.clone());
         }
-        let plan = optimize::optimize(shared, snapshot, self.analyzed.clone())
-            .map_err(|e| to_sql_error(&e))?;
+        let plan =
+            optimize::optimize(shared, snapshot, self.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
         let optimized = Arc::new(OptimizedPlan { plan: plan.clone(), rows });
         *self.optimized.lock() = Some(optimized);
         Ok(plan)
@@ -171,8 +171,7 @@ fn fold(
     state: &SessionState,
 ) -> Result<LogicalPlan, DataFusionError> {
     let plan = plan.replace_params_with_values(&values)?;
-    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
-        vec![Arc::new(SimplifyExpressions::new())];
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 
@@ -187,11 +186,7 @@ impl Olap {
     /// # Errors
     /// The query names things that do not exist, its types do not match, or it uses what is not
     /// supported.
-    pub fn prepare(
-        &self,
-        relations: &Arc<dyn Relations>,
-        query: Query,
-    ) -> Result<Arc<Prepared>, SqlError> {
+    pub fn prepare(&self, relations: &Arc<dyn Relations>, query: Query) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
         self.wait_for(async move {
@@ -243,9 +238,7 @@ fn logical_plan(
     let fields: Vec<Option<FieldRef>> = parameter_types
         .iter()
         .enumerate()
-        .map(|(i, ty)| {
-            ty.map(|ty| Arc::new(Field::new(format!("${}", i + 1), arrow_type(ty), true)))
-        })
+        .map(|(i, ty)| ty.map(|ty| Arc::new(Field::new(format!("${}", i + 1), arrow_type(ty), true))))
         .collect();
     let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
     planner.sql_statement_to_plan_with_context(statement, &mut context)

@@ -45,11 +45,8 @@ pub struct Relation {
 impl Relation {
     /// The Arrow schema that scans of the relation deliver.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let fields: Vec<Field> = self
-            .columns
-            .iter()
-            .map(|c| Field::new(&c.name, arrow_type(c.ty), c.nullable))
-            .collect();
+        let fields: Vec<Field> =
+            self.columns.iter().map(|c| Field::new(&c.name, arrow_type(c.ty), c.nullable)).collect();
         Arc::new(Schema::new(fields))
     }
 

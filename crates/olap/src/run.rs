@@ -17,8 +17,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::engine::{Olap, Shared};
-use crate::guard;
 use crate::errors::{cancelled, from_panic, internal, timed_out, to_sql_error};
+use crate::guard;
 use crate::output;
 use crate::pool::QueryPool;
 use crate::prepare::{OutputColumn, Prepared};
@@ -138,7 +138,9 @@ impl QueryStream {
     }
 
     /// The next batch; `None` at the end. After an error the stream is at its end.
-    pub fn next_batch(&mut self) -> Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + '_>> {
+    pub fn next_batch(
+        &mut self,
+    ) -> Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + '_>> {
         Box::pin(async move {
             let next = self.batches.recv().await;
             self.ended = next.is_none();
@@ -259,8 +261,7 @@ impl Run {
         snapshot: &Arc<dyn Snapshot>,
         options: RunOptions,
     ) -> Self {
-        let context =
-            QueryContext { snapshot: Arc::clone(snapshot), cancel: options.cancel.clone() };
+        let context = QueryContext { snapshot: Arc::clone(snapshot), cancel: options.cancel.clone() };
         Self {
             engine: engine.clone(),
             prepared: Arc::clone(prepared),
@@ -327,14 +328,8 @@ impl Run {
     }
 
     async fn start(&self) -> Result<Started, SqlError> {
-        start(
-            &self.engine.shared,
-            &self.prepared,
-            &self.parameters,
-            Arc::clone(&self.context),
-            &self.options,
-        )
-        .await
+        start(&self.engine.shared, &self.prepared, &self.parameters, Arc::clone(&self.context), &self.options)
+            .await
     }
 
     /// Runs `work` as a task of its own until it ends, is cancelled or is out of time; panics
@@ -402,8 +397,8 @@ pub(crate) async fn start(
     let state = shared.query_state(Arc::clone(&context), threads);
     let logical = prepared.bind(optimized, parameters, &state)?;
     let planned = state.query_planner().create_physical_plan(&logical, &state).await;
-    let plan = guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context)
-        .map_err(|e| to_sql_error(&e))?;
+    let plan =
+        guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context).map_err(|e| to_sql_error(&e))?;
     let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);
     let pool = Arc::new(shared.query_pool(limit));
     let task = shared.task_context(&state, Arc::clone(&pool) as _);

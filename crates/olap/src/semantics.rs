@@ -17,10 +17,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
 };
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::utils::NamePreserver;
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::functions::arithmetic::{self, Operation};
@@ -28,11 +28,7 @@ use crate::functions::round;
 
 /// The analyzer's rules: ours before DataFusion's coercion.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    vec![
-        Arc::new(ResolveGroupingFunction::new()),
-        Arc::new(PostgresTypes),
-        Arc::new(TypeCoercion::new()),
-    ]
+    vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(PostgresTypes), Arc::new(TypeCoercion::new())]
 }
 
 /// Plans numeric operators as our functions while the statement is read, so that their types are
@@ -41,11 +37,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 pub(crate) struct NumericOperators;
 
 impl ExprPlanner for NumericOperators {
-    fn plan_binary_op(
-        &self,
-        expr: RawBinaryExpr,
-        schema: &DFSchema,
-    ) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let operation = match expr.op {
             BinaryOperator::Plus => Operation::Add,
             BinaryOperator::Minus => Operation::Subtract,
@@ -123,8 +115,7 @@ fn retype(plan: LogicalPlan, outer: &mut Vec<DFSchema>) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Values(values) => {
             let rows = values.values.into_iter();
-            LogicalPlanBuilder::values(rows.map(|r| r.into_iter().map(narrow).collect()).collect())?
-                .build()
+            LogicalPlanBuilder::values(rows.map(|r| r.into_iter().map(narrow).collect()).collect())?.build()
         }
         LogicalPlan::Limit(_) => plan.recompute_schema(),
         plan => {
@@ -140,20 +131,14 @@ fn retype(plan: LogicalPlan, outer: &mut Vec<DFSchema>) -> Result<LogicalPlan> {
     }
 }
 
-fn retype_expr(
-    expr: Expr,
-    schema: &DFSchema,
-    outer: &mut Vec<DFSchema>,
-) -> Result<Transformed<Expr>> {
+fn retype_expr(expr: Expr, schema: &DFSchema, outer: &mut Vec<DFSchema>) -> Result<Transformed<Expr>> {
     expr.transform_down_up(
         // count(*) is count(1) with a 64-bit 1, which DataFusion looks for: do not descend.
         |e| match e {
             Expr::AggregateFunction(ref f) if f.func.name() == "count" && is_one(&f.params.args) => {
                 Ok(Transformed::new(e, false, TreeNodeRecursion::Jump))
             }
-            Expr::WindowFunction(ref w)
-                if w.fun.name() == "count" && is_one(&w.params.args) =>
-            {
+            Expr::WindowFunction(ref w) if w.fun.name() == "count" && is_one(&w.params.args) => {
                 Ok(Transformed::no(e))
             }
             other => Ok(Transformed::no(other)),
@@ -166,20 +151,14 @@ fn is_one(args: &[Expr]) -> bool {
     matches!(args, [Expr::Literal(ScalarValue::Int64(Some(1)), _)])
 }
 
-fn retype_node(
-    expr: Expr,
-    schema: &DFSchema,
-    outer: &mut Vec<DFSchema>,
-) -> Result<Transformed<Expr>> {
+fn retype_node(expr: Expr, schema: &DFSchema, outer: &mut Vec<DFSchema>) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::Literal(ScalarValue::Int64(Some(_)) | ScalarValue::UInt64(Some(_)), _) => {
             Transformed::yes(narrow(expr))
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             match operation(op).filter(|_| are_numeric(&left, &right, schema)) {
-                Some(operation) => {
-                    Transformed::yes(arithmetic::expression(operation, *left, *right))
-                }
+                Some(operation) => Transformed::yes(arithmetic::expression(operation, *left, *right)),
                 None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             }
         }
@@ -236,11 +215,7 @@ fn outer_field(column: &Column, outer: &[DFSchema]) -> Option<arrow::datatypes::
     })
 }
 
-fn retype_subquery(
-    subquery: Subquery,
-    schema: &DFSchema,
-    outer: &mut Vec<DFSchema>,
-) -> Result<Subquery> {
+fn retype_subquery(subquery: Subquery, schema: &DFSchema, outer: &mut Vec<DFSchema>) -> Result<Subquery> {
     outer.push(schema.clone());
     let plan = retype(subquery.subquery.as_ref().clone(), outer);
     let outer_ref_columns = subquery

@@ -77,9 +77,7 @@ pub fn result_type(ty: &DataType) -> DataType {
         DataType::Timestamp(_, zone) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| utc()))
         }
-        DataType::Duration(_) | DataType::Interval(_) => {
-            DataType::Interval(IntervalUnit::MonthDayNano)
-        }
+        DataType::Duration(_) | DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
         DataType::Dictionary(_, value) => result_type(value),
         other => other.clone(),
     }
@@ -92,8 +90,7 @@ pub fn result_type(ty: &DataType) -> DataType {
 pub fn scalar(value: &Value, ty: Option<SqlType>) -> Result<ScalarValue, SqlError> {
     let Some(ty) = ty else { return untyped_scalar(value) };
     if matches!(value, Value::Null) {
-        return ScalarValue::try_new_null(&arrow_type(ty))
-            .map_err(|e| crate::errors::to_sql_error(&e));
+        return ScalarValue::try_new_null(&arrow_type(ty)).map_err(|e| crate::errors::to_sql_error(&e));
     }
     let scalar = untyped_scalar(&value.clone().coerce(ty)?)?;
     match (&scalar, ty) {

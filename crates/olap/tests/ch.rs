@@ -105,8 +105,7 @@ fn no_join_of_a_query_makes_more_rows_than_its_largest_table() {
     let most = 2 * 10 * 300 * 15;
     for (number, sql) in ch::queries(PROPORTIONED) {
         let prepared = f.olap.prepare(&f.relations(), parse(&sql)).unwrap();
-        let text =
-            f.olap.explain_analyze(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
+        let text = f.olap.explain_analyze(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
         for line in text.lines().filter(|l| l.contains("JoinExec")) {
             let rows = line.split("output_rows=").nth(1).and_then(|r| {
                 let digits: String = r.chars().take_while(|c| c.is_ascii_digit()).collect();

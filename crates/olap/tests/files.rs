@@ -21,10 +21,7 @@ fn fixture() -> Fixture {
     let d = arrow::array::Decimal128Array::from(vec![150, 250]);
     let batch = RecordBatch::try_new(
         r.arrow_schema(),
-        vec![
-            Arc::new(Int32Array::from(vec![1, 2])),
-            Arc::new(d.with_precision_and_scale(5, 2).unwrap()),
-        ],
+        vec![Arc::new(Int32Array::from(vec![1, 2])), Arc::new(d.with_precision_and_scale(5, 2).unwrap())],
     );
     Fixture::new(vec![(r, vec![batch.unwrap()])])
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use albireo_base::SqlType;
 use arrow::array::{
-    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int16Array, Int32Array, Int64Array,
-    RecordBatch, StringViewArray,
+    ArrayRef, Date32Array, Decimal128Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch,
+    StringViewArray,
 };
 use support::{Fixture, decimal, relation};
 
@@ -116,18 +116,23 @@ fn quotients_have_sixteen_digits_and_round() {
     assert_eq!(f.value("select avg(i4) as x from n where id = 2"), "10.0000000000000000");
     assert_eq!(f.value("select avg(i2) as x from n"), "15003.5000000000000000");
     assert_eq!(f.value("select avg(d) as x from n"), "973.2600000000000000");
-    assert_eq!(
-        f.value("select 100.00 * sum(d) / sum(i2) as x from n"),
-        "6.4868863931749259"
-    );
+    assert_eq!(f.value("select 100.00 * sum(d) / sum(i2) as x from n"), "6.4868863931749259");
 }
 
 #[test]
 fn division_by_zero_is_22012_for_every_type() {
     let f = fixture();
-    for e in ["1 / 0", "i4 / (i2 - 7)", "i4 % (i2 - 7)", "d / (d + 1)", "d % (d + 1)", "2.5 / 0",
-        "f / f", "i8 / 0", "mod(i4, 0)"]
-    {
+    for e in [
+        "1 / 0",
+        "i4 / (i2 - 7)",
+        "i4 % (i2 - 7)",
+        "d / (d + 1)",
+        "d % (d + 1)",
+        "2.5 / 0",
+        "f / f",
+        "i8 / 0",
+        "mod(i4, 0)",
+    ] {
         assert_eq!(f.state_of(&format!("select {e} as x from n")), "22012", "{e}");
     }
     // Not where the row is not computed.
@@ -139,9 +144,20 @@ fn division_by_zero_is_22012_for_every_type() {
 #[test]
 fn overflow_is_22003_for_every_type() {
     let f = fixture();
-    for e in ["i4 + 1", "i4 * 2", "i8 + 1", "-i8 - 2", "i8 * i8", "i2 + i2", "w + w", "w * 10",
-        "w * w", "i4 + i4", "2147483647 + 1", "9223372036854775807 + 1"]
-    {
+    for e in [
+        "i4 + 1",
+        "i4 * 2",
+        "i8 + 1",
+        "-i8 - 2",
+        "i8 * i8",
+        "i2 + i2",
+        "w + w",
+        "w * 10",
+        "w * w",
+        "i4 + i4",
+        "2147483647 + 1",
+        "9223372036854775807 + 1",
+    ] {
         assert_eq!(f.state_of(&format!("select {e} as x from n")), "22003", "{e}");
     }
     assert_eq!(f.state_of("select sum(w) as x from n"), "22003");
@@ -158,8 +174,10 @@ fn sums_beyond_64_bits_are_exact() {
     assert_eq!(f.value("select sum(i4) as x from n"), "2147483657");
     assert_eq!(f.value("select sum(i4) as x from n where id > 5"), "");
     assert_eq!(f.value("select avg(d) as x from n where id > 5"), "");
-    assert_eq!(f.value("select count(*), count(d), sum(d), min(d), max(d) from n"),
-        "3|2|1946.52|-1.00|1947.52");
+    assert_eq!(
+        f.value("select count(*), count(d), sum(d), min(d), max(d) from n"),
+        "3|2|1946.52|-1.00|1947.52"
+    );
 }
 
 #[test]

@@ -9,9 +9,7 @@ use albireo_base::{SqlType, Value};
 use albireo_olap::memory::{MemoryDatabase, MemoryRelation};
 use albireo_olap::relation::Snapshot;
 use albireo_olap::{CancelToken, Olap, OlapConfig, RunOptions};
-use arrow::array::{
-    ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringViewArray,
-};
+use arrow::array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 use support::{Fixture, decimal, parse, relation, rows};
 
@@ -38,9 +36,7 @@ fn table(chunks: i32) -> (albireo_olap::relation::Relation, Vec<RecordBatch>) {
             let columns: Vec<ArrayRef> = vec![
                 Arc::new(Int32Array::from(ids.clone())),
                 Arc::new(Int32Array::from(ids.iter().map(|i| i % 10).collect::<Vec<_>>())),
-                Arc::new(
-                    Decimal128Array::from(amounts).with_precision_and_scale(12, 2).unwrap(),
-                ),
+                Arc::new(Decimal128Array::from(amounts).with_precision_and_scale(12, 2).unwrap()),
                 Arc::new(notes.collect::<StringViewArray>()),
             ];
             RecordBatch::try_new(r.arrow_schema(), columns).unwrap()
@@ -93,10 +89,7 @@ fn dead_slots_are_not_seen() {
     let data = MemoryRelation::new(batches, 1).with_live(0, dead_evens);
     let mut database = MemoryDatabase::default();
     database.add(r, Arc::new(data));
-    let f = Fixture {
-        olap: Olap::new(OlapConfig::default()).unwrap(),
-        database: Arc::new(database),
-    };
+    let f = Fixture { olap: Olap::new(OlapConfig::default()).unwrap(), database: Arc::new(database) };
     assert_eq!(f.value("select count(*) from t"), "1500");
     assert_eq!(f.value("select count(*) from t where id < 10"), "5");
     assert_eq!(f.value("select sum(id) from t where id < 1000"), "250000");
@@ -131,17 +124,12 @@ fn parameters_are_bound_at_each_run() {
     let f = fixture(3);
     let sql = "select count(*), min(note) from t where id >= $1 and amount < $2 and note <> $3";
     let prepared = f.olap.prepare(&f.relations(), parse(sql)).unwrap();
-    let types: Vec<String> =
-        prepared.parameter_types().iter().map(|t| t.unwrap().to_string()).collect();
+    let types: Vec<String> = prepared.parameter_types().iter().map(|t| t.unwrap().to_string()).collect();
     assert_eq!(types, ["integer", "numeric(12,2)", "text"]);
     let run = |id: i64, amount: &str, note: &str| {
-        let parameters = [
-            Value::BigInt(id),
-            Value::parse(amount, decimal(12, 2)).unwrap(),
-            Value::Text(note.to_owned()),
-        ];
-        let output =
-            f.olap.run(&prepared, &parameters, &f.snapshot(), RunOptions::default()).unwrap();
+        let parameters =
+            [Value::BigInt(id), Value::parse(amount, decimal(12, 2)).unwrap(), Value::Text(note.to_owned())];
+        let output = f.olap.run(&prepared, &parameters, &f.snapshot(), RunOptions::default()).unwrap();
         rows(&output.batches)
     };
     assert_eq!(run(2990, "299.50", "note 2991"), ["4|note 2990"]);
@@ -216,8 +204,7 @@ fn cancelled_query_ends_soon_with_57014() {
 #[test]
 fn query_out_of_time_ends_with_57014() {
     let f = fixture(40);
-    let options =
-        RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
+    let options = RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
     let sql = "select count(*) from t a, t b where a.id + b.id > 7 and a.id <> b.id";
     let e = f.query_with(sql, &[], options).unwrap_err();
     assert_eq!(e.state().to_string(), "57014");
@@ -242,8 +229,7 @@ fn stream_delivers_every_row_and_stops_when_dropped() {
 #[test]
 fn plan_serves_a_later_snapshot() {
     let f = fixture(2);
-    let prepared =
-        f.olap.prepare(&f.relations(), parse("select count(*) as n, max(id) from t")).unwrap();
+    let prepared = f.olap.prepare(&f.relations(), parse("select count(*) as n, max(id) from t")).unwrap();
     let count = |snapshot: Arc<dyn Snapshot>| {
         rows(&f.olap.run(&prepared, &[], &snapshot, RunOptions::default()).unwrap().batches)
     };

@@ -65,7 +65,8 @@ impl PartitionState {
             undo: UndoLog::default(),
             committed: 0,
             rolled_back: 0,
-            pauses: Histogram::new(3).expect("three digits are allowed"),
+            pauses: Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+                .expect("an hour with three digits is allowed"),
         }
     }
 }

@@ -338,7 +338,8 @@ impl Partitions {
 
     /// What happened so far, over all partitions.
     pub fn counters(&self) -> PartitionCounters {
-        let empty = Histogram::new(3).expect("three digits are allowed");
+        let empty = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+            .expect("an hour with three digits is allowed");
         let mut sum = PartitionCounters { committed: 0, rolled_back: 0, pauses_ns: empty };
         for partition in &self.partitions {
             let state = partition.enter();

@@ -68,7 +68,10 @@ pub struct QuerySession {
 impl Sessions {
     /// Sessions on `partitions`, with snapshots by `method`.
     pub fn new(partitions: Arc<Partitions>, method: Box<dyn SnapshotMethod>, clock: Clock) -> Self {
-        let taking_ns = Mutex::new(Histogram::new(3).expect("three digits are allowed"));
+        let taking_ns = Mutex::new(
+            Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+                .expect("an hour with three digits is allowed"),
+        );
         Self { partitions, method, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
     }
 

@@ -84,7 +84,7 @@ static EXPECTED: LazyLock<Expected> = LazyLock::new(|| {
 fn agree(found: &Value, ty: SqlType, expected: &SqliteValue) -> bool {
     let expected = match expected {
         SqliteValue::Null => return found.is_null(),
-        SqliteValue::Text(text) => return found.to_string() == text.trim_end(),
+        SqliteValue::Text(text) => return found.to_string().trim_end() == text.trim_end(),
         SqliteValue::Integer(number) => *number as f64,
         SqliteValue::Real(number) => *number,
         SqliteValue::Blob(_) => return false,

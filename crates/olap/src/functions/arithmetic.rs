@@ -15,8 +15,7 @@ use albireo_base::SqlError;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowNativeType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
-    Int64Type,
+    ArrowNativeType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
@@ -37,8 +36,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    const ALL: [Self; 5] =
-        [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::Remainder];
+    const ALL: [Self; 5] = [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::Remainder];
 
     fn symbol(self) -> &'static str {
         match self {
@@ -397,18 +395,10 @@ where
     let division = |_, _| division_by_zero();
     let (values, nulls) = match operation {
         Operation::Add => zip::<T>(left, right, |a, b| (Op::add_wrapping(a, b), false), never)?,
-        Operation::Subtract => {
-            zip::<T>(left, right, |a, b| (Op::sub_wrapping(a, b), false), never)?
-        }
-        Operation::Multiply => {
-            zip::<T>(left, right, |a, b| (Op::mul_wrapping(a, b), false), never)?
-        }
-        Operation::Divide => {
-            zip::<T>(left, right, |a, b| (Op::div_wrapping(a, b), b == zero), division)?
-        }
-        Operation::Remainder => {
-            zip::<T>(left, right, |a, b| (Op::mod_wrapping(a, b), b == zero), division)?
-        }
+        Operation::Subtract => zip::<T>(left, right, |a, b| (Op::sub_wrapping(a, b), false), never)?,
+        Operation::Multiply => zip::<T>(left, right, |a, b| (Op::mul_wrapping(a, b), false), never)?,
+        Operation::Divide => zip::<T>(left, right, |a, b| (Op::div_wrapping(a, b), b == zero), division)?,
+        Operation::Remainder => zip::<T>(left, right, |a, b| (Op::mod_wrapping(a, b), b == zero), division)?,
     };
     Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
 }
@@ -442,8 +432,7 @@ fn numeric_overflow(_: i128, _: i128) -> SqlError {
 }
 
 fn add_decimals(left: &Operand, right: &Operand, (a, b, r): Shapes, sign: i128) -> Decimals {
-    let (x, y) =
-        (decimal::power_of_ten(r.scale - a.scale), decimal::power_of_ten(r.scale - b.scale) * sign);
+    let (x, y) = (decimal::power_of_ten(r.scale - a.scale), decimal::power_of_ten(r.scale - b.scale) * sign);
     let integral = (a.precision - a.scale).max(b.precision - b.scale);
     if integral + 1 + r.scale <= i32::from(decimal::MAX_PRECISION) {
         // No value of these types can overflow.
@@ -500,21 +489,30 @@ fn divide_decimals(left: &Operand, right: &Operand, (a, b, r): Shapes) -> Decima
         }
         checked(a.checked_mul(rest).and_then(|a| decimal::multiply_divide(a, factor, b)))
     };
-    zip::<Decimal128Type>(left, right, f, |_, b| {
-        if b == 0 { division_by_zero() } else { out_of_range("numeric") }
-    })
+    zip::<Decimal128Type>(
+        left,
+        right,
+        f,
+        |_, b| {
+            if b == 0 { division_by_zero() } else { out_of_range("numeric") }
+        },
+    )
 }
 
 fn remainder_decimals(left: &Operand, right: &Operand, (a, b, r): Shapes) -> Decimals {
-    let (x, y) =
-        (decimal::power_of_ten(r.scale - a.scale), decimal::power_of_ten(r.scale - b.scale));
+    let (x, y) = (decimal::power_of_ten(r.scale - a.scale), decimal::power_of_ten(r.scale - b.scale));
     let f = |a: i128, b: i128| {
         if b == 0 {
             return (0, true);
         }
         checked(a.checked_mul(x).zip(b.checked_mul(y)).map(|(a, b)| a.wrapping_rem(b)))
     };
-    zip::<Decimal128Type>(left, right, f, |_, b| {
-        if b == 0 { division_by_zero() } else { out_of_range("numeric") }
-    })
+    zip::<Decimal128Type>(
+        left,
+        right,
+        f,
+        |_, b| {
+            if b == 0 { division_by_zero() } else { out_of_range("numeric") }
+        },
+    )
 }

@@ -34,9 +34,7 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn of(ty: &DataType) -> Option<Self> {
         match ty {
-            DataType::Decimal128(p, s) => {
-                Some(Self { precision: i32::from(*p), scale: i32::from(*s) })
-            }
+            DataType::Decimal128(p, s) => Some(Self { precision: i32::from(*p), scale: i32::from(*s) }),
             _ => None,
         }
     }
@@ -64,11 +62,7 @@ pub(crate) fn sum_shape(a: Shape, b: Shape) -> Shape {
 pub(crate) fn product_shape(a: Shape, b: Shape) -> Shape {
     let exact = a.scale + b.scale;
     let fits = a.precision + b.precision <= i32::from(MAX_PRECISION);
-    let scale = if fits || exact <= ROOMY_SCALE {
-        exact
-    } else {
-        ROOMY_SCALE.max(a.scale).max(b.scale)
-    };
+    let scale = if fits || exact <= ROOMY_SCALE { exact } else { ROOMY_SCALE.max(a.scale).max(b.scale) };
     Shape::new(a.integral() + b.integral(), scale)
 }
 

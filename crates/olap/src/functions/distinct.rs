@@ -41,11 +41,7 @@ impl Accumulator for DistinctSum {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let ty = self.plan.sum_type();
-        let items: Vec<ScalarValue> = self
-            .values
-            .iter()
-            .map(|v| decimal_scalar(*v, &ty))
-            .collect();
+        let items: Vec<ScalarValue> = self.values.iter().map(|v| decimal_scalar(*v, &ty)).collect();
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&items, &ty))])
     }
 
@@ -59,9 +55,7 @@ impl Accumulator for DistinctSum {
 
 fn decimal_scalar(value: i128, ty: &arrow::datatypes::DataType) -> ScalarValue {
     match ty {
-        arrow::datatypes::DataType::Decimal128(p, s) => {
-            ScalarValue::Decimal128(Some(value), *p, *s)
-        }
+        arrow::datatypes::DataType::Decimal128(p, s) => ScalarValue::Decimal128(Some(value), *p, *s),
         _ => ScalarValue::Null,
     }
 }

@@ -72,9 +72,7 @@ impl ScalarUDFImpl for RoundToInteger {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let result_type = args.return_field.data_type();
         match &args.args[..] {
-            [ColumnarValue::Array(array)] => {
-                Ok(ColumnarValue::Array(round(array, result_type)?))
-            }
+            [ColumnarValue::Array(array)] => Ok(ColumnarValue::Array(round(array, result_type)?)),
             [ColumnarValue::Scalar(scalar)] => {
                 let rounded = round(&scalar.to_array_of_size(1)?, result_type)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?))
@@ -88,9 +86,8 @@ fn round(array: &ArrayRef, result_type: &DataType) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Decimal128(_, scale) => {
             let divisor = decimal::power_of_ten(i32::from(*scale));
-            let rounded: PrimitiveArray<Decimal128Type> = array
-                .as_primitive::<Decimal128Type>()
-                .unary(|v| decimal::divide_rounded(v, divisor));
+            let rounded: PrimitiveArray<Decimal128Type> =
+                array.as_primitive::<Decimal128Type>().unary(|v| decimal::divide_rounded(v, divisor));
             Arc::new(rounded.with_data_type(result_type.clone()))
         }
         DataType::Float32 => {

@@ -15,9 +15,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use albireo_base::SqlError;
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Int16Type, Int32Type, Int64Type,
@@ -197,10 +195,22 @@ to_wide!(Int16Type, Int32Type, Int64Type, Decimal128Type);
 macro_rules! with_argument {
     ($argument:expr, $ty:ident => $body:expr) => {
         match $argument {
-            DataType::Int16 => { type $ty = Int16Type; $body }
-            DataType::Int32 => { type $ty = Int32Type; $body }
-            DataType::Int64 => { type $ty = Int64Type; $body }
-            _ => { type $ty = Decimal128Type; $body }
+            DataType::Int16 => {
+                type $ty = Int16Type;
+                $body
+            }
+            DataType::Int32 => {
+                type $ty = Int32Type;
+                $body
+            }
+            DataType::Int64 => {
+                type $ty = Int64Type;
+                $body
+            }
+            _ => {
+                type $ty = Decimal128Type;
+                $body
+            }
         }
     };
 }
@@ -223,9 +233,7 @@ impl AggregateUDFImpl for ExactAggregate {
             return plan_err!("No function matches: {} takes one argument", self.name());
         };
         let coerced = match argument {
-            DataType::Null | DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-                DataType::Float64
-            }
+            DataType::Null | DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
             DataType::Int8 | DataType::UInt8 => DataType::Int16,
             DataType::UInt16 => DataType::Int32,
             DataType::UInt32 => DataType::Int64,

@@ -79,8 +79,7 @@ impl Estimator<'_> {
             }
             LogicalPlan::Distinct(distinct) => {
                 let input = distinct.input();
-                let columns: Vec<Expr> =
-                    input.schema().columns().into_iter().map(Expr::Column).collect();
+                let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
                 self.distinct_rows(&columns, input)
             }
             LogicalPlan::Values(values) => values.values.len() as f64,
@@ -97,11 +96,13 @@ impl Estimator<'_> {
         let share: f64 = scan
             .filters
             .iter()
-            .map(|filter| selectivity::of(filter, &mut |name| {
-                let table = table.downcast_ref::<SnapshotTable>()?;
-                let index = table.relation.columns.iter().position(|c| c.name == name)?;
-                Some(self.column_facts(table, &*data, ColumnId(index as u16)))
-            }))
+            .map(|filter| {
+                selectivity::of(filter, &mut |name| {
+                    let table = table.downcast_ref::<SnapshotTable>()?;
+                    let index = table.relation.columns.iter().position(|c| c.name == name)?;
+                    Some(self.column_facts(table, &*data, ColumnId(index as u16)))
+                })
+            })
             .product();
         data.row_count() as f64 * share
     }
@@ -115,12 +116,7 @@ impl Estimator<'_> {
         Some((provider, self.snapshot.relation(id)?))
     }
 
-    fn column_facts(
-        &self,
-        table: &SnapshotTable,
-        data: &dyn RelationData,
-        column: ColumnId,
-    ) -> ColumnFacts {
+    fn column_facts(&self, table: &SnapshotTable, data: &dyn RelationData, column: ColumnId) -> ColumnFacts {
         self.statistics.column(&table.relation, data, self.zones, column)
     }
 
@@ -233,8 +229,7 @@ impl Estimator<'_> {
             (None, false) => rows * UNKNOWN_DISTINCT,
         };
         for key in computed {
-            let columns: Vec<Expr> =
-                key.column_refs().into_iter().map(|c| Expr::Column(c.clone())).collect();
+            let columns: Vec<Expr> = key.column_refs().into_iter().map(|c| Expr::Column(c.clone())).collect();
             let columns: Vec<&Expr> = columns.iter().collect();
             let values = self.distinct_keys(&columns, input).unwrap_or(f64::INFINITY);
             groups *= values.min(rows * UNKNOWN_DISTINCT).max(1.0);
@@ -296,9 +291,8 @@ impl Estimator<'_> {
             }
             LogicalPlan::Aggregate(aggregate) => {
                 let groups = aggregate.group_expr.len();
-                let covered = |i: usize| {
-                    columns.iter().any(|c| aggregate.schema.maybe_index_of_column(c) == Some(i))
-                };
+                let covered =
+                    |i: usize| columns.iter().any(|c| aggregate.schema.maybe_index_of_column(c) == Some(i));
                 let plain = aggregate.group_expr.iter().all(|g| !matches!(g, Expr::GroupingSet(_)));
                 plain && (0..groups).all(covered)
             }

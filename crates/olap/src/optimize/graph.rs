@@ -63,12 +63,7 @@ impl JoinGraph {
         Ok(Some(graph))
     }
 
-    fn collect(
-        &mut self,
-        plan: LogicalPlan,
-        predicates: &mut Vec<Expr>,
-        estimator: &Estimator<'_>,
-    ) {
+    fn collect(&mut self, plan: LogicalPlan, predicates: &mut Vec<Expr>, estimator: &Estimator<'_>) {
         match plan {
             LogicalPlan::Join(join) if is_inner_join(&LogicalPlan::Join(join.clone())) => {
                 let equal = |(l, r): &(Expr, Expr)| l.clone().eq(r.clone());
@@ -101,10 +96,8 @@ impl JoinGraph {
     fn set_of(&self, expr: &Expr) -> Set {
         let mut set = 0;
         for column in expr.column_refs() {
-            let found = self
-                .relations
-                .iter()
-                .position(|r| r.schema().maybe_index_of_column(column).is_some());
+            let found =
+                self.relations.iter().position(|r| r.schema().maybe_index_of_column(column).is_some());
             set |= found.map_or(0, |i| 1 << i);
         }
         set
@@ -126,10 +119,9 @@ impl JoinGraph {
                         let member = |s: Set, c: &Column| (s.trailing_zeros() as usize, c.clone());
                         self.unite(member(l, a), member(r, b));
                     }
-                    _ => self.equalities.push(Equality {
-                        left: (l, (**left).clone()),
-                        right: (r, (**right).clone()),
-                    }),
+                    _ => self
+                        .equalities
+                        .push(Equality { left: (l, (**left).clone()), right: (r, (**right).clone()) }),
                 }
                 return Ok(());
             }
@@ -249,4 +241,3 @@ fn split_or<'a>(expr: &'a Expr, into: &mut Vec<&'a Expr>) {
         other => into.push(other),
     }
 }
-

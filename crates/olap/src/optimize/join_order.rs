@@ -52,8 +52,7 @@ fn order_group(plan: LogicalPlan, estimator: &Estimator<'_>) -> Result<LogicalPl
     };
     if graph.relations.len() == 1 {
         // A semi join that is not an inner one: its sides are ordered each for itself.
-        let plan =
-            plan.map_children(|child| order_joins(child, estimator).map(Transformed::yes))?.data;
+        let plan = plan.map_children(|child| order_joins(child, estimator).map(Transformed::yes))?.data;
         return match plan {
             LogicalPlan::Join(join) => turn(join, estimator),
             other => Ok(other),

@@ -31,11 +31,7 @@ pub(crate) fn optimize(
 ) -> Result<LogicalPlan> {
     let state = shared.state();
     let plan = Optimizer::with_rules(simplifying()).optimize(plan, state, |_, _| {})?;
-    let estimator = estimate::Estimator {
-        snapshot,
-        statistics: &shared.statistics,
-        zones: &shared.zones,
-    };
+    let estimator = estimate::Estimator { snapshot, statistics: &shared.statistics, zones: &shared.zones };
     let plan = join_order::order_joins(plan, &estimator)?;
     Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
 }

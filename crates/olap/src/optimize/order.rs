@@ -87,9 +87,7 @@ impl Search<'_> {
                 for j in i + 1..parts.len() {
                     let connected = self.is_connected(parts[i], parts[j]);
                     let rows = self.joined_rows(parts[i], parts[j]);
-                    let better = chosen.is_none_or(|(_, _, c, r)| {
-                        (connected, -rows) > (c, -r)
-                    });
+                    let better = chosen.is_none_or(|(_, _, c, r)| (connected, -rows) > (c, -r));
                     if better {
                         chosen = Some((i, j, connected, rows));
                     }
@@ -156,9 +154,7 @@ impl Search<'_> {
         let right: Vec<&Expr> = keys.iter().map(|(_, r)| r).collect();
         let distinct = match keys.is_empty() {
             true => 1.0,
-            false => {
-                Estimator::join_distinct((x, self.distinct(&left, a)), (y, self.distinct(&right, b)))
-            }
+            false => Estimator::join_distinct((x, self.distinct(&left, a)), (y, self.distinct(&right, b))),
         };
         let residual = RESIDUAL.powi(self.graph.residual(a, b).len() as i32);
         (x * y / distinct * residual).max(1.0)
@@ -177,9 +173,7 @@ impl Search<'_> {
                 .filter(|key| {
                     let columns = key.column_refs();
                     !columns.is_empty()
-                        && columns
-                            .iter()
-                            .all(|c| relation.schema().maybe_index_of_column(c).is_some())
+                        && columns.iter().all(|c| relation.schema().maybe_index_of_column(c).is_some())
                 })
                 .collect();
             if let Some(distinct) = self.estimator.distinct_keys(&of_relation, relation) {

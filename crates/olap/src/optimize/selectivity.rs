@@ -31,18 +31,14 @@ fn estimate(filter: &Expr, facts: &mut Facts<'_>) -> f64 {
     match filter {
         Expr::Literal(ScalarValue::Boolean(Some(true)), _) => 1.0,
         Expr::Literal(ScalarValue::Boolean(_) | ScalarValue::Null, _) => 0.0,
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            of(left, facts) * of(right, facts)
-        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => of(left, facts) * of(right, facts),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (a, b) = (of(left, facts), of(right, facts));
             a + b - a * b
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (column(left), column(right)) {
             (Some(name), None) => comparison(facts(name), *op, right),
-            (None, Some(name)) => {
-                comparison(facts(name), op.swap().unwrap_or(*op), left)
-            }
+            (None, Some(name)) => comparison(facts(name), op.swap().unwrap_or(*op), left),
             (Some(a), Some(b)) if *op == Operator::Eq => {
                 let distinct = |f: Option<ColumnFacts>| f.map_or(10.0, |f| f.distinct);
                 1.0 / distinct(facts(a)).max(distinct(facts(b))).max(1.0)
@@ -62,7 +58,11 @@ fn estimate(filter: &Expr, facts: &mut Facts<'_>) -> f64 {
             if *negated { 1.0 - any } else { any }
         }
         Expr::Like(Like { negated, .. }) | Expr::SimilarTo(Like { negated, .. }) => {
-            if *negated { 1.0 - PATTERN } else { PATTERN }
+            if *negated {
+                1.0 - PATTERN
+            } else {
+                PATTERN
+            }
         }
         Expr::IsNull(e) => null_fraction(e, facts),
         Expr::IsNotNull(e) => 1.0 - null_fraction(e, facts),

@@ -24,12 +24,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_expr_common::physical_expr::{
-    snapshot_generation, snapshot_physical_expr,
-};
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
@@ -37,9 +33,7 @@ use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::Stream;
 
 use super::predicate::{Predicate, Verdict};
@@ -187,11 +181,7 @@ impl ExecutionPlan for ScanExec {
         if children.is_empty() { Ok(self) } else { Err(external(internal("a scan has no inputs"))) }
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        _: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         Ok(Box::pin(ScanStream::new(self, partition)))
     }
 
@@ -272,9 +262,9 @@ impl DynamicPruning {
             let generation = snapshot_generation(filter);
             if generation != *seen {
                 *seen = generation;
-                *predicate = snapshot_physical_expr(Arc::clone(filter)).ok().and_then(|e| {
-                    Predicate::read_physical(&e, &spec.projection, &spec.table_schema)
-                });
+                *predicate = snapshot_physical_expr(Arc::clone(filter))
+                    .ok()
+                    .and_then(|e| Predicate::read_physical(&e, &spec.projection, &spec.table_schema));
             }
         }
     }
@@ -440,11 +430,7 @@ impl RecordBatchStream for ScanStream {
 }
 
 /// Evaluates any filter over all slots of a chunk.
-fn evaluate(
-    filter: &Arc<dyn PhysicalExpr>,
-    chunk: &dyn ChunkData,
-    spec: &ScanSpec,
-) -> Result<BooleanBuffer> {
+fn evaluate(filter: &Arc<dyn PhysicalExpr>, chunk: &dyn ChunkData, spec: &ScanSpec) -> Result<BooleanBuffer> {
     let columns = (0..spec.relation.columns.len()).map(|c| chunk.column(ColumnId(c as u16)));
     let batch = RecordBatch::try_new(Arc::clone(&spec.table_schema), columns.collect())?;
     let passed = filter.evaluate(&batch)?.into_array(chunk.slots())?;

@@ -147,26 +147,16 @@ impl Predicate {
             Expr::InList(InList { expr, list, negated }) if list.len() <= MAX_IN_LIST => {
                 let c = column(expr, schema)?;
                 let one = if *negated { Comparison::NotEqual } else { Comparison::Equal };
-                let tests: Option<Vec<_>> =
-                    list.iter().map(|v| Self::test(c, one, v, schema)).collect();
+                let tests: Option<Vec<_>> = list.iter().map(|v| Self::test(c, one, v, schema)).collect();
                 Some(if *negated { Self::And(tests?) } else { Self::Or(tests?) })
             }
-            Expr::IsNull(e) => {
-                Some(Self::IsNull { column: column(e, schema)?, negated: false })
-            }
-            Expr::IsNotNull(e) => {
-                Some(Self::IsNull { column: column(e, schema)?, negated: true })
-            }
+            Expr::IsNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: false }),
+            Expr::IsNotNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: true }),
             _ => None,
         }
     }
 
-    fn test(
-        column: ColumnId,
-        comparison: Comparison,
-        constant: &Expr,
-        schema: &SchemaRef,
-    ) -> Option<Self> {
+    fn test(column: ColumnId, comparison: Comparison, constant: &Expr, schema: &SchemaRef) -> Option<Self> {
         let ty = schema.field(column.index()).data_type();
         let scalar = match constant {
             Expr::Literal(value, _) => value.clone(),
@@ -220,10 +210,18 @@ impl Predicate {
             },
             Self::IsNull { column, negated } => match zone(*column) {
                 Some(Zone { nulls: 0, .. }) => {
-                    if *negated { Verdict::All } else { Verdict::None }
+                    if *negated {
+                        Verdict::All
+                    } else {
+                        Verdict::None
+                    }
                 }
                 Some(Zone { range: None, .. }) => {
-                    if *negated { Verdict::None } else { Verdict::All }
+                    if *negated {
+                        Verdict::None
+                    } else {
+                        Verdict::All
+                    }
                 }
                 _ => Verdict::Some,
             },
@@ -294,9 +292,7 @@ impl Test {
             Some((array, value)) => {
                 self.comparison.apply(&array, &Scalar::new(Int64Array::from(vec![value])))?
             }
-            None => {
-                self.comparison.apply(&chunk.column(self.column), &Scalar::new(&self.value))?
-            }
+            None => self.comparison.apply(&chunk.column(self.column), &Scalar::new(&self.value))?,
         };
         Ok(match result.nulls() {
             Some(nulls) => result.values() & nulls.inner(),
@@ -356,9 +352,7 @@ impl Predicate {
                 (Some(a), Some(b)) => Some(Self::And(vec![a, b])),
                 (one, other) => one.or(other),
             },
-            Operator::Or => {
-                Some(Self::Or(vec![read(binary.left())?, read(binary.right())?]))
-            }
+            Operator::Or => Some(Self::Or(vec![read(binary.left())?, read(binary.right())?])),
             op => {
                 let comparison = Comparison::of(*op)?;
                 let column = binary.left().downcast_ref::<expressions::Column>()?;

@@ -90,10 +90,7 @@ impl TableProvider for SnapshotTable {
         TableType::Base
     }
 
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let answer = |filter: &&Expr| match Predicate::read(filter, &self.schema) {
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
@@ -112,9 +109,10 @@ impl TableProvider for SnapshotTable {
             .config()
             .get_extension::<QueryContext>()
             .ok_or_else(|| external(internal("a scan was planned without a snapshot")))?;
-        let data = query.snapshot.relation(self.relation.id).ok_or_else(|| {
-            external(internal(format!("{} is not in the snapshot", self.relation.name)))
-        })?;
+        let data = query
+            .snapshot
+            .relation(self.relation.id)
+            .ok_or_else(|| external(internal(format!("{} is not in the snapshot", self.relation.name))))?;
         let mut predicates = Vec::new();
         let mut others = Vec::new();
         for filter in filters {

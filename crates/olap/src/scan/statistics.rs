@@ -60,8 +60,7 @@ impl StatisticsCache {
         let rows = data.row_count();
         let table = {
             let mut tables = self.tables.lock();
-            let fresh =
-                || TableFacts { rows, columns: vec![None; relation.columns.len()] };
+            let fresh = || TableFacts { rows, columns: vec![None; relation.columns.len()] };
             Arc::clone(tables.entry(relation.id).or_insert_with(|| Arc::new(Mutex::new(fresh()))))
         };
         let mut table = table.lock();
@@ -85,12 +84,7 @@ impl StatisticsCache {
     }
 }
 
-fn analyze(
-    relation: &Relation,
-    data: &dyn RelationData,
-    zones: &ZoneCache,
-    column: ColumnId,
-) -> ColumnFacts {
+fn analyze(relation: &Relation, data: &dyn RelationData, zones: &ZoneCache, column: ColumnId) -> ColumnFacts {
     let chunks = data.chunk_count();
     let ty = crate::types::arrow_type(relation.columns[column.index()].ty);
     let step = chunks.div_ceil(FULL_CHUNKS).max(1);

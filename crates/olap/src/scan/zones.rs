@@ -65,9 +65,7 @@ fn zone_of_array(array: &ArrayRef) -> Option<Zone> {
         DataType::Int32 => zone_of(array.as_primitive::<Int32Type>()),
         DataType::Int64 => zone_of(array.as_primitive::<Int64Type>()),
         DataType::Date32 => zone_of(array.as_primitive::<Date32Type>()),
-        DataType::Time64(TimeUnit::Microsecond) => {
-            zone_of(array.as_primitive::<Time64MicrosecondType>())
-        }
+        DataType::Time64(TimeUnit::Microsecond) => zone_of(array.as_primitive::<Time64MicrosecondType>()),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             zone_of(array.as_primitive::<TimestampMicrosecondType>())
         }
@@ -98,9 +96,8 @@ impl ZoneCache {
     /// The zones of one column.
     pub(crate) fn column(&self, table: TableId, column: ColumnId) -> ZoneReader {
         let known = self.columns.read().get(&(table, column)).map(Arc::clone);
-        let zones = known.unwrap_or_else(|| {
-            Arc::clone(self.columns.write().entry((table, column)).or_default())
-        });
+        let zones =
+            known.unwrap_or_else(|| Arc::clone(self.columns.write().entry((table, column)).or_default()));
         ZoneReader { column, zones }
     }
 

@@ -109,9 +109,9 @@ impl Writer {
 
 fn column<'a>(ty: SqlType, cells: impl Iterator<Item = &'a Cell>) -> ArrayRef {
     match ty {
-        SqlType::Integer => Arc::new(
-            cells.map(|c| if let Cell::Int(v) = c { *v } else { None }).collect::<Int32Array>(),
-        ),
+        SqlType::Integer => {
+            Arc::new(cells.map(|c| if let Cell::Int(v) = c { *v } else { None }).collect::<Int32Array>())
+        }
         SqlType::Decimal { precision, scale } => {
             let values = cells.map(|c| if let Cell::Money(v) = c { i128::from(*v) } else { 0 });
             let array = Decimal128Array::from(values.collect::<Vec<_>>());
@@ -214,13 +214,8 @@ fn suppliers(size: Size, random: &mut Random) -> (Relation, Vec<RecordBatch>) {
 }
 
 fn items(size: Size, random: &mut Random) -> (Relation, Vec<RecordBatch>) {
-    let columns = [
-        ("i_id", I),
-        ("i_im_id", I),
-        ("i_name", text(24)),
-        ("i_price", decimal(5, 2)),
-        ("i_data", text(50)),
-    ];
+    let columns =
+        [("i_id", I), ("i_im_id", I), ("i_name", text(24)), ("i_price", decimal(5, 2)), ("i_data", text(50))];
     let mut w = Writer::new(relation(4, "item", &columns, &[0]));
     for id in 1..=size.items {
         let length = random.within(26, 50) as usize;
@@ -244,13 +239,8 @@ fn items(size: Size, random: &mut Random) -> (Relation, Vec<RecordBatch>) {
 }
 
 fn stock(size: Size, random: &mut Random) -> (Relation, Vec<RecordBatch>) {
-    let columns = [
-        ("s_i_id", I),
-        ("s_w_id", I),
-        ("s_quantity", I),
-        ("s_ytd", decimal(8, 0)),
-        ("s_order_cnt", I),
-    ];
+    let columns =
+        [("s_i_id", I), ("s_w_id", I), ("s_quantity", I), ("s_ytd", decimal(8, 0)), ("s_order_cnt", I)];
     let mut w = Writer::new(relation(5, "stock", &columns, &[0, 1]));
     for warehouse in 1..=size.warehouses {
         for item in 1..=size.items {
@@ -369,11 +359,7 @@ fn orders(size: Size, random: &mut Random) -> Vec<(Relation, Vec<RecordBatch>)> 
 /// The 22 queries; `{s}` is the number of suppliers.
 pub fn queries(size: Size) -> Vec<(u32, String)> {
     let suppliers = size.suppliers.to_string();
-    QUERIES
-        .iter()
-        .enumerate()
-        .map(|(i, sql)| (i as u32 + 1, sql.replace("{s}", &suppliers)))
-        .collect()
+    QUERIES.iter().enumerate().map(|(i, sql)| (i as u32 + 1, sql.replace("{s}", &suppliers))).collect()
 }
 
 const QUERIES: [&str; 22] = [

@@ -27,11 +27,7 @@ pub fn relation(id: u32, name: &str, columns: &[(&str, SqlType)], key: &[u16]) -
         columns: columns
             .iter()
             .enumerate()
-            .map(|(i, (name, ty))| RelationColumn {
-                name: (*name).to_owned(),
-                ty: *ty,
-                nullable: !is_key(i),
-            })
+            .map(|(i, (name, ty))| RelationColumn { name: (*name).to_owned(), ty: *ty, nullable: !is_key(i) })
             .collect(),
         primary_key: key.iter().map(|c| ColumnId(*c)).collect(),
         unique_keys: Vec::new(),
@@ -110,8 +106,8 @@ impl Fixture {
 }
 
 pub fn parse(sql: &str) -> Query {
-    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql)
-        .unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let mut statements =
+        Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
     assert_eq!(statements.len(), 1);
     Query::new(statements.remove(0))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use albireo_base::Tid;
 use albireo::{Abort, Procedure, Route, ShortKey, Transaction};
+use albireo_base::Tid;
 
 use super::found;
 use super::tables::Tables;

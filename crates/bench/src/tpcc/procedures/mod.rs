@@ -19,8 +19,8 @@ pub use payment::{PaymentProcedure, PaymentResult};
 pub use stock_level::StockLevelProcedure;
 pub use tables::Tables;
 
-use albireo_base::{SqlState, Tid};
 use albireo::{Abort, ShortKey, Site, Transaction};
+use albireo_base::{SqlState, Tid};
 
 use super::input::CustomerKey;
 

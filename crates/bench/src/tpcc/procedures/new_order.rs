@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlState, Tid};
 use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
+use albireo_base::{SqlState, Tid};
 
 use super::found;
 use super::tables::Tables;

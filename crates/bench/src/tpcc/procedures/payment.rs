@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use albireo_base::Tid;
 use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
+use albireo_base::Tid;
 
 use super::tables::Tables;
 use super::{customer, found};
