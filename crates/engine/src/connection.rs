@@ -186,7 +186,7 @@ impl Connection {
             }
         }
         let catalog = self.database.catalog();
-        let bound = albireo_sql::bind_query(&catalog, &plan.statement, text)?;
+        let bound = albireo_sql::bind_query(&catalog, plan.statement, text)?;
         let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;
         let session = match self.state.lock().session.clone() {
             Some(open) => open.session().clone(),

@@ -1,6 +1,10 @@
 //! The 22 CH queries on one thread: this engine against plain DataFusion over the same batches.
 //!
 //! `cargo run --release -p albireo-olap --example ch_plain -- [warehouses] [runs] [query,...]`
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test or a measurement uses files, threads and clocks directly"
+)]
 
 #[path = "../tests/support/ch.rs"]
 mod ch;

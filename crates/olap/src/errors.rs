@@ -142,7 +142,9 @@ pub fn from_io(error: &io::Error) -> SqlError {
         io::ErrorKind::NotFound => SqlError::new(SqlState::UNDEFINED_FILE, error.to_string()),
         io::ErrorKind::OutOfMemory => from_resources(&error.to_string()),
         // DataFusion's disk manager says so in words alone.
-        _ if error.to_string().contains("used disk space during the spilling") => disk_full(&error.to_string()),
+        _ if error.to_string().contains("used disk space during the spilling") => {
+            disk_full(&error.to_string())
+        }
         _ => match error.get_ref() {
             Some(inner) if inner.is::<DataFusionError>() || inner.is::<SqlError>() => from_boxed(inner),
             _ => SqlError::new(SqlState::IO_ERROR, error.to_string()),

@@ -38,5 +38,5 @@ mod types;
 pub use engine::{Olap, OlapConfig};
 pub use files::write_parquet;
 pub use prepare::{OutputColumn, Prepared, Query};
-pub use run::{BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
+pub use run::{BoxedBatch, BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
 pub use types::{arrow_type, result_type, sql_type};

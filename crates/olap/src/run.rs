@@ -116,6 +116,9 @@ impl QueryOutput {
     }
 }
 
+/// The next batch of a stream, to come.
+pub type BoxedBatch<'a> = Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + 'a>>;
+
 /// A result as it is computed.
 pub struct QueryStream {
     columns: Vec<OutputColumn>,
@@ -138,9 +141,7 @@ impl QueryStream {
     }
 
     /// The next batch; `None` at the end. After an error the stream is at its end.
-    pub fn next_batch(
-        &mut self,
-    ) -> Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + '_>> {
+    pub fn next_batch(&mut self) -> BoxedBatch<'_> {
         Box::pin(async move {
             let next = self.batches.recv().await;
             self.ended = next.is_none();

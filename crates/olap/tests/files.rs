@@ -1,4 +1,8 @@
 //! Files as tables, and Parquet out and in again.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test or a measurement uses files, threads and clocks directly"
+)]
 
 mod support;
 

@@ -1,4 +1,8 @@
 //! Scans, filters, limits, parameters, errors and cancellation.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test or a measurement uses files, threads and clocks directly"
+)]
 
 mod support;
 

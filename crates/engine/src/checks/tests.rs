@@ -10,7 +10,7 @@ fn table(columns: &str, condition: &str) -> (Arc<TableDef>, String) {
     let plan = albireo_sql::plan_ddl(&albireo_sql::Catalog::new(), &statement, &text).unwrap();
     for change in plan.changes {
         if let DdlChange::CreateTable(table) = change {
-            return (table.into(), text);
+            return (table, text);
         }
     }
     panic!("no table in {text}")

@@ -41,6 +41,7 @@ struct Walker<'w, 'a> {
     scope: &'w Scope<'w>,
     /// Subqueries bound already and taken out of the tree, so that they are not walked again in
     /// the wrong scope; put back after their expression's visit.
+    #[expect(clippy::vec_box, reason = "the boxes of the tree, taken out and put back")]
     held: Vec<Box<Query>>,
     /// How many expressions around this one have identifiers that are no columns.
     unchecked: usize,

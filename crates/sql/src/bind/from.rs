@@ -223,11 +223,11 @@ impl Binder<'_> {
 
     /// A WITH query, a file, or a table of the catalog.
     fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) -> Result<Relation, SqlError> {
-        if let [part] = name.0.as_slice() {
-            if let Some(ident) = part.as_ident().filter(|ident| ident.quote_style == Some('\'')) {
-                let path = ident.value.clone();
-                return self.file(path, name, alias);
-            }
+        if let [part] = name.0.as_slice()
+            && let Some(ident) = part.as_ident().filter(|ident| ident.quote_style == Some('\''))
+        {
+            let path = ident.value.clone();
+            return self.file(path, name, alias);
         }
         let written = names::qualified(name, self.source)?;
         let cte = self.ctes.iter().rev().find(|(cte, _)| written.schema.is_none() && *cte == written.name);

@@ -154,10 +154,10 @@ fn syntax_error(text: &str, tokens: &[TokenWithSpan], parser: &Parser<'_>, error
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
     };
     let (what, location) = split_location(message);
-    if let Some(location) = location {
-        if let Some(token) = tokens.iter().find(|t| t.span.start == location && !is_blank(t)) {
-            return near(text, token, Some(what));
-        }
+    if let Some(location) = location
+        && let Some(token) = tokens.iter().find(|t| t.span.start == location && !is_blank(t))
+    {
+        return near(text, token, Some(what));
     }
     if what.ends_with("found: EOF") {
         let position = text.chars().count() + 1;
