@@ -1,10 +1,6 @@
 //! The 22 CH queries on one thread: this engine against plain DataFusion over the same batches.
 //!
 //! `cargo run --release -p albireo-olap --example ch_plain -- [warehouses] [runs] [query,...]`
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a test or a measurement uses files, threads and clocks directly"
-)]
 
 #[path = "../tests/support/ch.rs"]
 mod ch;
@@ -12,7 +8,7 @@ mod ch;
 mod support;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use albireo_olap::{OlapConfig, RunOptions};
 use ch::Size;
@@ -26,6 +22,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 fn main() {
+    let clock = albireo_env::Clock::real();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, default: i32| arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (size, runs) = (Size::full(number(0, 5)), number(1, 5));
@@ -51,10 +48,10 @@ fn main() {
         let (mut ours, mut theirs, mut planning) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rows, mut peak) = (0, 0);
         for _ in 0..runs {
-            let begin = Instant::now();
+            let begin = clock.now();
             runtime.block_on(async { plain.sql(&sql).await.unwrap().collect().await.unwrap() });
-            theirs.push(begin.elapsed());
-            let begin = Instant::now();
+            theirs.push(Duration::from_nanos(clock.now() - begin));
+            let begin = clock.now();
             let output = fixture
                 .olap
                 .run(&prepared, &[], &fixture.snapshot(), RunOptions::default())
@@ -63,7 +60,7 @@ fn main() {
                         fixture.olap.explain(&prepared, &[], &fixture.snapshot(), RunOptions::default());
                     panic!("Q{query}: {e}\n{}", text.unwrap())
                 });
-            ours.push(begin.elapsed());
+            ours.push(Duration::from_nanos(clock.now() - begin));
             planning.push(output.planning);
             (rows, peak) = (output.rows(), output.peak_memory_bytes >> 20);
         }
