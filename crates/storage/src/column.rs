@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use albireo_base::{ColumnId, SqlType};
 
 use crate::layout::{ColumnLocation, Physical};
+use crate::rows::MAX_TEXT_BYTES;
 
 /// A handle to a fixed-width column. Made by [`crate::Table::column`]; good for every partition of
 /// that table, refused by any other table.
@@ -25,6 +26,64 @@ impl<T> Copy for Col<T> {}
 #[derive(Clone, Copy)]
 pub struct TextCol {
     pub(crate) at: ColumnLocation,
+    pub(crate) limit: TextLimit,
+}
+
+/// What a text column takes.
+#[derive(Clone, Copy)]
+pub(crate) struct TextLimit {
+    /// Most characters.
+    chars: usize,
+    /// CHAR: trailing blanks are not stored.
+    trims: bool,
+}
+
+/// Why a text does not fit a column.
+pub(crate) enum Unfit {
+    TooLong,
+    ZeroCharacter,
+}
+
+impl TextLimit {
+    pub(crate) fn of(ty: SqlType) -> Self {
+        match ty {
+            SqlType::Char(n) => Self { chars: n as usize, trims: true },
+            SqlType::Varchar(n) => Self { chars: n as usize, trims: false },
+            _ => Self { chars: usize::MAX, trims: false },
+        }
+    }
+
+    /// What is stored of a text.
+    #[inline(always)]
+    pub(crate) fn fit(self, text: &str) -> Result<&str, Unfit> {
+        let text = match self.trims && text.as_bytes().last() == Some(&b' ') {
+            true => text.trim_end_matches(' '),
+            false => text,
+        };
+        // Most texts have fewer bytes than the limit has characters.
+        let fits = text.len() <= self.chars || text.chars().count() <= self.chars;
+        if !fits || text.len() > MAX_TEXT_BYTES {
+            return Err(Unfit::TooLong);
+        }
+        match has_zero(text.as_bytes()) {
+            true => Err(Unfit::ZeroCharacter),
+            false => Ok(text),
+        }
+    }
+}
+
+/// Whether a byte is 0: eight at a time, the last eight overlapping those before.
+#[inline(always)]
+fn has_zero(bytes: &[u8]) -> bool {
+    let word_has_zero = |word: [u8; 8]| {
+        let word = u64::from_le_bytes(word);
+        word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080 != 0
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    match bytes.last_chunk::<8>() {
+        Some(&last) => words.iter().any(|&word| word_has_zero(word)) || word_has_zero(last),
+        None => bytes.contains(&0),
+    }
 }
 
 /// Why a handle cannot be made.
@@ -52,6 +111,7 @@ mod sealed {
     pub trait Sealed {
         /// The value's little-endian bytes.
         type Bytes: Copy + AsRef<[u8]>;
+        const ZERO: Self::Bytes;
         fn to_bytes(self) -> Self::Bytes;
         fn from_bytes(bytes: Self::Bytes) -> Self;
     }
@@ -73,6 +133,7 @@ macro_rules! fixed {
     ($($ty:ty, $physical:ident, $width:literal, $to:expr, $from:expr;)*) => {$(
         impl Sealed for $ty {
             type Bytes = [u8; $width];
+            const ZERO: Self::Bytes = [0; $width];
             #[inline(always)]
             fn to_bytes(self) -> Self::Bytes {
                 $to(self)
@@ -119,7 +180,7 @@ impl TextCol {
         if !ty.is_string() {
             return Err(HandleError::WrongType { name: name.to_owned(), found: ty, wanted: "str" });
         }
-        Ok(Self { at })
+        Ok(Self { at, limit: TextLimit::of(ty) })
     }
 
     /// The column's position.

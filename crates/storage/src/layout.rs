@@ -9,6 +9,8 @@
 //! Invariants:
 //! - I-1 For every column and slot, `(slot & mask) * stride + offset + width` is at most the size
 //!   of the entry's block.
+//!   Every entry that a column names, `entry + (slot >> shift)` and `null_entry`, is below
+//!   [`Layout::entries`].
 //! - I-2 Layout ids are unique in the process, so a handle made for one table cannot reach into
 //!   another.
 
@@ -138,6 +140,8 @@ pub struct ColumnLocation {
     pub(crate) stride: u32,
     pub(crate) offset: u32,
     pub(crate) null_entry: u32,
+    /// Bytes of a value in its slot: `physical.width()`.
+    pub(crate) width: u16,
     pub(crate) column: ColumnId,
     pub(crate) heap: u16,
     pub(crate) physical: Physical,
@@ -260,6 +264,7 @@ impl Layout {
                 stride: stride as u32,
                 offset: offset as u32,
                 null_entry: NONE,
+                width: physical.width() as u16,
                 column,
                 heap: u16::MAX,
                 physical,

@@ -62,11 +62,33 @@ unsafe impl Send for Rows {}
 // SAFETY: shared references only read; all writes take `&mut self`.
 unsafe impl Sync for Rows {}
 
+/// Where a row lies: its chunk's entries and its slot there, for several accesses in a row.
+///
+/// Invariant: from [`Rows::locate`], and the directory has not changed since. Whatever may change
+/// it (making a block private, a new chunk, a new heap block) is followed by another `locate`.
+#[derive(Clone, Copy)]
+pub(crate) struct RowPlace {
+    entries: *const Entry,
+    slot: usize,
+}
+
 /// A slot for a new row, not yet visible.
 #[derive(Clone, Copy)]
 pub(crate) struct NewSlot {
     pub(crate) tid: Tid,
     reused: bool,
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_row(tid: Tid) -> ! {
+    panic!("row {} is not in the table", tid.0)
+}
+
+#[cold]
+#[inline(never)]
+fn foreign_handle() -> ! {
+    panic!("a column handle belongs to one table and to its column's type")
 }
 
 impl Rows {
@@ -92,36 +114,89 @@ impl Rows {
         }
     }
 
-    /// The entry of `column` for `tid`, and the value's address.
+    /// Finds a row.
+    ///
+    /// # Panics
+    /// There never was such a row.
     #[inline(always)]
-    pub(crate) fn place(&self, tid: Tid, at: &ColumnLocation) -> (usize, *mut u8, u64) {
-        assert!(at.layout == self.layout_id, "a column handle belongs to one table");
-        let slot = tid.slot();
-        let index = tid.chunk() * self.chunk_entries + at.entry as usize + (slot >> at.shift);
-        assert!(index < self.count, "row {} is not in the table", tid.0);
-        // SAFETY: `index` is in bounds, asserted; I-2.
-        let entry = unsafe { &*self.base.add(index) };
-        let offset = (slot & at.mask as usize) * at.stride as usize + at.offset as usize;
-        // SAFETY: in the block by the layout's I-1: the handle is this layout's, asserted.
-        (index, unsafe { entry.block.as_ptr().add(offset) }, entry.tag)
+    pub(crate) fn locate(&self, tid: Tid) -> RowPlace {
+        let first = tid.chunk() * self.chunk_entries;
+        if first >= self.count {
+            no_such_row(tid);
+        }
+        // SAFETY: in bounds, checked; I-2.
+        RowPlace { entries: unsafe { self.base.add(first) }, slot: tid.slot() }
+    }
+
+    /// A column's entry for a row, and the value's address.
+    ///
+    /// # Safety
+    /// S-2: `row` keeps its invariant: nothing changed the directory since `locate`.
+    #[inline(always)]
+    pub(crate) unsafe fn entry(&self, row: RowPlace, at: &ColumnLocation) -> (*const Entry, *mut u8) {
+        if at.layout != self.layout_id {
+            foreign_handle();
+        }
+        // SAFETY: S-2, and the layout's I-1: the handle is this layout's, checked, so the entry is
+        // one of the chunk's, all of which are there.
+        let entry = unsafe { row.entries.add(at.entry as usize + (row.slot >> at.shift)) };
+        let offset = (row.slot & at.mask as usize) * at.stride as usize + at.offset as usize;
+        // SAFETY: in the block by the layout's I-1.
+        (entry, unsafe { (*entry).block.as_ptr().add(offset) })
+    }
+
+    /// A column's null bitmap for a row.
+    ///
+    /// # Safety
+    /// S-2: as for `entry`.
+    #[inline(always)]
+    unsafe fn null_entry(&self, row: RowPlace, at: &ColumnLocation) -> *const Entry {
+        if at.layout != self.layout_id || !at.nullable() {
+            foreign_handle();
+        }
+        // SAFETY: S-2 and the layout's I-1, as in `entry`.
+        unsafe { row.entries.add(at.null_entry as usize) }
+    }
+
+    /// The value's address.
+    #[inline(always)]
+    pub(crate) fn place(&self, tid: Tid, at: &ColumnLocation) -> *mut u8 {
+        // SAFETY: located just now.
+        unsafe { self.entry(self.locate(tid), at).1 }
     }
 
     /// Asks the processor to bring the cache line, or two, of a value.
     #[inline(always)]
     pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
-        let (_, address, _) = self.place(tid, at);
+        let address = self.place(tid, at);
         crate::index::prefetch_line(address);
-        let width = at.physical.width();
-        if (address as usize & 63) + width > 64 {
-            crate::index::prefetch_line(address.wrapping_add(width - 1));
-        }
+        // A second line only if the value crosses into it; asking for one twice costs less than a
+        // branch that is hard to foresee.
+        crate::index::prefetch_line(address.wrapping_add(at.width as usize - 1));
     }
 
     /// Reads a fixed-width value.
     #[inline(always)]
     pub(crate) fn get<T: Fixed>(&self, tid: Tid, at: &ColumnLocation) -> T {
-        assert!(at.physical == T::PHYSICAL, "a handle reads its column's type");
-        let (_, address, _) = self.place(tid, at);
+        if at.width as usize != size_of::<T::Bytes>() {
+            foreign_handle();
+        }
+        let address = self.place(tid, at);
+        // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
+        T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
+    }
+
+    /// [`Rows::get`] of a row that was found before.
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`].
+    #[inline(always)]
+    pub(crate) unsafe fn get_at<T: Fixed>(&self, row: RowPlace, at: &ColumnLocation) -> T {
+        if at.width as usize != size_of::<T::Bytes>() {
+            foreign_handle();
+        }
+        // SAFETY: S-2 is the caller's.
+        let (_, address) = unsafe { self.entry(row, at) };
         // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
         T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
     }
@@ -129,10 +204,10 @@ impl Rows {
     /// The bytes of a value as they lie in its slot.
     #[inline(always)]
     pub(crate) fn raw(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
-        let (_, address, _) = self.place(tid, at);
+        let address = self.place(tid, at);
         // SAFETY: `width` bytes lie there by the layout's I-1; every slot below `slots` was
         // written (I-1), and writing takes `&mut self`.
-        unsafe { std::slice::from_raw_parts(address, at.physical.width()) }
+        unsafe { std::slice::from_raw_parts(address, at.width as usize) }
     }
 
     /// Whether the value is NULL.
@@ -168,12 +243,68 @@ impl Rows {
     /// Makes the block of `tid` and `at` private and returns the value's address for writing.
     #[inline(always)]
     pub(crate) fn place_mut(&mut self, tid: Tid, at: &ColumnLocation) -> Result<*mut u8, OutOfMemory> {
-        let (index, address, tag) = self.place(tid, at);
-        if tag == self.epoch {
+        let mut row = self.locate(tid);
+        // SAFETY: located just now.
+        unsafe { self.place_private(tid, &mut row, at) }
+    }
+
+    /// [`Rows::place_mut`] of a row that was found before; finds it again when that is needed.
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`].
+    #[inline(always)]
+    pub(crate) unsafe fn place_private(
+        &mut self,
+        tid: Tid,
+        row: &mut RowPlace,
+        at: &ColumnLocation,
+    ) -> Result<*mut u8, OutOfMemory> {
+        // SAFETY: S-2 is the caller's.
+        let (entry, address) = unsafe { self.entry(*row, at) };
+        // SAFETY: an entry of the directory.
+        if unsafe { (*entry).tag } == self.epoch {
             return Ok(address);
         }
-        self.privatize(index)?;
-        Ok(self.place(tid, at).1)
+        self.privatize_entry(entry)?;
+        *row = self.locate(tid);
+        // SAFETY: located just now.
+        Ok(unsafe { self.entry(*row, at) }.1)
+    }
+
+    /// Makes a column's null bitmap private and sets the row's bit; returns whether it was NULL.
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`].
+    #[inline(always)]
+    pub(crate) unsafe fn put_present(
+        &mut self,
+        tid: Tid,
+        row: &mut RowPlace,
+        at: &ColumnLocation,
+    ) -> Result<bool, OutOfMemory> {
+        // SAFETY: S-2 is the caller's.
+        let mut entry = unsafe { self.null_entry(*row, at) };
+        // SAFETY: an entry of the directory.
+        if unsafe { (*entry).tag } != self.epoch {
+            self.privatize_entry(entry)?;
+            *row = self.locate(tid);
+            // SAFETY: located just now.
+            entry = unsafe { self.null_entry(*row, at) };
+        }
+        // SAFETY: an entry of the directory, of a live bitmap; the executor is its only writer.
+        unsafe {
+            let was_null = !bitmap::get((*entry).block, row.slot);
+            bitmap::set((*entry).block, row.slot, true);
+            Ok(was_null)
+        }
+    }
+
+    /// [`Rows::privatize`] by the entry's address.
+    #[cold]
+    #[inline(never)]
+    fn privatize_entry(&mut self, entry: *const Entry) -> Result<(), OutOfMemory> {
+        let index = (entry as usize - self.base as usize) / size_of::<Entry>();
+        self.privatize(index)
     }
 
     /// Overwrites the slot's bytes, as [`Rows::raw`] gave them.
@@ -183,7 +314,7 @@ impl Rows {
         at: &ColumnLocation,
         bytes: &[u8],
     ) -> Result<(), OutOfMemory> {
-        assert_eq!(bytes.len(), at.physical.width());
+        assert_eq!(bytes.len(), at.width as usize);
         let address = self.place_mut(tid, at)?;
         // SAFETY: as many bytes lie there; the block is private; `bytes` is not in it, since it is
         // borrowed while `self` is borrowed mutably.
@@ -253,7 +384,7 @@ impl Rows {
             return Ok(NewSlot { tid, reused: true });
         }
         let tid = Tid(self.slots);
-        if tid.chunk() * self.layout.entries() == self.dir.entries.len() {
+        if tid.chunk() * self.chunk_entries == self.count {
             self.add_chunk()?;
         }
         Ok(NewSlot { tid, reused: false })
@@ -273,17 +404,25 @@ impl Rows {
     }
 
     /// Where to write a value of a new row. No snapshot sees the slot, so no copy is needed.
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`].
     #[inline(always)]
-    pub(crate) fn new_place(&mut self, slot: NewSlot, at: &ColumnLocation) -> *mut u8 {
-        self.place(slot.tid, at).1
+    pub(crate) unsafe fn new_place(&mut self, row: RowPlace, at: &ColumnLocation) -> *mut u8 {
+        // SAFETY: S-2 is the caller's.
+        unsafe { self.entry(row, at).1 }
     }
 
     /// Sets the NULL bit of a new row's value.
-    #[inline]
-    pub(crate) fn new_null(&mut self, slot: NewSlot, at: &ColumnLocation, null: bool) {
-        let block = self.bitmap_block(slot.tid, at.null_entry as usize);
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`].
+    #[inline(always)]
+    pub(crate) unsafe fn new_null(&mut self, row: RowPlace, at: &ColumnLocation, null: bool) {
+        // SAFETY: S-2 is the caller's.
+        let entry = unsafe { self.null_entry(row, at) };
         // SAFETY: a null entry's block; the slot is the caller's, the word is shared atomically.
-        unsafe { bitmap::set(block, slot.tid.slot(), !null) };
+        unsafe { bitmap::set((*entry).block, row.slot, !null) };
     }
 
     /// Makes a new row visible.

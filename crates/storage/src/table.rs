@@ -165,7 +165,12 @@ pub struct Table {
     indexes: Vec<TableIndex>,
     placement: Option<Placement>,
     /// By column: writing it touches an index or the row's place.
-    guarded: Vec<bool>,
+    guarded: Guarded,
+    /// From `spec`, at hand for every change: id, number of columns, whether a row as a whole must be
+    /// checked (CHECK constraints, or its partition).
+    id: u32,
+    columns: usize,
+    has_row_checks: bool,
     arrow_schema: SchemaRef,
 }
 
@@ -184,11 +189,14 @@ impl Table {
             .map(|index| TableIndex::new(index, &spec.columns, &layout, registry.pool()))
             .collect();
         let placement = placement.filter(|p| p.partitions > 1);
-        let guarded = guarded_columns(&spec);
+        let guarded = Guarded::new(&spec);
         let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
         let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Self {
             rows: Rows::new(layout, Arc::clone(registry)),
+            id: spec.id.0,
+            columns: spec.columns.len(),
+            has_row_checks: placement.is_some() || !spec.checks.is_empty(),
             spec,
             indexes,
             placement,
@@ -279,7 +287,7 @@ impl Table {
     }
 
     /// A text; empty for NULL.
-    #[inline]
+    #[inline(always)]
     pub fn text(&self, tid: Tid, column: TextCol) -> &str {
         // SAFETY: text columns are written from `&str` only.
         unsafe { std::str::from_utf8_unchecked(self.rows.text(tid, &column.at)) }
@@ -396,10 +404,30 @@ impl Table {
     }
 }
 
-fn guarded_columns(spec: &TableSpec) -> Vec<bool> {
-    let mut guarded = vec![false; spec.columns.len()];
-    for column in spec.indexes.iter().flat_map(|i| &i.columns).chain(&spec.partition_by) {
-        guarded[column.index()] = true;
+/// A set of columns.
+struct Guarded {
+    first: u64,
+    /// Column 64 and those after.
+    others: Vec<bool>,
+}
+
+impl Guarded {
+    fn new(spec: &TableSpec) -> Self {
+        let mut guarded = Self { first: 0, others: vec![false; spec.columns.len().saturating_sub(64)] };
+        for column in spec.indexes.iter().flat_map(|i| &i.columns).chain(&spec.partition_by) {
+            match column.0 {
+                c @ 0..64 => guarded.first |= 1 << c,
+                c => guarded.others[c as usize - 64] = true,
+            }
+        }
+        guarded
     }
-    guarded
+
+    #[inline(always)]
+    fn has(&self, column: ColumnId) -> bool {
+        match column.0 {
+            c @ 0..64 => self.first >> c & 1 == 1,
+            c => self.others[c as usize - 64],
+        }
+    }
 }

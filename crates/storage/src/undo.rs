@@ -35,6 +35,17 @@ pub(crate) enum Image {
     Apart { start: [u32; 2] },
 }
 
+impl Image {
+    /// The old bytes of a fixed-width value.
+    #[inline(always)]
+    pub(crate) fn of<B: AsRef<[u8]>>(old: B) -> Self {
+        let mut here = [0; 16];
+        let old = old.as_ref();
+        here[..old.len()].copy_from_slice(old);
+        Self::Here(here)
+    }
+}
+
 /// One change of one row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UndoRecord {
@@ -173,6 +184,9 @@ impl UndoLog {
     pub fn commit(&mut self, mut free: impl FnMut(u16, u32, Tid), mut tidy: impl FnMut(u16, u32, u32, u16)) {
         self.records.clear();
         self.bytes.clear();
+        if self.deleted.is_empty() && self.garbage.is_empty() {
+            return;
+        }
         for (site, table, tid) in self.deleted.drain(..) {
             free(site, table, tid);
         }

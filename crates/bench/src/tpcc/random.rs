@@ -102,13 +102,16 @@ impl Random {
     /// I_DATA and S_DATA: an a-string that holds "ORIGINAL" somewhere when `original`.
     pub fn data<const N: usize>(&mut self, min: usize, max: usize, original: bool) -> Text<N> {
         const ORIGINAL: &[u8] = b"ORIGINAL";
-        let mut text = self.alphanumeric(min, max);
-        if original {
-            let bytes = text.as_bytes_mut();
-            let at = self.below((bytes.len() - ORIGINAL.len() + 1) as u64) as usize;
-            bytes[at..at + ORIGINAL.len()].copy_from_slice(ORIGINAL);
+        let text: Text<N> = self.alphanumeric(min, max);
+        if !original {
+            return text;
         }
-        text
+        let mut bytes = [0; N];
+        let bytes = &mut bytes[..text.as_bytes().len()];
+        bytes.copy_from_slice(text.as_bytes());
+        let at = self.below((bytes.len() - ORIGINAL.len() + 1) as u64) as usize;
+        bytes[at..at + ORIGINAL.len()].copy_from_slice(ORIGINAL);
+        Text::from_ascii(bytes)
     }
 
     /// A zip code of clause 4.3.2.7: four random digits and "11111".
@@ -129,8 +132,8 @@ impl Random {
     /// to one part in 10^4 for all eight together and far better for each.
     fn string<const N: usize>(&mut self, min: usize, max: usize, alphabet: &[u8]) -> Text<N> {
         let length = min + self.below((max - min + 1) as u64) as usize;
-        let mut text = Text::EMPTY;
-        for part in text.grow(length).chunks_mut(8) {
+        let mut bytes = [0; N];
+        for part in bytes[..length].chunks_mut(8) {
             let mut word = self.next_u64();
             for byte in part {
                 let product = u128::from(word) * alphabet.len() as u128;
@@ -138,7 +141,7 @@ impl Random {
                 word = product as u64;
             }
         }
-        text
+        Text::from_ascii(&bytes[..length])
     }
 }
 

@@ -2,61 +2,58 @@
 
 use std::fmt;
 
-/// A string of at most `N` bytes (`N < 65,536`), all of them ASCII.
-#[derive(Clone, Copy)]
-pub struct Text<const N: usize> {
-    length: u16,
-    bytes: [u8; N],
-}
+use arrayvec::ArrayString;
+
+/// A string of at most `N` bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Text<const N: usize>(ArrayString<N>);
 
 impl<const N: usize> Text<N> {
     /// The empty string.
-    pub const EMPTY: Self = Self { length: 0, bytes: [0; N] };
+    pub const EMPTY: Self = Self(ArrayString::new_const());
 
-    /// The string, which must be ASCII and fit.
+    /// The string, which must fit.
+    #[inline(always)]
     pub fn new(text: &str) -> Self {
         let mut result = Self::EMPTY;
         result.push(text);
         result
     }
 
-    /// Appends `text`, which must be ASCII and fit.
-    pub fn push(&mut self, text: &str) {
-        assert!(text.is_ascii(), "only ASCII is written here");
-        self.grow(text.len()).copy_from_slice(text.as_bytes());
+    /// The string of these bytes, which must be ASCII and fit.
+    pub(super) fn from_ascii(bytes: &[u8]) -> Self {
+        Self::new(std::str::from_utf8(bytes).expect("only ASCII is written here"))
     }
 
-    /// Makes the string longer and hands out the new bytes, which the caller must fill with ASCII.
-    pub(super) fn grow(&mut self, by: usize) -> &mut [u8] {
-        let (from, to) = (usize::from(self.length), usize::from(self.length) + by);
-        assert!(to <= N, "{to} bytes do not fit in {N}");
-        self.length = to as u16;
-        &mut self.bytes[from..to]
+    /// Appends `text`, which must fit.
+    #[inline(always)]
+    pub fn push(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    /// Appends the beginning of `text` that fits; all of it must be ASCII.
+    pub fn push_fitting(&mut self, text: &str) {
+        self.push(&text[..text.len().min(self.0.remaining_capacity())]);
     }
 
     /// The string as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
-    }
-
-    /// The bytes, to be changed into other ASCII.
-    pub(super) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[..usize::from(self.length)]
+        self.0.as_bytes()
     }
 
     /// The string.
+    #[inline(always)]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).expect("only ASCII is written here")
+        self.0.as_str()
     }
 }
 
-impl<const N: usize> PartialEq for Text<N> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
+impl<const N: usize> fmt::Write for Text<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push_fitting(text);
+        Ok(())
     }
 }
-
-impl<const N: usize> Eq for Text<N> {}
 
 impl<const N: usize> fmt::Debug for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

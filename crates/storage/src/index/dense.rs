@@ -31,7 +31,7 @@ use array::{DenseArray, Digit, EMPTY, PAGE_SLOTS, Put};
 use plan::{Evidence, Ranges};
 
 use super::InsertError;
-use super::hash::{Slot, Table};
+use super::hash::{Slot, Slot16, Table};
 use crate::key::{Component, KeyShape, always_equal};
 use crate::pool::BlockPool;
 
@@ -77,6 +77,9 @@ pub struct DenseOrHash<S: Slot> {
 }
 
 impl<S: Slot> DenseOrHash<S> {
+    /// Whether all keys have at most eight bytes.
+    const NARROW: bool = S::WORDS == Slot16::WORDS;
+
     /// An empty index of keys with this shape; `None` if its keys cannot be dense.
     pub fn new(shape: &KeyShape, pool: &BlockPool) -> Option<Self> {
         let components = shape.components()?;
@@ -123,7 +126,7 @@ impl<S: Slot> DenseOrHash<S> {
     /// The TID of a key.
     #[inline(always)]
     pub fn find(&self, key: u128) -> Option<u64> {
-        let tid = self.current.get(key);
+        let tid = self.current.look_up(key, Self::NARROW);
         if tid != EMPTY {
             return Some(tid);
         }
@@ -141,7 +144,7 @@ impl<S: Slot> DenseOrHash<S> {
     /// Asks the processor for the place of `key`.
     #[inline]
     pub fn prefetch(&self, key: u128) {
-        self.current.prefetch(key);
+        self.current.prefetch(key, Self::NARROW);
         if self.elsewhere > 0 {
             self.hash.prefetch(key);
         }

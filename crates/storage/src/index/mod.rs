@@ -372,6 +372,26 @@ impl Index {
         self.tree().range(low, high)
     }
 
+    /// The TID of the least entry whose prefix is in `low..=high`.
+    ///
+    /// # Panics
+    /// As [`Index::min`].
+    #[inline]
+    pub fn first_in(&self, low: u128, high: u128) -> Option<u64> {
+        let (prefix, tid) = self.tree().lower_bound(low, always_equal).peek()?;
+        (prefix <= high).then_some(tid)
+    }
+
+    /// The TID of the greatest entry whose prefix is in `low..=high`.
+    ///
+    /// # Panics
+    /// As [`Index::min`].
+    #[inline]
+    pub fn last_in(&self, low: u128, high: u128) -> Option<u64> {
+        let (prefix, tid) = self.tree().upper_bound(high, always_equal).prev()?;
+        (prefix >= low).then_some(tid)
+    }
+
     /// The least entry.
     #[inline]
     pub fn min(&self) -> Option<(u128, u64)> {

@@ -6,8 +6,8 @@
 //!
 //! Ascending runs are the normal case of transactions (order numbers, time stamps), also many at
 //! once in one index. Hence:
-//! - The leaf of the last insert is remembered with the prefixes that bound it; the next insert
-//!   looks there before it descends.
+//! - The leaves of the last inserts are remembered, by run, with the prefixes that bound them; the
+//!   next insert looks there before it descends (`hot`).
 //! - A full leaf whose last insert was just before this one is cut at the insertion point instead
 //!   of in the middle, so the run goes on at the end of a leaf and fills it. Descending runs alike.
 //!
@@ -16,8 +16,8 @@
 //! - O-2 A separator is exactly the first entry of the subtree to its right. So every TID in the
 //!   tree is of a present entry, and `tie` never sees a row that is gone.
 //! - O-3 No leaf is empty; keys past a node's length are all ones.
-//! - O-4 `hot.low < prefix < hot.high` implies that an entry with that prefix can only be in
-//!   `hot.leaf`, and not first in it.
+//! - O-4 For each remembered leaf `low < prefix < high` implies that an entry with that prefix can
+//!   only be in it, and not first in it.
 //! - O-5 `insert` changes nothing unless all nodes it may need are there.
 
 use std::cmp::Ordering;
@@ -28,6 +28,7 @@ use crate::pool::BlockPool;
 
 mod check;
 mod cursor;
+mod hot;
 mod insert;
 mod node;
 mod remove;
@@ -36,6 +37,7 @@ mod search;
 mod tests;
 
 pub use cursor::{Cursor, Range};
+use hot::HotLeaves;
 use node::{Inner, Leaf};
 
 /// A root with 65 children each of them thin: 65^16 is more than memory holds.
@@ -44,26 +46,9 @@ const MAX_HEIGHT: usize = 16;
 /// The way from the root to a leaf: the inner nodes and the position of the child taken.
 type Path = [(u32, u32); MAX_HEIGHT];
 
-/// The leaf of the last insert and exclusive bounds of the prefixes that can only be in it.
-#[derive(Clone, Copy, Debug)]
-struct Hot {
-    low: u128,
-    high: u128,
-    leaf: u32,
-}
-
-impl Hot {
-    const COLD: Self = Self { low: u128::MAX, high: 0, leaf: NONE };
-
-    #[inline]
-    fn covers(&self, prefix: u128) -> bool {
-        self.low < prefix && prefix < self.high
-    }
-}
-
 /// The tree. See the module.
 pub struct OrderedIndex {
-    hot: Hot,
+    hot: Box<HotLeaves>,
     root: u32,
     /// Inner nodes between the root and a leaf, the root included.
     height: u32,
@@ -78,7 +63,7 @@ impl OrderedIndex {
     /// An empty tree; takes no memory before the first insert.
     pub fn new(pool: &BlockPool) -> Self {
         Self {
-            hot: Hot::COLD,
+            hot: Box::new(HotLeaves::COLD),
             root: NONE,
             height: 0,
             first: NONE,
@@ -103,7 +88,7 @@ impl OrderedIndex {
 
     /// Bytes taken from the pool and the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.leaves.memory_bytes() + self.inners.memory_bytes()
+        self.leaves.memory_bytes() + self.inners.memory_bytes() + size_of::<HotLeaves>()
     }
 
     /// Removes everything and gives the memory back.
@@ -112,13 +97,16 @@ impl OrderedIndex {
         self.inners.clear();
         (self.root, self.first, self.last) = (NONE, NONE, NONE);
         (self.height, self.len) = (0, 0);
-        self.hot = Hot::COLD;
+        *self.hot = HotLeaves::COLD;
     }
 
     /// The TID of the entry for which `tie` says `Equal`.
     #[inline]
     pub fn find(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
-        let leaf = if self.hot.covers(prefix) { self.hot.leaf } else { self.leaf_of(prefix, &mut tie)? };
+        let leaf = match self.hot.covering(prefix) {
+            Some(leaf) => leaf,
+            None => self.leaf_of(prefix, &mut tie)?,
+        };
         let leaf = self.leaves.get(leaf);
         leaf.search(prefix, &mut tie).ok().map(|at| leaf.tids[at])
     }
@@ -135,8 +123,8 @@ impl OrderedIndex {
         tid: u64,
         mut tie: impl FnMut(u64) -> Ordering,
     ) -> Result<(), InsertError> {
-        if self.hot.covers(prefix) {
-            let leaf = self.leaves.get_mut(self.hot.leaf);
+        if let Some(leaf) = self.hot.covering(prefix) {
+            let leaf = self.leaves.get_mut(leaf);
             match leaf.search_run(prefix, &mut tie) {
                 Ok(at) => return Err(InsertError::Duplicate(leaf.tids[at])),
                 Err(at) if !leaf.is_full() => {
@@ -153,8 +141,8 @@ impl OrderedIndex {
     /// Removes the entry for which `tie` says `Equal` and returns its TID. Takes no memory.
     #[inline]
     pub fn remove(&mut self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
-        if self.hot.covers(prefix) {
-            let leaf = self.leaves.get_mut(self.hot.leaf);
+        if let Some(leaf) = self.hot.covering(prefix) {
+            let leaf = self.leaves.get_mut(leaf);
             if leaf.len() > remove::MERGE_AT {
                 // Not the first entry (O-4), so no separator changes.
                 let at = leaf.search(prefix, &mut tie).ok()?;
@@ -165,10 +153,14 @@ impl OrderedIndex {
         if self.first != NONE {
             // The head of a queue: no separator is left of the first leaf, and it stays non-empty.
             let leaf = self.leaves.get_mut(self.first);
-            if prefix < leaf.last().0 && self.hot.leaf != self.first {
+            if prefix < leaf.last().0 {
                 let at = leaf.search(prefix, &mut tie).ok()?;
+                let removed = leaf.remove(at);
+                if at == 0 {
+                    self.hot.raise(self.first, leaf.keys.get(0));
+                }
                 self.len -= 1;
-                return Some(leaf.remove(at));
+                return Some(removed);
             }
         }
         self.remove_descending(prefix, &mut tie)
@@ -235,7 +227,8 @@ impl OrderedIndex {
     /// Asks the processor for the leaf where `prefix` is or would be.
     #[inline]
     pub fn prefetch(&self, prefix: u128) {
-        if let Some(leaf) = self.leaf_of(prefix, &mut |_| Ordering::Less) {
+        let leaf = self.hot.covering(prefix).or_else(|| self.leaf_of(prefix, &mut |_| Ordering::Less));
+        if let Some(leaf) = leaf {
             self.leaves.get(leaf).keys.prefetch();
         }
     }

@@ -90,15 +90,22 @@ impl HeapUse {
 
 impl Rows {
     /// The text of a string column, also of a dead row; empty for NULL.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn text(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
-        assert!(tid.0 < self.slots, "row {} is not in the table", tid.0);
+        if tid.0 >= self.slots {
+            super::no_such_row(tid);
+        }
         let slot = self.raw(tid, at);
         match at.physical {
-            Physical::Inline(_) => match slot[0] {
-                OVERFLOW => self.overflow_text(tid, at, slot),
-                length => &slot[1..=length as usize],
-            },
+            Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
+            _ => self.other_text(tid, at, slot),
+        }
+    }
+
+    #[inline(never)]
+    fn other_text<'a>(&'a self, tid: Tid, at: &ColumnLocation, slot: &'a [u8]) -> &'a [u8] {
+        match at.physical {
+            Physical::Inline(_) => self.overflow_text(tid, at, slot),
             Physical::View => {
                 let view = View(slot.try_into().expect("a view has 16 bytes"));
                 let length = view.length();

@@ -45,6 +45,7 @@ pub struct IndexRef {
 pub(super) struct TableIndex {
     index: Index,
     columns: Vec<KeyColumn>,
+    integers: Option<IntegerKey>,
     /// Unique, but for keys with a NULL: the structure takes equal keys, and inserting looks.
     unique_unless_null: bool,
 }
@@ -55,6 +56,27 @@ struct KeyColumn {
     bytea: bool,
 }
 
+/// The columns of a short key are all integers without NULL, at most 16 bytes together: the usual
+/// case, for which a key is a few loads and shifts.
+#[derive(Clone, Copy)]
+struct IntegerKey {
+    /// Bits of the key.
+    bits: u32,
+}
+
+impl IntegerKey {
+    fn of(columns: &[KeyColumn]) -> Option<Self> {
+        let mut bits = 0;
+        for KeyColumn { at, .. } in columns {
+            bits += match at.physical {
+                Physical::I16 | Physical::I32 | Physical::I64 if !at.nullable() => 8 * u32::from(at.width),
+                _ => return None,
+            };
+        }
+        (1..=128).contains(&bits).then_some(Self { bits })
+    }
+}
+
 impl TableIndex {
     pub(super) fn new(spec: &IndexSpec, columns: &[ColumnSpec], layout: &Layout, pool: &BlockPool) -> Self {
         let parts = spec.columns.iter().map(|c| key_part(&columns[c.index()])).collect();
@@ -63,13 +85,14 @@ impl TableIndex {
             IndexKind::Hash => Kind::Hash,
             IndexKind::Ordered => Kind::Ordered,
         };
-        let key_columns = spec
+        let key_columns: Vec<KeyColumn> = spec
             .columns
             .iter()
             .map(|&c| KeyColumn { at: *layout.column(c), bytea: columns[c.index()].ty == SqlType::Bytea })
             .collect();
         Self {
             index: Index::new(kind, spec.unique && !nullable, &KeyShape::new(parts), pool),
+            integers: IntegerKey::of(&key_columns),
             columns: key_columns,
             unique_unless_null: spec.unique && nullable,
         }
@@ -148,20 +171,23 @@ impl TableIndex {
         self.index.tids(key, tie).map(Tid).collect()
     }
 
-    #[inline]
+    #[inline(always)]
     fn short_key(&self, rows: &Rows, tid: Tid) -> u128 {
-        let mut key = ShortKey::new();
-        for column in &self.columns {
-            let at = &column.at;
-            key = match at.physical {
-                _ if at.nullable() => return self.short_key_general(rows, tid),
-                Physical::I16 => key.i16(rows.get::<i16>(tid, at)),
-                Physical::I32 => key.i32(rows.get::<i32>(tid, at)),
-                Physical::I64 => key.i64(rows.get::<i64>(tid, at)),
-                _ => return self.short_key_general(rows, tid),
+        let Some(IntegerKey { bits }) = self.integers else { return self.short_key_general(rows, tid) };
+        let row = rows.locate(tid);
+        let mut key = 0u128;
+        for KeyColumn { at, .. } in &self.columns {
+            // The encoding of `ShortKey`: most significant column first, sign bits flipped.
+            // SAFETY: located above, and `rows` is borrowed since.
+            key = unsafe {
+                match at.width {
+                    2 => key << 16 | u128::from(rows.get_at::<i16>(row, at) as u16 ^ 1 << 15),
+                    4 => key << 32 | u128::from(rows.get_at::<i32>(row, at) as u32 ^ 1 << 31),
+                    _ => key << 64 | u128::from(rows.get_at::<i64>(row, at) as u64 ^ 1 << 63),
+                }
             };
         }
-        key.get()
+        key << (128 - bits)
     }
 
     #[cold]
@@ -294,6 +320,26 @@ impl Table {
         self.between(index, low, high)
     }
 
+    /// The row with the least key that begins with `prefix`; the index is ordered.
+    ///
+    /// # Panics
+    /// The index is a hash index.
+    #[inline]
+    pub fn first(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
+        let (low, high) = prefix.range();
+        self.table_index(index).index.first_in(low, high).map(Tid)
+    }
+
+    /// The row with the greatest key that begins with `prefix`; the index is ordered.
+    ///
+    /// # Panics
+    /// The index is a hash index.
+    #[inline]
+    pub fn last(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
+        let (low, high) = prefix.range();
+        self.table_index(index).index.last_in(low, high).map(Tid)
+    }
+
     /// The rows whose keys' first 16 bytes lie in `low..=high`, in key order.
     ///
     /// # Panics
@@ -329,7 +375,7 @@ impl Table {
             index.insert(&self.rows, tid).map_err(|failure| self.index_error(id, failure))?;
         }
         self.indexes.push(index);
-        self.guarded = super::guarded_columns(&spec);
+        self.guarded = super::Guarded::new(&spec);
         self.spec = spec;
         Ok(())
     }
@@ -337,7 +383,7 @@ impl Table {
     /// Drops the index at `position`; `spec` is the shape without it.
     pub fn drop_index(&mut self, position: usize, spec: std::sync::Arc<super::TableSpec>) {
         self.indexes.remove(position);
-        self.guarded = super::guarded_columns(&spec);
+        self.guarded = super::Guarded::new(&spec);
         self.spec = spec;
     }
 

@@ -1,13 +1,13 @@
 //! Inserting a row: values are written straight into their slots, then the row is published and
 //! enters the indexes.
 
-use albireo_base::{ColumnId, IndexId, SqlType, Tid};
+use albireo_base::{ColumnId, IndexId, Tid};
 
 use super::{Table, TableError};
-use crate::column::{Col, Fixed, TextCol};
-use crate::layout::{ColumnLocation, ZEROES};
+use crate::column::{Col, Fixed, TextCol, TextLimit, Unfit};
+use crate::layout::{ColumnLocation, Physical, ZEROES};
 use crate::pool::OutOfMemory;
-use crate::rows::{MAX_TEXT_BYTES, NewSlot, heap_bytes_of};
+use crate::rows::{NewSlot, RowPlace, heap_bytes_of};
 use crate::undo::{Change, UndoLog};
 
 /// A row being inserted. Values are set in any order; [`NewRow::finish`] makes it a row. Dropped
@@ -16,6 +16,8 @@ pub struct NewRow<'a> {
     table: &'a mut Table,
     undo: &'a mut UndoLog,
     slot: NewSlot,
+    /// The slot's place; found again whenever a text has gone to the heap.
+    place: RowPlace,
     given: Given,
     /// Texts of the row lie in a heap and are garbage unless it becomes a row.
     has_heap_text: bool,
@@ -30,8 +32,10 @@ struct Given {
 }
 
 impl Given {
+    #[inline(always)]
     fn new(columns: usize) -> Self {
-        Self { first: 0, others: vec![false; columns.saturating_sub(64)] }
+        let others = if columns > 64 { vec![false; columns - 64] } else { Vec::new() };
+        Self { first: 0, others }
     }
 
     #[inline(always)]
@@ -61,27 +65,25 @@ impl Table {
     #[inline]
     pub fn insert<'a>(&'a mut self, undo: &'a mut UndoLog) -> Result<NewRow<'a>, OutOfMemory> {
         let slot = self.rows.new_slot()?;
-        let given = Given::new(self.spec.columns.len());
-        Ok(NewRow { table: self, undo, slot, given, has_heap_text: false, is_published: false })
+        let place = self.rows.locate(slot.tid);
+        let given = Given::new(self.columns);
+        Ok(NewRow { table: self, undo, slot, place, given, has_heap_text: false, is_published: false })
     }
 
     /// Checks a text against its column's limits and returns what is stored of it: CHAR loses
     /// trailing blanks.
     pub(super) fn check_text<'t>(&self, column: ColumnId, text: &'t str) -> Result<&'t str, TableError> {
-        let (text, limit) = match self.spec.columns[column.index()].ty {
-            SqlType::Char(n) => (text.trim_end_matches(' '), n as usize),
-            SqlType::Varchar(n) => (text, n as usize),
-            _ => (text, usize::MAX),
-        };
-        // Most texts have fewer bytes than the limit has characters.
-        let fits = text.len() <= limit || text.chars().count() <= limit;
-        if !fits || text.len() > MAX_TEXT_BYTES {
-            return Err(TableError::TooLong { table: self.spec.id, column, bytes: text.len() });
+        let limit = TextLimit::of(self.spec.columns[column.index()].ty);
+        limit.fit(text).map_err(|unfit| self.unfit(column, text, unfit))
+    }
+
+    #[cold]
+    pub(super) fn unfit(&self, column: ColumnId, text: &str, unfit: Unfit) -> TableError {
+        let table = self.spec.id;
+        match unfit {
+            Unfit::TooLong => TableError::TooLong { table, column, bytes: text.len() },
+            Unfit::ZeroCharacter => TableError::ZeroCharacter { table, column },
         }
-        if text.as_bytes().contains(&0) {
-            return Err(TableError::ZeroCharacter { table: self.spec.id, column });
-        }
-        Ok(text)
     }
 }
 
@@ -96,7 +98,13 @@ impl NewRow<'_> {
     /// The handle belongs to another table.
     #[inline(always)]
     pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> &mut Self {
-        self.set_raw(&column.at, value.to_bytes().as_ref());
+        debug_assert!(column.at.physical == T::PHYSICAL, "a handle has its column's type");
+        // SAFETY: `place` is found again whenever the directory may have changed.
+        let place = unsafe { self.table.rows.new_place(self.place, &column.at) };
+        // SAFETY: as many bytes lie there, because a handle has its column's type; no snapshot and
+        // no other thread looks at the slot.
+        unsafe { place.cast::<T::Bytes>().write_unaligned(value.to_bytes()) };
+        self.mark(&column.at);
         self
     }
 
@@ -109,7 +117,10 @@ impl NewRow<'_> {
         match value {
             Some(value) => self.set(column, value),
             None => {
-                self.set_null(&column.at);
+                assert!(column.at.nullable(), "NULL for the NOT NULL column {}", column.at.column);
+                self.set(column, T::from_bytes(T::ZERO));
+                // SAFETY: as in `set`.
+                unsafe { self.table.rows.new_null(self.place, &column.at, true) };
                 self
             }
         }
@@ -118,16 +129,37 @@ impl NewRow<'_> {
     /// Sets a text.
     #[inline]
     pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<&mut Self, TableError> {
-        let text = self.table.check_text(column.id(), text)?;
-        self.set_bytes(&column.at, text.as_bytes())?;
+        let text = match column.limit.fit(text) {
+            Ok(text) => text,
+            Err(unfit) => return Err(self.table.unfit(column.id(), text, unfit)),
+        };
+        let at = &column.at;
+        if !self.has_heap_text
+            && let Physical::Inline(capacity) = at.physical
+            && text.len() <= capacity as usize
+        {
+            // SAFETY: as in `set`; the slot has `1 + capacity` bytes, and `text` is not in it, since
+            // the row is nobody's yet.
+            unsafe {
+                let place = self.table.rows.new_place(self.place, at);
+                *place = text.len() as u8;
+                std::ptr::copy_nonoverlapping(text.as_ptr(), place.add(1), text.len());
+            }
+            self.mark(at);
+            return Ok(self);
+        }
+        self.set_bytes(at, text.as_bytes())?;
         Ok(self)
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
         let replaced = if self.has_heap_text { self.heap_length(at) } else { 0 };
-        let place = self.table.rows.new_place(self.slot, at);
+        // SAFETY: `place` is found again whenever the directory may have changed.
+        let place = unsafe { self.table.rows.new_place(self.place, at) };
         // SAFETY: no snapshot and no other thread looks at the new slot.
-        unsafe { self.table.rows.put_text(self.slot.tid.chunk(), at, bytes, place)? };
+        let put = unsafe { self.table.rows.put_text(self.slot.tid.chunk(), at, bytes, place) };
+        self.place = self.table.rows.locate(self.slot.tid);
+        put?;
         if replaced > 0 {
             self.table.rows.count_garbage(self.slot.tid.chunk(), at.heap, replaced);
         }
@@ -156,8 +188,9 @@ impl NewRow<'_> {
 
     #[inline(always)]
     pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8]) {
-        assert!(bytes.len() == at.physical.width());
-        let place = self.table.rows.new_place(self.slot, at);
+        assert!(bytes.len() == at.width as usize);
+        // SAFETY: as in `set`.
+        let place = unsafe { self.table.rows.new_place(self.place, at) };
         // SAFETY: `width` bytes lie there by the layout's I-1; no snapshot and no other thread
         // looks at the slot.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
@@ -167,7 +200,8 @@ impl NewRow<'_> {
     #[inline(always)]
     fn mark(&mut self, at: &ColumnLocation) {
         if at.nullable() {
-            self.table.rows.new_null(self.slot, at, false);
+            // SAFETY: as in `set`.
+            unsafe { self.table.rows.new_null(self.place, at, false) };
         }
         self.given.set(at.column);
     }
@@ -177,22 +211,23 @@ impl NewRow<'_> {
         if self.has_heap_text {
             self.drop_text(at);
         }
-        self.set_raw(at, &ZEROES[..at.physical.width()]);
-        self.table.rows.new_null(self.slot, at, true);
+        self.set_raw(at, &ZEROES[..at.width as usize]);
+        // SAFETY: as in `set`.
+        unsafe { self.table.rows.new_null(self.place, at, true) };
     }
 
     /// Makes it a row: columns without a value become NULL, constraints are checked, the row
     /// enters all indexes. On failure nothing has happened.
     #[inline]
     pub fn finish(mut self) -> Result<Tid, TableError> {
-        if !self.given.all(self.table.spec.columns.len()) {
+        if !self.given.all(self.table.columns) {
             self.fill_with_nulls()?;
         }
         let tid = self.slot.tid;
         let table = &mut *self.table;
         table.rows.publish(self.slot);
         self.is_published = true;
-        if table.placement.is_some() || !table.spec.checks.is_empty() {
+        if table.has_row_checks {
             table.check_row(tid)?;
         }
         for index in 0..table.indexes.len() {
@@ -203,7 +238,7 @@ impl NewRow<'_> {
                 return Err(table.index_error(IndexId(index as u16), failure));
             }
         }
-        self.undo.push(table.spec.id.0, tid, Change::Inserted);
+        self.undo.push(table.id, tid, Change::Inserted);
         table.note_untidy(self.undo);
         (self.is_published, self.has_heap_text) = (false, false);
         Ok(tid)

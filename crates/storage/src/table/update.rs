@@ -5,7 +5,7 @@ use albireo_base::{ColumnId, IndexId, Tid};
 use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol};
 use crate::layout::{ColumnLocation, ZEROES};
-use crate::rows::heap_bytes_of;
+use crate::rows::{RowPlace, heap_bytes_of};
 use crate::undo::{Change, Image, Savepoint, UndoLog};
 
 /// A row being updated; see [`Table::update`].
@@ -13,6 +13,8 @@ pub struct RowUpdate<'a> {
     table: &'a mut Table,
     undo: &'a mut UndoLog,
     tid: Tid,
+    /// The row's place; found again whenever the directory may have changed.
+    place: RowPlace,
     /// Indexes that the row has left until the update ends: a key of several columns may pass
     /// through values that belong to another row.
     left: Vec<IndexId>,
@@ -32,11 +34,13 @@ impl Table {
     ) -> Result<R, TableError> {
         let start = undo.savepoint();
         debug_assert!(self.rows.is_live(tid), "an updated row lives");
-        let mut row = RowUpdate { table: self, undo, tid, left: Vec::new(), may_move: false };
+        let place = self.rows.locate(tid);
+        let has_checks = self.has_row_checks && !self.spec.checks.is_empty();
+        let mut row = RowUpdate { table: self, undo, tid, place, left: Vec::new(), may_move: false };
         let result = change(&mut row);
         let RowUpdate { left, may_move, .. } = row;
         let result = match result {
-            Ok(value) if left.is_empty() && !may_move && self.spec.checks.is_empty() => return Ok(value),
+            Ok(value) if left.is_empty() && !may_move && !has_checks => return Ok(value),
             Ok(value) => self.finish_update(undo, tid, &left).map(|()| value),
             Err(error) => Err(error),
         };
@@ -77,7 +81,7 @@ impl Table {
             let bytes = self.rows.heap_length(tid, &at) as i64;
             self.rows.count_garbage(tid.chunk(), at.heap, bytes);
         }
-        let old = log.bytes_of(image, at.physical.width());
+        let old = log.bytes_of(image, at.width as usize);
         self.rows.write_raw(tid, &at, old).expect("the block is private since the write that is undone");
         if at.nullable() {
             self.rows.set_null(tid, &at, was_null).expect("the bitmap is private since the write");
@@ -130,30 +134,48 @@ impl RowUpdate<'_> {
     /// Overwrites a value.
     #[inline(always)]
     pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> Result<(), TableError> {
-        let (at, bytes) = (&column.at, value.to_bytes());
-        if self.table.guarded[at.column.index()] || at.nullable() {
-            return self.set_raw(at, bytes.as_ref(), false);
+        if self.table.guarded.has(column.at.column) {
+            return self.set_raw(&column.at, value.to_bytes().as_ref(), false);
         }
-        assert!(at.physical == T::PHYSICAL);
-        let place: *mut T::Bytes = self.table.rows.place_mut(self.tid, at)?.cast();
-        // SAFETY: `place` is the private address of this column's value, as wide as `T::Bytes`.
-        let old = unsafe {
-            let old = place.read_unaligned();
-            place.write_unaligned(bytes);
-            old
-        };
-        let change =
-            Change::Wrote { column: at.column, was_null: false, image: self.undo.image(old.as_ref()) };
-        self.undo.push(self.table.spec.id.0, self.tid, change);
-        Ok(())
+        self.write(column, |_| value).map(|_| ())
+    }
+
+    /// Overwrites a value that is in no index by `f` of it; returns the new one.
+    #[inline(always)]
+    fn write<T: Fixed>(&mut self, column: Col<T>, f: impl FnOnce(T) -> T) -> Result<T, TableError> {
+        let at = &column.at;
+        debug_assert!(at.physical == T::PHYSICAL, "a handle has its column's type");
+        // All that may fail for memory comes first.
+        // SAFETY: `place` is found again by whatever changes the directory.
+        let mut address = unsafe { self.table.rows.place_private(self.tid, &mut self.place, at)? };
+        let mut was_null = false;
+        if at.nullable() {
+            // SAFETY: as above, twice.
+            was_null = unsafe { self.table.rows.put_present(self.tid, &mut self.place, at)? };
+            // SAFETY: as above.
+            address = unsafe { self.table.rows.new_place(self.place, at) };
+        }
+        let address: *mut T::Bytes = address.cast();
+        // SAFETY: the private address of this column's value, as wide as `T::Bytes` because a handle
+        // has its column's type.
+        let old = unsafe { address.read_unaligned() };
+        let value = f(T::from_bytes(old));
+        // SAFETY: as above.
+        unsafe { address.write_unaligned(value.to_bytes()) };
+        let change = Change::Wrote { column: at.column, was_null, image: Image::of(old) };
+        self.undo.push(self.table.id, self.tid, change);
+        Ok(value)
     }
 
     /// Replaces a value by `f` of it; returns the new one.
     #[inline(always)]
     pub fn modify<T: Fixed>(&mut self, column: Col<T>, f: impl FnOnce(T) -> T) -> Result<T, TableError> {
-        let value = f(self.get(column));
-        self.set(column, value)?;
-        Ok(value)
+        if self.table.guarded.has(column.at.column) {
+            let value = f(self.get(column));
+            self.set_raw(&column.at, value.to_bytes().as_ref(), false)?;
+            return Ok(value);
+        }
+        self.write(column, f)
     }
 
     /// Overwrites a value by NULL.
@@ -171,14 +193,14 @@ impl RowUpdate<'_> {
         if !at.nullable() {
             return Err(TableError::NotNull { table: self.table.spec.id, column: at.column });
         }
-        self.set_raw(at, &ZEROES[..at.physical.width()], true)
+        self.set_raw(at, &ZEROES[..at.width as usize], true)
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
         let mut slot = ZEROES;
         // SAFETY: `slot` stands for the row's slot of this column and is at least as wide.
         unsafe { self.table.rows.put_text(self.tid.chunk(), at, bytes, slot.as_mut_ptr())? };
-        let result = self.set_raw(at, &slot[..at.physical.width()], false);
+        let result = self.set_raw(at, &slot[..at.width as usize], false);
         let heap_bytes = heap_bytes_of(at.physical, bytes.len());
         if result.is_err() && heap_bytes > 0 {
             self.table.rows.count_garbage(self.tid.chunk(), at.heap, heap_bytes as i64);
@@ -196,15 +218,25 @@ impl RowUpdate<'_> {
         let tid = self.tid;
         self.may_move |= self.table.placement.is_some_and(|p| p.column == at.column);
         // All that may fail for memory comes first.
-        self.table.rows.place_mut(tid, at)?;
-        let was_null = self.table.rows.is_null(tid, at);
-        if at.nullable() {
-            self.table.rows.set_null(tid, at, was_null)?;
-        }
-        if self.table.guarded[at.column.index()] {
+        let was_null = self.make_private(at);
+        // A text may have gone to the heap just before.
+        self.place = self.table.rows.locate(tid);
+        let was_null = was_null?;
+        if self.table.guarded.has(at.column) {
             self.leave_indexes(at.column);
         }
         self.write_slot(at, bytes, was_null, null)
+    }
+
+    /// Makes the blocks of a value private; returns whether it is NULL.
+    fn make_private(&mut self, at: &ColumnLocation) -> Result<bool, TableError> {
+        let (tid, rows) = (self.tid, &mut self.table.rows);
+        rows.place_mut(tid, at)?;
+        let is_null = rows.is_null(tid, at);
+        if at.nullable() {
+            rows.set_null(tid, at, is_null)?;
+        }
+        Ok(is_null)
     }
 
     #[cold]

@@ -47,6 +47,22 @@ fn name_key(district: ShortKey, name: &str) -> ShortKey {
 /// population has 3 on average. Of more than twice as many the one in the middle is looked up again.
 const FEW_NAMESAKES: usize = 32;
 
+/// Asks for the index entries of what [`customer`] will look for.
+fn ask_for_customer(
+    tables: &Tables,
+    tx: &Transaction<'_, '_>,
+    site: Site,
+    (w_id, d_id): (i16, i16),
+    key: &CustomerKey,
+) {
+    let (t, district) = (&tables.customer, ShortKey::new().i16(w_id).i16(d_id));
+    let table = tx.table_at(site, t.table);
+    match key {
+        CustomerKey::Id(c_id) => table.prefetch_key(t.pkey, district.i32(*c_id)),
+        CustomerKey::LastName(last) => table.prefetch_key(t.by_name, name_key(district, last.as_str())),
+    }
+}
+
 /// Finds a customer by id, or by name the one in the middle (clause 2.5.2.2).
 fn customer(
     tables: &Tables,

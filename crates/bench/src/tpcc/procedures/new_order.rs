@@ -66,7 +66,7 @@ struct Place {
 struct Head {
     o_id: i32,
     entry_d: i64,
-    discount: i64,
+    customer: Tid,
     w_tax: i64,
     d_tax: i64,
 }
@@ -86,13 +86,18 @@ impl Procedure for NewOrderProcedure {
         Route::Key(args.w_id.into())
     }
 
+    /// In stages, each of which asks for what a later one will read and then does other work, so that
+    /// memory has time to answer.
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<OrderResult, Abort> {
-        let places = self.places(tx, args)?;
-        let places = &places[..args.lines().len()];
-        let (head, mut result) = self.open(tx, args)?;
+        let mut places = self.ask_for_keys(tx, args)?;
+        let places = &mut places[..args.lines().len()];
+        let head = self.head(tx, args)?;
+        self.find_rows(tx, args, places)?;
+        self.insert_order(tx, args, &head)?;
         let t = &self.0;
+        let mut result = self.customer(tx, args, &head);
         // The texts that decide the brand lie behind their slots: one more stage.
-        for place in places {
+        for place in &*places {
             let Some(item) = place.item else { continue };
             tx.table(t.item.table).prefetch_body(item, t.item.data);
             tx.table_at(place.site, t.stock.base.table).prefetch_body(place.stock, t.stock.base.data);
@@ -104,37 +109,61 @@ impl Procedure for NewOrderProcedure {
             result.items[number] = item;
         }
         // Hundredths times two factors in ten-thousandths.
-        let exact = i128::from(total) * i128::from(10_000 - head.discount);
+        let exact = i128::from(total) * i128::from(10_000 - result.c_discount);
         let exact = exact * i128::from(10_000 + head.w_tax + head.d_tax);
         result.total_amount = ((exact + 50_000_000) / 100_000_000) as i64;
-        debug_assert!(result.o_entry_d == head.entry_d);
         Ok(result)
     }
 }
 
 impl NewOrderProcedure {
-    /// Finds the rows of all lines and asks for their cache lines.
-    fn places(&self, tx: &Transaction<'_, '_>, args: &NewOrder) -> Result<[Place; MAX_ORDER_LINES], Abort> {
+    /// Asks for the index entries of the customer and of all lines.
+    fn ask_for_keys(
+        &self,
+        tx: &Transaction<'_, '_>,
+        args: &NewOrder,
+    ) -> Result<[Place; MAX_ORDER_LINES], Abort> {
         let t = &self.0;
         let items = tx.table(t.item.table);
-        let item_key = |i_id: i32| ShortKey::new().i32(i_id);
-        let stock_key = |w_id: i16, i_id: i32| ShortKey::new().i16(w_id).i32(i_id);
         let mut places = [Place { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
-        let (c, customers) = (&t.customer, tx.table(t.customer.table));
-        let customer = ShortKey::new().i16(args.w_id).i16(args.d_id).i32(args.c_id);
-        customers.prefetch_key(c.pkey, customer);
-        tx.table(t.orders.table).prefetch_key(t.orders.by_customer, customer);
+        tx.table(t.customer.table).prefetch_key(t.customer.pkey, customer_key(args));
         for (place, line) in places.iter_mut().zip(args.lines()) {
             place.site = tx.site_of(line.supply_w_id.into())?;
             items.prefetch_key(t.item.pkey, item_key(line.i_id));
             tx.table_at(place.site, t.stock.base.table)
                 .prefetch_key(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id));
         }
-        if let Some(customer) = customers.find(c.pkey, customer) {
-            customers.prefetch(customer, c.discount);
-            customers.prefetch_text(customer, c.last);
-            customers.prefetch_text(customer, c.credit);
-        }
+        tx.table(t.orders.table).prefetch_key(t.orders.by_customer, customer_key(args));
+        Ok(places)
+    }
+
+    /// Warehouse, district and the order's number; asks for the customer's row.
+    fn head(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<Head, Abort> {
+        let t = &self.0;
+        let entry_d = tx.now();
+        let (w, d, c) = (&t.warehouse, &t.district, &t.customer);
+        let customers = tx.table(c.table);
+        let customer = found(customers.find(c.pkey, customer_key(args)), "customer")?;
+        customers.prefetch(customer, c.discount);
+        customers.prefetch_text(customer, c.last);
+        let warehouse_key = ShortKey::new().i16(args.w_id);
+        let warehouse = found(tx.table(w.table).find(w.pkey, warehouse_key), "warehouse")?;
+        let district = found(tx.table(d.table).find(d.pkey, warehouse_key.i16(args.d_id)), "district")?;
+        let w_tax = tx.table(w.table).get(warehouse, w.tax);
+        let d_tax = tx.table(d.table).get(district, d.tax);
+        let next = tx.update(d.table, district, |row| row.modify(d.next_o_id, |next| next + 1))?;
+        Ok(Head { o_id: next - 1, entry_d, customer, w_tax, d_tax })
+    }
+
+    /// Finds the rows of all lines and asks for their cache lines.
+    fn find_rows(
+        &self,
+        tx: &Transaction<'_, '_>,
+        args: &NewOrder,
+        places: &mut [Place],
+    ) -> Result<(), Abort> {
+        let t = &self.0;
+        let items = tx.table(t.item.table);
         let dist = t.stock.dist[args.d_id as usize - 1];
         for (place, line) in places.iter_mut().zip(args.lines()) {
             place.item = items.find(t.item.pkey, item_key(line.i_id));
@@ -149,61 +178,47 @@ impl NewOrderProcedure {
             stock.prefetch_text(place.stock, dist);
             stock.prefetch_text(place.stock, t.stock.base.data);
         }
-        Ok(places)
+        Ok(())
     }
 
-    /// Everything that comes before the lines.
-    fn open(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<(Head, OrderResult), Abort> {
+    /// The rows of ORDERS and NEW_ORDER.
+    fn insert_order(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder, head: &Head) -> Result<(), Abort> {
         let t = &self.0;
-        let entry_d = tx.now();
-        let warehouse = found(
-            tx.table(t.warehouse.table).find(t.warehouse.pkey, ShortKey::new().i16(args.w_id)),
-            "warehouse",
-        )?;
-        let district_key = ShortKey::new().i16(args.w_id).i16(args.d_id);
-        let district = found(tx.table(t.district.table).find(t.district.pkey, district_key), "district")?;
-        let customer = tx.table(t.customer.table);
-        let customer_key = district_key.i32(args.c_id);
-        let customer_tid = found(customer.find(t.customer.pkey, customer_key), "customer")?;
-        let w_tax = tx.table(t.warehouse.table).get(warehouse, t.warehouse.tax);
-        let d_tax = tx.table(t.district.table).get(district, t.district.tax);
-        let discount = customer.get(customer_tid, t.customer.discount);
-        let c_last = Text::new(customer.text(customer_tid, t.customer.last));
-        let c_credit = Text::new(customer.text(customer_tid, t.customer.credit));
-        let o_id = tx
-            .update(t.district.table, district, |row| row.modify(t.district.next_o_id, |next| next + 1))?
-            - 1;
-        let ol_cnt = args.lines().len() as i16;
         let mut order = tx.insert(t.orders.table)?;
         order
-            .set(t.orders.id, o_id)
+            .set(t.orders.id, head.o_id)
             .set(t.orders.d_id, args.d_id)
             .set(t.orders.w_id, args.w_id)
             .set(t.orders.c_id, args.c_id)
-            .set(t.orders.entry_d, entry_d)
+            .set(t.orders.entry_d, head.entry_d)
             .set_opt(t.orders.carrier_id, None)
-            .set(t.orders.ol_cnt, ol_cnt)
+            .set(t.orders.ol_cnt, args.lines().len() as i16)
             .set(t.orders.all_local, i16::from(args.all_local));
         order.finish()?;
         let mut new_order = tx.insert(t.new_order.table)?;
         new_order
-            .set(t.new_order.o_id, o_id)
+            .set(t.new_order.o_id, head.o_id)
             .set(t.new_order.d_id, args.d_id)
             .set(t.new_order.w_id, args.w_id);
         new_order.finish()?;
-        let result = OrderResult {
-            o_id,
-            o_entry_d: entry_d,
-            c_last,
-            c_credit,
-            c_discount: discount,
-            w_tax,
-            d_tax,
+        Ok(())
+    }
+
+    /// The result but for its lines and their sum.
+    fn customer(&self, tx: &Transaction<'_, '_>, args: &NewOrder, head: &Head) -> OrderResult {
+        let (c, customers) = (&self.0.customer, tx.table(self.0.customer.table));
+        OrderResult {
+            o_id: head.o_id,
+            o_entry_d: head.entry_d,
+            c_last: Text::new(customers.text(head.customer, c.last)),
+            c_credit: Text::new(customers.text(head.customer, c.credit)),
+            c_discount: customers.get(head.customer, c.discount),
+            w_tax: head.w_tax,
+            d_tax: head.d_tax,
             total_amount: 0,
             items: [EMPTY_ITEM; MAX_ORDER_LINES],
-            ol_cnt: ol_cnt as u8,
-        };
-        Ok((Head { o_id, entry_d, discount, w_tax, d_tax }, result))
+            ol_cnt: args.lines().len() as u8,
+        }
     }
 
     /// One line (clause 2.4.2.2). An item that does not exist rolls back the order and what earlier
@@ -256,6 +271,18 @@ impl NewOrderProcedure {
         let brand_generic = if original { 'B' } else { 'G' };
         Ok(OrderedItem { i_name, s_quantity, brand_generic, i_price: price, ol_amount })
     }
+}
+
+fn item_key(i_id: i32) -> ShortKey {
+    ShortKey::new().i32(i_id)
+}
+
+fn stock_key(w_id: i16, i_id: i32) -> ShortKey {
+    ShortKey::new().i16(w_id).i32(i_id)
+}
+
+fn customer_key(args: &NewOrder) -> ShortKey {
+    ShortKey::new().i16(args.w_id).i16(args.d_id).i32(args.c_id)
 }
 
 /// Whether I_DATA or S_DATA holds "ORIGINAL".

@@ -66,7 +66,7 @@ impl Procedure for OrderStatusProcedure {
         let c_id = customers.get(tid, c.id);
         let district = ShortKey::new().i16(args.w_id).i16(args.d_id);
         let (o, orders) = (&t.orders, tx.table(t.orders.table));
-        let order = found(orders.prefix(o.by_customer, district.i32(c_id)).next_back(), "order")?;
+        let order = found(orders.last(o.by_customer, district.i32(c_id)), "order")?;
         let o_id = orders.get(order, o.id);
         let (l, order_lines) = (&t.order_line, tx.table(t.order_line.table));
         let mut lines = [StatusLine::default(); MAX_ORDER_LINES];

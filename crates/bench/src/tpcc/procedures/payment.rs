@@ -7,7 +7,7 @@ use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
 use albireo_base::Tid;
 
 use super::tables::Tables;
-use super::{customer, found};
+use super::{ask_for_customer, customer, found};
 use crate::tpcc::input::Payment;
 use crate::tpcc::text::Text;
 
@@ -65,15 +65,22 @@ impl Procedure for PaymentProcedure {
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &Payment) -> Result<PaymentResult, Abort> {
         let t = &self.0;
         let site = tx.site_of(args.c_w_id.into())?;
-        let tid = customer(t, tx, site, (args.c_w_id, args.c_d_id), &args.customer)?;
-        let c = tx.table_at(site, t.customer.table);
-        c.prefetch(tid, t.customer.balance);
-        c.prefetch_text(tid, t.customer.street_1);
+        // What is old enough to have left the caches is asked for early; between go warehouse and
+        // district, which are always there.
+        ask_for_customer(t, tx, site, (args.c_w_id, args.c_d_id), &args.customer);
         let amount = args.h_amount.0;
         let warehouse_key = ShortKey::new().i16(args.w_id);
         let w = &t.warehouse;
         let warehouse = found(tx.table(w.table).find(w.pkey, warehouse_key), "warehouse")?;
         tx.update(w.table, warehouse, |row| row.modify(w.ytd, |ytd| ytd + amount))?;
+        let tid = customer(t, tx, site, (args.c_w_id, args.c_d_id), &args.customer)?;
+        let c = tx.table_at(site, t.customer.table);
+        c.prefetch(tid, t.customer.balance);
+        c.prefetch(tid, t.customer.id);
+        c.prefetch(tid, t.customer.discount);
+        c.prefetch_text(tid, t.customer.last);
+        c.prefetch_text(tid, t.customer.street_1);
+        c.prefetch_text(tid, t.customer.city);
         let d = &t.district;
         let district = found(tx.table(d.table).find(d.pkey, warehouse_key.i16(args.d_id)), "district")?;
         tx.update(d.table, district, |row| row.modify(d.ytd, |ytd| ytd + amount))?;
@@ -148,7 +155,7 @@ impl PaymentProcedure {
         args: &Payment,
     ) -> Result<Text<200>, Abort> {
         let c = &self.0.customer;
-        let mut data = Line::<C_DATA>::new();
+        let mut data = Text::<C_DATA>::EMPTY;
         let (units, cents) = (args.h_amount.0 / 100, args.h_amount.0 % 100);
         write!(
             data,
@@ -156,7 +163,7 @@ impl PaymentProcedure {
             args.c_d_id, args.c_w_id, args.d_id, args.w_id
         )
         .expect("a line takes what fits");
-        data.push(tx.table_at(site, c.table).text(tid, c.data));
+        data.push_fitting(tx.table_at(site, c.table).text(tid, c.data));
         tx.update_at(site, c.table, tid, |row| row.set_text(c.data, data.as_str()))?;
         Ok(Text::new(&data.as_str()[..data.as_str().len().min(200)]))
     }
@@ -170,7 +177,7 @@ impl PaymentProcedure {
         district: Tid,
     ) -> Result<(), Abort> {
         let t = &self.0;
-        let mut data = Line::<24>::new();
+        let mut data = Text::<24>::EMPTY;
         data.push(tx.table(t.warehouse.table).text(warehouse, t.warehouse.name));
         data.push("    ");
         data.push(tx.table(t.district.table).text(district, t.district.name));
@@ -185,35 +192,6 @@ impl PaymentProcedure {
             .set(h.amount, args.h_amount.0);
         row.set_text(h.data, data.as_str())?;
         row.finish()?;
-        Ok(())
-    }
-}
-
-/// A line of ASCII text that drops what does not fit.
-struct Line<const N: usize> {
-    bytes: [u8; N],
-    length: usize,
-}
-
-impl<const N: usize> Line<N> {
-    fn new() -> Self {
-        Self { bytes: [0; N], length: 0 }
-    }
-
-    fn push(&mut self, text: &str) {
-        let fits = text.len().min(N - self.length);
-        self.bytes[self.length..self.length + fits].copy_from_slice(&text.as_bytes()[..fits]);
-        self.length += fits;
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.length]).expect("only ASCII is written here")
-    }
-}
-
-impl<const N: usize> std::fmt::Write for Line<N> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.push(text);
         Ok(())
     }
 }

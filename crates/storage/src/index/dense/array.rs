@@ -211,6 +211,21 @@ impl DenseArray {
         first..first + self.pages.len() as u64 * PAGE_SLOTS as u64
     }
 
+    /// [`DenseArray::position`] of a key whose lower half is empty, when `narrow` says so.
+    #[inline(always)]
+    fn position_of(&self, key: u128, narrow: bool) -> Option<u64> {
+        if !narrow {
+            return self.position(key);
+        }
+        debug_assert!(key as u64 == 0, "a narrow key has eight bytes");
+        let upper = &self.halves[0];
+        let x = ((key >> 64) as u64).wrapping_sub(upper.least);
+        if (x | upper.most.wrapping_sub(x)) & upper.outside != 0 {
+            return None;
+        }
+        Some(self.terms.iter().map(|term| ((x & term.mask) >> term.shift) * term.stride).sum())
+    }
+
     /// The position of a key; `None` if a component is outside its digit.
     #[inline(always)]
     fn position(&self, key: u128) -> Option<u64> {
@@ -252,7 +267,13 @@ impl DenseArray {
     /// The TID of a key, or [`EMPTY`].
     #[inline(always)]
     pub(super) fn get(&self, key: u128) -> u64 {
-        let Some(position) = self.position(key) else { return EMPTY };
+        self.look_up(key, false)
+    }
+
+    /// [`DenseArray::get`]; `narrow`: all keys of the index have at most eight bytes.
+    #[inline(always)]
+    pub(super) fn look_up(&self, key: u128, narrow: bool) -> u64 {
+        let Some(position) = self.position_of(key, narrow) else { return EMPTY };
         let (page, slot) = self.place(position);
         match self.pages.get(page) {
             // SAFETY: every page, `NO_PAGE` too, has `PAGE_SLOTS` initialised slots, and
@@ -262,9 +283,9 @@ impl DenseArray {
         }
     }
 
-    #[inline]
-    pub(super) fn prefetch(&self, key: u128) {
-        if let Some(position) = self.position(key) {
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: u128, narrow: bool) {
+        if let Some(position) = self.position_of(key, narrow) {
             let (page, slot) = self.place(position);
             if let Some(page) = self.pages.get(page) {
                 prefetch_line(page.slots.as_ptr().wrapping_add(slot));

@@ -43,15 +43,13 @@ impl OrderedIndex {
     }
 
     fn check_hot(&self, leaves: &[u32]) {
-        let hot = self.hot;
-        if hot.leaf == NONE {
-            return;
-        }
-        assert!(leaves.contains(&hot.leaf), "O-4");
-        let leaf = self.leaves.get(hot.leaf);
-        assert!(hot.low >= leaf.keys.get(0), "O-4");
-        if leaf.next != NONE {
-            assert!(hot.high <= self.leaves.get(leaf.next).keys.get(0), "O-4");
+        for hot in self.hot.iter() {
+            assert!(leaves.contains(&hot.leaf), "O-4");
+            let leaf = self.leaves.get(hot.leaf);
+            assert!(hot.low >= leaf.keys.get(0), "O-4");
+            if leaf.next != NONE {
+                assert!(hot.high <= self.leaves.get(leaf.next).keys.get(0), "O-4");
+            }
         }
     }
 

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use super::super::InsertError;
 use super::super::pages::NONE;
+use super::hot::Hot;
 use super::node::{Inner, Leaf};
 use super::search::CAP;
-use super::{Hot, MAX_HEIGHT, OrderedIndex, Path};
+use super::{MAX_HEIGHT, OrderedIndex, Path};
 
 impl Leaf {
     /// Where to cut this full leaf when an entry comes in at `at`.
@@ -71,7 +72,7 @@ impl OrderedIndex {
             self.insert_splitting(id, at, (prefix, tid), &path, high);
         } else {
             leaf.insert(at, prefix, tid);
-            self.hot = Hot { leaf: id, low: leaf.keys.get(0), high };
+            self.hot.remember(prefix, Hot { leaf: id, low: leaf.keys.get(0), high });
         }
         self.len += 1;
         Ok(())
@@ -105,11 +106,12 @@ impl OrderedIndex {
         right.prev = id;
         right.next = leaf.next;
         leaf.next = right_id;
-        self.hot = if in_left {
-            Hot { leaf: id, low: leaf.keys.get(0), high: separator.0 }
-        } else {
-            Hot { leaf: right_id, low: separator.0, high }
+        self.hot.forget(id);
+        let hot = match in_left {
+            true => Hot { leaf: id, low: leaf.keys.get(0), high: separator.0 },
+            false => Hot { leaf: right_id, low: separator.0, high },
         };
+        self.hot.remember(entry.0, hot);
         let after = right.next;
         if after == NONE {
             self.last = right_id;

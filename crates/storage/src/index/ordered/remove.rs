@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::super::pages::NONE;
 use super::search::CAP;
-use super::{Hot, MAX_HEIGHT, OrderedIndex, Path};
+use super::{MAX_HEIGHT, OrderedIndex, Path};
 
 /// A node with so few entries looks for a neighbour to merge with.
 pub(super) const MERGE_AT: usize = CAP / 4;
@@ -35,9 +35,7 @@ impl OrderedIndex {
         }
         if at == 0 {
             let first = leaf.entry(0);
-            if self.hot.leaf == id {
-                self.hot.low = first.0;
-            }
+            self.hot.raise(id, first.0);
             self.set_separator(&path[..self.height as usize], first);
         }
         if len <= MERGE_AT {
@@ -68,9 +66,7 @@ impl OrderedIndex {
             next => self.leaves.get_mut(next).prev = prev,
         }
         self.leaves.free(id);
-        if self.hot.leaf == id {
-            self.hot = Hot::COLD;
-        }
+        self.hot.forget(id);
     }
 
     /// Removes the child that `path` leads to, and the nodes above that have no other.

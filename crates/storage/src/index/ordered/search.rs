@@ -93,8 +93,10 @@ impl Keys {
     #[inline(always)]
     fn count_while(&self, before: impl Fn(i64, i64) -> bool, near: impl Fn(usize)) -> usize {
         let test = |at: usize| before(self.upper[at], self.lower[at]);
-        let ends = [GROUP - 1, 2 * GROUP - 1, 3 * GROUP - 1];
-        let start = ends.map(|at| usize::from(test(at))).iter().sum::<usize>() * GROUP;
+        let groups = usize::from(test(GROUP - 1))
+            + usize::from(test(2 * GROUP - 1))
+            + usize::from(test(3 * GROUP - 1));
+        let start = groups * GROUP;
         near(start);
         // At most `CAP - GROUP`, so the group is in bounds; saying so lets the compiler know too.
         let (upper, lower) = (&self.upper[start..start + GROUP], &self.lower[start..start + GROUP]);
