@@ -36,6 +36,16 @@ impl Durations {
         self.0.saturating_record(ns);
     }
 
+    /// Durations in nanoseconds that somebody else collected.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let mut durations = Self::default();
+        for step in histogram.iter_recorded() {
+            let (ns, count) = (step.value_iterated_to(), step.count_since_last_iteration());
+            durations.0.saturating_record_n(ns, count);
+        }
+        durations
+    }
+
     /// Adds all durations of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all histograms have the same bounds");

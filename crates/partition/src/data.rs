@@ -56,6 +56,13 @@ pub(crate) struct PartitionState {
     pub(crate) rolled_back: u64,
     /// How long owners waited at the barrier, in nanoseconds.
     pub(crate) pauses: Histogram<u64>,
+    /// Those of them that were for a snapshot.
+    pub(crate) snapshot_pauses: Histogram<u64>,
+}
+
+/// No pauses yet.
+pub(crate) fn pauses() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("an hour with three digits is allowed")
 }
 
 impl PartitionState {
@@ -65,8 +72,8 @@ impl PartitionState {
             undo: UndoLog::default(),
             committed: 0,
             rolled_back: 0,
-            pauses: Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
-                .expect("an hour with three digits is allowed"),
+            pauses: pauses(),
+            snapshot_pauses: pauses(),
         }
     }
 }

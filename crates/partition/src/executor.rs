@@ -25,12 +25,24 @@ pub(crate) struct Partition {
     token: Mutex<PartitionState>,
     /// How many wait to own all partitions. While positive nobody else enters.
     wanted: AtomicU32,
+    /// How many of those want a snapshot: changed while `wanted` holds their own one, so that whoever
+    /// sees the barrier sees its reason.
+    for_snapshots: AtomicU32,
     queue: Mutex<VecDeque<Task>>,
     work: Condvar,
     room: Condvar,
     capacity: usize,
     closed: AtomicBool,
     clock: Clock,
+}
+
+/// What somebody wants all partitions for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// To take a snapshot.
+    Snapshot,
+    /// To run a transaction, or to change tables.
+    Work,
 }
 
 /// What one step of an executor did.
@@ -51,6 +63,7 @@ impl Partition {
         Self {
             token: Mutex::new(state),
             wanted: AtomicU32::new(0),
+            for_snapshots: AtomicU32::new(0),
             queue: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -74,11 +87,12 @@ impl Partition {
     #[cold]
     fn enter_slow(&self) -> MutexGuard<'_, PartitionState> {
         let start = self.clock.now();
-        let mut parked = false;
+        let (mut parked, mut for_snapshot) = (false, false);
         let mut state = loop {
             let mut turns = 0;
             while self.wanted.load(Ordering::Acquire) > 0 {
                 parked = true;
+                for_snapshot |= self.for_snapshots.load(Ordering::Relaxed) > 0;
                 relax(&mut turns);
             }
             match self.token.try_lock() {
@@ -92,20 +106,29 @@ impl Partition {
         if parked {
             let waited = self.clock.now() - start;
             state.pauses.saturating_record(waited);
+            if for_snapshot {
+                state.snapshot_pauses.saturating_record(waited);
+            }
         }
         state
     }
 
     /// Announces that somebody wants all partitions: the owner gives the token back after its
     /// present transaction and nobody enters.
-    pub(crate) fn raise(&self) {
+    pub(crate) fn raise(&self, purpose: Purpose) {
+        if purpose == Purpose::Snapshot {
+            self.for_snapshots.fetch_add(1, Ordering::Relaxed);
+        }
         self.wanted.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Takes [`Partition::raise`] back.
-    pub(crate) fn lower(&self) {
+    pub(crate) fn lower(&self, purpose: Purpose) {
         let before = self.wanted.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(before > 0);
+        if purpose == Purpose::Snapshot {
+            self.for_snapshots.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes the token for a crossing owner, which has raised the barrier.

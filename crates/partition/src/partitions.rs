@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
-use crate::executor::{Executor, Partition, Pending, Task};
+use crate::executor::{Executor, Partition, Pending, Purpose, Task};
 use crate::procedure::{Procedure, Route};
 use crate::{Abort, CallError, SubmitError, Transaction};
 
@@ -42,6 +42,9 @@ pub struct PartitionCounters {
     pub rolled_back: u64,
     /// How long the owners of partitions waited at the barrier, in nanoseconds.
     pub pauses_ns: Histogram<u64>,
+    /// Those of them that were for a snapshot. An executor that was not about to run a transaction
+    /// while one was taken did not wait and has none.
+    pub snapshot_pauses_ns: Histogram<u64>,
 }
 
 /// Memory by kind, in bytes.
@@ -67,6 +70,7 @@ struct Owned<'a> {
     states: Vec<MutexGuard<'a, PartitionState>>,
     partitions: &'a [Arc<Partition>],
     undo: MutexGuard<'a, UndoLog>,
+    purpose: Purpose,
 }
 
 impl Partitions {
@@ -123,7 +127,7 @@ impl Partitions {
 
     /// Runs a procedure over all partitions.
     fn call_crossing<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let home = match procedure.route(args) {
             Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
             Route::Partition(partition) => partition.0,
@@ -145,7 +149,7 @@ impl Partitions {
         name: &str,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let Owned { states, undo, .. } = &mut owned;
         let partitions = states.len() as u16;
         let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
@@ -161,7 +165,7 @@ impl Partitions {
         name: &str,
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let snapshot = owned.snapshot(&self.registry)?;
         let Owned { states, undo, .. } = &mut owned;
         let partitions = states.len() as u16;
@@ -246,7 +250,7 @@ impl Partitions {
 
     /// Takes a snapshot between two transactions.
     pub fn snapshot(&self) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        self.own_all().snapshot(&self.registry)
+        self.own_all(Purpose::Snapshot).snapshot(&self.registry)
     }
 
     /// Replaces a table by an empty one of the same shape and id, everywhere at once.
@@ -258,7 +262,7 @@ impl Partitions {
     /// Creates an empty table in every partition, or one shared by all.
     pub fn create_table(&self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
         let spec = Arc::new(spec);
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let shared = spec.partition_by.is_none();
         let partitions = self.count();
         if shared {
@@ -280,7 +284,7 @@ impl Partitions {
 
     /// Drops a table. Snapshots that see it keep it.
     pub fn drop_table(&self, table: TableHandle) {
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let gone: Vec<Option<Table>> = match table.shared {
             true => vec![owned.shared().tables[table.id.index()].take()],
             false => owned.states.iter_mut().map(|s| s.data.tables[table.id.index()].take()).collect(),
@@ -292,7 +296,7 @@ impl Partitions {
     /// Adds the last index of `spec` to a table in all partitions, or nowhere.
     pub fn create_index(&self, table: TableHandle, spec: TableSpec) -> Result<(), TableError> {
         let spec = Arc::new(spec);
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         let mut done = 0;
         let mut failed = None;
         let before = Arc::clone(owned.tables(table)[0].spec());
@@ -315,7 +319,7 @@ impl Partitions {
     /// Drops the index at `position`; `spec` is the shape without it.
     pub fn drop_index(&self, table: TableHandle, position: usize, spec: TableSpec) {
         let spec = Arc::new(spec);
-        let mut owned = self.own_all();
+        let mut owned = self.own_all(Purpose::Work);
         for target in owned.tables(table) {
             target.drop_index(position, Arc::clone(&spec));
         }
@@ -338,21 +342,30 @@ impl Partitions {
 
     /// What happened so far, over all partitions.
     pub fn counters(&self) -> PartitionCounters {
-        let empty = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
-            .expect("an hour with three digits is allowed");
-        let mut sum = PartitionCounters { committed: 0, rolled_back: 0, pauses_ns: empty };
+        let empty = data::pauses();
+        let mut sum = PartitionCounters {
+            committed: 0,
+            rolled_back: 0,
+            pauses_ns: empty.clone(),
+            snapshot_pauses_ns: empty,
+        };
         for partition in &self.partitions {
             let state = partition.enter();
             sum.committed += state.committed;
             sum.rolled_back += state.rolled_back;
-            sum.pauses_ns.add(&state.pauses).expect("the histogram grows as needed");
+            sum.pauses_ns.add(&state.pauses).expect("all have the same bounds");
+            sum.snapshot_pauses_ns.add(&state.snapshot_pauses).expect("all have the same bounds");
         }
         sum
     }
 
     /// Forgets the pauses seen so far.
     pub fn reset_pauses(&self) {
-        self.partitions.iter().for_each(|p| p.enter().pauses.reset());
+        for partition in &self.partitions {
+            let mut state = partition.enter();
+            state.pauses.reset();
+            state.snapshot_pauses.reset();
+        }
     }
 
     /// Memory by table.
@@ -379,14 +392,14 @@ impl Partitions {
     }
 
     /// Raises the barrier and takes all tokens, and all references to the shared tables.
-    fn own_all(&self) -> Owned<'_> {
+    fn own_all(&self, purpose: Purpose) -> Owned<'_> {
         let undo = self.crossing.lock();
-        self.partitions.iter().for_each(|p| p.raise());
+        self.partitions.iter().for_each(|p| p.raise(purpose));
         let mut states: Vec<_> = self.partitions.iter().map(|p| p.enter_raised()).collect();
         for state in &mut states[1..] {
             state.data.shared = None;
         }
-        Owned { states, partitions: &self.partitions, undo }
+        Owned { states, partitions: &self.partitions, undo, purpose }
     }
 }
 
@@ -423,7 +436,7 @@ impl Drop for Owned<'_> {
         }
         drop(shared);
         self.states.clear();
-        self.partitions.iter().for_each(|p| p.lower());
+        self.partitions.iter().for_each(|p| p.lower(self.purpose));
     }
 }
 

@@ -31,8 +31,8 @@ pub struct RateReport {
     pub kept: Option<f64>,
     /// Snapshots taken, those of the warm-up included.
     pub taken: u64,
-    /// From asking for one to having it, which executors do not stand still for longer than; null
-    /// without snapshots.
+    /// How long executors stood still for one; those that were not about to run a transaction just
+    /// then are not among them. Null without snapshots.
     pub pause_us: Option<Quantiles>,
     /// Blocks copied, for each snapshot.
     pub blocks_per_snapshot: f64,

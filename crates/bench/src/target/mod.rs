@@ -14,8 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlError, SqlState, Value};
-use albireo_env::{Clock, Env};
-use parking_lot::Mutex;
+use albireo_env::Env;
 
 use crate::ch::queries::Query;
 use crate::config::Config;
@@ -36,9 +35,6 @@ pub struct Albireo {
     database: Database,
     transactions: OnceLock<Transactions>,
     cancel: CancelToken,
-    /// Read for the times to take a snapshot.
-    clock: Clock,
-    pauses: Mutex<Durations>,
 }
 
 impl Albireo {
@@ -61,8 +57,6 @@ impl Albireo {
             database: Database::with_env(settings, env.clone())?,
             transactions: OnceLock::new(),
             cancel: token,
-            clock: env.clock.clone(),
-            pauses: Mutex::default(),
         })
     }
 
@@ -82,10 +76,7 @@ impl Albireo {
 
     /// Takes a snapshot for queries that this run's interruption ends.
     fn session(&self) -> Result<Session<'_>, SqlError> {
-        let asked = self.clock.now();
-        let session = self.database.begin_read_only()?;
-        self.pauses.lock().record(self.clock.now() - asked);
-        Ok(Session { session, cancel: &self.cancel })
+        Ok(Session { session: self.database.begin_read_only()?, cancel: &self.cancel })
     }
 }
 
@@ -118,16 +109,17 @@ impl Target for Albireo {
     }
 
     fn forget_pauses(&self) {
-        *self.pauses.lock() = Durations::default();
+        self.database.reset_pauses();
     }
 
     fn snapshot_costs(&self) -> SnapshotCosts {
-        let counters = self.database.statistics().snapshots.counters;
+        let statistics = self.database.statistics();
+        let counters = statistics.snapshots.counters;
         SnapshotCosts {
             taken: counters.taken,
             blocks_copied: counters.blocks_copied,
             bytes_copied: counters.bytes_copied,
-            pauses: self.pauses.lock().clone(),
+            pauses: Durations::of(&statistics.transactions.snapshot_pauses_ns),
         }
     }
 

@@ -70,3 +70,36 @@ fn call_all(bank: &Bank, transfer: &Arc<Transfer>, caller: i32) {
     }
     pending.into_iter().for_each(|call| assert!(call.wait().is_ok()));
 }
+
+#[test]
+fn pauses_for_snapshots_and_for_crossing_transactions_are_told_apart() {
+    let bank = Bank::new(1, 8, &Env::real());
+    let transfer = Transfer(bank.account);
+    let done = AtomicBool::new(false);
+    scope(|s| {
+        let caller = spawn_scoped(s, "caller", || {
+            let args = TransferArgs { from: 0, to: 0, cents: 0, ending: Ending::Commits };
+            while !done.load(Ordering::Acquire) {
+                bank.partitions.call(&transfer, &args).unwrap();
+            }
+        })
+        .unwrap();
+        let pauses = || {
+            let counters = bank.partitions.counters();
+            (counters.pauses_ns.len(), counters.snapshot_pauses_ns.len())
+        };
+        while pauses().0 < 5 {
+            bank.partitions.crossing("nothing", |_| Ok(())).unwrap();
+        }
+        assert_eq!(pauses().1, 0);
+        bank.partitions.reset_pauses();
+        while pauses().0 < 5 {
+            drop(bank.partitions.snapshot().unwrap());
+        }
+        let (all, for_snapshots) = pauses();
+        // The last crossing transaction's pause may have been noted after the others were forgotten.
+        assert!(for_snapshots >= all - 1, "{for_snapshots} of {all}");
+        done.store(true, Ordering::Release);
+        caller.join().unwrap();
+    });
+}
