@@ -21,10 +21,28 @@ states! {
     NUMERIC_VALUE_OUT_OF_RANGE = b"22003";
     /// A string is longer than its column allows.
     STRING_DATA_RIGHT_TRUNCATION = b"22001";
+    /// NULL where a value must be.
+    NULL_VALUE_NOT_ALLOWED = b"22004";
     /// A date or time is malformed.
     INVALID_DATETIME_FORMAT = b"22007";
     /// A date or time does not exist or does not fit.
     DATETIME_FIELD_OVERFLOW = b"22008";
+    /// An interval beyond its range.
+    INTERVAL_FIELD_OVERFLOW = b"22015";
+    /// The logarithm of zero or of a negative number.
+    INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E";
+    /// A root of a negative number, or a power that is no real number.
+    INVALID_ARGUMENT_FOR_POWER = b"2201F";
+    /// Bounds or number of buckets make no sense.
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET = b"2201G";
+    /// A negative LIMIT.
+    INVALID_ROW_COUNT_IN_LIMIT = b"2201W";
+    /// A negative OFFSET.
+    INVALID_ROW_COUNT_IN_OFFSET = b"2201X";
+    /// A substring of negative length.
+    SUBSTRING_ERROR = b"22011";
+    /// A pattern that ends within an escape.
+    INVALID_ESCAPE_SEQUENCE = b"22025";
     /// An offset from UTC that no clock has.
     INVALID_TIME_ZONE_DISPLACEMENT = b"22009";
     /// A text does not read as a value of its type.
@@ -51,6 +69,8 @@ states! {
     SERIALIZATION_FAILURE = b"40001";
     /// The text is not SQL.
     SYNTAX_ERROR = b"42601";
+    /// Someone uses what is to be changed.
+    OBJECT_IN_USE = b"55006";
     /// A name that cannot be used here.
     INVALID_NAME = b"42602";
     /// A name longer than 63 bytes.
@@ -95,6 +115,10 @@ states! {
     DUPLICATE_ALIAS = b"42712";
     /// A parameter whose type cannot be known.
     INDETERMINATE_DATATYPE = b"42P18";
+    /// A recursive query whose two halves do not fit together.
+    INVALID_RECURSION = b"42P19";
+    /// A window function where there is no window.
+    WINDOWING_ERROR = b"42P20";
     /// A column must appear in GROUP BY.
     GROUPING_ERROR = b"42803";
     /// We do not do that (yet).

@@ -16,6 +16,7 @@ mod compare;
 mod datetime;
 mod decimal;
 mod format;
+mod interval;
 mod parse;
 #[cfg(test)]
 mod properties;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use datetime::{Civil, MICROS_PER_DAY, MICROS_PER_SECOND};
 pub use decimal::{Decimal, DecimalError};
+pub use interval::Interval;
 
 use crate::SqlType;
 
