@@ -1,5 +1,8 @@
 //! COPY: from the statement to what is to be read or written, and how.
 
+#[cfg(test)]
+mod tests;
+
 use albireo_base::{ColumnId, SqlError, SqlState};
 use sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, Statement,

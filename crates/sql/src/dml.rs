@@ -4,6 +4,9 @@
 //! ([`crate::literal::literal_value`]); for everything else the plans build queries that give the
 //! new values, and for UPDATE and DELETE where the rows are.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId};
@@ -294,7 +297,7 @@ pub fn plan_update(catalog: &Catalog, update: &Update, text: &str) -> Result<Upd
     }
     let mut filter = update.selection.clone();
     if let Some(filter) = &mut filter {
-        binder.expr(filter, &scope)?;
+        binder.filter(filter, &scope)?;
     }
     let returning = bind_returning(&mut binder, update.returning.as_deref(), &tree)?;
     let (tables, _) = binder.used();
@@ -384,7 +387,7 @@ pub fn plan_delete(catalog: &Catalog, delete: &Delete, text: &str) -> Result<Del
     let mut binder = Binder::new(catalog, source);
     let mut filter = delete.selection.clone();
     if let Some(filter) = &mut filter {
-        binder.expr(filter, &Scope { tree: &tree, parent: None })?;
+        binder.filter(filter, &Scope { tree: &tree, parent: None })?;
     }
     let returning = bind_returning(&mut binder, delete.returning.as_deref(), &tree)?;
     let (tables, _) = binder.used();

@@ -9,6 +9,55 @@ use crate::source::Source;
 /// The longest name, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
 
+/// Words that PostgreSQL takes for no name unless they are quoted.
+const RESERVED: [&str; 40] = [
+    "all",
+    "and",
+    "any",
+    "as",
+    "asc",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "check",
+    "column",
+    "constraint",
+    "create",
+    "default",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "fetch",
+    "for",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "intersect",
+    "into",
+    "limit",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "select",
+    "table",
+    "union",
+    "using",
+    "where",
+];
+
+/// Whether a word without quotes cannot be a table's name.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
+}
+
 /// The name an identifier means: as written in double quotes, else in lower case.
 pub fn fold(ident: &Ident) -> String {
     match ident.quote_style {

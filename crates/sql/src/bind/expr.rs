@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::scope::Found;
-use super::{Binder, Mode, Scope};
+use super::{Binder, Mode, Scope, rewrite};
 use crate::names;
 
 /// How many parameters a statement may have; the wire protocol's limit.
@@ -68,20 +68,31 @@ impl VisitorMut for Walker<'_, '_> {
             // Taken out in `enter` for every such expression.
             *place = self.held.pop().expect("the subquery was held");
         }
-        ControlFlow::Continue(())
+        let in_filter = self.binder.in_filter;
+        match rewrite::expression(expr).and_then(|()| self.binder.subquery_expression(expr, in_filter)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 }
 
 impl Walker<'_, '_> {
     fn enter(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let is_scalar = matches!(expr, Expr::Subquery(_));
+        let is_not_in = matches!(expr, Expr::InSubquery { negated: true, .. });
         let single = match expr {
             Expr::InSubquery { expr, .. } => !matches!(expr.as_ref(), Expr::Tuple(_)),
             _ => is_scalar,
         };
         if let Some(place) = subquery_of(expr) {
             let mut query = std::mem::replace(place, empty_query());
+            let outer = self.binder.met_outer.replace(false);
             let columns = self.binder.query(&mut query, Some(self.scope), Mode::Expression)?;
+            let correlated = self.binder.met_outer.replace(true);
+            self.binder.met_outer.set(outer || correlated);
+            if correlated && is_not_in {
+                self.binder.correlated.push((*query).clone());
+            }
             if single && columns.complete && columns.known.len() > 1 {
                 let message = match is_scalar {
                     true => "subquery must return only one column",

@@ -2,13 +2,13 @@
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join,
-    JoinConstraint, JoinOperator, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
+    TableWithJoins,
 };
 use sqlparser::tokenizer::Span;
 
 use super::scope::Visible;
-use super::{Binder, Column, Columns, Mode, Relation, Scope, Tree, expr};
+use super::{Binder, Column, Columns, Mode, Relation, Scope, Tree, expr, rewrite};
 use crate::ddl::is_system_schema;
 use crate::names;
 
@@ -127,7 +127,7 @@ impl Binder<'_> {
             let expr = match sides {
                 Sides::Left | Sides::LeftOnly => l.expr.clone(),
                 Sides::Right | Sides::RightOnly => r.expr.clone(),
-                Sides::Either => coalesce(l.expr.clone(), r.expr.clone()),
+                Sides::Either => rewrite::call("coalesce", [l.expr.clone(), r.expr.clone()]),
             };
             visible.push(Visible { name: name.clone(), expr, rewrite: true, relation: l.relation.clone() });
         }
@@ -229,6 +229,13 @@ impl Binder<'_> {
             let path = ident.value.clone();
             return self.file(path, name, alias);
         }
+        if let [part] = name.0.as_slice()
+            && let Some(ident) = part.as_ident().filter(|ident| ident.quote_style.is_none())
+            && names::is_reserved(&ident.value)
+        {
+            let message = format!("syntax error at or near \"{}\"", ident.value);
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, ident.span));
+        }
         let written = names::qualified(name, self.source)?;
         let cte = self.ctes.iter().rev().find(|(cte, _)| written.schema.is_none() && *cte == written.name);
         let columns = if let Some((_, columns)) = cte {
@@ -326,22 +333,4 @@ fn opaque(alias: Option<&TableAlias>, function: Option<&Ident>) -> Tree {
 fn common_names(left: &Tree, right: &Tree) -> Vec<(String, Span)> {
     let both = left.visible.iter().filter(|column| right.named(&column.name).next().is_some());
     both.map(|column| (column.name.clone(), Span::empty())).collect()
-}
-
-fn coalesce(left: Expr, right: Expr) -> Expr {
-    let args = [left, right].map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("coalesce")]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.into(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }

@@ -3,7 +3,7 @@
 //! Responsible for: checking table and column names with PostgreSQL's wording, suggestions and
 //! positions; PostgreSQL's names for result columns; unique internal names for them, because the
 //! engine refuses `SELECT a, a` (`select`); wildcards; ORDER BY and GROUP BY by output name
-//! (`order`); which tables, files and parameters a query uses.
+//! (`order`); expressions the engine has under another form (`rewrite`, `subquery`); which tables, files and parameters a query uses.
 //! Not responsible for: functions, types, and everything else the engine checks itself.
 //!
 //! Rule: what cannot be decided here (the columns of a file or a table function) is let pass, never
@@ -17,13 +17,17 @@ mod from;
 mod label;
 mod order;
 mod query;
+mod rewrite;
 mod scope;
 mod select;
+mod subquery;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use albireo_base::{SqlError, SqlState, TableId};
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::{Expr, Query, Statement};
 
 use crate::catalog::Catalog;
 use crate::names;
@@ -104,6 +108,12 @@ pub(crate) struct Binder<'a> {
     ctes: Vec<(String, Columns)>,
     /// How many derived tables without a name have been given one.
     unnamed: usize,
+    /// Whether what is bound is part of a WHERE or HAVING.
+    in_filter: bool,
+    /// Whether a column of a query around the one being bound was met.
+    met_outer: Cell<bool>,
+    /// Subqueries of NOT IN that read columns of the query around them.
+    correlated: Vec<Query>,
 }
 
 /// What becomes of a query's output columns.
@@ -127,11 +137,14 @@ impl<'a> Binder<'a> {
             files: Vec::new(),
             ctes: Vec::new(),
             unnamed: 0,
+            in_filter: false,
+            met_outer: Cell::new(false),
+            correlated: Vec::new(),
         }
     }
 
     /// Binds a whole query whose columns are the result.
-    pub(crate) fn bound(mut self, mut query: Box<sqlparser::ast::Query>) -> Result<BoundQuery, SqlError> {
+    pub(crate) fn bound(mut self, mut query: Box<Query>) -> Result<BoundQuery, SqlError> {
         let columns = self.query(&mut query, None, Mode::Result)?;
         let output = columns.known.into_iter().map(|column| OutputColumn { name: column.name }).collect();
         let (tables, files) = self.used();
@@ -155,6 +168,15 @@ impl<'a> Binder<'a> {
     /// Binds an expression in a scope.
     pub(crate) fn expr(&mut self, expr: &mut Expr, scope: &Scope<'_>) -> Result<(), SqlError> {
         expr::bind(self, expr, scope)
+    }
+
+    /// Binds a WHERE.
+    pub(crate) fn filter(&mut self, condition: &mut Expr, scope: &Scope<'_>) -> Result<(), SqlError> {
+        let around = std::mem::replace(&mut self.in_filter, true);
+        let bound = self.expr(condition, scope);
+        self.in_filter = around;
+        bound?;
+        self.correlated_not_in(condition, scope.tree)
     }
 
     pub(crate) fn error(

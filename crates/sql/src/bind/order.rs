@@ -154,7 +154,7 @@ pub(super) fn ordinal(expr: &Expr) -> Option<i64> {
 }
 
 /// The expression with its columns written in one way, so that equal ones compare equal.
-fn canonical(expr: &Expr, tree: &Tree) -> Expr {
+pub(super) fn canonical(expr: &Expr, tree: &Tree) -> Expr {
     let mut expr = expr.clone();
     let _: ControlFlow<()> = visit_expressions_mut(&mut expr, |part| {
         match part {

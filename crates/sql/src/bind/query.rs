@@ -1,7 +1,7 @@
 //! Whole queries: WITH, set operations, VALUES, LIMIT.
 
 use albireo_base::{SqlError, SqlState};
-use sqlparser::ast::{LimitClause, Query, SetExpr, SetOperator, Values, With};
+use sqlparser::ast::{Expr, LimitClause, Query, SetExpr, SetOperator, Value, Values, With};
 
 use super::{Binder, Columns, Mode, Scope, Tree, expr};
 use crate::names;
@@ -15,6 +15,7 @@ impl Binder<'_> {
         mode: Mode,
     ) -> Result<Columns, SqlError> {
         refuse_clauses(query)?;
+        fetch_as_limit(query);
         let ctes = self.ctes.len();
         if let Some(with) = &mut query.with {
             self.with(with, outer)?;
@@ -152,6 +153,20 @@ impl Binder<'_> {
                     .with_hint("Use separate LIMIT and OFFSET clauses."))
             }
             None => Ok(()),
+        }
+    }
+}
+
+/// FETCH FIRST n ROWS is LIMIT n, and one row without n.
+fn fetch_as_limit(query: &mut Query) {
+    let Some(fetch) = query.fetch.take() else { return };
+    let one = || Expr::Value(Value::Number("1".to_owned(), false).with_empty_span());
+    let quantity = fetch.quantity.unwrap_or_else(one);
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => *limit = Some(quantity),
+        _ => {
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit: Some(quantity), offset: None, limit_by: Vec::new() });
         }
     }
 }

@@ -146,7 +146,11 @@ impl Binder<'_> {
     /// What a bare name means.
     pub(super) fn find_bare(&self, ident: &Ident, scope: &Scope<'_>) -> Result<Found, SqlError> {
         let name = names::fold(ident);
-        for scope in scope.chain() {
+        for (depth, scope) in scope.chain().enumerate() {
+            let mut matches = scope.tree.named(&name);
+            if depth > 0 && matches.next().is_some() {
+                self.met_outer.set(true);
+            }
             let mut matches = scope.tree.named(&name);
             match (matches.next(), matches.next()) {
                 (Some(_), Some(_)) => {
@@ -179,6 +183,9 @@ impl Binder<'_> {
         };
         let (table_name, name) = (names::fold(table), names::fold(column));
         let relation = self.find_relation(schema.as_deref(), &table_name, parts[0].span, scope)?;
+        if !scope.tree.relations.iter().any(|near| std::ptr::eq(near, relation)) {
+            self.met_outer.set(true);
+        }
         match relation.columns.known.iter().find(|c| c.name == name) {
             Some(found) if found.internal == found.name => {
                 let twice = relation.columns.known.iter().filter(|c| c.name == name).count() > 1;

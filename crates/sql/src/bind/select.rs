@@ -45,6 +45,19 @@ impl Binder<'_> {
         mode: Mode,
     ) -> Result<Columns, SqlError> {
         refuse_clauses(select)?;
+        let around = std::mem::replace(&mut self.in_filter, false);
+        let columns = self.plain_select(select, order_by, outer, mode);
+        self.in_filter = around;
+        columns
+    }
+
+    fn plain_select(
+        &mut self,
+        select: &mut Select,
+        order_by: Option<&mut OrderBy>,
+        outer: Option<&Scope<'_>>,
+        mode: Mode,
+    ) -> Result<Columns, SqlError> {
         let tree = self.from(&mut select.from, outer)?;
         let scope = Scope { tree: &tree, parent: outer };
         let items = self.items(std::mem::take(&mut select.projection), &scope)?;
@@ -52,11 +65,11 @@ impl Binder<'_> {
         select.projection = projection;
 
         if let Some(condition) = &mut select.selection {
-            self.expr(condition, &scope)?;
+            self.filter(condition, &scope)?;
         }
         self.group_by(&mut select.group_by, &outputs, complete, &scope, mode)?;
         if let Some(condition) = &mut select.having {
-            self.expr(condition, &scope)?;
+            self.filter(condition, &scope)?;
         }
         if let Some(condition) = &mut select.qualify {
             self.expr(condition, &scope)?;
@@ -129,6 +142,11 @@ impl Binder<'_> {
         mode: Mode,
     ) -> Result<(), SqlError> {
         let GroupByExpr::Expressions(exprs, _) = group_by else { return Ok(()) };
+        // GROUP BY () is one group, as aggregates alone make it.
+        let one_group = matches!(exprs.as_slice(), [Expr::Tuple(columns)] if columns.is_empty());
+        if one_group && outputs.iter().any(|output| matches!(output.expr, Expr::Function(_))) {
+            exprs.clear();
+        }
         for expr in exprs {
             if let Some(position) = super::order::ordinal(expr) {
                 self.check_position("GROUP BY", position, outputs.len(), complete, expr)?;

@@ -143,7 +143,7 @@ pub(super) fn check_partitioned_key(table: &TableDef, key: &[ColumnId], what: &s
     };
     let column = &table.column_def(partition_by).name;
     let message = "unique constraint on partitioned table must include all partitioning columns";
-    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         .with_detail(format!(
             "{what} constraint on table \"{}\" lacks column \"{column}\" which is part of the partition key.",
             table.name

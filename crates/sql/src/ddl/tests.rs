@@ -190,7 +190,7 @@ fn unique_key_without_the_partitioning_column_is_refused() {
         "create table t (a int, b int unique) partition by hash (a)",
         "create unique index i on p (b)",
     ] {
-        let error = assert_refused(&catalog, text, "42P16", message);
+        let error = assert_refused(&catalog, text, "0A000", message);
         assert!(error.detail().unwrap().contains("lacks column \"a\""), "{error}");
         assert_eq!(error.hint(), Some("Add \"a\" to the key, or leave PARTITION BY out."));
     }

@@ -15,10 +15,11 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::Expr;
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 /// How often each token may be the beginning of an expression.
 const TRIES_PER_TOKEN: usize = 64;
@@ -66,6 +67,29 @@ impl Dialect for PostgreSql {
             }
             None => Some(Err(ParserError::RecursionLimitExceeded)),
         }
+    }
+
+    /// `x BETWEEN SYMMETRIC a AND b`, which the parser lacks, is `x BETWEEN a AND b OR x BETWEEN b
+    /// AND a`.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let word = |n: usize| match parser.peek_nth_token_ref(n).token {
+            Token::Word(ref word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let negated = word(0) == Keyword::NOT;
+        let first = usize::from(negated);
+        if word(first) != Keyword::BETWEEN || word(first + 1) != Keyword::SYMMETRIC {
+            return BASE.parse_infix(parser, expr, precedence);
+        }
+        for _ in 0..first + 2 {
+            parser.advance_token();
+        }
+        Some(between_symmetric(parser, expr, negated))
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
@@ -135,4 +159,22 @@ impl Dialect for PostgreSql {
         supports_xml_expressions
         supports_comment_optimizer_hint
     }
+}
+
+/// The rest of `expr [NOT] BETWEEN SYMMETRIC` behind these words.
+fn between_symmetric(parser: &mut Parser<'_>, expr: &Expr, negated: bool) -> Result<Expr, ParserError> {
+    let precedence = BASE.prec_value(Precedence::Between);
+    let a = parser.parse_subexpr(precedence)?;
+    parser.expect_keyword(Keyword::AND)?;
+    let b = parser.parse_subexpr(precedence)?;
+    let between = |low: &Expr, high: &Expr| {
+        let (low, high) = (Box::new(low.clone()), Box::new(high.clone()));
+        Box::new(Expr::Between { expr: Box::new(expr.clone()), negated: false, low, high })
+    };
+    let (left, right) = (between(&a, &b), between(&b, &a));
+    let either = Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right }));
+    Ok(match negated {
+        true => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) })),
+        false => either,
+    })
 }

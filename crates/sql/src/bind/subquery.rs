@@ -1,0 +1,246 @@
+//! Subqueries in expressions that the engine does not have, or not where they stand, said by ones
+//! it has.
+//!
+//! The engine plans EXISTS and IN as joins, which it can in WHERE and HAVING only; comparisons with
+//! ANY and ALL of a subquery it gets wrong. Here they become scalar subqueries:
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `EXISTS (q)` outside WHERE | `(SELECT count(*) FROM q) > 0` |
+//! | `x IN (q)` outside WHERE, or for a constant `x` | a CASE over counts of `q`'s values equal to `x`, and of its NULLs |
+//! | `x < ANY (q)`, `x < ALL (q)`, ... | a CASE over `q`'s least or greatest value, and its NULLs |
+//! | `(a, b) IN (q)` in WHERE | `EXISTS (SELECT 1 FROM q WHERE a = ... AND b = ...)` |
+//! | `x NOT IN (q)` in WHERE, `q` correlated | `NOT EXISTS (SELECT 1 FROM q WHERE (x = ...) IS NOT FALSE)` |
+//!
+//! Invariant: NULLs come out as PostgreSQL has them.
+
+use std::ops::ControlFlow;
+
+use albireo_base::{SqlError, SqlState};
+use sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, visit_expressions,
+};
+
+use super::Binder;
+use super::Tree;
+
+impl Binder<'_> {
+    /// Rewrites one expression whose parts are bound. `in_filter`: it is part of a WHERE or HAVING.
+    pub(super) fn subquery_expression(&mut self, expr: &mut Expr, in_filter: bool) -> Result<(), SqlError> {
+        match expr {
+            Expr::Exists { subquery, negated } if !in_filter => {
+                let count = counting(subquery).unwrap_or_else(|| {
+                    let name = self.name_rewritten();
+                    format!("(SELECT count(*) FROM ({subquery}) AS {name})")
+                });
+                let op = if *negated { "=" } else { ">" };
+                *expr = parsed(&format!("({count} {op} 0)"))?;
+            }
+            Expr::InSubquery { expr: left, subquery, negated } => {
+                if let Expr::Tuple(left) = left.as_ref() {
+                    if !in_filter || *negated {
+                        let what = "IN of several columns outside WHERE, or as NOT IN";
+                        return Err(SqlError::unsupported(what));
+                    }
+                    *expr = self.row_in(left, subquery)?;
+                } else if !in_filter || !has_columns(left) {
+                    *expr = self.value_in(left, subquery, *negated)?;
+                }
+            }
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                let Expr::Subquery(query) = right.as_ref() else {
+                    return Err(SqlError::unsupported("ANY of an array"));
+                };
+                *expr = match compare_op {
+                    BinaryOperator::Eq => self.in_subquery(left, query, false, in_filter)?,
+                    _ => self.quantified(left, compare_op, query, false)?,
+                };
+            }
+            Expr::AllOp { left, compare_op, right } => {
+                let Expr::Subquery(query) = right.as_ref() else {
+                    return Err(SqlError::unsupported("ALL of an array"));
+                };
+                *expr = match compare_op {
+                    BinaryOperator::NotEq => self.in_subquery(left, query, true, in_filter)?,
+                    _ => self.quantified(left, compare_op, query, true)?,
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn in_subquery(
+        &mut self,
+        left: &Expr,
+        query: &Query,
+        negated: bool,
+        in_filter: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut expr =
+            Expr::InSubquery { expr: Box::new(left.clone()), subquery: Box::new(query.clone()), negated };
+        self.subquery_expression(&mut expr, in_filter)?;
+        Ok(expr)
+    }
+
+    fn value_in(&mut self, left: &Expr, query: &Query, negated: bool) -> Result<Expr, SqlError> {
+        let from = format!("({query}) AS {} (__v)", self.name_rewritten());
+        let (yes, no) = if negated { ("false", "true") } else { ("true", "false") };
+        parsed(&format!(
+            "CASE WHEN (SELECT count(*) FROM {from} WHERE __v = ({left})) > 0 THEN {yes} \
+             WHEN (SELECT count(*) FROM {from} WHERE __v IS NULL) > 0 THEN NULL \
+             WHEN ({left}) IS NULL AND (SELECT count(*) FROM {from}) > 0 THEN NULL \
+             ELSE {no} END"
+        ))
+    }
+
+    fn quantified(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        query: &Query,
+        all: bool,
+    ) -> Result<Expr, SqlError> {
+        let extreme = match (op, all) {
+            (BinaryOperator::Gt | BinaryOperator::GtEq, false)
+            | (BinaryOperator::Lt | BinaryOperator::LtEq, true) => "min",
+            (BinaryOperator::Lt | BinaryOperator::LtEq, false)
+            | (BinaryOperator::Gt | BinaryOperator::GtEq, true) => "max",
+            _ => {
+                let quantifier = if all { "ALL" } else { "ANY" };
+                return Err(SqlError::unsupported(format!("{op} {quantifier} of a subquery")));
+            }
+        };
+        let from = format!("({query}) AS {} (__v)", self.name_rewritten());
+        let holds = format!("({left}) {op} (SELECT {extreme}(__v) FROM {from})");
+        let empty = format!("(SELECT count(*) FROM {from}) = 0");
+        let unknown = format!("({left}) IS NULL OR (SELECT count(*) FROM {from} WHERE __v IS NULL) > 0");
+        // The extreme stands for all values; NULLs are left out of it.
+        let text = match all {
+            false => format!(
+                "CASE WHEN {holds} THEN true WHEN {empty} THEN false WHEN {unknown} THEN NULL ELSE false END"
+            ),
+            true => format!(
+                "CASE WHEN {empty} THEN true WHEN NOT ({holds}) THEN false WHEN {unknown} THEN NULL ELSE true END"
+            ),
+        };
+        parsed(&text)
+    }
+
+    fn row_in(&mut self, left: &[Expr], query: &Query) -> Result<Expr, SqlError> {
+        let columns: Vec<String> = (0..left.len()).map(|i| format!("__v{i}")).collect();
+        let equal: Vec<String> = left.iter().zip(&columns).map(|(x, v)| format!("({x}) = {v}")).collect();
+        let name = self.name_rewritten();
+        parsed(&format!(
+            "EXISTS (SELECT 1 FROM ({query}) AS {name} ({}) WHERE {})",
+            columns.join(", "),
+            equal.join(" AND ")
+        ))
+    }
+
+    /// Rewrites correlated NOT IN among the conditions of a WHERE, where false and NULL mean the
+    /// same.
+    pub(super) fn correlated_not_in(&mut self, condition: &mut Expr, tree: &Tree) -> Result<(), SqlError> {
+        match condition {
+            Expr::Nested(inner) => self.correlated_not_in(inner, tree),
+            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                self.correlated_not_in(left, tree)?;
+                self.correlated_not_in(right, tree)
+            }
+            Expr::InSubquery { expr: left, subquery, negated: true }
+                if self.correlated.contains(subquery) =>
+            {
+                let left = super::order::canonical(left, tree);
+                let Some((select, value)) = plain_select(subquery).and_then(|s| Some((s, only_value(s)?)))
+                else {
+                    return Err(SqlError::unsupported(
+                        "NOT IN of this subquery with columns from outside it",
+                    ));
+                };
+                let mut select = select.clone();
+                let meets = parsed(&format!("(({left}) = ({value})) IS NOT FALSE"))?;
+                select.selection = Some(match select.selection.take() {
+                    Some(old) => parsed(&format!("({old}) AND ({meets})"))?,
+                    None => meets,
+                });
+                let query = super::plain_query(SetExpr::Select(Box::new(select)));
+                *condition = Expr::Exists { subquery: Box::new(query), negated: true };
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn name_rewritten(&mut self) -> String {
+        self.unnamed += 1;
+        format!("\"__s{}\"", self.unnamed)
+    }
+}
+
+/// The expression a text says; the text is ours, out of parts that were parsed before.
+fn parsed(text: &str) -> Result<Expr, SqlError> {
+    let statement = crate::parse::parse_one(&format!("SELECT {text}"))?;
+    if let Statement::Query(query) = statement
+        && let SetExpr::Select(mut select) = *query.body
+        && let Some(SelectItem::UnnamedExpr(expr)) = select.projection.pop()
+    {
+        return Ok(Expr::Nested(Box::new(expr)));
+    }
+    Err(SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a rewritten subquery is no expression"))
+}
+
+/// The SELECT a query is, if it is one that gives a row for each row of its FROM and WHERE.
+fn plain_select(query: &Query) -> Option<&Select> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let grouped = match &select.group_by {
+        GroupByExpr::Expressions(exprs, modifiers) => !exprs.is_empty() || !modifiers.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let plain = query.with.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && select.distinct.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && !grouped
+        && !select.projection.iter().any(calls_functions);
+    plain.then_some(select)
+}
+
+/// Whether a column calls functions: they may be aggregates.
+fn calls_functions(item: &SelectItem) -> bool {
+    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return false };
+    visit_expressions(expr, |part| match part {
+        Expr::Function(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+fn only_value(select: &Select) -> Option<&Expr> {
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] => Some(expr),
+        _ => None,
+    }
+}
+
+/// The subquery that counts a query's rows, correlated as the query is.
+fn counting(query: &Query) -> Option<String> {
+    let mut select = plain_select(query)?.clone();
+    let count = super::rewrite::call("count", []);
+    let Expr::Function(mut count) = count else { return None };
+    if let sqlparser::ast::FunctionArguments::List(list) = &mut count.args {
+        list.args.push(sqlparser::ast::FunctionArg::Unnamed(sqlparser::ast::FunctionArgExpr::Wildcard));
+    }
+    select.projection = vec![SelectItem::UnnamedExpr(Expr::Function(count))];
+    Some(format!("({select})"))
+}
+
+/// Whether an expression reads columns, or may.
+fn has_columns(expr: &Expr) -> bool {
+    visit_expressions(expr, |part| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}

@@ -1,0 +1,87 @@
+use super::*;
+use crate::ddl::plan_ddl;
+use crate::parse::parse_one;
+
+fn plan(text: &str) -> Result<CopyPlan, SqlError> {
+    let create = "create table t (id int, name text, \"Odd\" int)";
+    let catalog = Catalog::new();
+    let catalog = catalog.with(&plan_ddl(&catalog, &parse_one(create).unwrap(), create).unwrap().changes);
+    plan_copy(&catalog, &parse_one(text).unwrap_or_else(|error| panic!("{text}: {error}")), text)
+}
+
+fn format(text: &str) -> CopyFormat {
+    match plan(text).unwrap_or_else(|error| panic!("{text}: {error}")) {
+        CopyPlan::From { format, .. } | CopyPlan::To { format, .. } => format,
+    }
+}
+
+#[test]
+fn format_is_guessed_from_the_ending_unless_given() {
+    let csv = CopyFormat::Csv(CsvOptions::default());
+    assert_eq!(format("copy t from 'a/b.csv'"), csv);
+    assert_eq!(format("copy t from 'B.CSV'"), csv);
+    assert_eq!(format("copy t from 'b.parquet'"), CopyFormat::Parquet);
+    assert_eq!(format("copy t from 'b.dat' (format parquet)"), CopyFormat::Parquet);
+    assert_eq!(format("copy t from 'b.parquet' with (format 'csv')"), csv);
+    assert_eq!(format("copy t from 'b' csv"), csv);
+    let tabs = CopyFormat::Csv(CsvOptions { delimiter: b'\t', ..CsvOptions::default() });
+    assert_eq!(format("copy t from 'b.tsv'"), tabs);
+}
+
+#[test]
+fn csv_options_are_read_in_both_forms() {
+    let expected = CopyFormat::Csv(CsvOptions {
+        header: true,
+        delimiter: b'|',
+        quote: b'\'',
+        escape: b'\\',
+        null: "NULL".to_owned(),
+    });
+    let text = "copy t from 'x.csv' with (header, delimiter '|', quote '''', escape '\\', null 'NULL')";
+    assert_eq!(format(text), expected);
+    let text = "copy t from 'x' csv header quote '''' escape '\\' delimiter '|' null 'NULL'";
+    assert_eq!(format(text), expected);
+}
+
+#[test]
+fn table_or_query_is_written_by_a_query() {
+    let CopyPlan::To { query, path, .. } = plan("copy t (name, \"Odd\") to 'x.csv'").unwrap() else {
+        panic!("not written")
+    };
+    assert_eq!(path, "x.csv");
+    assert_eq!(query.text(), "SELECT name AS \"__c0\", \"Odd\" AS \"__c1\" FROM public.t");
+    let CopyPlan::To { query, .. } = plan("copy (select id + 1 from t) to 'x.parquet'").unwrap() else {
+        panic!("not written")
+    };
+    assert_eq!(query.output[0].name, "?column?");
+    let CopyPlan::From { columns, table, .. } = plan("copy t (name, id) from 'x.csv'").unwrap() else {
+        panic!("not read")
+    };
+    assert_eq!((table.name.as_str(), columns), ("t", vec![ColumnId(1), ColumnId(0)]));
+}
+
+#[test]
+fn copy_that_makes_no_sense_is_refused() {
+    let cases = [
+        ("copy x from 'x.csv'", "42P01", "relation \"x\" does not exist"),
+        ("copy t (nme) from 'x.csv'", "42703", "column \"nme\" of relation \"t\" does not exist"),
+        ("copy t (id, id) from 'x.csv'", "42701", "column \"id\" specified more than once"),
+        ("copy t from 'x.dat'", "22023", "cannot tell the format of \"x.dat\" from its name"),
+        ("copy t from 'x' (format text)", "0A000", "COPY format \"text\" is not supported"),
+        ("copy t from 'x' (format orc)", "22023", "COPY format \"orc\" not recognized"),
+        ("copy t from 'x.csv' (delimiter '\"')", "22023", "COPY delimiter and quote must be different"),
+        (
+            "copy t from 'x.csv' (null 'a,b')",
+            "22023",
+            "COPY delimiter character must not appear in the NULL specification",
+        ),
+        ("copy t from 'x.csv' (header, header false)", "42601", "conflicting or redundant options: header"),
+        ("copy t from 'x.parquet' (header)", "0A000", "COPY HEADER requires CSV mode"),
+        ("copy t from stdin", "0A000", "COPY FROM STDIN is not supported"),
+        ("copy (select $1) to 'x.csv'", "42P02", "there is no parameter $1"),
+    ];
+    for (text, code, message) in cases {
+        let error = plan(text).expect_err(text);
+        assert_eq!((error.state().to_string().as_str(), error.message()), (code, message), "{text}");
+    }
+}
