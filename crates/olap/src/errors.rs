@@ -169,6 +169,17 @@ fn from_resources(message: &str) -> SqlError {
 }
 
 fn not_implemented(message: &str) -> SqlError {
+    let lower = message.to_ascii_lowercase();
+    if lower.contains("does not support logical expression windowfunction") {
+        let text = "window functions are not allowed here: only in SELECT and ORDER BY";
+        return SqlError::new(SqlState::WINDOWING_ERROR, text);
+    }
+    if lower.contains("does not support logical expression outerreferencecolumn") {
+        return SqlError::unsupported("this use of a column from outside the subquery");
+    }
+    if lower.contains("does not support logical expression exists") {
+        return SqlError::unsupported("a subquery in this place");
+    }
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, decapitalize(&first_line(message)))
 }
 
@@ -201,15 +212,26 @@ fn from_schema(error: &SchemaError) -> SqlError {
 
 /// Errors of planning: what the user wrote does not make sense.
 fn from_plan_text(message: &str) -> SqlError {
+    let message = inner_reason(message);
     let lower = message.to_ascii_lowercase();
     let has = |needle: &str| lower.contains(needle);
     let state = if has("no files found") {
         SqlState::UNDEFINED_FILE
     } else if has("invalid function") || has("no function matches") || has("not supported for") {
         SqlState::UNDEFINED_FUNCTION
+    } else if has("limit must be >=") {
+        return SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT must not be negative");
+    } else if has("offset must be >=") {
+        return SqlError::new(SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET must not be negative");
+    } else if has("window functions are not allowed") {
+        SqlState::WINDOWING_ERROR
+    } else if has("correlated scalar subquery can only be used in") || has("null_aware anti join only") {
+        SqlState::FEATURE_NOT_SUPPORTED
     } else if has("table") && has("not found") {
         SqlState::UNDEFINED_TABLE
     } else if has("must be in the group by")
+        || has("aggregate functions are not allowed in")
+        || has("aggregate function calls cannot be nested")
         || has("could not be resolved from available columns")
         || has("appear in the group by")
         || has("expressions from group by")
@@ -237,12 +259,21 @@ fn from_plan_text(message: &str) -> SqlError {
     SqlError::new(state, decapitalize(&first_line(message)))
 }
 
+/// What a failed call says beneath DataFusion's own words about the call.
+fn inner_reason(message: &str) -> &str {
+    let Some((_, reason)) = message.rsplit_once("coercion failed with: ") else { return message };
+    let reason = reason.split(". No function matches the given name").next().unwrap_or(reason);
+    reason.strip_prefix("Error during planning: ").unwrap_or(reason)
+}
+
 /// Errors of functions that are not ours, raised while rows are computed.
 fn from_text(message: &str) -> SqlError {
     let lower = message.to_ascii_lowercase();
     let has = |needle: &str| lower.contains(needle);
     let state = if has("divide by zero") || has("division by zero") {
         return division_by_zero();
+    } else if has("negative count not allowed") || has("negative substring length") {
+        return SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed");
     } else if has("no space left") {
         return disk_full(message);
     } else if has("resources exhausted") {

@@ -39,6 +39,11 @@ pub(crate) fn finish(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
 }
 
 fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
+    if matches!(column.data_type(), DataType::Interval(_) | DataType::Duration(_))
+        && *ty == DataType::Utf8View
+    {
+        return crate::functions::casts::interval_texts(column);
+    }
     if column.data_type() != ty {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let converted = cast_with_options(column, ty, &options).map_err(|e| from_arrow(&e))?;

@@ -21,7 +21,7 @@ use sqlparser::ast::Statement;
 
 use crate::catalog::StatementCatalog;
 use crate::engine::{Olap, Shared};
-use crate::errors::to_sql_error;
+use crate::errors::{external, to_sql_error};
 use crate::relation::{Relation, Relations, Snapshot};
 use crate::types::{arrow_type, result_type, scalar, sql_type};
 use crate::{files, optimize};
@@ -49,7 +49,7 @@ impl Query {
 pub struct OutputColumn {
     /// Its name; names need not be unique.
     pub name: String,
-    /// Its SQL type; `None` for intervals and lists, which columns of tables cannot have.
+    /// Its SQL type; `None` for what SQL has no type for here. Intervals are given as text.
     pub ty: Option<SqlType>,
     /// The Arrow type of its values.
     pub arrow: DataType,
@@ -274,9 +274,12 @@ fn output_columns(
         .unwrap_or_else(|| fields.iter().map(|f| f.name().clone()).collect());
     let columns = fields.iter().zip(names).map(|(field, name)| {
         let arrow = result_type(field.data_type());
-        OutputColumn { name, ty: sql_type(&arrow), arrow }
+        if arrow.is_nested() {
+            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
+        }
+        Ok(OutputColumn { name, ty: sql_type(&arrow), arrow })
     });
-    Ok(columns.collect())
+    columns.collect()
 }
 
 /// Whether the plan calls functions whose value is fixed only when it runs (`now()`).

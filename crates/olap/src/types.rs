@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType, Value};
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 
 /// The Arrow type of a column's values.
@@ -77,7 +77,8 @@ pub fn result_type(ty: &DataType) -> DataType {
         DataType::Timestamp(_, zone) => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| utc()))
         }
-        DataType::Duration(_) | DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+        // Columns of results cannot be intervals yet: they are given as PostgreSQL's text.
+        DataType::Duration(_) | DataType::Interval(_) => DataType::Utf8View,
         DataType::Dictionary(_, value) => result_type(value),
         other => other.clone(),
     }

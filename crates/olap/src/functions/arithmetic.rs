@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::decimal::{self, Shape};
+use super::numbers::{float_overflow, float_underflow};
 use crate::errors::{division_by_zero, external, internal, out_of_range};
 
 /// An arithmetic operator.
@@ -391,14 +392,47 @@ where
 {
     use arrow::array::ArrowNativeTypeOp as Op;
     let zero = T::default_value();
-    let never = |_, _| internal("float arithmetic cannot fail");
-    let division = |_, _| division_by_zero();
+    // Infinity out of finite numbers is an overflow, zero out of others an underflow.
+    let why = |a: T::Native, b: T::Native| match operation {
+        Operation::Divide | Operation::Remainder if b == zero => division_by_zero(),
+        Operation::Multiply if Op::mul_wrapping(a, b) == zero => float_underflow(),
+        Operation::Divide if Op::div_wrapping(a, b) == zero => float_underflow(),
+        _ => float_overflow(),
+    };
+    // x - x is zero for finite numbers only.
+    let finite = |x: T::Native| Op::sub_wrapping(x, x) == zero;
+    let escapes = |a, b, r| !finite(r) && finite(a) && finite(b);
     let (values, nulls) = match operation {
-        Operation::Add => zip::<T>(left, right, |a, b| (Op::add_wrapping(a, b), false), never)?,
-        Operation::Subtract => zip::<T>(left, right, |a, b| (Op::sub_wrapping(a, b), false), never)?,
-        Operation::Multiply => zip::<T>(left, right, |a, b| (Op::mul_wrapping(a, b), false), never)?,
-        Operation::Divide => zip::<T>(left, right, |a, b| (Op::div_wrapping(a, b), b == zero), division)?,
-        Operation::Remainder => zip::<T>(left, right, |a, b| (Op::mod_wrapping(a, b), b == zero), division)?,
+        Operation::Add => {
+            let f = |a, b| {
+                let r = Op::add_wrapping(a, b);
+                (r, escapes(a, b, r))
+            };
+            zip::<T>(left, right, f, why)?
+        }
+        Operation::Subtract => {
+            let f = |a, b| {
+                let r = Op::sub_wrapping(a, b);
+                (r, escapes(a, b, r))
+            };
+            zip::<T>(left, right, f, why)?
+        }
+        Operation::Multiply => {
+            let f = |a, b| {
+                let r = Op::mul_wrapping(a, b);
+                (r, escapes(a, b, r) || r == zero && a != zero && b != zero)
+            };
+            zip::<T>(left, right, f, why)?
+        }
+        Operation::Divide => {
+            let f = |a, b| {
+                let r = Op::div_wrapping(a, b);
+                let vanishes = r == zero && a != zero && finite(b);
+                (r, b == zero || escapes(a, b, r) || vanishes)
+            };
+            zip::<T>(left, right, f, why)?
+        }
+        Operation::Remainder => zip::<T>(left, right, |a, b| (Op::mod_wrapping(a, b), b == zero), why)?,
     };
     Ok(Arc::new(PrimitiveArray::<T>::new(values.into(), nulls)))
 }

@@ -10,10 +10,21 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::AggregateUDF;
 
 pub(crate) mod arithmetic;
+pub(crate) mod casts;
+pub(crate) mod conditional;
 pub(crate) mod decimal;
 mod distinct;
+mod mode;
+pub(crate) mod numbers;
+mod numerals;
+mod real;
 pub(crate) mod round;
+pub(crate) mod rowwise;
+pub(crate) mod strings;
 pub(crate) mod sums;
+mod templates;
+pub(crate) mod temporal;
+mod variance;
 
 /// Puts our functions over DataFusion's of the same name.
 pub(crate) fn register(state: &mut SessionState) {
@@ -24,6 +35,24 @@ pub(crate) fn register(state: &mut SessionState) {
         let replaced = state.register_udaf(Arc::new(function));
         debug_assert!(replaced.is_ok());
     }
-    let replaced = state.register_udf(arithmetic::function(arithmetic::Operation::Remainder));
+    for function in variance::functions().into_iter().chain([mode::function()]) {
+        let replaced = state.register_udaf(function);
+        debug_assert!(replaced.is_ok());
+    }
+    let every = datafusion::functions_aggregate::bool_and_or::bool_and_udaf();
+    let every = every.as_ref().clone().with_aliases(["every"]);
+    let replaced = state.register_udaf(Arc::new(every));
     debug_assert!(replaced.is_ok());
+    let functions = [
+        vec![arithmetic::function(arithmetic::Operation::Remainder)],
+        conditional::functions(),
+        numbers::row_functions(),
+        strings::row_functions(),
+        templates::row_functions(),
+        temporal::row_functions(),
+    ];
+    for function in functions.into_iter().flatten() {
+        let replaced = state.register_udf(function);
+        debug_assert!(replaced.is_ok());
+    }
 }

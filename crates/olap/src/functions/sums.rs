@@ -5,7 +5,8 @@
 //! | smallint, integer | bigint | numeric(38,16) |
 //! | bigint | numeric(38,0) | numeric(38,16) |
 //! | numeric(p,s) | numeric(38,s) | numeric(38, max(16, s)) |
-//! | real, double precision, interval | DataFusion's own | DataFusion's own |
+//! | real | real | double precision |
+//! | double precision, interval | DataFusion's own | DataFusion's own |
 //!
 //! All exact sums are kept in 128 bits. Up to [`SAFE_PRECISION`] digits they cannot overflow in
 //! practice (10^10 rows of the largest value) and are added unchecked; wider arguments are
@@ -30,6 +31,7 @@ use datafusion::logical_expr::{
 
 use super::decimal::{self, Shape};
 use super::distinct::DistinctSum;
+use super::real;
 use crate::errors::{external, internal, out_of_range};
 
 /// Widest argument whose sums are added without a check.
@@ -233,6 +235,7 @@ impl AggregateUDFImpl for ExactAggregate {
             return plan_err!("No function matches: {} takes one argument", self.name());
         };
         let coerced = match argument {
+            DataType::Float32 if self.kind == Kind::Sum => DataType::Float32,
             DataType::Null | DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
             DataType::Int8 | DataType::UInt8 => DataType::Int16,
             DataType::UInt16 => DataType::Int32,
@@ -253,6 +256,7 @@ impl AggregateUDFImpl for ExactAggregate {
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         match arg_types.first().and_then(|argument| self.plan(argument)) {
             Some(plan) => Ok(plan.result),
+            None if *arg_types == [DataType::Float32] => Ok(DataType::Float32),
             None => self.foreign().return_type(arg_types),
         }
     }
@@ -261,6 +265,7 @@ impl AggregateUDFImpl for ExactAggregate {
         match self.plan(args.expr_fields[0].data_type()) {
             Some(plan) if args.is_distinct => Ok(Box::new(DistinctSum::new(plan))),
             Some(plan) => Ok(Box::new(ExactSum { plan, cell: Cell::default() })),
+            None if *args.expr_fields[0].data_type() == DataType::Float32 => real::accumulator(&args),
             None => self.foreign().accumulator(args),
         }
     }
@@ -268,11 +273,15 @@ impl AggregateUDFImpl for ExactAggregate {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match self.plan(args.expr_fields[0].data_type()) {
             Some(_) => self.accumulator(args),
+            None if *args.expr_fields[0].data_type() == DataType::Float32 => real::accumulator(&args),
             None => self.foreign().create_sliding_accumulator(args),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if *args.input_fields[0].data_type() == DataType::Float32 {
+            return Ok(real::state_fields(args.name));
+        }
         let Some(plan) = self.plan(args.input_fields[0].data_type()) else {
             return self.foreign().state_fields(args);
         };
@@ -291,6 +300,7 @@ impl AggregateUDFImpl for ExactAggregate {
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
         match self.plan(args.expr_fields[0].data_type()) {
             Some(_) => !args.is_distinct,
+            None if *args.expr_fields[0].data_type() == DataType::Float32 => false,
             None => self.foreign().groups_accumulator_supported(args),
         }
     }
