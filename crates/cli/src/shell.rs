@@ -121,6 +121,7 @@ impl<'a> Shell<'a> {
     fn exit_status(&mut self, result: Result<(), Stop>) -> u8 {
         match result {
             Ok(()) | Err(Stop::Quit) => 0,
+            Err(Stop::Failed) if self.interrupt.requested() => crate::interrupt::EXIT_STATUS,
             Err(Stop::Failed) => SCRIPT_FAILED,
             // Whoever reads has read enough, as `head` does.
             Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,

@@ -1,6 +1,8 @@
 //! A database: its parts, and how they start and end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
@@ -31,6 +33,10 @@ pub(crate) struct Inner {
     /// Held shared by statements that change rows, exclusively by those that change the catalog.
     pub(crate) definitions: RwLock<()>,
     pub(crate) plans: PlanCache,
+    /// Files that COPY began to write.
+    pub(crate) files_written: AtomicU64,
+    /// Tables whose indexes native procedures may know by their position.
+    pub(crate) handed_out: Mutex<BTreeSet<TableId>>,
     pool: BlockPool,
     threads: Mutex<Threads>,
 }
@@ -121,6 +127,8 @@ impl Database {
             catalog: RwLock::new(Arc::new(Catalog::new())),
             definitions: RwLock::default(),
             plans: PlanCache::default(),
+            files_written: AtomicU64::new(0),
+            handed_out: Mutex::default(),
             pool,
             threads: Mutex::new(Threads { toucher, executors: Vec::new() }),
         };
@@ -238,7 +246,8 @@ impl Database {
         ProcedureHandle { database: self.clone(), procedure: Arc::new(procedure) }
     }
 
-    /// Looks at a table's shape, to make handles for a procedure.
+    /// Looks at a table's shape, to make handles for a procedure. From then on the table's indexes
+    /// are not dropped but with the table, since handles say which of them they mean by position.
     ///
     /// # Errors
     /// 42P01, 42703 or 42804: no such table or column, or of another type.
@@ -255,6 +264,7 @@ impl Database {
                 format!("relation \"{name}\" does not exist"),
             ));
         };
+        self.inner.handed_out.lock().insert(table.id);
         let handle = TableHandle::new(table.id, table.is_shared());
         let result = self.inner.partitions.with_table(handle, PartitionId(0), |table| look(handle, table));
         result.map_err(|error| {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, TableId};
+use albireo_base::{ColumnId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
 use albireo_sql::ast::Statement;
 use albireo_sql::{Catalog, DdlChange, IndexDef, Layout, TableDef, plan_ddl};
@@ -21,11 +21,27 @@ impl Database {
             if let DdlChange::CreateTable(table) = change {
                 crate::checks::validate(table, text)?;
             }
+            if let DdlChange::DropIndex { table, .. } = change {
+                self.check_handles(&catalog, *table)?;
+            }
         }
         if !plan.changes.is_empty() {
             self.make_changes(&catalog, &plan.changes)?;
         }
         Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
+    }
+
+    /// 55006 if handles to the table's indexes may be about: they would come to mean others.
+    fn check_handles(&self, catalog: &Catalog, table: TableId) -> Result<(), SqlError> {
+        if !self.inner.handed_out.lock().contains(&table) {
+            return Ok(());
+        }
+        let name = catalog.table(table).map_or("", |def| def.name.as_str());
+        let message =
+            format!("cannot drop an index of table \"{name}\" because native procedures may use it");
+        Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
+            .with_detail("Handles made by Database::with_table name indexes by their position.")
+            .with_hint("Drop the index before the procedures are made, or drop the table."))
     }
 
     /// Makes changes of the catalog, all or none.
@@ -63,7 +79,7 @@ impl Database {
                     let key_of = |_, _, _| None;
                     let error = Explainer { catalog: next, key_of: &key_of }.table(error);
                     match error.state() {
-                        albireo_base::SqlState::UNIQUE_VIOLATION => albireo_base::SqlError::new(
+                        SqlState::UNIQUE_VIOLATION => SqlError::new(
                             error.state(),
                             format!("could not create unique index \"{}\"", index.name),
                         )
@@ -119,6 +135,7 @@ impl Database {
     fn remove_table(&self, old: &Catalog, id: TableId) {
         let def = old.table(id).expect("a dropped table existed");
         self.inner.partitions.drop_table(handle(def));
+        self.inner.handed_out.lock().remove(&id);
         self.inner.olap.forget(id);
     }
 }

@@ -23,7 +23,7 @@ use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_sql::ast::{Expr, Statement, Value as Literal};
 use albireo_sql::dml::{self, InsertSource, NewValue};
 use albireo_sql::literal::literal_value;
-use albireo_sql::{BoundQuery, Catalog, DeletePlan, InsertPlan, TableDef, UpdatePlan};
+use albireo_sql::{BoundQuery, Catalog, ColumnDef, DeletePlan, InsertPlan, TableDef, UpdatePlan};
 use albireo_storage::DatabaseSnapshot;
 
 use crate::adapters::{AddressedRelations, AddressedSnapshot, HIDDEN};
@@ -194,10 +194,13 @@ impl Run<'_> {
             let mut values = defaults.clone();
             for (column, value) in plan.columns.iter().zip(row) {
                 let NewValue::Expr(expr) = value else { continue };
-                let ty = plan.table.column_def(*column).ty;
+                let column_def = plan.table.column_def(*column);
                 let value = match self.parameter(expr) {
-                    Some(value) => Some(value.clone().coerce(ty)?),
-                    None => literal_value(expr, ty)?,
+                    Some(value) => Some(assigned(value.clone(), column_def)?),
+                    None => {
+                        let value = literal_value(expr, column_def.ty);
+                        value.map_err(|error| mismatch(column_def, error))?
+                    }
                 };
                 match value {
                     Some(value) => values[column.index()] = value,
@@ -398,11 +401,31 @@ pub(crate) fn complete(
     let complete = |row: Vec<Value>| {
         let mut values = defaults.to_vec();
         for (column, value) in columns.iter().zip(row) {
-            values[column.index()] = value.coerce(table.column_def(*column).ty)?;
+            values[column.index()] = assigned(value, table.column_def(*column))?;
         }
         Ok(values)
     };
     result.rows().into_iter().map(complete).collect()
+}
+
+/// A value as a column takes it.
+///
+/// # Errors
+/// 42804 for a value of a type that is not converted to the column's; those of [`Value::coerce`].
+fn assigned(value: Value, column: &ColumnDef) -> Result<Value, SqlError> {
+    value.coerce(column.ty).map_err(|error| mismatch(column, error))
+}
+
+/// What a failed conversion means where a column is assigned to.
+fn mismatch(column: &ColumnDef, error: SqlError) -> SqlError {
+    if error.state() != SqlState::CANNOT_COERCE {
+        return error;
+    }
+    let message =
+        format!("column \"{}\" is of type {} but expression is of another type", column.name, column.ty);
+    SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+        .with_detail(format!("{}.", error.message()))
+        .with_hint("You will need to rewrite or cast the expression.")
 }
 
 /// Inserts complete rows, each at its partition.
@@ -431,7 +454,7 @@ fn update_row(
 ) -> Result<Vec<Value>, Abort> {
     let mut new = Vec::with_capacity(columns.len());
     for (column, value) in columns.iter().zip(values) {
-        new.push((*column, value.clone().coerce(table.column_def(*column).ty)?));
+        new.push((*column, assigned(value.clone(), table.column_def(*column))?));
     }
     let site = tx.site_of_partition(at.partition)?;
     let moves = match table.partition_by {

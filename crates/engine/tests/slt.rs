@@ -19,6 +19,7 @@ files! {
     ddl
     decimals
     dml
+    functions
     joins
     names
     null_logic

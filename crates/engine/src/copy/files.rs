@@ -44,8 +44,9 @@ pub(super) struct NewFile<'a> {
 }
 
 impl<'a> NewFile<'a> {
-    pub(super) fn create(disk: &'a Arc<dyn Disk>, path: &'a str) -> Result<Self, SqlError> {
-        let place = place_of(path);
+    /// `number` tells writers of this process apart, who may write to one path at a time.
+    pub(super) fn create(disk: &'a Arc<dyn Disk>, path: &'a str, number: u64) -> Result<Self, SqlError> {
+        let place = place_of(path, number);
         let file = disk.create(&place).map_err(|error| {
             // A disk that is full may still have made the name.
             let _ = disk.remove_file(&place);
@@ -93,8 +94,11 @@ impl Drop for NewFile<'_> {
 }
 
 /// Beside the file, so that renaming stays on one file system; a device is written to directly.
-fn place_of(path: &str) -> PathBuf {
-    if is_device(path.as_ref()) { path.into() } else { format!("{path}.partial").into() }
+fn place_of(path: &str, number: u64) -> PathBuf {
+    match is_device(path.as_ref()) {
+        true => path.into(),
+        false => format!("{path}.{}-{number}.partial", std::process::id()).into(),
+    }
 }
 
 fn is_device(path: &Path) -> bool {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_olap::relation::Snapshot;
@@ -48,7 +49,8 @@ impl Database {
         if *format == CopyFormat::Parquet {
             distinct_names(&columns)?;
         }
-        let mut file = NewFile::create(&self.inner.env.disk, path)?;
+        let number = self.inner.files_written.fetch_add(1, Ordering::Relaxed);
+        let mut file = NewFile::create(&self.inner.env.disk, path, number)?;
         let mut stream = self.inner.olap.run_stream(&prepared, &[], &snapshot, options);
         let rows = match format {
             CopyFormat::Csv(options) => write_csv(&mut file, &columns, options, &mut stream)?,

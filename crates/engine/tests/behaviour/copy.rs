@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use albireo::{Config, Database};
-use albireo_env::{Disk, FaultyDisk, MemoryDisk};
+use albireo_env::{Disk, FaultyDisk, MemoryDisk, scope, spawn_scoped};
 
 use crate::support::{ask, database_on, fails, is_well, run, small, state};
 
@@ -183,4 +183,28 @@ fn load_finds_each_rows_partition() {
     assert_eq!(ask(&db, "SELECT count(*), sum(a) FROM t WHERE b = 3"), "143,71500");
     assert_eq!(state(&fails(&db, "COPY t FROM '/t.csv'")), "23505");
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), "1000");
+}
+
+/// Both wrote to one `.partial` file once, and what got the name was a mixture.
+#[test]
+fn two_writers_to_one_path_leave_one_whole_file() {
+    let memory = MemoryDisk::default();
+    memory.put("/t.csv", b"former");
+    let db = database_on(memory.clone(), small());
+    run(&db, "CREATE TABLE t (a INTEGER); INSERT INTO t SELECT * FROM generate_series(1, 2000)");
+    let queries = ["SELECT a FROM t", "SELECT a + 100000 FROM t ORDER BY a DESC"];
+    let write = |query: &&str| {
+        run(&db, &format!("COPY ({query}) TO '/t.csv'"));
+        memory.get("/t.csv").unwrap()
+    };
+    let whole: Vec<Vec<u8>> = queries.iter().map(write).collect();
+    scope(|threads| {
+        for query in queries {
+            let db = &db;
+            let write = move || (0..20).for_each(|_| run(db, &format!("COPY ({query}) TO '/t.csv'")));
+            spawn_scoped(threads, "writer", write).unwrap();
+        }
+    });
+    assert!(whole.contains(&memory.get("/t.csv").unwrap()));
+    assert_eq!(memory.read_dir("/".as_ref()).unwrap().len(), 1, "nothing but the file");
 }

@@ -71,3 +71,14 @@ fn table_dropped_or_emptied_gives_its_memory_back() {
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), "0");
     is_well(&db);
 }
+
+/// Handles name indexes by position: with one dropped before it, a handle would mean another.
+#[test]
+fn index_whose_table_procedures_know_is_not_dropped() {
+    let db = database();
+    run(&db, "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER); CREATE INDEX i ON t (a)");
+    run(&db, "CREATE INDEX j ON t (a); DROP INDEX j");
+    db.with_table("t", |_, table| table.index("i")).unwrap();
+    assert_eq!(state(&fails(&db, "DROP INDEX i")), "55006");
+    run(&db, "CREATE INDEX k ON t (a); DROP TABLE t");
+}

@@ -75,7 +75,9 @@ fn judge_ours(name: &str, records: &[Record], answers: &[Answer], faults: &mut S
                 fs::write(&list, format!("{old}{key}\n")).unwrap();
             }
             Err(fault) if !listed => writeln!(faults, "line {line}, albireo: {fault}\n{sql}\n").unwrap(),
-            Ok(()) | Err(_) => {}
+            // Shown by `--nocapture`.
+            Err(fault) => println!("{name}, line {line}: {fault}\n{sql}\n"),
+            Ok(()) => {}
         }
     }
 }
