@@ -45,6 +45,11 @@ impl Explainer<'_> {
                 );
                 SqlError::new(SqlState::NOT_NULL_VIOLATION, text)
             }),
+            TableError::OutOfRange { table, column } => self.with_column(table, column, |_, column| {
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(
+                    format!("The value for column \"{column}\" has more digits than the column's type."),
+                )
+            }),
             TableError::TooLong { table, column, bytes } => self.too_long(table, column, bytes),
             TableError::ZeroCharacter { table, column } => self.with_column(table, column, |_, column| {
                 let text = format!("text for column \"{column}\" holds the character U+0000");

@@ -11,6 +11,8 @@ use crate::rows::MAX_TEXT_BYTES;
 /// that table, refused by any other table.
 pub struct Col<T> {
     pub(crate) at: ColumnLocation,
+    /// Most digits of a DECIMAL; 0 for other types, which take every value.
+    digits: u8,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -112,6 +114,14 @@ mod sealed {
         /// The value's little-endian bytes.
         type Bytes: Copy + AsRef<[u8]>;
         const ZERO: Self::Bytes;
+        /// Whether the value has at most so many decimal digits; 0 stands for any number.
+        #[inline(always)]
+        fn fits(self, _digits: u8) -> bool
+        where
+            Self: Sized,
+        {
+            true
+        }
         fn to_bytes(self) -> Self::Bytes;
         fn from_bytes(bytes: Self::Bytes) -> Self;
     }
@@ -129,11 +139,35 @@ pub trait Fixed: Sealed + Copy + 'static {
     const NAME: &'static str;
 }
 
+/// By number of digits: what a value's magnitude must be below.
+static LIMITS_64: [u64; 19] = {
+    let mut limits = [u64::MAX; 19];
+    let mut digits = 1;
+    while digits < 19 {
+        limits[digits] = 10u64.pow(digits as u32);
+        digits += 1;
+    }
+    limits
+};
+static LIMITS_128: [u128; 39] = {
+    let mut limits = [u128::MAX; 39];
+    let mut digits = 1;
+    while digits < 39 {
+        limits[digits] = 10u128.pow(digits as u32);
+        digits += 1;
+    }
+    limits
+};
+
 macro_rules! fixed {
-    ($($ty:ty, $physical:ident, $width:literal, $to:expr, $from:expr;)*) => {$(
+    ($($ty:ty, $physical:ident, $width:literal, $to:expr, $from:expr $(, $limits:ident)?;)*) => {$(
         impl Sealed for $ty {
             type Bytes = [u8; $width];
             const ZERO: Self::Bytes = [0; $width];
+            $(#[inline(always)]
+            fn fits(self, digits: u8) -> bool {
+                self.unsigned_abs() < $limits[digits as usize]
+            })?
             #[inline(always)]
             fn to_bytes(self) -> Self::Bytes {
                 $to(self)
@@ -154,8 +188,8 @@ fixed! {
     bool, Bool, 1, |v| [u8::from(v)], |b: [u8; 1]| b[0] != 0;
     i16, I16, 2, i16::to_le_bytes, i16::from_le_bytes;
     i32, I32, 4, i32::to_le_bytes, i32::from_le_bytes;
-    i64, I64, 8, i64::to_le_bytes, i64::from_le_bytes;
-    i128, I128, 16, i128::to_le_bytes, i128::from_le_bytes;
+    i64, I64, 8, i64::to_le_bytes, i64::from_le_bytes, LIMITS_64;
+    i128, I128, 16, i128::to_le_bytes, i128::from_le_bytes, LIMITS_128;
     f32, F32, 4, f32::to_le_bytes, f32::from_le_bytes;
     f64, F64, 8, f64::to_le_bytes, f64::from_le_bytes;
     [u8; 16], Uuid, 16, std::convert::identity, std::convert::identity;
@@ -166,7 +200,14 @@ impl<T: Fixed> Col<T> {
         if at.physical != T::PHYSICAL {
             return Err(HandleError::WrongType { name: name.to_owned(), found: ty, wanted: T::NAME });
         }
-        Ok(Self { at, kind: PhantomData })
+        let digits = if let SqlType::Decimal { precision, .. } = ty { precision } else { 0 };
+        Ok(Self { at, digits, kind: PhantomData })
+    }
+
+    /// Whether the column takes the value: a DECIMAL has a precision.
+    #[inline(always)]
+    pub(crate) fn takes(&self, value: T) -> bool {
+        value.fits(self.digits)
     }
 
     /// The column's position.

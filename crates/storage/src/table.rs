@@ -97,6 +97,14 @@ pub enum TableError {
         /// The column.
         column: ColumnId,
     },
+    /// A DECIMAL has more digits than declared.
+    #[error("value with too many digits for column {column} of table {table}")]
+    OutOfRange {
+        /// The table.
+        table: TableId,
+        /// The column.
+        column: ColumnId,
+    },
     /// A text has more characters than declared, or more bytes than any column holds.
     #[error("text of {bytes} bytes is too long for column {column} of table {table}")]
     TooLong {

@@ -21,6 +21,8 @@ pub struct NewRow<'a> {
     given: Given,
     /// Texts of the row lie in a heap and are garbage unless it becomes a row.
     has_heap_text: bool,
+    /// A column that was given more digits than it takes.
+    overflow: Option<ColumnId>,
     /// Visible, but not yet in every index.
     is_published: bool,
 }
@@ -67,7 +69,16 @@ impl Table {
         let slot = self.rows.new_slot()?;
         let place = self.rows.locate(slot.tid);
         let given = Given::new(self.columns);
-        Ok(NewRow { table: self, undo, slot, place, given, has_heap_text: false, is_published: false })
+        Ok(NewRow {
+            table: self,
+            undo,
+            slot,
+            place,
+            given,
+            has_heap_text: false,
+            overflow: None,
+            is_published: false,
+        })
     }
 
     /// Checks a text against its column's limits and returns what is stored of it: CHAR loses
@@ -92,13 +103,17 @@ impl NewRow<'_> {
         self.table
     }
 
-    /// Sets a fixed-width value.
+    /// Sets a fixed-width value. One with more digits than its DECIMAL column makes
+    /// [`NewRow::finish`] fail.
     ///
     /// # Panics
     /// The handle belongs to another table.
     #[inline(always)]
     pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> &mut Self {
         debug_assert!(column.at.physical == T::PHYSICAL, "a handle has its column's type");
+        if !column.takes(value) {
+            self.overflow = Some(column.id());
+        }
         // SAFETY: `place` is found again whenever the directory may have changed.
         let place = unsafe { self.table.rows.new_place(self.place, &column.at) };
         // SAFETY: as many bytes lie there, because a handle has its column's type; no snapshot and
@@ -222,6 +237,9 @@ impl NewRow<'_> {
     pub fn finish(mut self) -> Result<Tid, TableError> {
         if !self.given.all(self.table.columns) {
             self.fill_with_nulls()?;
+        }
+        if let Some(column) = self.overflow {
+            return Err(TableError::OutOfRange { table: self.table.spec.id, column });
         }
         let tid = self.slot.tid;
         let table = &mut *self.table;

@@ -23,7 +23,7 @@ pub struct RowUpdate<'a> {
 }
 
 impl Table {
-    /// Updates a row in place: `change` sets values one by one, then CHECK constraints are
+    /// Updates a live row in place: `change` sets values one by one, then CHECK constraints are
     /// checked. On failure the row is as it was.
     #[inline]
     pub fn update<R>(
@@ -33,7 +33,9 @@ impl Table {
         change: impl FnOnce(&mut RowUpdate<'_>) -> Result<R, TableError>,
     ) -> Result<R, TableError> {
         let start = undo.savepoint();
-        debug_assert!(self.rows.is_live(tid), "an updated row lives");
+        if !self.rows.is_live(tid) {
+            return Err(TableError::NoRow { table: self.spec.id, tid });
+        }
         let place = self.rows.locate(tid);
         let has_checks = self.has_row_checks && !self.spec.checks.is_empty();
         let mut row = RowUpdate { table: self, undo, tid, place, left: Vec::new(), may_move: false };
@@ -135,7 +137,7 @@ impl RowUpdate<'_> {
     #[inline(always)]
     pub fn set<T: Fixed>(&mut self, column: Col<T>, value: T) -> Result<(), TableError> {
         if self.table.guarded.has(column.at.column) {
-            return self.set_raw(&column.at, value.to_bytes().as_ref(), false);
+            return self.set_guarded(column, value);
         }
         self.write(column, |_| value).map(|_| ())
     }
@@ -148,6 +150,13 @@ impl RowUpdate<'_> {
         // All that may fail for memory comes first.
         // SAFETY: `place` is found again by whatever changes the directory.
         let mut address = unsafe { self.table.rows.place_private(self.tid, &mut self.place, at)? };
+        // SAFETY: the address of this column's value, as wide as `T::Bytes` because a handle has its
+        // column's type.
+        let old = unsafe { address.cast::<T::Bytes>().read_unaligned() };
+        let value = f(T::from_bytes(old));
+        if !column.takes(value) {
+            return Err(self.out_of_range(at.column));
+        }
         let mut was_null = false;
         if at.nullable() {
             // SAFETY: as above, twice.
@@ -155,16 +164,24 @@ impl RowUpdate<'_> {
             // SAFETY: as above.
             address = unsafe { self.table.rows.new_place(self.place, at) };
         }
-        let address: *mut T::Bytes = address.cast();
-        // SAFETY: the private address of this column's value, as wide as `T::Bytes` because a handle
-        // has its column's type.
-        let old = unsafe { address.read_unaligned() };
-        let value = f(T::from_bytes(old));
-        // SAFETY: as above.
-        unsafe { address.write_unaligned(value.to_bytes()) };
+        // SAFETY: as above; the block is private.
+        unsafe { address.cast::<T::Bytes>().write_unaligned(value.to_bytes()) };
         let change = Change::Wrote { column: at.column, was_null, image: Image::of(old) };
         self.undo.push(self.table.id, self.tid, change);
         Ok(value)
+    }
+
+    /// Overwrites a value that is part of a key.
+    fn set_guarded<T: Fixed>(&mut self, column: Col<T>, value: T) -> Result<(), TableError> {
+        match column.takes(value) {
+            true => self.set_raw(&column.at, value.to_bytes().as_ref(), false),
+            false => Err(self.out_of_range(column.id())),
+        }
+    }
+
+    #[cold]
+    fn out_of_range(&self, column: ColumnId) -> TableError {
+        TableError::OutOfRange { table: self.table.spec.id, column }
     }
 
     /// Replaces a value by `f` of it; returns the new one.
@@ -172,7 +189,7 @@ impl RowUpdate<'_> {
     pub fn modify<T: Fixed>(&mut self, column: Col<T>, f: impl FnOnce(T) -> T) -> Result<T, TableError> {
         if self.table.guarded.has(column.at.column) {
             let value = f(self.get(column));
-            self.set_raw(&column.at, value.to_bytes().as_ref(), false)?;
+            self.set_guarded(column, value)?;
             return Ok(value);
         }
         self.write(column, f)

@@ -165,7 +165,50 @@ fn update_of_a_dead_row_is_refused() {
     for tid in [tid, Tid(1), Tid(1 << 40)] {
         let outcome = table.update_values(&mut undo, tid, &[(ColumnId(0), Value::Integer(2))]);
         assert!(matches!(outcome, Err(TableError::NoRow { .. })));
+        let handle = table.column::<i32>("v").unwrap();
+        let outcome = table.update(&mut undo, tid, |row| row.set(handle, 2));
+        assert!(matches!(outcome, Err(TableError::NoRow { .. })));
     }
+}
+
+#[test]
+fn decimal_with_too_many_digits_is_refused_and_nothing_changes() {
+    let columns = vec![
+        column("key", SqlType::Decimal { precision: 3, scale: 1 }, false),
+        column("small", SqlType::Decimal { precision: 5, scale: 2 }, true),
+        column("wide", SqlType::Decimal { precision: 20, scale: 0 }, false),
+    ];
+    let mut shape = spec(columns);
+    let (name, kind) = ("i".to_owned(), IndexKind::Ordered);
+    shape.indexes.push(IndexSpec { name, columns: vec![ColumnId(0)], unique: true, kind });
+    let (mut table, _registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    let key = table.column::<i64>("key").unwrap();
+    let small = table.column::<i64>("small").unwrap();
+    let wide = table.column::<i128>("wide").unwrap();
+    let insert = |table: &mut Table, undo: &mut UndoLog, k, s, w| {
+        let mut row = table.insert(undo).unwrap();
+        row.set(key, k).set(small, s).set(wide, w);
+        row.finish()
+    };
+    let most = 10i128.pow(20) - 1;
+    let tid = insert(&mut table, &mut undo, 999, -99_999, most).unwrap();
+    for (k, s, w) in [(1_000, 0, 0), (1, 100_000, 0), (1, i64::MIN, 0), (1, 0, -most - 1)] {
+        let outcome = insert(&mut table, &mut undo, k, s, w);
+        assert!(matches!(outcome, Err(TableError::OutOfRange { .. })), "{k} {s} {w}");
+    }
+    table.update(&mut undo, tid, |row| row.set_null(small)).unwrap();
+    let before = table.row(tid);
+    let overflow = |outcome: Result<(), TableError>| {
+        assert!(matches!(outcome, Err(TableError::OutOfRange { .. })));
+    };
+    overflow(table.update(&mut undo, tid, |row| row.modify(key, |v| v + 1).map(|_| ())));
+    overflow(table.update(&mut undo, tid, |row| row.set(key, -1_000)));
+    overflow(table.update(&mut undo, tid, |row| row.set(small, 100_000)));
+    overflow(table.update(&mut undo, tid, |row| row.modify(wide, |v| v + 1).map(|_| ())));
+    assert_eq!(table.row(tid), before);
+    abort(&mut table, &mut undo);
+    assert_eq!(table.row_count(), 0);
 }
 
 #[test]

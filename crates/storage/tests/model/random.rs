@@ -1,7 +1,7 @@
 //! Random operations on random tables.
 
 use albireo_base::{ColumnId, SqlType, Tid, Value};
-use albireo_storage::{Col, MAX_TEXT_BYTES, RowUpdate, TableError, TextCol};
+use albireo_storage::{Col, Fixed, MAX_TEXT_BYTES, NewRow, RowUpdate, TableError, TextCol};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -12,6 +12,8 @@ use crate::world::{World, refused};
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<u16>),
+    /// With typed handles.
+    InsertTyped(Vec<u16>),
     /// A copy of a row with one column changed: often a duplicate.
     InsertLike(u16, u16, u16),
     InsertWrong(Vec<u16>, u16, u8),
@@ -41,7 +43,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let changes = || proptest::collection::vec((0u16..9, 0u16..45), 1..5);
     let row = any::<u16>;
     let op = prop_oneof![
-        20 => picks().prop_map(Op::Insert),
+        12 => picks().prop_map(Op::Insert),
+        8 => picks().prop_map(Op::InsertTyped),
         4 => (row(), 0u16..9, pick()).prop_map(|(r, c, p)| Op::InsertLike(r, c, p)),
         2 => (picks(), 0u16..9, 0u8..5).prop_map(|(p, c, w)| Op::InsertWrong(p, c, w)),
         2 => (picks(), 0u16..9).prop_map(|(p, c)| Op::InsertAbandoned(p, c)),
@@ -106,6 +109,7 @@ impl World {
         let column = |c: u16| c as usize % columns;
         match op {
             Op::Insert(picks) => self.insert(self.shape.row(&picks)),
+            Op::InsertTyped(picks) => self.insert_typed(self.shape.row(&picks)),
             Op::InsertLike(row, c, pick) => {
                 if let Some(tid) = self.pick_row(row) {
                     let mut row = (*self.current[&tid]).clone();
@@ -144,6 +148,44 @@ impl World {
     pub fn insert(&mut self, row: Vec<Value>) {
         let outcome = self.table.insert_values(&mut self.undo, &row);
         self.expect(row, None, outcome);
+    }
+
+    /// Inserts a row as compiled code does, by handles where there are some for the type.
+    fn insert_typed(&mut self, row: Vec<Value>) {
+        let setters: Vec<Setter> =
+            row.iter().enumerate().map(|(column, value)| self.setter(column, value.clone())).collect();
+        let outcome = self.table.insert(&mut self.undo).map_err(refused).and_then(|mut new| {
+            setters.into_iter().try_for_each(|set| set(&mut new))?;
+            new.finish()
+        });
+        self.expect(row, None, outcome);
+    }
+
+    fn setter(&self, column: usize, value: Value) -> Setter {
+        let name = column_name(column);
+        fn fixed<T: Fixed>(column: Col<T>, value: Option<T>) -> Setter {
+            Box::new(move |row| {
+                row.set_opt(column, value);
+                Ok(())
+            })
+        }
+        let table = &self.table;
+        match value {
+            Value::SmallInt(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::Integer(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::BigInt(v) | Value::Timestamp(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::Double(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::Bool(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::Uuid(v) => fixed(table.column(&name).expect("fits"), Some(v)),
+            Value::Null if self.shape.columns[column].0 == SqlType::Integer => {
+                fixed::<i32>(table.column(&name).expect("fits"), None)
+            }
+            Value::Text(text) => {
+                let handle = table.text_column(&name).expect("a text column");
+                Box::new(move |row| row.set_text(handle, &text).map(|_| ()))
+            }
+            other => Box::new(move |row| row.set_value(ColumnId(column as u16), &other)),
+        }
     }
 
     fn insert_wrong(&mut self, picks: &[u16], column: usize, kind: u8) {
@@ -259,6 +301,9 @@ impl World {
         }
     }
 }
+
+/// Sets one value of a new row.
+type Setter = Box<dyn FnOnce(&mut NewRow<'_>) -> Result<(), TableError>>;
 
 fn set_text(row: &mut RowUpdate<'_>, column: TextCol, text: &str) -> Result<(), TableError> {
     row.set_text(column, "x")?;
