@@ -109,8 +109,15 @@ impl ReadOnlySession {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let statement = albireo_sql::parse_one(sql)?;
-        self.database.run_query(&statement, sql, parameters, &self.session, settings, cancel)
+        let known = self.database.known_plan(sql);
+        let (prepared, preparing) = match known {
+            Some(plan) => (plan, std::time::Duration::ZERO),
+            None => self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters)?,
+        };
+        let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
+        let mut result = self.database.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
+        result.planning += preparing;
+        Ok(result)
     }
 
     /// How old the session's data is, in nanoseconds.
@@ -144,13 +151,28 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let start = self.inner.env.clock.now();
-        let prepared = self.plan_query(statement, text, parameters)?;
-        let preparing = std::time::Duration::from_nanos(self.inner.env.clock.now() - start);
+        let (prepared, preparing) = self.timed_plan(statement, text, parameters)?;
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
         result.planning += preparing;
         Ok(result)
+    }
+
+    /// The plan of a query in the cache: its text need not even be parsed.
+    fn known_plan(&self, text: &str) -> Option<Arc<Prepared>> {
+        self.inner.plans.get(text, self.catalog().version())
+    }
+
+    /// As [`Database::plan_query`], and how long it took.
+    fn timed_plan(
+        &self,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<(Arc<Prepared>, std::time::Duration), SqlError> {
+        let start = self.inner.env.clock.now();
+        let prepared = self.plan_query(statement, text, parameters)?;
+        Ok((prepared, std::time::Duration::from_nanos(self.inner.env.clock.now() - start)))
     }
 
     /// The plan of a query, cached or made now.
