@@ -59,8 +59,10 @@ impl ContextProvider for StatementCatalog<'_> {
         if used.iter().all(|known| known.id != relation.id) {
             used.push(Arc::clone(&relation));
         }
-        let (zones, statistics) = (Arc::clone(&self.shared.zones), Arc::clone(&self.shared.statistics));
-        Ok(provider_as_source(Arc::new(SnapshotTable::new(relation, zones, statistics))))
+        let shared = self.shared;
+        let (zones, masks) = (Arc::clone(&shared.zones), Arc::clone(&shared.masks));
+        let statistics = Arc::clone(&shared.statistics);
+        Ok(provider_as_source(Arc::new(SnapshotTable::new(relation, zones, masks, statistics))))
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

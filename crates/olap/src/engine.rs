@@ -21,9 +21,10 @@ use datafusion::prelude::SessionConfig;
 use crate::errors::{internal, to_sql_error};
 use crate::pool::QueryPool;
 use crate::run::QueryContext;
+use crate::scan::masks::MaskCache;
 use crate::scan::statistics::StatisticsCache;
 use crate::scan::zones::ZoneCache;
-use crate::{functions, semantics};
+use crate::{functions, physical, semantics};
 
 /// How the engine is set up.
 #[derive(Clone)]
@@ -87,6 +88,7 @@ pub(crate) struct Shared {
     environment: RuntimeEnv,
     state: SessionState,
     pub(crate) zones: Arc<ZoneCache>,
+    pub(crate) masks: Arc<MaskCache>,
     pub(crate) statistics: Arc<StatisticsCache>,
 }
 
@@ -113,6 +115,7 @@ impl Olap {
             environment,
             state,
             zones: Arc::default(),
+            masks: Arc::default(),
             statistics: Arc::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -254,6 +257,9 @@ fn session_config(config: &OlapConfig) -> SessionConfig {
     options.optimizer.repartition_joins = false;
     options.optimizer.enable_round_robin_repartition = false;
     options.optimizer.hash_join_inlist_pushdown_max_size = 0;
+    // An array of four bytes a value beats a hash table of sixteen bytes a row by more than its size.
+    options.execution.perfect_hash_join_small_build_threshold = 1 << 16;
+    options.execution.perfect_hash_join_min_key_density = 0.08;
     options.execution.parquet.pushdown_filters = true;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_sizes = false;
@@ -266,6 +272,7 @@ fn session_state(config: &OlapConfig) -> SessionState {
         .with_default_features()
         .with_config(session_config(config))
         .with_analyzer_rules(semantics::analyzer_rules())
+        .with_physical_optimizer_rules(physical::rules())
         .build();
     functions::register(&mut state);
     state

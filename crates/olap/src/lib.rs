@@ -27,6 +27,7 @@ mod guard;
 pub mod memory;
 mod optimize;
 mod output;
+mod physical;
 mod pool;
 mod prepare;
 pub mod relation;

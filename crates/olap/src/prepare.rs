@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::optimizer::OptimizerRule;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
@@ -73,6 +73,14 @@ struct OptimizedPlan {
     plan: LogicalPlan,
     /// Rows of each relation when the plan was made.
     rows: Vec<(TableId, u64)>,
+    /// Whether constants are to be folded once the parameters are in.
+    folds: bool,
+}
+
+/// A plan to put parameters in.
+pub(crate) struct Optimized {
+    plan: LogicalPlan,
+    folds: bool,
 }
 
 impl Prepared {
@@ -101,19 +109,19 @@ impl Prepared {
         &self,
         shared: &Shared,
         snapshot: &Arc<dyn Snapshot>,
-    ) -> Result<LogicalPlan, SqlError> {
+    ) -> Result<Optimized, SqlError> {
         let rows = self.row_counts(&**snapshot)?;
         let known = self.optimized.lock().clone();
         if let Some(known) = known
             && known.rows.iter().zip(&rows).all(|(then, now)| plan_still_serves(then.1, now.1))
         {
-            return Ok(known.plan.clone());
+            return Ok(Optimized { plan: known.plan.clone(), folds: known.folds });
         }
         let plan =
             optimize::optimize(shared, snapshot, self.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
-        let optimized = Arc::new(OptimizedPlan { plan: plan.clone(), rows });
-        *self.optimized.lock() = Some(optimized);
-        Ok(plan)
+        let folds = folds(&plan).map_err(|e| to_sql_error(&e))?;
+        *self.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: plan.clone(), rows, folds }));
+        Ok(Optimized { plan, folds })
     }
 
     /// A plan that reads no relation of the catalog.
@@ -144,10 +152,11 @@ impl Prepared {
     /// The optimized plan with parameters and the time of the run put in.
     pub(crate) fn bind(
         &self,
-        plan: LogicalPlan,
+        optimized: Optimized,
         parameters: &[Value],
         state: &SessionState,
     ) -> Result<LogicalPlan, SqlError> {
+        let Optimized { plan, folds } = optimized;
         if parameters.len() != self.parameter_types.len() {
             let message = format!(
                 "the statement has {} parameters, but {} were given",
@@ -161,16 +170,46 @@ impl Prepared {
         }
         let values = parameters.iter().zip(&self.parameter_types);
         let values: Result<Vec<_>, SqlError> = values.map(|(v, ty)| scalar(v, *ty)).collect();
-        fold(plan, ParamValues::from(values?), state).map_err(|e| to_sql_error(&e))
+        let bound = plan.replace_params_with_values(&ParamValues::from(values?));
+        let bound = if folds { bound.and_then(|plan| fold(plan, state)) } else { bound };
+        bound.map_err(|e| to_sql_error(&e))
     }
 }
 
-fn fold(
-    plan: LogicalPlan,
-    values: ParamValues,
-    state: &SessionState,
-) -> Result<LogicalPlan, DataFusionError> {
-    let plan = plan.replace_params_with_values(&values)?;
+/// Whether a plan has anything to fold once its parameters are values: not if each parameter is
+/// compared with a column as it is, which is what most statements do.
+fn folds(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| match e {
+                Expr::BinaryExpr(b) if is_comparison(b.op) => match (&*b.left, &*b.right) {
+                    (Expr::Column(_), Expr::Placeholder(_)) | (Expr::Placeholder(_), Expr::Column(_)) => {
+                        Ok(TreeNodeRecursion::Jump)
+                    }
+                    _ => Ok(TreeNodeRecursion::Continue),
+                },
+                Expr::Placeholder(_) => {
+                    found = true;
+                    Ok(TreeNodeRecursion::Stop)
+                }
+                Expr::ScalarFunction(f) if f.func.signature().volatility == Volatility::Stable => {
+                    found = true;
+                    Ok(TreeNodeRecursion::Stop)
+                }
+                _ => Ok(TreeNodeRecursion::Continue),
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+fn fold(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, DataFusionError> {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
@@ -198,6 +237,7 @@ impl Olap {
     /// Forgets what is known about a dropped table.
     pub fn forget(&self, table: TableId) {
         self.shared.zones.forget(table);
+        self.shared.masks.forget(table);
         self.shared.statistics.forget(table);
     }
 }

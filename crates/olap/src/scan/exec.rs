@@ -17,6 +17,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, R
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, FilterBuilder, FilterPredicate};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
@@ -36,7 +37,9 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::Stream;
 
-use super::predicate::{Predicate, Verdict};
+use super::gather::{self, Gatherer};
+use super::masks::{MaskCache, MaskReader};
+use super::predicate::{Predicate, Test, Verdict};
 use super::zones::{self, ZoneCache, ZoneReader};
 use crate::errors::{cancelled, external, internal};
 use crate::relation::{ChunkData, Relation, RelationData};
@@ -49,6 +52,7 @@ pub(crate) struct ScanSpec {
     pub(crate) data: Arc<dyn RelationData>,
     pub(crate) query: Arc<QueryContext>,
     pub(crate) zones: Arc<ZoneCache>,
+    pub(crate) masks: Arc<MaskCache>,
     /// Columns delivered, in order.
     pub(crate) projection: Vec<ColumnId>,
     /// The relation's whole schema.
@@ -94,6 +98,26 @@ impl ScanExec {
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+
+    /// The least and greatest value of a delivered column in all chunks, filtered rows and dead slots
+    /// included. `None`: the column has no zones, or no values.
+    pub(crate) fn column_range(&self, index: usize) -> Option<(i64, i64)> {
+        let spec = &self.spec;
+        let column = *spec.projection.get(index)?;
+        let ty = spec.table_schema.field(column.index()).data_type();
+        if !zones::has_zones(ty) {
+            return None;
+        }
+        let reader = spec.zones.column(spec.relation.id, column);
+        let mut range: Option<(i64, i64)> = None;
+        for i in 0..spec.data.chunk_count() {
+            // A chunk without a zone is one whose values are not known.
+            if let Some((min, max)) = reader.zone(i, &*spec.data.chunk(i), ty)?.range {
+                range = Some(range.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
+            }
+        }
+        range
     }
 
     /// The same scan from its start, with other dynamic filters.
@@ -299,6 +323,34 @@ impl Zones {
     }
 }
 
+/// Masks of the columns that are compared with constants.
+struct Masks {
+    readers: Vec<Option<MaskReader>>,
+}
+
+impl Masks {
+    fn mask(
+        &mut self,
+        test: &Test,
+        spec: &ScanSpec,
+        i: usize,
+        chunk: &dyn ChunkData,
+    ) -> std::result::Result<BooleanBuffer, ArrowError> {
+        let Some(value) = test.raw else { return test.mask(chunk) };
+        let reader = self.readers[test.column.index()]
+            .get_or_insert_with(|| spec.masks.column(spec.relation.id, test.column));
+        reader.mask(i, chunk, (test.comparison, value), || test.mask(chunk))
+    }
+}
+
+/// What a chunk gave.
+enum Found {
+    Nothing,
+    /// Some rows, now with the gatherer.
+    Gathered,
+    Rows(RecordBatch),
+}
+
 /// One partition's share of the chunks.
 struct ScanStream {
     spec: Arc<ScanSpec>,
@@ -306,7 +358,9 @@ struct ScanStream {
     next_chunk: Arc<AtomicUsize>,
     dynamic: DynamicPruning,
     zones: Zones,
-    /// Gathers what is left of chunks that were mostly filtered away.
+    masks: Masks,
+    /// Gathers what is left of chunks that were mostly filtered away; `None` where the coalescer must.
+    gatherer: Option<Gatherer>,
     coalescer: BatchCoalescer,
     /// Rows still wanted.
     wanted: usize,
@@ -318,6 +372,7 @@ struct ScanStream {
 impl ScanStream {
     fn new(exec: &ScanExec, partition: usize) -> Self {
         let schema = exec.schema();
+        let gatherer = Gatherer::new(&exec.spec.projection, &schema, exec.spec.batch_rows);
         Self {
             spec: Arc::clone(&exec.spec),
             coalescer: BatchCoalescer::new(Arc::clone(&schema), exec.spec.batch_rows),
@@ -325,6 +380,8 @@ impl ScanStream {
             next_chunk: Arc::clone(&exec.next_chunk),
             dynamic: DynamicPruning::new(&exec.dynamic),
             zones: Zones { readers: vec![None; exec.spec.relation.columns.len()] },
+            masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
+            gatherer,
             wanted: exec.spec.limit.unwrap_or(usize::MAX),
             finished: false,
             baseline: BaselineMetrics::new(&exec.metrics, partition),
@@ -347,19 +404,37 @@ impl ScanStream {
             if i >= self.spec.data.chunk_count() {
                 self.finished = true;
                 self.coalescer.finish_buffered_batch()?;
-                continue;
-            }
-            let Some(batch) = self.read_chunk(i)? else { continue };
-            let enough = (self.spec.batch_rows / 2).min(self.wanted);
-            if batch.num_rows() >= enough || batch.num_columns() == 0 {
+                let Some(batch) = self.gathered(1)? else { continue };
                 return Ok(Some(self.limited(batch)));
             }
-            self.coalescer.push_batch(batch)?;
-            if self.coalescer.get_buffered_rows() >= self.wanted {
-                self.coalescer.finish_buffered_batch()?;
+            match self.read_chunk(i)? {
+                Found::Nothing => {}
+                Found::Gathered => {
+                    if let Some(batch) = self.gathered(self.spec.batch_rows.min(self.wanted))? {
+                        return Ok(Some(self.limited(batch)));
+                    }
+                }
+                Found::Rows(batch) => {
+                    let enough = (self.spec.batch_rows / 2).min(self.wanted);
+                    if batch.num_rows() >= enough || batch.num_columns() == 0 {
+                        return Ok(Some(self.limited(batch)));
+                    }
+                    self.coalescer.push_batch(batch)?;
+                    if self.coalescer.get_buffered_rows() >= self.wanted {
+                        self.coalescer.finish_buffered_batch()?;
+                    }
+                }
             }
         }
         Ok(None)
+    }
+
+    /// The rows gathered, once there are so many.
+    fn gathered(&mut self, enough: usize) -> Result<Option<RecordBatch>> {
+        match &mut self.gatherer {
+            Some(gatherer) if gatherer.rows() >= enough => gatherer.take(),
+            _ => Ok(None),
+        }
     }
 
     fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
@@ -368,45 +443,64 @@ impl ScanStream {
         if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
     }
 
-    /// The rows of chunk `i` that pass; `None` when there are none.
-    fn read_chunk(&mut self, i: usize) -> Result<Option<RecordBatch>> {
+    /// The rows of chunk `i` that pass.
+    fn read_chunk(&mut self, i: usize) -> Result<Found> {
         let spec = Arc::clone(&self.spec);
         let chunk = spec.data.chunk(i);
+        let chunk = &*chunk;
         if chunk.slots() == 0 {
-            return Ok(None);
+            return Ok(Found::Nothing);
         }
-        self.dynamic.refresh(&spec);
-        for predicate in self.dynamic.predicates() {
-            if self.zones.verdict(predicate, &spec, i, &*chunk) == Verdict::None {
-                self.pruned.add(1);
-                return Ok(None);
-            }
-        }
-        let mut open = Vec::with_capacity(spec.predicates.len());
-        for predicate in &spec.predicates {
-            match self.zones.verdict(predicate, &spec, i, &*chunk) {
-                Verdict::None => {
-                    self.pruned.add(1);
-                    return Ok(None);
-                }
-                Verdict::Some => open.push(predicate),
-                Verdict::All => {}
-            }
-        }
+        let Some(open) = self.undecided(i, chunk, &spec) else {
+            self.pruned.add(1);
+            return Ok(Found::Nothing);
+        };
         let mut mask = chunk.live();
         for predicate in open {
-            let passed = predicate.mask(&*chunk)?;
+            let passed = predicate.mask(chunk, &mut |test| self.masks.mask(test, &spec, i, chunk))?;
             let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
             if passed.count_set_bits() == 0 {
-                return Ok(None);
+                return Ok(Found::Nothing);
             }
             mask = Some(passed);
         }
         for other in &spec.others {
-            let passed = evaluate(other, &*chunk, &spec)?;
+            let passed = evaluate(other, chunk, &spec)?;
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
-        materialize(&*chunk, mask, &spec, &self.schema)
+        let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+        match (mask, &mut self.gatherer) {
+            _ if selected == 0 => Ok(Found::Nothing),
+            (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {
+                gatherer.push(chunk, &mask)?;
+                Ok(Found::Gathered)
+            }
+            (mask, _) => Ok(Found::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),
+        }
+    }
+
+    /// The filters that zone maps do not decide for chunk `i`; `None`: no row passes.
+    fn undecided<'s>(
+        &mut self,
+        i: usize,
+        chunk: &dyn ChunkData,
+        spec: &'s ScanSpec,
+    ) -> Option<Vec<&'s Predicate>> {
+        self.dynamic.refresh(spec);
+        for predicate in self.dynamic.predicates() {
+            if self.zones.verdict(predicate, spec, i, chunk) == Verdict::None {
+                return None;
+            }
+        }
+        let mut open = Vec::with_capacity(spec.predicates.len());
+        for predicate in &spec.predicates {
+            match self.zones.verdict(predicate, spec, i, chunk) {
+                Verdict::None => return None,
+                Verdict::Some => open.push(predicate),
+                Verdict::All => {}
+            }
+        }
+        Some(open)
     }
 }
 
@@ -441,16 +535,14 @@ fn evaluate(filter: &Arc<dyn PhysicalExpr>, chunk: &dyn ChunkData, spec: &ScanSp
     })
 }
 
+/// The `selected` rows of `mask` of all columns.
 fn materialize(
     chunk: &dyn ChunkData,
     mask: Option<BooleanBuffer>,
+    selected: usize,
     spec: &ScanSpec,
     schema: &SchemaRef,
-) -> Result<Option<RecordBatch>> {
-    let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
-    if selected == 0 {
-        return Ok(None);
-    }
+) -> Result<RecordBatch> {
     let filter = match mask {
         Some(mask) if selected < chunk.slots() => {
             let builder = FilterBuilder::new(&BooleanArray::new(mask, None));
@@ -464,7 +556,7 @@ fn materialize(
         columns.push(read_column(chunk, *column, field.data_type(), filter.as_ref())?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(selected));
-    Ok(Some(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?))
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// The selected values of one column. Decimals are widened after the selection.

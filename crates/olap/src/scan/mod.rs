@@ -4,6 +4,8 @@
 //! the physical plan is made, so one logical plan serves every snapshot.
 
 pub(crate) mod exec;
+mod gather;
+pub(crate) mod masks;
 pub(crate) mod predicate;
 pub(crate) mod provider;
 mod sketch;

@@ -26,7 +26,7 @@ use crate::relation::ChunkData;
 const MAX_IN_LIST: usize = 16;
 
 /// A comparison operator.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Comparison {
     Equal,
     NotEqual,
@@ -248,10 +248,14 @@ impl Predicate {
         }
     }
 
-    /// The rows that pass.
-    pub(crate) fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
+    /// The rows that pass; `masks` gives those of a comparison.
+    pub(crate) fn mask(
+        &self,
+        chunk: &dyn ChunkData,
+        masks: &mut Masks<'_>,
+    ) -> Result<BooleanBuffer, ArrowError> {
         match self {
-            Self::Compare(test) => test.mask(chunk),
+            Self::Compare(test) => masks(test),
             Self::IsNull { column, negated } => {
                 let nulls = match zones::raw_values(chunk, *column) {
                     Some(raw) => raw.nulls().cloned(),
@@ -264,24 +268,29 @@ impl Predicate {
                     (None, false) => BooleanBuffer::new_unset(chunk.slots()),
                 })
             }
-            Self::And(parts) => fold(parts, chunk, |a, b| a & b),
-            Self::Or(parts) => fold(parts, chunk, |a, b| a | b),
+            Self::And(parts) => fold(parts, chunk, masks, |a, b| a & b),
+            Self::Or(parts) => fold(parts, chunk, masks, |a, b| a | b),
         }
     }
 }
 
+/// Gives the mask of a comparison on a chunk.
+pub(crate) type Masks<'a> = dyn FnMut(&Test) -> Result<BooleanBuffer, ArrowError> + 'a;
+
 fn fold(
     parts: &[Predicate],
     chunk: &dyn ChunkData,
+    masks: &mut Masks<'_>,
     join: impl Fn(&BooleanBuffer, &BooleanBuffer) -> BooleanBuffer,
 ) -> Result<BooleanBuffer, ArrowError> {
-    let mut masks = parts.iter().map(|p| p.mask(chunk));
+    let mut masks = parts.iter().map(|p| p.mask(chunk, masks));
     let first = masks.next().unwrap_or_else(|| Ok(BooleanBuffer::new_set(chunk.slots())))?;
     masks.try_fold(first, |all, mask| Ok(join(&all, &mask?)))
 }
 
 impl Test {
-    fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
+    /// The rows that pass.
+    pub(crate) fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
         let raw = match (&self.ty, self.raw) {
             (DataType::Decimal128(..), Some(value)) => {
                 zones::raw_values(chunk, self.column).map(|array| (array, value))

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::exec::{ScanExec, ScanSpec};
+use super::masks::MaskCache;
 use super::predicate::Predicate;
 use super::statistics::StatisticsCache;
 use super::zones::ZoneCache;
@@ -32,6 +33,7 @@ pub(crate) struct SnapshotTable {
     schema: SchemaRef,
     constraints: Constraints,
     zones: Arc<ZoneCache>,
+    masks: Arc<MaskCache>,
     statistics: Arc<StatisticsCache>,
 }
 
@@ -39,6 +41,7 @@ impl SnapshotTable {
     pub(crate) fn new(
         relation: Arc<Relation>,
         zones: Arc<ZoneCache>,
+        masks: Arc<MaskCache>,
         statistics: Arc<StatisticsCache>,
     ) -> Self {
         let indices = |key: &[ColumnId]| key.iter().map(|c| c.index()).collect();
@@ -52,6 +55,7 @@ impl SnapshotTable {
             constraints: Constraints::new_unverified(constraints),
             relation,
             zones,
+            masks,
             statistics,
         }
     }
@@ -134,6 +138,7 @@ impl TableProvider for SnapshotTable {
             data,
             query,
             zones: Arc::clone(&self.zones),
+            masks: Arc::clone(&self.masks),
             projection: columns.into_iter().map(|c| ColumnId(c as u16)).collect(),
             table_schema: Arc::clone(&self.schema),
             predicates,

@@ -209,6 +209,9 @@ impl ChunkView<'_> {
 
     /// Which slots hold a live row; `None` if all do.
     pub fn live(&self) -> Option<BooleanBuffer> {
+        if self.part.live_rows == self.part.slots {
+            return None;
+        }
         let slots = self.slots();
         let bits = self.bits(VALIDITY_ENTRY);
         let live: usize = bits.iter().map(|word| word.count_ones() as usize).sum();

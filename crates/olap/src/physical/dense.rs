@@ -1,0 +1,278 @@
+//! The operator that aggregates by an array of groups.
+//!
+//! A row's group expressions, packed ([`super::pack`]), are a place in the array; the place holds the
+//! group's number. Groups are numbered in the order they are met, so accumulators stay small however
+//! wide the array. Does not spill: there are never more groups than places.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt};
+
+use super::pack::{Part, place_of, unpack};
+use crate::errors::{external, internal};
+
+/// What is computed.
+struct Spec {
+    parts: Vec<Part>,
+    places: usize,
+    functions: Vec<Arc<AggregateFunctionExpr>>,
+    filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
+    mode: AggregateMode,
+    schema: SchemaRef,
+}
+
+/// The plan node.
+pub(super) struct DenseAggregate {
+    spec: Arc<Spec>,
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl DenseAggregate {
+    /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations.
+    pub(super) fn new(aggregate: &AggregateExec, parts: Vec<Part>, places: usize) -> Self {
+        let spec = Spec {
+            parts,
+            places,
+            functions: aggregate.aggr_expr().to_vec(),
+            filters: aggregate.filter_expr().to_vec(),
+            mode: *aggregate.mode(),
+            schema: aggregate.schema(),
+        };
+        Self {
+            spec: Arc::new(spec),
+            input: Arc::clone(aggregate.input()),
+            properties: Arc::clone(aggregate.properties()),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    fn over(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.pop()) {
+            (Some(input), None) => Ok(Arc::new(Self {
+                spec: Arc::clone(&self.spec),
+                input,
+                properties: Arc::clone(&self.properties),
+                metrics: ExecutionPlanMetricsSet::new(),
+            })),
+            _ => Err(external(internal("an aggregation has one input"))),
+        }
+    }
+}
+
+impl fmt::Debug for DenseAggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DenseAggregate").field("input", &self.input).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for DenseAggregate {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups: Vec<String> = self.spec.parts.iter().map(ToString::to_string).collect();
+        let functions: Vec<&str> = self.spec.functions.iter().map(|f| f.name()).collect();
+        write!(
+            f,
+            "ArrayAggregateExec: mode={:?}, gby=[{}], aggr=[{}], places={}",
+            self.spec.mode,
+            groups.join(", "),
+            functions.join(", "),
+            self.spec.places
+        )
+    }
+}
+
+impl ExecutionPlan for DenseAggregate {
+    fn name(&self) -> &str {
+        "ArrayAggregateExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        match self.spec.mode {
+            AggregateMode::Partial => vec![Distribution::UnspecifiedDistribution],
+            _ => vec![Distribution::SinglePartition],
+        }
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for part in &self.spec.parts {
+            if f(part.expr())? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.over(children)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let reservation = MemoryConsumer::new("ArrayAggregateExec").register(context.memory_pool());
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let table = Table::new(Arc::clone(&self.spec), reservation, metrics)?;
+        let batch_rows = context.session_config().batch_size();
+        let batches = futures::stream::once(aggregate(table, input, batch_rows))
+            .map_ok(|batches| futures::stream::iter(batches.into_iter().map(Ok)))
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.spec.schema), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.spec.schema)))
+    }
+}
+
+/// Aggregates all of the input; the result in batches of at most `batch_rows` rows.
+async fn aggregate(
+    mut table: Table,
+    mut input: SendableRecordBatchStream,
+    batch_rows: usize,
+) -> Result<Vec<RecordBatch>> {
+    while let Some(batch) = input.next().await {
+        table.add(&batch?)?;
+    }
+    drop(input);
+    let result = table.finish()?;
+    let slice = |first| result.slice(first, batch_rows.min(result.num_rows() - first));
+    Ok((0..result.num_rows()).step_by(batch_rows.max(1)).map(slice).collect())
+}
+
+/// The groups met so far.
+struct Table {
+    spec: Arc<Spec>,
+    /// By place: the group's number plus one; 0 means none.
+    numbers: Vec<u32>,
+    /// By number: the group's place.
+    groups: Vec<u32>,
+    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    /// The places and the groups of the batch at hand; kept for their memory.
+    places: Vec<i64>,
+    group_of_row: Vec<usize>,
+    reservation: MemoryReservation,
+    metrics: BaselineMetrics,
+}
+
+impl Table {
+    fn new(spec: Arc<Spec>, reservation: MemoryReservation, metrics: BaselineMetrics) -> Result<Self> {
+        reservation.try_grow(spec.places * size_of::<u32>())?;
+        let accumulators: Result<Vec<_>> =
+            spec.functions.iter().map(|function| function.create_groups_accumulator()).collect();
+        Ok(Self {
+            numbers: vec![0; spec.places],
+            groups: Vec::new(),
+            accumulators: accumulators?,
+            places: Vec::new(),
+            group_of_row: Vec::new(),
+            reservation,
+            metrics,
+            spec,
+        })
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let elapsed = self.metrics.elapsed_compute().clone();
+        let _timer = elapsed.timer();
+        place_of(&self.spec.parts, batch, &mut self.places)?;
+        self.number()?;
+        let functions = self.spec.functions.iter().zip(&self.spec.filters);
+        for (accumulator, (function, filter)) in self.accumulators.iter_mut().zip(functions) {
+            let values: Result<Vec<ArrayRef>> = function
+                .expressions()
+                .iter()
+                .map(|expr| expr.evaluate(batch)?.into_array(batch.num_rows()))
+                .collect();
+            let filter =
+                filter.as_ref().map(|f| f.evaluate(batch)?.into_array(batch.num_rows())).transpose()?;
+            let filter: Option<&BooleanArray> = filter.as_ref().map(|f| as_boolean_array(f)).transpose()?;
+            accumulator.update_batch(&values?, &self.group_of_row, filter, self.groups.len())?;
+        }
+        self.account()
+    }
+
+    /// Finds the group of each row, or makes it.
+    fn number(&mut self) -> Result<()> {
+        self.group_of_row.clear();
+        let (numbers, groups) = (&mut self.numbers, &mut self.groups);
+        for &place in &self.places {
+            let Some(number) = usize::try_from(place).ok().and_then(|place| numbers.get_mut(place)) else {
+                return Err(external(internal("a value lies outside its column's range")));
+            };
+            if *number == 0 {
+                groups.push(place as u32);
+                *number = groups.len() as u32;
+            }
+            self.group_of_row.push(*number as usize - 1);
+        }
+        Ok(())
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let accumulated: usize = self.accumulators.iter().map(|a| a.size()).sum();
+        let rows =
+            self.places.capacity() * size_of::<i64>() + self.group_of_row.capacity() * size_of::<usize>();
+        let tables = (self.numbers.len() + self.groups.capacity()) * size_of::<u32>();
+        self.reservation.try_resize(accumulated + rows + tables)
+    }
+
+    fn finish(&mut self) -> Result<RecordBatch> {
+        let elapsed = self.metrics.elapsed_compute().clone();
+        let _timer = elapsed.timer();
+        let fields = self.spec.schema.fields().iter();
+        let types: Vec<DataType> = fields.map(|field| field.data_type().clone()).collect();
+        let mut columns = unpack(&self.spec.parts, &self.groups, &types)?;
+        for accumulator in &mut self.accumulators {
+            match self.spec.mode {
+                AggregateMode::Partial => columns.extend(accumulator.state(EmitTo::All)?),
+                _ => columns.push(accumulator.evaluate(EmitTo::All)?),
+            }
+        }
+        self.metrics.record_output(self.groups.len());
+        let options = RecordBatchOptions::new().with_row_count(Some(self.groups.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.spec.schema), columns, &options)?)
+    }
+}

@@ -1,0 +1,26 @@
+//! Our rules over physical plans. They run at each execution, so they may rely on what the snapshot
+//! holds: the range of a column is a fact here, not an estimate.
+
+use std::sync::Arc;
+
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+mod dense;
+mod groups;
+mod keys;
+mod pack;
+mod ranges;
+
+/// DataFusion's rules and ours, in order.
+pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    // Before dynamic filters are made of the joins' keys: the last rule but the check of the plan.
+    let last = FilterPushdown::new_post_optimization();
+    let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());
+    rules.insert(at, Arc::new(keys::PackJoinKeys));
+    // After it, because dynamic filters pass through DataFusion's aggregation.
+    rules.insert((at + 2).min(rules.len()), Arc::new(groups::AggregateByArray));
+    rules
+}
