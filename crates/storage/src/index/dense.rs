@@ -142,12 +142,17 @@ impl<S: Slot> DenseOrHash<S> {
     }
 
     /// Asks the processor for the place of `key`.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, key: u128) {
         self.current.prefetch(key, Self::NARROW);
         if self.elsewhere > 0 {
-            self.hash.prefetch(key);
+            self.prefetch_elsewhere(key);
         }
+    }
+
+    #[inline(never)]
+    fn prefetch_elsewhere(&self, key: u128) {
+        self.hash.prefetch(key);
     }
 
     /// Adds an entry; `tid` is below `2^63`.

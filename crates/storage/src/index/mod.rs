@@ -327,8 +327,16 @@ impl Index {
     }
 
     /// Asks the processor for what a search for a short key looks at first.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_short(&self, key: u128) {
+        match &self.form {
+            Form::DenseNarrow(index) => index.prefetch(key),
+            _ => self.prefetch_short_other(key),
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_short_other(&self, key: u128) {
         match &self.form {
             Form::Ordered(index) => index.prefetch(key),
             Form::DenseNarrow(index) => index.prefetch(key),
