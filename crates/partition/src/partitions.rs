@@ -127,20 +127,13 @@ impl Partitions {
 
     /// Runs a procedure over all partitions.
     fn call_crossing<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
-        let mut owned = self.own_all(Purpose::Work);
         let home = match procedure.route(args) {
             Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
             Route::Partition(partition) => partition.0,
             Route::Crossing => 0,
         };
-        let Owned { states, undo, .. } = &mut owned;
-        let partitions = states.len() as u16;
-        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, (home, partitions), &self.clock, procedure.name(), |tx| {
-            procedure.run(tx, args)
-        });
-        count(&mut owned.states[home as usize], &result);
-        result
+        let mut owned = self.own_all(Purpose::Work);
+        owned.run(home, &self.clock, procedure.name(), |tx| procedure.run(tx, args))
     }
 
     /// Runs `work` as one transaction over all partitions.
@@ -149,13 +142,7 @@ impl Partitions {
         name: &str,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let mut owned = self.own_all(Purpose::Work);
-        let Owned { states, undo, .. } = &mut owned;
-        let partitions = states.len() as u16;
-        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, (0, partitions), &self.clock, name, work);
-        count(&mut owned.states[0], &result);
-        result
+        self.own_all(Purpose::Work).run(0, &self.clock, name, work)
     }
 
     /// Runs `work` as one transaction over all partitions, with a snapshot of the state that it
@@ -167,12 +154,7 @@ impl Partitions {
     ) -> Result<Result<R, CallError>, BudgetSpent> {
         let mut owned = self.own_all(Purpose::Work);
         let snapshot = owned.snapshot(&self.registry)?;
-        let Owned { states, undo, .. } = &mut owned;
-        let partitions = states.len() as u16;
-        let mut sites: Vec<&mut PartitionData> = states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, undo, (0, partitions), &self.clock, name, |tx| work(tx, snapshot));
-        count(&mut owned.states[0], &result);
-        Ok(result)
+        Ok(owned.run(0, &self.clock, name, |tx| work(tx, snapshot)))
     }
 
     /// Queues a call for the partition's executor thread; waits while the queue is full.
@@ -404,6 +386,21 @@ impl Partitions {
 }
 
 impl Owned<'_> {
+    /// Runs one transaction over all partitions, at home in `home`.
+    fn run<R>(
+        &mut self,
+        home: u16,
+        clock: &Clock,
+        name: &str,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let partitions = self.states.len() as u16;
+        let mut sites: Vec<&mut PartitionData> = self.states.iter_mut().map(|s| &mut s.data).collect();
+        let result = run(&mut sites, &mut self.undo, (home, partitions), clock, name, work);
+        count(&mut self.states[home as usize], &result);
+        result
+    }
+
     fn snapshot(&mut self, registry: &Arc<SnapshotRegistry>) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
         let mut builder = SnapshotBuilder::new(registry)?;
         for state in &mut self.states {
