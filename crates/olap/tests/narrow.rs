@@ -198,3 +198,37 @@ fn null_parameter_finds_nothing_and_the_same_plan_then_finds_rows() {
     assert_eq!(run(&[Value::SmallInt(3), Value::Integer(120)]), expected);
     assert!(expected > 0);
 }
+
+#[test]
+fn sums_taken_below_a_join_are_those_taken_above_it() {
+    let f = fixture(1);
+    // `l` has about 30,000 rows in 40 values of i; those of `r` are not unique.
+    let queries = [
+        "select r.id, r.x, sum(l.n) as total from l join r on l.i = r.i{plus} group by r.id, r.x",
+        "select r.id, l.i, sum(l.n) as total, sum(l.n) * 2 as twice from r join l on l.i = r.i{plus} group by r.id, l.i",
+        "select sum(l.n) as total from l join r on l.i = r.i{plus}",
+        "select r.s, sum(l.n) as total from l join r on l.i = r.i{plus} group by r.s having sum(l.n) > 0",
+        "select r.s % 3 as m, sum(l.n) as total from r, l where l.i = r.i{plus} and l.s = 2 group by r.s % 3",
+    ];
+    for query in queries {
+        let early = query.replace("{plus}", "");
+        // A condition over both sides keeps the sum above the join.
+        let late = query.replace("{plus}", " and (l.id >= 0 or r.x is null)");
+        if !query.contains("l.s = 2") {
+            assert!(plan(&f, &early).contains("__early_sum_0"), "{early}\n{}", plan(&f, &early));
+        }
+        assert!(!plan(&f, &late).contains("__early_sum"), "{late}");
+        let expected = sorted(&f, &late);
+        assert!(!expected.is_empty(), "{late}: useless as a test");
+        assert_eq!(sorted(&f, &early), expected, "{early}");
+    }
+    for other in [
+        "select r.id, sum(l.n), count(*) from l join r on l.i = r.i group by r.id",
+        "select r.id, sum(l.i) from l join r on l.i = r.i group by r.id",
+        "select r.id, sum(l.n) from r left join l on l.i = r.i group by r.id",
+        "select l.s, sum(l.n) from l join r on l.i = r.i group by l.s",
+        "select r.id, sum(l.n + r.n) from l join r on l.i = r.i group by r.id",
+    ] {
+        assert!(!plan(&f, other).contains("__early_sum"), "{other}");
+    }
+}

@@ -15,6 +15,7 @@ use datafusion::optimizer::optimizer::OptimizerRule;
 use crate::engine::Shared;
 use crate::relation::Snapshot;
 
+mod eager;
 pub(crate) mod estimate;
 mod graph;
 mod join_order;
@@ -33,6 +34,7 @@ pub(crate) fn optimize(
     let plan = Optimizer::with_rules(simplifying()).optimize(plan, state, |_, _| {})?;
     let estimator = estimate::Estimator { snapshot, statistics: &shared.statistics, zones: &shared.zones };
     let plan = join_order::order_joins(plan, &estimator)?;
+    let plan = eager::sum_early(plan, &estimator)?;
     Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
 }
 
