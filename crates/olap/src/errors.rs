@@ -217,6 +217,11 @@ fn from_plan_text(message: &str) -> SqlError {
     let has = |needle: &str| lower.contains(needle);
     let state = if has("no files found") {
         SqlState::UNDEFINED_FILE
+    } else if has("non-boolean predicate")
+        || has("requires a boolean expression")
+        || has("logical boolean operation")
+    {
+        SqlState::DATATYPE_MISMATCH
     } else if has("invalid function") || has("no function matches") || has("not supported for") {
         SqlState::UNDEFINED_FUNCTION
     } else if has("limit must be >=") {
@@ -241,6 +246,11 @@ fn from_plan_text(message: &str) -> SqlError {
         || has("cannot infer common argument type")
         || has("failed to coerce arguments")
         || has("no possible custom coercion")
+        || has("isn't a common type to coerce")
+        || has("cannot infer common string type")
+        || has("cannot automatically convert")
+        || has("unary operator '-' only supports")
+        || has("result type for temporal operation")
     {
         SqlState::UNDEFINED_FUNCTION
     } else if has("union") && (has("types") || has("coerce")) || has("incompatible") {
@@ -274,6 +284,8 @@ fn from_text(message: &str) -> SqlError {
         return division_by_zero();
     } else if has("negative count not allowed") || has("negative substring length") {
         return SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed");
+    } else if has("unsupported date_trunc granularity") {
+        SqlState::INVALID_PARAMETER_VALUE
     } else if has("no space left") {
         return disk_full(message);
     } else if has("resources exhausted") {

@@ -99,7 +99,9 @@ fn with_names(text: &str, columns: &[OutputColumn]) -> String {
         let known = number.ok().and_then(|number| columns.get(number)).map(|column| column.name.as_str());
         match known {
             // Nobody named it, so the plan need not either.
-            Some(name) if name == internal => out.push_str(before.strip_suffix(" AS ").unwrap_or(before)),
+            Some(name) if name == internal => out.push_str(
+                before.strip_suffix(" AS ").or_else(|| before.strip_suffix(" as ")).unwrap_or(before),
+            ),
             Some(name) => {
                 out.push_str(before);
                 let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');

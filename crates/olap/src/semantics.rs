@@ -35,7 +35,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::errors::external;
 use crate::functions::arithmetic::{self, Operation};
-use crate::functions::temporal;
+use crate::functions::rowwise::type_name;
+use crate::functions::{intervals, temporal};
 pub(crate) use calls::TypeNames;
 use operators::{Planned, settle};
 
@@ -63,6 +64,7 @@ impl ExprPlanner for NumericOperators {
             BinaryOperator::LtEq => Operator::LtEq,
             BinaryOperator::Gt => Operator::Gt,
             BinaryOperator::GtEq => Operator::GtEq,
+            BinaryOperator::StringConcat => Operator::StringConcat,
             _ => return Ok(PlannerResult::Original(expr)),
         };
         Ok(match settle(expr.left, op, expr.right, schema)? {
@@ -141,9 +143,20 @@ fn retype(plan: LogicalPlan, outer: &mut Vec<DFSchema>) -> Result<LogicalPlan> {
                 let expr = retype_expr(expr, &schema, outer)?;
                 Ok(expr.update_data(|e| name.restore(e)))
             })?;
-            signed(plan.data.recompute_schema()?)
+            signed(by_length(plan.data.recompute_schema()?, &schema)?)
         }
     }
+}
+
+/// Sorts intervals by their length.
+fn by_length(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    let LogicalPlan::Sort(mut sort) = plan else { return Ok(plan) };
+    for key in &mut sort.expr {
+        if matches!(key.expr.get_type(schema)?, DataType::Interval(_) | DataType::Duration(_)) {
+            key.expr = intervals::order(key.expr.clone());
+        }
+    }
+    Ok(LogicalPlan::Sort(sort))
 }
 
 /// The rows of VALUES. Their NULLs were typed when integers still had 64 bits.
@@ -309,13 +322,26 @@ fn retype_case(case: Case, schema: &DFSchema) -> Result<Case> {
             (all.pop().map(Box::new), conditions)
         }
         None => {
-            let known = conditions.into_iter().map(|c| unify::known(c, &DataType::Boolean));
+            let known = conditions.into_iter().map(|c| condition(c, schema));
             (None, known.collect::<Result<_>>()?)
         }
     };
     let pairs = conditions.into_iter().zip(results);
     let when_then_expr = pairs.map(|(condition, result)| (Box::new(condition), Box::new(result))).collect();
     Ok(Case { expr, when_then_expr, else_expr })
+}
+
+/// A condition of CASE.
+fn condition(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let expr = unify::known(expr, &DataType::Boolean)?;
+    match expr.get_type(schema)? {
+        DataType::Boolean | DataType::Null => Ok(expr),
+        other => {
+            let message =
+                format!("argument of CASE/WHEN must be type boolean, not type {}", type_name(&other));
+            Err(external(SqlError::new(SqlState::DATATYPE_MISMATCH, message)))
+        }
+    }
 }
 
 fn check_aggregate(aggregate: &AggregateFunction, schema: &DFSchema) -> Result<()> {
@@ -330,6 +356,9 @@ fn check_aggregate(aggregate: &AggregateFunction, schema: &DFSchema) -> Result<(
             Err(external(
                 SqlError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint("Use bool_and or bool_or."),
             ))
+        }
+        [arg] if matches!(name, "min" | "max") && matches!(arg.get_type(schema)?, DataType::Interval(_)) => {
+            Err(external(SqlError::unsupported(format!("{name} of intervals"))))
         }
         _ => Ok(()),
     }

@@ -213,7 +213,8 @@ fn dates_and_intervals_compute() {
     assert_eq!(d("t + 30"), "2022-02-07");
     assert_eq!(d("t - 8"), "2021-12-31");
     assert_eq!(d("date '2022-02-08' - t"), "31");
-    assert_eq!(d("t + interval '1 month'"), "2022-02-08");
+    assert_eq!(d("(t + interval '1 month')::date"), "2022-02-08");
+    assert_eq!(d("t + interval '1 month' = timestamp '2022-02-08 00:00'"), "true");
     assert_eq!(d("extract(year from t)"), "2022");
     assert_eq!(d("extract(year from t) * 2"), "4044");
     assert_eq!(d("t >= date '2022-01-01' and t < date '2022-01-01' + interval '1 year'"), "true");

@@ -154,7 +154,7 @@ fn errors_have_sqlstates() {
         ("select a.id from t a, t b where id = 1", "42702"),
         ("select (select id from t) as x", "21000"),
         ("select cast(note as integer) from t", "22P02"),
-        ("select cast('2022-13-01' as date)", "22007"),
+        ("select cast('2022-13-01' as date)", "22008"),
         ("select id + note from t", "42883"),
     ] {
         assert_eq!(f.state_of(sql), state, "{sql}");

@@ -248,7 +248,7 @@ fn interrupt_cancels_the_statement_that_runs() {
     let pressing = albireo_env::spawn("presser", move || while !presser.request() {}).unwrap();
     let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
     let result = shell.run_script("pipe", b"wait;".as_slice());
-    assert_eq!(shell.exit_status(result), SCRIPT_FAILED);
+    assert_eq!(shell.exit_status(result), crate::interrupt::EXIT_STATUS);
     drop(shell);
     pressing.join().unwrap();
     assert_eq!(String::from_utf8(err).unwrap(), "pipe:1: ERROR 57014: cancelled\n");

@@ -25,6 +25,8 @@ enum Kind {
     Read(DataType),
     /// A value to its text.
     Write,
+    /// A value as it is put out: a boolean is a letter.
+    Show,
     /// Text to at most so many characters; whether trailing blanks go.
     Cut(usize, bool),
 }
@@ -55,6 +57,11 @@ pub(crate) fn read(argument: Expr, ty: &DataType) -> Expr {
 /// The text of a value.
 pub(crate) fn write(argument: Expr) -> Expr {
     cast(Kind::Write, argument)
+}
+
+/// A value as it is put out.
+pub(crate) fn show(argument: Expr) -> Expr {
+    cast(Kind::Show, argument)
 }
 
 /// The first `length` characters of a text; CHAR also loses its trailing blanks.
@@ -171,6 +178,10 @@ impl TextCast {
     fn one(&self, value: &ScalarValue) -> Result<ScalarValue, SqlError> {
         match &self.kind {
             Kind::Read(ty) => parse(text(value), ty),
+            Kind::Show => Ok(ScalarValue::Utf8View(Some(match value {
+                ScalarValue::Boolean(Some(b)) => if *b { "t" } else { "f" }.to_owned(),
+                other => display(other),
+            }))),
             Kind::Write => Ok(ScalarValue::Utf8View(Some(display(value)))),
             Kind::Cut(length, is_char) => {
                 Ok(ScalarValue::Utf8View(Some(cut_text(text(value), *length, *is_char).to_owned())))
@@ -181,7 +192,7 @@ impl TextCast {
     fn result(&self) -> DataType {
         match &self.kind {
             Kind::Read(ty) => ty.clone(),
-            Kind::Write | Kind::Cut(..) => DataType::Utf8View,
+            Kind::Write | Kind::Show | Kind::Cut(..) => DataType::Utf8View,
         }
     }
 }
@@ -196,6 +207,7 @@ impl ScalarUDFImpl for TextCast {
         match self.kind {
             Kind::Read(_) => "read_text",
             Kind::Write => "write_text",
+            Kind::Show => "show_text",
             Kind::Cut(..) => "cut_text",
         }
     }

@@ -14,6 +14,7 @@ pub(crate) mod casts;
 pub(crate) mod conditional;
 pub(crate) mod decimal;
 mod distinct;
+pub(crate) mod intervals;
 mod mode;
 pub(crate) mod numbers;
 mod numerals;

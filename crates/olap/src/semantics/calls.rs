@@ -149,6 +149,14 @@ pub(super) fn settle_call(call: ScalarFunction, schema: &DFSchema) -> Result<Exp
     check_texts(&name, &args, schema)?;
     match (name.as_str(), args.as_slice()) {
         ("coalesce", _) => Ok(func.call(unify::unify(args, schema, "COALESCE")?)),
+        ("concat" | "concat_ws", _) => {
+            let shown = args.into_iter().map(|arg| {
+                let ty = arg.get_type(schema)?;
+                let plain = is_text(&ty) || ty.is_integer() || ty == DataType::Null;
+                Ok(if plain { arg } else { casts::show(arg) })
+            });
+            Ok(func.call(shown.collect::<Result<_>>()?))
+        }
         ("greatest", _) => Ok(func.call(unify::unify(args, schema, "GREATEST")?)),
         ("least", _) => Ok(func.call(unify::unify(args, schema, "LEAST")?)),
         ("nullif", [a, _]) => {

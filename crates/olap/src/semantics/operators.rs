@@ -1,14 +1,16 @@
 //! Operators between two values, by PostgreSQL's table of operators.
 
+use albireo_base::{SqlError, SqlState};
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 
 use super::unify::{self, cast};
+use crate::errors::external;
 use crate::functions::arithmetic::{self, Operation};
-use crate::functions::casts::{INTERVAL, TIMESTAMP};
-use crate::functions::rowwise::is_text;
-use crate::functions::temporal;
+use crate::functions::casts::{self, INTERVAL, TIMESTAMP};
+use crate::functions::rowwise::{is_text, type_name};
+use crate::functions::{intervals, temporal};
 
 /// `left op right` with its operands' types settled.
 pub(super) enum Planned {
@@ -23,6 +25,9 @@ pub(super) enum Planned {
 /// # Errors
 /// A literal is no value of the type it must have here.
 pub(super) fn settle(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
+    if op == Operator::StringConcat {
+        return concatenation(left, right, schema);
+    }
     if !compares(op) && operation(op).is_none() {
         return Ok(Planned::Plain(left, right));
     }
@@ -47,6 +52,12 @@ pub(super) fn settle(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
         Operator::Plus if is_span(&l) && r == DataType::Date32 => {
             Planned::Plain(left, cast(right, &TIMESTAMP))
         }
+        op if compares(op) && is_span(&l) && is_span(&r) => {
+            Planned::Plain(intervals::order(left), intervals::order(right))
+        }
+        op if compares(op) && is_text(&l) != is_text(&r) && l != DataType::Null && r != DataType::Null => {
+            return Err(no_operator(op, &l, &r));
+        }
         op if compares(op) && l == DataType::Date32 && temporal::is_moment(&r) => {
             Planned::Plain(left, as_day(right))
         }
@@ -58,6 +69,34 @@ pub(super) fn settle(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
         }
         _ => Planned::Plain(left, right),
     })
+}
+
+/// `left || right`: what is no text is shown as PostgreSQL's text.
+fn concatenation(left: Expr, right: Expr, schema: &DFSchema) -> Result<Planned> {
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Planned::Plain(left, right));
+    };
+    if !is_text(&l) && !is_text(&r) {
+        let numbers = l.is_numeric() || r.is_numeric();
+        return if numbers {
+            Err(no_operator(Operator::StringConcat, &l, &r))
+        } else {
+            Ok(Planned::Plain(left, right))
+        };
+    }
+    let shown = |expr: Expr, ty: &DataType| match ty {
+        ty if is_text(ty) || ty.is_integer() || *ty == DataType::Null => expr,
+        _ => casts::write(expr),
+    };
+    Ok(Planned::Plain(shown(left, &l), shown(right, &r)))
+}
+
+/// 42883.
+fn no_operator(op: Operator, left: &DataType, right: &DataType) -> DataFusionError {
+    let message = format!("operator does not exist: {} {op} {}", type_name(left), type_name(right));
+    external(SqlError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    ))
 }
 
 fn compares(op: Operator) -> bool {

@@ -84,6 +84,10 @@ pub(super) fn expression(expr: &mut Expr) -> Result<(), SqlError> {
             };
             *expr = nested(flipped);
         }
+        // The engine would put the sign before the first number alone.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if matches!(**inner, Expr::Interval(_)) => {
+            **inner = nested(take(inner));
+        }
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             *expr = call("starts_with", [take(left), take(right)]);
         }
