@@ -14,6 +14,10 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use crate::types::arrow_type;
 
+/// Set at the Arrow field of a CHAR column: its length. Its values are kept without their trailing
+/// blanks.
+pub(crate) const CHAR_LENGTH: &str = "albireo.char_length";
+
 /// A column of a [`Relation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelationColumn {
@@ -45,8 +49,16 @@ pub struct Relation {
 impl Relation {
     /// The Arrow schema that scans of the relation deliver.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let fields: Vec<Field> =
-            self.columns.iter().map(|c| Field::new(&c.name, arrow_type(c.ty), c.nullable)).collect();
+        let field = |column: &RelationColumn| {
+            let field = Field::new(&column.name, arrow_type(column.ty), column.nullable);
+            match column.ty {
+                SqlType::Char(length) => {
+                    field.with_metadata([(CHAR_LENGTH.to_owned(), length.to_string())].into())
+                }
+                _ => field,
+            }
+        };
+        let fields: Vec<Field> = self.columns.iter().map(field).collect();
         Arc::new(Schema::new(fields))
     }
 

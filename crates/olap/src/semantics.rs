@@ -25,7 +25,7 @@ use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Case, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
@@ -252,13 +252,7 @@ fn retype_node(expr: Expr, schema: &DFSchema, outer: &mut Vec<DFSchema>) -> Resu
         Expr::Cast(Cast { expr, field }) => Transformed::yes(calls::settle_cast(*expr, field, schema)?),
         Expr::ScalarFunction(call) => Transformed::yes(calls::settle_call(call, schema)?),
         Expr::Case(case) => Transformed::yes(Expr::Case(retype_case(case, schema)?)),
-        Expr::InList(InList { expr, list, negated }) => {
-            let mut all = vec![*expr];
-            all.extend(list);
-            let mut all = unify::unify(all, schema, "IN")?;
-            let list = all.split_off(1);
-            Transformed::yes(Expr::InList(InList { expr: Box::new(all.remove(0)), list, negated }))
-        }
+        Expr::InList(list) => Transformed::yes(Expr::InList(retype_in_list(list, schema)?)),
         Expr::Between(Between { expr, negated, low, high }) => {
             let ty = expr.get_type(schema)?;
             let bound = |bound: Expr| {
@@ -271,6 +265,7 @@ fn retype_node(expr: Expr, schema: &DFSchema, outer: &mut Vec<DFSchema>) -> Resu
             let (low, high) = (Box::new(bound(*low)?), Box::new(bound(*high)?));
             Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
         }
+        Expr::Like(like) => Transformed::yes(Expr::Like(retype_like(like, schema))),
         Expr::AggregateFunction(ref aggregate) => {
             check_aggregate(aggregate, schema)?;
             Transformed::no(expr)
@@ -329,6 +324,32 @@ fn retype_case(case: Case, schema: &DFSchema) -> Result<Case> {
     let pairs = conditions.into_iter().zip(results);
     let when_then_expr = pairs.map(|(condition, result)| (Box::new(condition), Box::new(result))).collect();
     Ok(Case { expr, when_then_expr, else_expr })
+}
+
+fn retype_in_list(in_list: InList, schema: &DFSchema) -> Result<InList> {
+    let InList { expr, list, negated } = in_list;
+    let list: Vec<Expr> = match unify::char_length(&expr, schema) {
+        Some(_) => list.into_iter().map(unify::as_char).collect(),
+        None => list,
+    };
+    let mut all = vec![*expr];
+    all.extend(list);
+    let mut all = unify::unify(all, schema, "IN")?;
+    let list = all.split_off(1);
+    Ok(InList { expr: Box::new(all.remove(0)), list, negated })
+}
+
+/// LIKE of a CHAR sees its trailing blanks; a pattern that ends in `%` does not mind them.
+fn retype_like(like: Like, schema: &DFSchema) -> Like {
+    let open = unify::unknown(&like.pattern).is_some_and(|pattern| pattern.ends_with('%'));
+    match unify::char_length(&like.expr, schema) {
+        Some(length) if !open => {
+            let length = Expr::Literal(ScalarValue::Int64(i64::try_from(length).ok()), None);
+            let padded = datafusion::functions::unicode::rpad().call(vec![*like.expr, length]);
+            Like { expr: Box::new(padded), ..like }
+        }
+        _ => like,
+    }
 }
 
 /// A condition of CASE.

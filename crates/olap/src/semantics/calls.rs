@@ -109,6 +109,8 @@ fn to_text(inner: Expr, from: &DataType, field: &FieldRef) -> Expr {
         from if is_text(from) => match unify::unknown(&inner) {
             // No longer of unknown type.
             Some(_) => cast(inner, &DataType::Utf8View),
+            // Nor a CHAR, if it was one.
+            None if matches!(inner, Expr::Column(_)) => cast(inner, &DataType::Utf8View),
             None => inner,
         },
         DataType::Null => cast(inner, &DataType::Utf8View),

@@ -143,6 +143,8 @@ fn as_double(expr: Expr, ty: &DataType) -> Expr {
 /// Gives a bare literal the type of the operand beside it.
 fn with_known_literals(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     match (unify::unknown(&left).is_some(), unify::unknown(&right).is_some()) {
+        (true, false) if unify::char_length(&right, schema).is_some() => Ok((unify::as_char(left), right)),
+        (false, true) if unify::char_length(&left, schema).is_some() => Ok((left, unify::as_char(right))),
         (true, false) => {
             let ty = type_of(&right, schema);
             Ok((unify::known(left, &ty)?, right))

@@ -6,7 +6,7 @@
 
 use albireo_base::{SqlError, SqlState};
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::errors::external;
@@ -14,6 +14,7 @@ use crate::functions::arithmetic::{integer_shape, is_numeric};
 use crate::functions::casts;
 use crate::functions::decimal::Shape;
 use crate::functions::rowwise::{is_text, type_name};
+use crate::relation::CHAR_LENGTH;
 use crate::types::scalar;
 
 /// The text of a quoted literal nothing has been said about.
@@ -137,4 +138,21 @@ pub(super) fn converted(expr: Expr, ty: &DataType, target: &DataType) -> Result<
 /// A cast that is known to exist.
 pub(super) fn cast(expr: Expr, target: &DataType) -> Expr {
     Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), target.clone()))
+}
+
+/// The length of the CHAR column an expression is.
+pub(super) fn char_length(expr: &Expr, schema: &DFSchema) -> Option<usize> {
+    let Expr::Column(column) = expr else { return None };
+    let field = schema.field_from_column(column).ok()?;
+    field.metadata().get(CHAR_LENGTH)?.parse().ok()
+}
+
+/// A bare literal as a CHAR, whose trailing blanks mean nothing.
+pub(super) fn as_char(expr: Expr) -> Expr {
+    match unknown(&expr) {
+        Some(text) if text.ends_with(' ') => {
+            Expr::Literal(ScalarValue::Utf8(Some(text.trim_end_matches(' ').to_owned())), None)
+        }
+        _ => expr,
+    }
 }
