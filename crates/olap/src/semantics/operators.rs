@@ -43,6 +43,13 @@ pub(super) fn settle(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     };
     let is_span = |ty: &DataType| matches!(ty, DataType::Interval(_) | DataType::Duration(_));
     Ok(match op {
+        Operator::Multiply if is_span(&l) && r.is_numeric() => {
+            Planned::Instead(intervals::multiply(left, right))
+        }
+        Operator::Multiply if l.is_numeric() && is_span(&r) => {
+            Planned::Instead(intervals::multiply(right, left))
+        }
+        Operator::Divide if is_span(&l) && r.is_numeric() => Planned::Instead(intervals::divide(left, right)),
         Operator::Minus if temporal::is_moment(&l) && temporal::is_moment(&r) => {
             Planned::Instead(temporal::difference(left, right))
         }
