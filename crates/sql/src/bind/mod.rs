@@ -176,6 +176,7 @@ impl<'a> Binder<'a> {
         let bound = self.expr(condition, scope);
         self.in_filter = around;
         bound?;
+        self.values_in_conditions(condition)?;
         self.correlated_not_in(condition, scope.tree)
     }
 

@@ -18,7 +18,8 @@ use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, visit_expressions,
+    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator,
+    VisitMut, VisitorMut, visit_expressions,
 };
 
 use super::Binder;
@@ -138,6 +139,25 @@ impl Binder<'_> {
         ))
     }
 
+    /// Rewrites EXISTS and IN within the conditions of a WHERE: where more than AND, OR and NOT is
+    /// made of them, false and NULL differ, which the engine's joins do not tell apart.
+    pub(super) fn values_in_conditions(&mut self, condition: &mut Expr) -> Result<(), SqlError> {
+        match condition {
+            Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
+                self.values_in_conditions(inner)
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                self.values_in_conditions(left)?;
+                self.values_in_conditions(right)
+            }
+            Expr::InSubquery { .. } | Expr::Exists { .. } => Ok(()),
+            other => match other.visit(&mut Values { binder: self, depth: 0 }) {
+                ControlFlow::Continue(()) => Ok(()),
+                ControlFlow::Break(error) => Err(error),
+            },
+        }
+    }
+
     /// Rewrites correlated NOT IN among the conditions of a WHERE, where false and NULL mean the
     /// same.
     pub(super) fn correlated_not_in(&mut self, condition: &mut Expr, tree: &Tree) -> Result<(), SqlError> {
@@ -174,6 +194,36 @@ impl Binder<'_> {
     fn name_rewritten(&mut self) -> String {
         self.unnamed += 1;
         format!("\"__s{}\"", self.unnamed)
+    }
+}
+
+/// Rewrites the EXISTS and IN of one query level whose values matter.
+struct Values<'b, 'a> {
+    binder: &'b mut Binder<'a>,
+    /// How many queries deep.
+    depth: usize,
+}
+
+impl VisitorMut for Values<'_, '_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        if self.depth == 0
+            && let Err(error) = self.binder.subquery_expression(expr, false)
+        {
+            return ControlFlow::Break(error);
+        }
+        ControlFlow::Continue(())
     }
 }
 
