@@ -3,7 +3,8 @@
 //! Prefixes lie in halves, sign bits flipped, so that the compiler compares four at once with
 //! AVX2, which knows only signed 64-bit integers. A search compares three of them to choose a group
 //! of sixteen and then the group, without a branch to mispredict, and the cache misses of each of
-//! the two steps overlap.
+//! the two steps overlap. It looks at upper halves alone unless some equal the probe's: half the
+//! cache lines, and descents through a big tree wait for little else.
 
 use std::cmp::Ordering;
 
@@ -79,25 +80,51 @@ impl Keys {
         self.lower[at..].fill(i64::MAX);
     }
 
-    /// Asks the processor for the groups' last prefixes: what a search looks at first.
+    /// Asks the processor for the upper halves: what a search looks at first.
     #[inline]
     pub(super) fn prefetch(&self) {
-        for at in (GROUP - 1..CAP - 1).step_by(GROUP) {
+        for at in (0..CAP).step_by(8) {
             prefetch_line(&raw const self.upper[at]);
-            prefetch_line(&raw const self.lower[at]);
         }
     }
 
-    /// The number of keys before the first one that is not `before` the probe's halves; `near` is
+    /// The number of keys below the probe and, if it is `inclusive`, of those equal to it; `near` is
     /// told the group as soon as it is known.
     #[inline(always)]
-    fn count_while(&self, before: impl Fn(i64, i64) -> bool, near: impl Fn(usize)) -> usize {
+    fn count(&self, probe: u128, inclusive: bool, near: impl Fn(usize)) -> usize {
+        let (upper, lower) = halves(probe);
+        let below = |at: usize| usize::from(self.upper[at] < upper);
+        let start = (below(GROUP - 1) + below(2 * GROUP - 1) + below(3 * GROUP - 1)) * GROUP;
+        near(start);
+        // At most `CAP - GROUP`, so the group is in bounds; saying so lets the compiler know too.
+        let (mut less, mut not_above) = (0i64, 0i64);
+        for &other in &self.upper[start..start + GROUP] {
+            less += i64::from(other < upper);
+            not_above += i64::from(other <= upper);
+        }
+        // Upper halves ascend: without an equal one in this group there is none in a later one.
+        match less == not_above {
+            true => start + less as usize,
+            false => self.count_by_both(upper, lower, inclusive),
+        }
+    }
+
+    #[inline(never)]
+    fn count_by_both(&self, upper: i64, lower: i64, inclusive: bool) -> usize {
+        match inclusive {
+            false => self.count_while(|u, l| (u < upper) | ((u == upper) & (l < lower))),
+            true => self.count_while(|u, l| (u < upper) | ((u == upper) & (l <= lower))),
+        }
+    }
+
+    /// The number of keys before the first one that is not `before` the probe's halves.
+    #[inline(always)]
+    fn count_while(&self, before: impl Fn(i64, i64) -> bool) -> usize {
         let test = |at: usize| before(self.upper[at], self.lower[at]);
         let groups = usize::from(test(GROUP - 1))
             + usize::from(test(2 * GROUP - 1))
             + usize::from(test(3 * GROUP - 1));
         let start = groups * GROUP;
-        near(start);
         // At most `CAP - GROUP`, so the group is in bounds; saying so lets the compiler know too.
         let (upper, lower) = (&self.upper[start..start + GROUP], &self.lower[start..start + GROUP]);
         let mut within = 0i64;
@@ -110,30 +137,24 @@ impl Keys {
     /// The number of keys below `probe`. So the filling is never counted.
     #[inline(always)]
     pub(super) fn below(&self, probe: u128) -> usize {
-        let (upper, lower) = halves(probe);
-        self.count_while(|u, l| (u < upper) | ((u == upper) & (l < lower)), |_| ())
+        self.count(probe, false, |_| ())
     }
 
     /// [`Keys::below`] that asks for the cache lines with the TIDs that may belong to the result
     /// while it is still searching: one wait for memory less.
     #[inline(always)]
     pub(super) fn below_for_tid(&self, tids: &[u64; CAP], probe: u128) -> usize {
-        let (upper, lower) = halves(probe);
-        self.count_while(
-            |u, l| (u < upper) | ((u == upper) & (l < lower)),
-            |group| {
-                prefetch_line(tids.as_ptr().wrapping_add(group));
-                prefetch_line(tids.as_ptr().wrapping_add(group + GROUP / 2));
-            },
-        )
+        self.count(probe, false, |group| {
+            prefetch_line(tids.as_ptr().wrapping_add(group));
+            prefetch_line(tids.as_ptr().wrapping_add(group + GROUP / 2));
+        })
     }
 
     /// The number of keys, among the first `len`, not above `probe`.
     #[inline(always)]
     pub(super) fn up_to(&self, len: usize, probe: u128) -> usize {
-        let (upper, lower) = halves(probe);
         // The filling equals a probe of all ones, hence `min`.
-        self.count_while(|u, l| (u < upper) | ((u == upper) & (l <= lower)), |_| ()).min(len)
+        self.count(probe, true, |_| ()).min(len)
     }
 }
 
