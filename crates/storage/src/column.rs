@@ -139,25 +139,26 @@ pub trait Fixed: Sealed + Copy + 'static {
     const NAME: &'static str;
 }
 
-/// By number of digits: what a value's magnitude must be below.
-static LIMITS_64: [u64; 19] = {
-    let mut limits = [u64::MAX; 19];
-    let mut digits = 1;
-    while digits < 19 {
-        limits[digits] = 10u64.pow(digits as u32);
-        digits += 1;
-    }
-    limits
-};
-static LIMITS_128: [u128; 39] = {
-    let mut limits = [u128::MAX; 39];
-    let mut digits = 1;
-    while digits < 39 {
-        limits[digits] = 10u128.pow(digits as u32);
-        digits += 1;
-    }
-    limits
-};
+/// By a DECIMAL's precision: what the magnitude of an unscaled value must be below; 0: any.
+macro_rules! limits {
+    ($ty:ty, $most:literal) => {{
+        let mut limits = [<$ty>::MAX; $most + 1];
+        let mut digits = 1;
+        while digits <= $most {
+            limits[digits] = (10 as $ty).pow(digits as u32);
+            digits += 1;
+        }
+        limits
+    }};
+}
+
+static LIMITS_64: [u64; 19] = limits!(u64, 18);
+static LIMITS_128: [u128; 39] = limits!(u128, 38);
+
+/// Whether an unscaled value has at most `precision` digits.
+pub(crate) fn has_digits(unscaled: i128, precision: u8) -> bool {
+    unscaled.fits(precision)
+}
 
 macro_rules! fixed {
     ($($ty:ty, $physical:ident, $width:literal, $to:expr, $from:expr $(, $limits:ident)?;)*) => {$(
@@ -227,5 +228,37 @@ impl TextCol {
     /// The column's position.
     pub fn id(&self) -> ColumnId {
         self.at.column
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_byte_is_found_wherever_it_stands_and_nowhere_else() {
+        for length in 0..40 {
+            // Bytes next to 0 and those with the highest bit set are what a borrow could confuse.
+            for filling in [1u8, 0x7F, 0x80, 0x81, 0xFF] {
+                let mut bytes = vec![filling; length];
+                assert!(!has_zero(&bytes), "{filling} {length}");
+                for at in 0..length {
+                    bytes[at] = 0;
+                    assert!(has_zero(&bytes), "{filling} {at} of {length}");
+                    bytes[at] = filling;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_fit_by_their_digits() {
+        assert!(999i64.fits(3) && (-999i64).fits(3) && !1_000i64.fits(3) && !(-1_000i64).fits(3));
+        assert!(i64::MIN.fits(0) && i64::MAX.fits(0) && i128::MIN.fits(0) && i128::MAX.fits(0));
+        let most = 10i64.pow(18) - 1;
+        assert!(most.fits(18) && !(most + 1).fits(18) && !i64::MIN.fits(18));
+        let most = 10i128.pow(38) - 1;
+        assert!(most.fits(38) && !(most + 1).fits(38) && !i128::MIN.fits(38));
+        assert!(i16::MIN.fits(1) && 1e300f64.fits(1), "only decimals have a precision");
     }
 }

@@ -12,8 +12,8 @@
 //! Invariants:
 //! - I-1 Every slot below `slots` holds a valid value for each column (for strings: a view into
 //!   the chunk's heap), also when the row is dead.
-//! - I-2 `base` points at the first of `dir.entries`, `count` is their number; both are renewed
-//!   wherever `dir` changes.
+//! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
+//!   renewed wherever `dir` changes.
 //! - I-3 A block whose tag is not newer than the newest live snapshot is never written in slots
 //!   that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
@@ -42,8 +42,8 @@ pub(crate) struct Rows {
     pub(crate) layout: Arc<Layout>,
     pub(crate) dir: Arc<Directory>,
     base: *const Entry,
-    /// The number of entries behind `base`.
-    count: usize,
+    /// The number of chunks behind `base`.
+    chunks: usize,
     /// The layout's id and its entries per chunk, at hand for every access.
     layout_id: u64,
     chunk_entries: usize,
@@ -107,7 +107,7 @@ impl Rows {
             layout,
             dir,
             base,
-            count: 0,
+            chunks: 0,
             slots: 0,
             live_rows: 0,
             epoch,
@@ -125,12 +125,12 @@ impl Rows {
     /// There never was such a row.
     #[inline(always)]
     pub(crate) fn locate(&self, tid: Tid) -> RowPlace {
-        let first = tid.chunk() * self.chunk_entries;
-        if first >= self.count {
+        if tid.chunk() >= self.chunks {
             no_such_row(tid);
         }
         // SAFETY: in bounds, checked; I-2.
-        RowPlace { entries: unsafe { self.base.add(first) }, slot: tid.slot() }
+        let entries = unsafe { self.base.add(tid.chunk() * self.chunk_entries) };
+        RowPlace { entries, slot: tid.slot() }
     }
 
     /// A column's entry for a row, and the value's address.
@@ -175,8 +175,7 @@ impl Rows {
     pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
         let address = self.place(tid, at);
         crate::index::prefetch_line(address);
-        // A second line only if the value crosses into it; asking for one twice costs less than a
-        // branch that is hard to foresee.
+        // Another line only if the value crosses into it; there is no branch to mispredict.
         crate::index::prefetch_line(address.wrapping_add(at.width as usize - 1));
     }
 
@@ -221,9 +220,9 @@ impl Rows {
         if !at.nullable() {
             return false;
         }
-        let block = self.bitmap_block(tid, at.null_entry as usize);
-        // SAFETY: a null entry's block is a live bitmap.
-        !unsafe { bitmap::get(block, tid.slot()) }
+        let row = self.locate(tid);
+        // SAFETY: located just now; a null entry's block is a live bitmap.
+        !unsafe { bitmap::get((*self.null_entry(row, at)).block, row.slot) }
     }
 
     /// Whether a row lives there.
@@ -232,17 +231,14 @@ impl Rows {
         if tid.0 >= self.slots {
             return false;
         }
-        let block = self.bitmap_block(tid, VALIDITY_ENTRY);
         // SAFETY: the validity entry's block is a live bitmap.
-        unsafe { bitmap::get(block, tid.slot()) }
+        unsafe { bitmap::get(self.validity(tid), tid.slot()) }
     }
 
     #[inline(always)]
-    fn bitmap_block(&self, tid: Tid, entry: usize) -> NonNull<u8> {
-        let index = tid.chunk() * self.chunk_entries + entry;
-        assert!(index < self.count, "row {} is not in the table", tid.0);
-        // SAFETY: in bounds, asserted; I-2.
-        unsafe { (*self.base.add(index)).block }
+    fn validity(&self, tid: Tid) -> NonNull<u8> {
+        // SAFETY: located just now; every chunk has this entry.
+        unsafe { (*self.locate(tid).entries.add(VALIDITY_ENTRY)).block }
     }
 
     /// Makes the block of `tid` and `at` private and returns the value's address for writing.
@@ -376,7 +372,7 @@ impl Rows {
     fn dir_mut(&mut self) -> &mut Directory {
         // `make_mut` clones when shared. Either way the entries may move.
         let dir = Arc::make_mut(&mut self.dir);
-        (self.base, self.count) = (dir.entries.as_ptr(), dir.entries.len());
+        (self.base, self.chunks) = (dir.entries.as_ptr(), dir.entries.len() / self.chunk_entries);
         dir
     }
 
@@ -389,7 +385,7 @@ impl Rows {
             return Ok(NewSlot { tid, reused: true });
         }
         let tid = Tid(self.slots);
-        if tid.chunk() * self.chunk_entries == self.count {
+        if tid.chunk() == self.chunks {
             self.add_chunk()?;
         }
         Ok(NewSlot { tid, reused: false })
@@ -433,7 +429,7 @@ impl Rows {
     /// Makes a new row visible.
     #[inline]
     pub(crate) fn publish(&mut self, slot: NewSlot) {
-        let block = self.bitmap_block(slot.tid, VALIDITY_ENTRY);
+        let block = self.validity(slot.tid);
         // SAFETY: the validity bitmap; see `new_null`.
         unsafe { bitmap::set(block, slot.tid.slot(), true) };
         if slot.reused {
@@ -450,7 +446,7 @@ impl Rows {
     /// The last slot is given back as if it never was: every snapshot that saw it, dead, lost its
     /// blocks to a private copy when the slot was reused.
     pub(crate) fn unpublish(&mut self, tid: Tid) {
-        let block = self.bitmap_block(tid, VALIDITY_ENTRY);
+        let block = self.validity(tid);
         // SAFETY: the validity bitmap. No snapshot sees the slot, which was taken in this
         // transaction, and the word is shared atomically.
         unsafe { bitmap::set(block, tid.slot(), false) };
@@ -506,7 +502,7 @@ impl Rows {
         let dir = self.dir_mut();
         dir.entries.extend_from_slice(&entries);
         dir.heaps.extend(std::iter::repeat_n(None, heaps));
-        (self.base, self.count) = (self.dir.entries.as_ptr(), self.dir.entries.len());
+        (self.base, self.chunks) = (self.dir.entries.as_ptr(), self.chunks + 1);
         Ok(())
     }
 
@@ -527,7 +523,7 @@ impl Rows {
         let mut next = tid.0;
         while next < self.slots {
             let here = Tid(next);
-            let block = self.bitmap_block(here, VALIDITY_ENTRY);
+            let block = self.validity(here);
             // SAFETY: the validity bitmap; only this store's owner writes it.
             let bits = unsafe { bitmap::tail_of_word(block, here.slot()) };
             if bits != 0 {

@@ -36,7 +36,7 @@ pub(crate) enum Image {
 }
 
 impl Image {
-    /// The old bytes of a fixed-width value.
+    /// Old bytes, at most 16.
     #[inline(always)]
     pub(crate) fn of<B: AsRef<[u8]>>(old: B) -> Self {
         let mut here = [0; 16];
@@ -136,18 +136,12 @@ impl UndoLog {
     /// Stores an image.
     #[inline(always)]
     pub(crate) fn image(&mut self, old: &[u8]) -> Image {
-        let mut here = [0; 16];
-        match here.get_mut(..old.len()) {
-            Some(place) => {
-                place.copy_from_slice(old);
-                Image::Here(here)
-            }
-            None => {
-                let start = self.bytes.len() as u64;
-                self.bytes.extend_from_slice(old);
-                Image::Apart { start: [start as u32, (start >> 32) as u32] }
-            }
+        if old.len() <= 16 {
+            return Image::of(old);
         }
+        let start = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(old);
+        Image::Apart { start: [start as u32, (start >> 32) as u32] }
     }
 
     /// The bytes of an image that has `width` of them.

@@ -37,12 +37,11 @@ impl Table {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
         let place = self.rows.locate(tid);
-        let has_checks = self.has_row_checks && !self.spec.checks.is_empty();
         let mut row = RowUpdate { table: self, undo, tid, place, left: Vec::new(), may_move: false };
         let result = change(&mut row);
         let RowUpdate { left, may_move, .. } = row;
         let result = match result {
-            Ok(value) if left.is_empty() && !may_move && !has_checks => return Ok(value),
+            Ok(value) if left.is_empty() && !may_move && self.spec.checks.is_empty() => return Ok(value),
             Ok(value) => self.finish_update(undo, tid, &left).map(|()| value),
             Err(error) => Err(error),
         };

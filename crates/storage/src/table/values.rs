@@ -3,6 +3,7 @@
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 
 use super::{NewRow, RowUpdate, Table, TableError};
+use crate::column::has_digits;
 use crate::layout::{ColumnLocation, Physical};
 use crate::undo::UndoLog;
 
@@ -105,7 +106,7 @@ impl Table {
             (SqlType::Double, Value::Double(v)) => put(&v.to_le_bytes()),
             (SqlType::Uuid, Value::Uuid(v)) => put(v),
             (SqlType::Decimal { precision, scale }, Value::Decimal(v)) if v.scale == scale => {
-                if v.unscaled.unsigned_abs() >= 10u128.pow(precision.into()) {
+                if !has_digits(v.unscaled, precision) {
                     return Err(wrong);
                 }
                 match at.physical {

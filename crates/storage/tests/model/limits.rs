@@ -449,3 +449,41 @@ fn index_added_later_holds_every_row_and_a_failed_one_changes_nothing() {
     table.drop_index(0, Arc::new(plain.clone()));
     table.insert_values(&mut undo, &[Value::Integer(1), Value::from("v")]).unwrap();
 }
+
+#[test]
+fn handle_of_another_table_is_refused_by_every_access() {
+    let shape = || spec(vec![column("a", SqlType::Integer, true), column("b", SqlType::Integer, true)]);
+    let (other, _registry) = table(shape(), None);
+    let foreign = other.column::<i32>("b").unwrap();
+    let (mut table, _registry) = table(shape(), None);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::Integer(1), Value::Null]).unwrap();
+    let panics = |access: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(access)).is_err();
+    assert!(panics(&mut || _ = table.get(tid, foreign)));
+    assert!(panics(&mut || _ = table.is_null(tid, foreign)));
+    assert!(panics(&mut || table.prefetch(tid, foreign)));
+    assert!(panics(&mut || _ = table.insert(&mut undo).unwrap().set(foreign, 2)));
+    assert!(panics(&mut || _ = table.update(&mut undo, tid, |row| row.set(foreign, 2))));
+    assert_eq!((table.row(tid), table.row_count()), (vec![Value::Integer(1), Value::Null], 1));
+    let own = table.column::<i32>("a").unwrap();
+    for nowhere in [Tid(1 << 14), Tid(u64::MAX)] {
+        assert!(panics(&mut || _ = table.get(nowhere, own)));
+        assert!(!table.is_live(nowhere));
+    }
+}
+
+#[test]
+fn key_longer_than_those_of_a_dense_index_is_not_found() {
+    let mut shape = spec(vec![column("a", SqlType::Integer, false)]);
+    let (name, kind) = ("i".to_owned(), IndexKind::Hash);
+    shape.indexes.push(IndexSpec { name, columns: vec![ColumnId(0)], unique: true, kind });
+    let (mut table, _registry) = table(shape, None);
+    let mut undo = UndoLog::default();
+    for a in 0..5_000 {
+        table.insert_values(&mut undo, &[Value::Integer(a)]).unwrap();
+    }
+    let index = table.index("i").unwrap();
+    assert_eq!(table.index_form(index), "dense array");
+    assert_eq!(table.find(index, ShortKey::new().i32(7)), Some(Tid(7)));
+    assert_eq!(table.find(index, ShortKey::new().i32(7).i32(i32::MIN).i32(7)), None);
+}

@@ -211,35 +211,26 @@ impl DenseArray {
         first..first + self.pages.len() as u64 * PAGE_SLOTS as u64
     }
 
-    /// [`DenseArray::position`] of a key whose lower half is empty, when `narrow` says so.
-    #[inline(always)]
-    fn position_of(&self, key: u128, narrow: bool) -> Option<u64> {
-        if !narrow {
-            return self.position(key);
-        }
-        debug_assert!(key as u64 == 0, "a narrow key has eight bytes");
-        let upper = &self.halves[0];
-        let x = ((key >> 64) as u64).wrapping_sub(upper.least);
-        if (x | upper.most.wrapping_sub(x)) & upper.outside != 0 {
-            return None;
-        }
-        Some(self.terms.iter().map(|term| ((x & term.mask) >> term.shift) * term.stride).sum())
+    /// The position of a key; `None` if a component is outside its digit.
+    fn position(&self, key: u128) -> Option<u64> {
+        self.position_of(key, false)
     }
 
-    /// The position of a key; `None` if a component is outside its digit.
+    /// [`DenseArray::position`]; `narrow`, a constant where this is inlined: no key of the index has
+    /// anything in its lower half, and one that has is none of them.
     #[inline(always)]
-    fn position(&self, key: u128) -> Option<u64> {
+    fn position_of(&self, key: u128, narrow: bool) -> Option<u64> {
         let [upper, lower] = &self.halves;
         let x = ((key >> 64) as u64).wrapping_sub(upper.least);
         let y = (key as u64).wrapping_sub(lower.least);
         let outside_upper = (x | upper.most.wrapping_sub(x)) & upper.outside;
-        let outside_lower = (y | lower.most.wrapping_sub(y)) & lower.outside;
+        let outside_lower = if narrow { y } else { (y | lower.most.wrapping_sub(y)) & lower.outside };
         if outside_upper | outside_lower != 0 {
             return None;
         }
         let mut position = 0;
         for term in &self.terms {
-            let half = if term.half == 0 { x } else { y };
+            let half = if narrow || term.half == 0 { x } else { y };
             position += ((half & term.mask) >> term.shift) * term.stride;
         }
         Some(position)
