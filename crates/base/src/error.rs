@@ -69,6 +69,8 @@ states! {
     SERIALIZATION_FAILURE = b"40001";
     /// The text is not SQL.
     SYNTAX_ERROR = b"42601";
+    /// The object is not in the state that is wanted.
+    OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000";
     /// Someone uses what is to be changed.
     OBJECT_IN_USE = b"55006";
     /// A name that cannot be used here.

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlType, TableId, Value};
+use albireo_olap::Prepared;
 use albireo_olap::relation::{
     ChunkData, ChunkVersion, Relation, RelationColumn, RelationData, Relations, Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{ChunkView, DatabaseSnapshot, TableView};
+use albireo_storage::{ChunkView, DatabaseSnapshot, SnapshotScope, TableView};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -66,6 +67,15 @@ impl Snapshot for StorageSnapshot {
     fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
+}
+
+/// The tables that queries read, all a snapshot for them need cover.
+pub(crate) fn scope_of(queries: &[Arc<Prepared>]) -> SnapshotScope {
+    let relations = queries.iter().flat_map(|query| query.relations());
+    let mut tables: Vec<TableId> = relations.map(|relation| TableId(relation.id.0 & !ADDRESSED)).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    SnapshotScope::Tables(tables.into())
 }
 
 struct StorageTable(TableView);

@@ -154,17 +154,8 @@ impl Connection {
             let state = self.state.lock();
             (state.settings.clone(), state.session.clone())
         };
-        match open {
-            Some(open) => {
-                self.database.run_query(parsed, text, parameters, open.session(), &settings, cancel)
-            }
-            None => {
-                let staleness = u64::try_from(settings.max_staleness.as_nanos()).unwrap_or(u64::MAX);
-                let session = self.database.inner.sessions.open_within(staleness);
-                let session = session.map_err(crate::errors::session)?;
-                self.database.run_query(parsed, text, parameters, &session, &settings, cancel)
-            }
-        }
+        let open = open.as_ref().map(|open| open.session());
+        self.database.run_query(parsed, text, parameters, open, &settings, cancel)
     }
 
     fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
@@ -190,7 +181,7 @@ impl Connection {
         let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;
         let session = match self.state.lock().session.clone() {
             Some(open) => open.session().clone(),
-            None => self.database.inner.sessions.open().map_err(crate::errors::session)?,
+            None => self.database.session_for(&prepared, &settings)?,
         };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let epoch = snapshot.epoch();

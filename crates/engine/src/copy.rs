@@ -130,16 +130,13 @@ impl Database {
                 self.insert_staged(&target, &rows, defaults, &limits)?
             }
             CopyPlan::To { query, path, format } => {
-                let open;
+                let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
                 let session = match session {
-                    Some(session) => session.session(),
-                    None => {
-                        open = self.inner.sessions.open().map_err(crate::errors::session)?;
-                        &open
-                    }
+                    Some(session) => session.session().clone(),
+                    None => self.session_for(&prepared, settings)?,
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
-                let source = write::Source { catalog: &catalog, query, snapshot, settings, cancel };
+                let source = write::Source { prepared: &prepared, query, snapshot, settings, cancel };
                 self.write_file(&source, path, format)?
             }
         };

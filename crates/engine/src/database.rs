@@ -10,7 +10,7 @@ use albireo_olap::{Olap, OlapConfig};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
-use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, Table};
+use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock};
 
 use crate::errors::Explainer;
@@ -175,7 +175,7 @@ impl Database {
         self.connect().execute_with(sql, parameters)
     }
 
-    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot.
+    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot of the tables that it reads.
     ///
     /// ```
     /// # use albireo::{Config, Database, Value};
@@ -208,7 +208,7 @@ impl Database {
     /// # Errors
     /// 53200 when snapshots hold as much memory as they may.
     pub fn begin_read_only(&self) -> Result<ReadOnlySession, SqlError> {
-        let session = self.inner.sessions.open().map_err(crate::errors::session)?;
+        let session = self.inner.sessions.open(&SnapshotScope::All).map_err(crate::errors::session)?;
         Ok(ReadOnlySession::new(self.clone(), session))
     }
 

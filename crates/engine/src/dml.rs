@@ -26,7 +26,7 @@ use albireo_sql::literal::literal_value;
 use albireo_sql::{BoundQuery, Catalog, ColumnDef, DeletePlan, InsertPlan, TableDef, UpdatePlan};
 use albireo_storage::DatabaseSnapshot;
 
-use crate::adapters::{AddressedRelations, AddressedSnapshot, HIDDEN};
+use crate::adapters::{AddressedRelations, AddressedSnapshot, HIDDEN, scope_of};
 use crate::ddl::handle;
 use crate::query::options;
 use crate::settings::Settings;
@@ -155,7 +155,7 @@ impl Run<'_> {
         }
         let prepared = self.prepare_source(plan)?;
         let defaults = self.defaults(&plan.table)?;
-        self.crossing("INSERT", |tx, snapshot| {
+        self.crossing("INSERT", &prepared, |tx, snapshot| {
             let mut all = Vec::new();
             for prepared in &prepared {
                 let result = self.run(prepared, &snapshot)?;
@@ -222,7 +222,7 @@ impl Run<'_> {
         let columns: Vec<ColumnId> = plan.assignments.iter().map(|(column, _)| *column).collect();
         let prepared = self.prepare_update(plan)?;
         let returned = self.returned(table, &plan.alias, &plan.returning)?;
-        self.crossing("UPDATE", |tx, snapshot| {
+        self.crossing("UPDATE", std::slice::from_ref(&prepared), |tx, snapshot| {
             let found = self.run(&prepared, &snapshot)?.rows();
             let mut new_rows = Vec::new();
             for row in &found {
@@ -245,7 +245,7 @@ impl Run<'_> {
     fn delete(&self, plan: &DeletePlan) -> Result<Changed, SqlError> {
         let table = &plan.table;
         let prepared = self.prepare(&plan.rows_query(&HIDDEN), Some(table), Vec::new())?;
-        self.crossing("DELETE", |tx, snapshot| {
+        self.crossing("DELETE", std::slice::from_ref(&prepared), |tx, snapshot| {
             let found = self.run(&prepared, &snapshot)?;
             for row in &returning::addresses(&found)? {
                 let at = address(row)?;
@@ -334,12 +334,14 @@ impl Run<'_> {
         crate::query::result(self.database.inner.olap.run(prepared, &arguments, &snapshot, options)?)
     }
 
+    /// Runs `work` over all partitions, with a snapshot for `queries`.
     fn crossing<R>(
         &self,
         name: &str,
+        queries: &[Arc<Prepared>],
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let result = self.database.inner.partitions.crossing_with_snapshot(name, work);
+        let result = self.database.inner.partitions.crossing_with_snapshot(name, &scope_of(queries), work);
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;
         result.map_err(|error| self.database.explain_call(error))
     }
@@ -375,9 +377,7 @@ impl Database {
             let statement = albireo_sql::parse_one(&text)?;
             let bound = albireo_sql::bind_query(catalog, &statement, &text)?;
             let prepared = self.prepare_bound(catalog, &bound, Vec::new())?;
-            let session = self.inner.sessions.open().map_err(crate::errors::session)?;
-            let snapshot = session.snapshot().map_err(crate::errors::session)?;
-            let result = self.run_prepared(&prepared, &[], snapshot, settings, cancel)?;
+            let result = self.run_fresh(&prepared, &[], settings, cancel)?;
             result.value(0, 0).coerce(column.ty)
         };
         table.columns.iter().map(value).collect()

@@ -9,13 +9,13 @@ use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_sql::{BoundQuery, Catalog};
-use albireo_storage::DatabaseSnapshot;
+use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
-use crate::adapters::{CatalogRelations, StorageSnapshot};
+use crate::adapters::{CatalogRelations, StorageSnapshot, scope_of};
 use crate::settings::Settings;
 use crate::{Column, Database, QueryResult};
 
@@ -56,6 +56,20 @@ impl PreparedQuery {
     /// As [`Database::query`].
     pub fn query(&self, parameters: &[Value]) -> Result<QueryResult, SqlError> {
         self.database.query(&self.text, parameters)
+    }
+
+    /// Opens a query session, as [`Database::begin_read_only`], on the tables that this query reads
+    /// and no others: transactions that write other tables copy nothing for it.
+    ///
+    /// # Errors
+    /// As [`Database::begin_read_only`]; names that no longer exist.
+    pub fn begin_read_only(&self) -> Result<ReadOnlySession, SqlError> {
+        let plan = match self.database.known_plan(&self.text) {
+            Some(plan) => plan,
+            None => self.database.plan_query(&albireo_sql::parse_one(&self.text)?, &self.text, &[])?,
+        };
+        let session = self.database.session_for(&plan, &Settings::default())?;
+        Ok(ReadOnlySession::new(self.database.clone(), session))
     }
 }
 
@@ -115,6 +129,9 @@ impl ReadOnlySession {
             None => self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters)?,
         };
         let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
+        if !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
+            return Err(not_covered(&prepared, snapshot.scope()));
+        }
         let mut result = self.database.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
         result.planning += preparing;
         Ok(result)
@@ -136,22 +153,27 @@ impl Database {
     /// # Errors
     /// Syntax, names and types.
     pub fn prepare(&self, sql: &str) -> Result<PreparedQuery, SqlError> {
-        let statement = albireo_sql::parse_one(sql)?;
-        self.plan_query(&statement, sql, &[])?;
+        if self.known_plan(sql).is_none() {
+            self.plan_query(&albireo_sql::parse_one(sql)?, sql, &[])?;
+        }
         Ok(PreparedQuery { database: self.clone(), text: sql.into() })
     }
 
-    /// Runs a query on a session's snapshot.
+    /// Runs a query on an open session's snapshot, or else on one of its own.
     pub(crate) fn run_query(
         &self,
         statement: &Statement,
         text: &str,
         parameters: &[Value],
-        session: &QuerySession,
+        open: Option<&QuerySession>,
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
         let (prepared, preparing) = self.timed_plan(statement, text, parameters)?;
+        let session = match open {
+            Some(session) => session.clone(),
+            None => self.session_for(&prepared, settings)?,
+        };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
         result.planning += preparing;
@@ -209,6 +231,31 @@ impl Database {
         self.inner.olap.prepare(&relations, query)
     }
 
+    /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings
+    /// allow.
+    pub(crate) fn session_for(
+        &self,
+        prepared: &Arc<Prepared>,
+        settings: &Settings,
+    ) -> Result<QuerySession, SqlError> {
+        let staleness = u64::try_from(settings.max_staleness.as_nanos()).unwrap_or(u64::MAX);
+        let scope = scope_of(std::slice::from_ref(prepared));
+        self.inner.sessions.open_within(staleness, &scope).map_err(crate::errors::session)
+    }
+
+    /// Runs a prepared query on a snapshot of its own.
+    pub(crate) fn run_fresh(
+        &self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+        settings: &Settings,
+        cancel: &CancelToken,
+    ) -> Result<QueryResult, SqlError> {
+        let session = self.session_for(prepared, settings)?;
+        let snapshot = session.snapshot().map_err(crate::errors::session)?;
+        self.run_prepared(prepared, parameters, snapshot, settings, cancel)
+    }
+
     pub(crate) fn run_prepared(
         &self,
         prepared: &Arc<Prepared>,
@@ -222,6 +269,15 @@ impl Database {
         let output = self.inner.olap.run(prepared, &parameters, &snapshot, options(settings, cancel))?;
         result(output)
     }
+}
+
+fn not_covered(prepared: &Prepared, scope: &SnapshotScope) -> SqlError {
+    let other = prepared.relations().iter().find(|relation| !scope.covers(relation.id));
+    let name = other.map_or("", |relation| relation.name.as_str());
+    let text = format!("table \"{name}\" is not in this session's snapshot");
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+        .with_detail("The session was opened for one prepared query, on the tables that it reads.")
+        .with_hint("Open a session on all tables with Database::begin_read_only.")
 }
 
 pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {

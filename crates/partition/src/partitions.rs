@@ -7,8 +7,8 @@ use std::sync::Arc;
 use albireo_base::{PartitionId, TableId};
 use albireo_env::{Clock, Env};
 use albireo_storage::{
-    BudgetSpent, DatabaseSnapshot, Layout, Placement, Savepoint, SnapshotBuilder, SnapshotRegistry, Table,
-    TableError, TableMemory, TableSpec, UndoLog,
+    BudgetSpent, DatabaseSnapshot, Layout, Placement, Savepoint, SnapshotBuilder, SnapshotRegistry,
+    SnapshotScope, Table, TableError, TableMemory, TableSpec, UndoLog,
 };
 use hdrhistogram::Histogram;
 use parking_lot::{Mutex, MutexGuard};
@@ -145,15 +145,16 @@ impl Partitions {
         self.own_all(Purpose::Work).run(0, &self.clock, name, work)
     }
 
-    /// Runs `work` as one transaction over all partitions, with a snapshot of the state that it
-    /// starts from. For statements that find the rows they change by a query.
+    /// Runs `work` as one transaction over all partitions, with a snapshot of the tables of `scope` as
+    /// it finds them. For statements that find the rows they change by a query.
     pub fn crossing_with_snapshot<R>(
         &self,
         name: &str,
+        scope: &SnapshotScope,
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
         let mut owned = self.own_all(Purpose::Work);
-        let snapshot = owned.snapshot(&self.registry)?;
+        let snapshot = owned.snapshot(&self.registry, scope)?;
         Ok(owned.run(0, &self.clock, name, |tx| work(tx, snapshot)))
     }
 
@@ -230,9 +231,9 @@ impl Partitions {
         (pending, partition, task)
     }
 
-    /// Takes a snapshot between two transactions.
-    pub fn snapshot(&self) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        self.own_all(Purpose::Snapshot).snapshot(&self.registry)
+    /// Takes a snapshot of the tables of `scope` between two transactions.
+    pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        self.own_all(Purpose::Snapshot).snapshot(&self.registry, scope)
     }
 
     /// Replaces a table by an empty one of the same shape and id, everywhere at once.
@@ -401,8 +402,12 @@ impl Owned<'_> {
         result
     }
 
-    fn snapshot(&mut self, registry: &Arc<SnapshotRegistry>) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut builder = SnapshotBuilder::new(registry)?;
+    fn snapshot(
+        &mut self,
+        registry: &Arc<SnapshotRegistry>,
+        scope: &SnapshotScope,
+    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
         for state in &mut self.states {
             let id = state.data.id;
             state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));

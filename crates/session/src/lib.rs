@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 
 use albireo_env::Clock;
 use albireo_partition::Partitions;
-use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotCounters};
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotCounters, SnapshotScope};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
@@ -75,34 +75,40 @@ impl Sessions {
         Self { partitions, method, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
     }
 
-    /// Opens a session on a fresh snapshot.
+    /// Opens a session on a fresh snapshot of the tables of `scope`.
     ///
     /// # Errors
     /// [`SessionError::BudgetSpent`].
-    pub fn open(&self) -> Result<QuerySession, SessionError> {
+    pub fn open(&self, scope: &SnapshotScope) -> Result<QuerySession, SessionError> {
         let start = self.clock.now();
-        let snapshot = self.method.take(&self.partitions)?;
+        let snapshot = self.method.take(&self.partitions, scope)?;
         let taken_ns = self.clock.now();
         self.taking_ns.lock().saturating_record(taken_ns - start);
         *self.newest.lock() = (taken_ns, Arc::downgrade(&snapshot));
         Ok(QuerySession { snapshot, taken_ns, clock: self.clock.clone() })
     }
 
-    /// Opens a session on a live snapshot at most `max_staleness_ns` old, or else on a fresh one.
+    /// Opens a session on a live snapshot at most `max_staleness_ns` old that covers the tables of
+    /// `scope`, or else on a fresh one.
     ///
     /// # Errors
     /// As [`Sessions::open`].
-    pub fn open_within(&self, max_staleness_ns: u64) -> Result<QuerySession, SessionError> {
+    pub fn open_within(
+        &self,
+        max_staleness_ns: u64,
+        scope: &SnapshotScope,
+    ) -> Result<QuerySession, SessionError> {
         if max_staleness_ns > 0 {
             let (taken_ns, newest) = &*self.newest.lock();
             if self.clock.now() - taken_ns <= max_staleness_ns
                 && let Some(snapshot) = newest.upgrade()
                 && !snapshot.is_cancelled()
+                && snapshot.scope().includes(scope)
             {
                 return Ok(QuerySession { snapshot, taken_ns: *taken_ns, clock: self.clock.clone() });
             }
         }
-        self.open()
+        self.open(scope)
     }
 
     /// The name of the method.

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 
 use albireo_partition::Partitions;
-use albireo_storage::{BudgetSpent, DatabaseSnapshot};
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotScope};
 
 /// A way to freeze the state of all partitions.
 pub trait SnapshotMethod: Send + Sync {
     /// Its name in settings and reports.
     fn name(&self) -> &'static str;
 
-    /// Takes a snapshot between two transactions.
+    /// Takes a snapshot of the tables of `scope` between two transactions. It may cover more.
     ///
     /// # Errors
     /// The snapshots' memory budget is spent and the policy is to refuse.
-    fn take(&self, partitions: &Partitions) -> Result<Arc<DatabaseSnapshot>, BudgetSpent>;
+    fn take(
+        &self,
+        partitions: &Partitions,
+        scope: &SnapshotScope,
+    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent>;
 }
 
-/// Copy-on-write of blocks in software: the default. Taking one costs a reference per table and
-/// partition; a block is copied when it is first written while a snapshot sees it.
+/// Copy-on-write of blocks in software: the default. Taking one costs a reference per table of its
+/// scope and partition; a block is copied when it is first written while a snapshot sees it.
 pub struct CopyOnWrite;
 
 impl SnapshotMethod for CopyOnWrite {
@@ -26,7 +30,11 @@ impl SnapshotMethod for CopyOnWrite {
         "copy-on-write"
     }
 
-    fn take(&self, partitions: &Partitions) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        partitions.snapshot()
+    fn take(
+        &self,
+        partitions: &Partitions,
+        scope: &SnapshotScope,
+    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        partitions.snapshot(scope)
     }
 }

@@ -6,23 +6,59 @@
 //!
 //! A block carries the epoch of its last change, its *birth*. A snapshot closes an epoch and is
 //! named by it. A block replaced in epoch `death` is seen by exactly the snapshots `s` with
-//! `birth <= s < death`. It waits in the list of the newest of them; when that one ends, it moves to
-//! the next older one that sees it or is freed. So ending a snapshot looks at its own list alone.
+//! `birth <= s < death` that cover its table. It waits in the list of the newest of them; when that
+//! one ends, it moves to the next older one that sees it or is freed. So ending a snapshot looks at
+//! its own list alone.
+//!
+//! A snapshot may cover a few tables only ([`SnapshotScope`]), which is what one query needs: the
+//! others stay in the epoch of the last snapshot that covered them, and their blocks are not copied.
+//! Paper: AnKerDB (Sharma and others, 2018, §3) takes fine-grained snapshots of columns by virtual
+//! memory; we take them of tables, since a table's rows change together.
 //!
 //! Invariants:
-//! - I-1 A retired block is freed when, and only when, no live snapshot lies in its range.
+//! - I-1 A retired block is freed when, and only when, no live snapshot that covers its table lies in
+//!   its range.
 //! - I-2 `newest_live` is never lower than the newest live snapshot; it may be higher for a moment
-//!   after a drop, which costs one needless copy.
+//!   after a drop, which costs one needless look.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use albireo_base::Epoch;
+use albireo_base::{Epoch, TableId};
 use parking_lot::Mutex;
 
 use crate::pool::BlockPool;
+
+/// The tables that a snapshot covers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SnapshotScope {
+    /// All of them.
+    All,
+    /// These; others cannot be read in it.
+    Tables(Arc<[TableId]>),
+}
+
+impl SnapshotScope {
+    /// Whether a table is among them.
+    pub fn covers(&self, table: TableId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Tables(tables) => tables.contains(&table),
+        }
+    }
+
+    /// Whether all tables of `other` are among them.
+    pub fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Tables(_), Self::All) => false,
+            (Self::Tables(_), Self::Tables(tables)) => tables.iter().all(|&table| self.covers(table)),
+        }
+    }
+}
 
 /// What happens when snapshots hold more memory than their budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,20 +117,29 @@ struct State {
 }
 
 /// A live snapshot.
-#[derive(Default)]
 struct Live {
+    scope: SnapshotScope,
     cancelled: Arc<AtomicBool>,
     /// Replaced blocks of which it is the newest live snapshot that sees them.
     retired: Vec<Retired>,
 }
 
 struct Retired {
+    table: TableId,
     block: NonNull<u8>,
     bytes: usize,
     birth: u64,
 }
 // SAFETY: a retired block is memory that no writer knows any more; only the registry frees it.
 unsafe impl Send for Retired {}
+
+impl State {
+    /// The newest live snapshot of these epochs that covers a table.
+    fn newest_seeing(&mut self, table: TableId, epochs: Range<u64>) -> Option<&mut Live> {
+        let mut seeing = self.live.range_mut(epochs).rev().map(|(_, live)| live);
+        seeing.find(|live| live.scope.covers(table))
+    }
+}
 
 impl SnapshotRegistry {
     /// A registry whose snapshots may hold `budget_bytes`.
@@ -123,12 +168,13 @@ impl SnapshotRegistry {
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// The newest live snapshot, `Epoch(0)` if there is none.
-    #[inline]
-    pub(crate) fn newest_live(&self) -> u64 {
+    /// Whether a live snapshot sees a block of `table` that was last changed in epoch `birth`, when
+    /// the table is in epoch `now`.
+    pub(crate) fn sees(&self, table: TableId, birth: u64, now: u64) -> bool {
         // Acquire pairs with the release in `release`: a writer that finds a snapshot gone also
-        // finds its readers' reads done.
-        self.newest_live.load(Ordering::Acquire)
+        // finds its readers' reads done. The lock does the same.
+        self.newest_live.load(Ordering::Acquire) >= birth
+            && self.state.lock().newest_seeing(table, birth..now).is_some()
     }
 
     /// The oldest live snapshot, `u64::MAX` if there is none.
@@ -137,16 +183,16 @@ impl SnapshotRegistry {
         self.oldest_live.load(Ordering::Acquire)
     }
 
-    /// Closes the current epoch for a snapshot. The caller owns every partition meanwhile.
+    /// Closes the current epoch for a snapshot of `scope`. The caller owns every partition meanwhile.
     /// Returns the closed epoch, which names the snapshot, and its cancellation flag.
-    pub(crate) fn open(&self) -> Result<(Epoch, Arc<AtomicBool>), BudgetSpent> {
+    pub(crate) fn open(&self, scope: SnapshotScope) -> Result<(Epoch, Arc<AtomicBool>), BudgetSpent> {
         let mut state = self.state.lock();
         if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::RefuseNew {
             return Err(BudgetSpent { held_bytes: state.retired_bytes, budget_bytes: self.budget_bytes });
         }
         let closed = self.epoch.fetch_add(1, Ordering::Relaxed);
-        let live = Live::default();
-        let cancelled = Arc::clone(&live.cancelled);
+        let cancelled = Arc::<AtomicBool>::default();
+        let live = Live { scope, cancelled: Arc::clone(&cancelled), retired: Vec::new() };
         state.live.insert(closed, live);
         state.taken += 1;
         self.newest_live.store(closed, Ordering::Release);
@@ -161,9 +207,12 @@ impl SnapshotRegistry {
         let newest = state.live.keys().next_back().copied().unwrap_or(0);
         self.newest_live.store(newest, Ordering::Release);
         self.publish_oldest(&state);
-        let mut unseen = ended.retired;
-        if let Some((&older, live)) = state.live.range_mut(..snapshot.0).next_back() {
-            live.retired.extend(unseen.extract_if(.., |r| r.birth <= older));
+        let mut unseen = Vec::with_capacity(ended.retired.len());
+        for r in ended.retired {
+            match state.newest_seeing(r.table, r.birth..snapshot.0) {
+                Some(older) => older.retired.push(r),
+                None => unseen.push(r),
+            }
         }
         state.retired_bytes -= unseen.iter().map(|r| r.bytes as u64).sum::<u64>();
         // Executors retire blocks under this lock; they need not wait for the freeing.
@@ -175,20 +224,22 @@ impl SnapshotRegistry {
         }
     }
 
-    /// Takes over a block that its table no longer refers to.
+    /// Takes over a block that `table` no longer refers to, of which it was last changed in epoch
+    /// `life.start` and is replaced in epoch `life.end`.
     ///
     /// # Safety
     /// S-1: `block` came from this registry's pool with this size. S-2: the table's directory no
-    /// longer holds it. S-3: `birth` is the epoch in which it last changed.
-    pub(crate) unsafe fn retire(&self, block: NonNull<u8>, bytes: usize, birth: u64, death: u64) {
+    /// longer holds it. S-3: `life.start` is the epoch in which it last changed.
+    pub(crate) unsafe fn retire(&self, table: TableId, block: NonNull<u8>, bytes: usize, life: Range<u64>) {
         let mut state = self.state.lock();
-        let Some((_, newest)) = state.live.range_mut(birth..death).next_back() else {
+        let birth = life.start;
+        let Some(newest) = state.newest_seeing(table, life) else {
             drop(state);
             // SAFETY: S-1, S-2; no live snapshot sees it.
             unsafe { self.pool.free(block, bytes) };
             return;
         };
-        newest.retired.push(Retired { block, bytes, birth });
+        newest.retired.push(Retired { table, block, bytes, birth });
         state.retired_bytes += bytes as u64;
         if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::EndOldest {
             self.cancel_oldest(&state);

@@ -14,8 +14,8 @@
 //!   the chunk's heap), also when the row is dead.
 //! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
 //!   renewed wherever `dir` changes.
-//! - I-3 A block whose tag is not newer than the newest live snapshot is never written in slots
-//!   that were in use when that snapshot was taken.
+//! - I-3 A block whose tag is not newer than the newest live snapshot that covers the table is never
+//!   written in slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
 //!   snapshot is taken only between two transactions.
 
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use albireo_base::Tid;
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
+use albireo_base::{TableId, Tid};
 
 use crate::bitmap;
 use crate::column::Fixed;
@@ -39,6 +39,7 @@ pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 
 pub(crate) struct Rows {
+    table: TableId,
     pub(crate) layout: Arc<Layout>,
     pub(crate) dir: Arc<Directory>,
     base: *const Entry,
@@ -50,7 +51,7 @@ pub(crate) struct Rows {
     /// Slots ever used; the next appended row gets this one.
     pub(crate) slots: u64,
     pub(crate) live_rows: u64,
-    /// The database's current epoch, renewed at each snapshot.
+    /// The epoch after the last snapshot that covers the table.
     epoch: u64,
     heap_use: Vec<HeapUse>,
     /// Chunks and heaps that are mostly garbage, to be rewritten between two transactions.
@@ -97,11 +98,12 @@ fn foreign_handle() -> ! {
 }
 
 impl Rows {
-    pub(crate) fn new(layout: Arc<Layout>, registry: Arc<SnapshotRegistry>) -> Self {
+    pub(crate) fn new(table: TableId, layout: Arc<Layout>, registry: Arc<SnapshotRegistry>) -> Self {
         let epoch = registry.epoch().0;
         let dir = Arc::new(Directory::default());
         let base = dir.entries.as_ptr();
         Self {
+            table,
             layout_id: layout.id,
             chunk_entries: layout.entries(),
             layout,
@@ -350,7 +352,7 @@ impl Rows {
         let Entry { block, tag } = self.dir.entries[index];
         let epoch = self.epoch;
         debug_assert!(tag < epoch);
-        if self.registry.newest_live() < tag {
+        if !self.registry.sees(self.table, tag, epoch) {
             self.dir_mut().entries[index].tag = epoch;
             return Ok(());
         }
@@ -364,7 +366,7 @@ impl Rows {
         self.registry.count_copy(bytes);
         // SAFETY: the block came from the pool with this size and has just left the directory;
         // its last change was in epoch `tag`.
-        unsafe { self.registry.retire(block, bytes, tag, epoch) };
+        unsafe { self.registry.retire(self.table, block, bytes, tag..epoch) };
         Ok(())
     }
 
@@ -549,11 +551,13 @@ impl Drop for Rows {
             let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
             // SAFETY: the block came from the pool with this size; the table is going, so no
             // directory of a live table holds it.
-            unsafe { self.registry.retire(entry.block, bytes, entry.tag, death) };
+            unsafe { self.registry.retire(self.table, entry.block, bytes, entry.tag..death) };
         }
         for block in self.dir.heaps.iter().flatten().flat_map(|heap| heap.blocks.iter()) {
             // SAFETY: as above.
-            unsafe { self.registry.retire(block.block, block.bytes as usize, block.birth, death) };
+            unsafe {
+                self.registry.retire(self.table, block.block, block.bytes as usize, block.birth..death)
+            };
         }
     }
 }

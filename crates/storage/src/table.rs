@@ -201,7 +201,7 @@ impl Table {
         let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
         let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Self {
-            rows: Rows::new(layout, Arc::clone(registry)),
+            rows: Rows::new(spec.id, layout, Arc::clone(registry)),
             id: spec.id.0,
             columns: spec.columns.len(),
             has_row_checks: placement.is_some() || !spec.checks.is_empty(),

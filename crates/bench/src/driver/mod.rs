@@ -76,6 +76,15 @@ pub trait Target: Sync {
     /// Why there is none; the run ends.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError>;
 
+    /// The same for one query: it need not cover tables that the query does not read.
+    ///
+    /// # Errors
+    /// Why there is none; the run ends.
+    fn snapshot_for(&self, query: &Query) -> Result<Box<dyn Snapshot + '_>, SqlError> {
+        let _ = query;
+        self.snapshot()
+    }
+
     /// Forgets the pauses so far: [`SnapshotCosts::pauses`] starts anew.
     fn forget_pauses(&self);
 

@@ -321,7 +321,7 @@ impl<'a> Phase<'a> {
     fn ask(&self, i: usize, parameters: &[i16], tally: &mut StreamTally) -> Result<(), Failure> {
         let query = &self.queries[i];
         let asked = self.run.clock.now();
-        let snapshot = self.run.target.snapshot();
+        let snapshot = self.run.target.snapshot_for(query);
         let mut snapshot = snapshot.map_err(during("taking a snapshot for a query"))?;
         let answer = snapshot.query(query, &parameters[..query.parameters]).map_err(during(query.name))?;
         let (answered, age_ns) = (self.run.clock.now(), snapshot.age_ns());

@@ -1,8 +1,9 @@
 //! Our own database as the system under test.
 //!
 //! Transactions are native procedures, called on the thread that makes their inputs: it takes the
-//! partition's token for one transaction after another. Every query runs on a snapshot of its own
-//! ([`albireo::ReadOnlySession`]), on one analytical thread, with a plan that is in the cache.
+//! partition's token for one transaction after another. Every query runs on a fresh snapshot of the
+//! tables that it reads ([`albireo::PreparedQuery::begin_read_only`]), on one analytical thread, with a
+//! plan that is in the cache.
 //!
 //! As pause counts the time from asking for a snapshot to having it: the last transactions end, the
 //! executors stand still, the snapshot is taken, they go on. It is never shorter than the standstill.
@@ -74,9 +75,9 @@ impl Albireo {
         self.transactions.get().ok_or_else(not_loaded)
     }
 
-    /// Takes a snapshot for queries that this run's interruption ends.
-    fn session(&self) -> Result<Session<'_>, SqlError> {
-        Ok(Session { session: self.database.begin_read_only()?, cancel: &self.cancel })
+    /// Queries on a snapshot, which this run's interruption ends.
+    fn session(&self, session: ReadOnlySession) -> Box<dyn Snapshot + '_> {
+        Box::new(Session { session, cancel: &self.cancel })
     }
 }
 
@@ -105,7 +106,11 @@ impl Target for Albireo {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError> {
-        Ok(Box::new(self.session()?))
+        Ok(self.session(self.database.begin_read_only()?))
+    }
+
+    fn snapshot_for(&self, query: &Query) -> Result<Box<dyn Snapshot + '_>, SqlError> {
+        Ok(self.session(self.database.prepare(query.sql)?.begin_read_only()?))
     }
 
     fn forget_pauses(&self) {

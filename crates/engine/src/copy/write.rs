@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_olap::relation::Snapshot;
-use albireo_olap::{CancelToken, QueryStream, write_parquet};
+use albireo_olap::{CancelToken, Prepared, QueryStream, write_parquet};
+use albireo_sql::BoundQuery;
 use albireo_sql::copy::{CopyFormat, CsvOptions};
-use albireo_sql::{BoundQuery, Catalog};
 use albireo_storage::DatabaseSnapshot;
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
@@ -23,7 +23,7 @@ use crate::settings::Settings;
 
 /// The rows to write.
 pub(super) struct Source<'a> {
-    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) prepared: &'a Arc<Prepared>,
     pub(super) query: &'a BoundQuery,
     pub(super) snapshot: &'a Arc<DatabaseSnapshot>,
     pub(super) settings: &'a Settings,
@@ -41,7 +41,7 @@ impl Database {
         path: &str,
         format: &CopyFormat,
     ) -> Result<u64, SqlError> {
-        let prepared = self.prepare_bound(source.catalog, source.query, Vec::new())?;
+        let prepared = source.prepared;
         let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(source.snapshot)));
         let options = options(source.settings, source.cancel);
         let column = |c: &albireo_olap::OutputColumn| (source.query.column_name(&c.name).to_owned(), c.ty);
@@ -51,7 +51,7 @@ impl Database {
         }
         let number = self.inner.files_written.fetch_add(1, Ordering::Relaxed);
         let mut file = NewFile::create(&self.inner.env.disk, path, number)?;
-        let mut stream = self.inner.olap.run_stream(&prepared, &[], &snapshot, options);
+        let mut stream = self.inner.olap.run_stream(prepared, &[], &snapshot, options);
         let rows = match format {
             CopyFormat::Csv(options) => write_csv(&mut file, &columns, options, &mut stream)?,
             CopyFormat::Parquet => {

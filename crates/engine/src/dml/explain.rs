@@ -11,7 +11,7 @@ use albireo_sql::dml::{self, InsertSource};
 
 use super::Run;
 use crate::Database;
-use crate::adapters::{AddressedSnapshot, HIDDEN};
+use crate::adapters::{AddressedSnapshot, HIDDEN, scope_of};
 use crate::query::options;
 use crate::settings::Settings;
 
@@ -79,7 +79,8 @@ impl Run<'_> {
         how: &str,
         queries: &[Arc<Prepared>],
     ) -> Result<String, SqlError> {
-        let session = self.database.inner.sessions.open().map_err(crate::errors::session)?;
+        let session =
+            self.database.inner.sessions.open(&scope_of(queries)).map_err(crate::errors::session)?;
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
         let mut text = format!("transactional, {ALL}: {verb} of {table}, {how}:");

@@ -74,3 +74,40 @@ fn table_dropped_while_a_session_reads_it_lives_on_for_the_session() {
     assert_eq!(db.memory().snapshots_bytes, 0);
     is_well(&db);
 }
+
+#[test]
+fn session_for_one_query_covers_the_tables_that_it_reads_and_tells_about_others() {
+    let db = filled(small(), ROWS);
+    run(&db, "CREATE TABLE other (b INTEGER); INSERT INTO other VALUES (7)");
+    let query = db.prepare("SELECT sum(b) FROM other").unwrap();
+    let session = query.begin_read_only().unwrap();
+    // Every block of t is written, and none of them is copied for the session.
+    run(&db, "UPDATE t SET a = -a; INSERT INTO other VALUES (8)");
+    assert_eq!(db.memory().snapshots_bytes, 0);
+    assert_eq!(show(&session.query("SELECT sum(b) FROM other", &[]).unwrap()), "7");
+    assert_eq!(show(&query.query(&[]).unwrap()), "15");
+    let error = session.query("SELECT count(*) FROM t", &[]).unwrap_err();
+    assert_eq!(state(&error), "55000", "{error}");
+    assert!(error.message().contains("\"t\"") && error.hint().is_some(), "{error}");
+    assert_eq!(show(&session.query("SELECT max(b) FROM other", &[]).unwrap()), "7", "the session goes on");
+    // The table changes its identity: the query is planned anew.
+    run(&db, "DROP TABLE other; CREATE TABLE other (b INTEGER); INSERT INTO other VALUES (1)");
+    let again = query.begin_read_only().unwrap();
+    assert_eq!(show(&again.query("SELECT sum(b) FROM other", &[]).unwrap()), "1");
+    drop((session, again));
+    is_well(&db);
+}
+
+#[test]
+fn stale_snapshot_is_shared_only_by_queries_on_its_tables() {
+    let db = filled(small(), 10);
+    run(&db, "CREATE TABLE other (b INTEGER)");
+    let reader = db.connect();
+    reader.execute("SET max_staleness = '1h'").unwrap();
+    let held = db.prepare("SELECT count(*) FROM other").unwrap().begin_read_only().unwrap();
+    run(&db, "INSERT INTO other VALUES (1); DELETE FROM t WHERE a > 0");
+    let shown = |sql: &str| show(&reader.query(sql, &[]).unwrap());
+    assert_eq!(shown("SELECT count(*) FROM t"), "1", "the held snapshot does not cover t");
+    assert_eq!(show(&held.query("SELECT count(*) FROM other", &[]).unwrap()), "0");
+    is_well(&db);
+}

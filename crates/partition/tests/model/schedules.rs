@@ -6,7 +6,7 @@ use std::sync::Arc;
 use albireo_base::PartitionId;
 use albireo_env::Env;
 use albireo_partition::{CallError, Pending, Step, SubmitError};
-use albireo_storage::DatabaseSnapshot;
+use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, SetRate, Transfer, TransferArgs};
 
@@ -135,7 +135,7 @@ impl World {
                 self.bank.partitions.call(&set, &self.model.rate).unwrap();
             }
             10 => {
-                let snapshot = self.bank.partitions.snapshot().unwrap();
+                let snapshot = self.bank.partitions.snapshot(&SnapshotScope::All).unwrap();
                 self.snapshots.push((snapshot, self.model.balances.clone(), self.model.rate));
             }
             _ if !self.snapshots.is_empty() => {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::PartitionId;
 use albireo_env::{Env, scope, spawn_scoped};
+use albireo_storage::SnapshotScope;
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, Transfer, TransferArgs};
 
@@ -30,7 +31,7 @@ fn concurrent_callers_and_snapshots_never_see_half_a_transfer() {
         let reader = spawn_scoped(s, "reader", || {
             let mut held = Vec::new();
             while !done.load(Ordering::Acquire) {
-                let snapshot = bank.partitions.snapshot().unwrap();
+                let snapshot = bank.partitions.snapshot(&SnapshotScope::All).unwrap();
                 held.push((snapshot.clone(), Bank::balances(&snapshot)));
                 for (snapshot, balances) in &held {
                     assert_eq!(balances.iter().map(|(_, cents)| cents).sum::<i64>(), total);
@@ -49,7 +50,7 @@ fn concurrent_callers_and_snapshots_never_see_half_a_transfer() {
     });
     let counters = bank.partitions.counters();
     assert_eq!(counters.committed, 1 + 2 * CALLS as u64);
-    let snapshot = bank.partitions.snapshot().unwrap();
+    let snapshot = bank.partitions.snapshot(&SnapshotScope::All).unwrap();
     assert_eq!(Bank::balances(&snapshot).iter().map(|(_, cents)| cents).sum::<i64>(), total);
 }
 
@@ -94,7 +95,7 @@ fn pauses_for_snapshots_and_for_crossing_transactions_are_told_apart() {
         assert_eq!(pauses().1, 0);
         bank.partitions.reset_pauses();
         while pauses().0 < 5 {
-            drop(bank.partitions.snapshot().unwrap());
+            drop(bank.partitions.snapshot(&SnapshotScope::All).unwrap());
         }
         let (all, for_snapshots) = pauses();
         // The last crossing transaction's pause may have been noted after the others were forgotten.

@@ -322,9 +322,10 @@ impl Rows {
 
     fn retire_heap(&self, list: &HeapList) {
         for block in list.blocks.iter() {
+            let life = block.birth..self.epoch;
             // SAFETY: the block came from the pool with this size; the directory no longer holds
             // its list.
-            unsafe { self.registry.retire(block.block, block.bytes as usize, block.birth, self.epoch) };
+            unsafe { self.registry.retire(self.table, block.block, block.bytes as usize, life) };
         }
     }
 }

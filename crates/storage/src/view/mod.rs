@@ -23,15 +23,16 @@ use arrow_schema::SchemaRef;
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
-use crate::registry::{BudgetSpent, SnapshotRegistry};
+use crate::registry::{BudgetSpent, SnapshotRegistry, SnapshotScope};
 use crate::table::Table;
 
 pub use arrays::arrow_type;
 
-/// A transaction-consistent state of all tables, frozen. Dropping the last reference frees exactly
+/// A transaction-consistent state of all tables, or of those of its scope, frozen. Dropping the last reference frees exactly
 /// the blocks that only this snapshot still saw.
 pub struct DatabaseSnapshot {
     epoch: Epoch,
+    scope: SnapshotScope,
     /// Dropped before the release below, so that the live tables find their directories unshared.
     tables: Vec<Option<Arc<TableParts>>>,
     cancelled: Arc<AtomicBool>,
@@ -64,7 +65,12 @@ impl DatabaseSnapshot {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The table as it was; `None` if it did not exist then.
+    /// The tables that it covers.
+    pub fn scope(&self) -> &SnapshotScope {
+        &self.scope
+    }
+
+    /// The table as it was; `None` if it did not exist then or is not covered.
     pub fn table(self: &Arc<Self>, id: TableId) -> Option<TableView> {
         let parts = Arc::clone(self.tables.get(id.index())?.as_ref()?);
         let mut chunks = Vec::new();
@@ -85,17 +91,20 @@ pub struct SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// Closes the epoch.
-    pub fn new(registry: &Arc<SnapshotRegistry>) -> Result<Self, BudgetSpent> {
-        let (epoch, cancelled) = registry.open()?;
+    /// Closes the epoch, for the tables of `scope`.
+    pub fn new(registry: &Arc<SnapshotRegistry>, scope: SnapshotScope) -> Result<Self, BudgetSpent> {
+        let (epoch, cancelled) = registry.open(scope.clone())?;
         let registry = Arc::clone(registry);
-        let snapshot = DatabaseSnapshot { epoch, tables: Vec::new(), cancelled, registry };
+        let snapshot = DatabaseSnapshot { epoch, scope, tables: Vec::new(), cancelled, registry };
         Ok(Self { snapshot, parts: Vec::new() })
     }
 
-    /// Adds one table of one partition. Every table of the database is added: its writer must
-    /// learn of the new epoch.
+    /// Adds one table of one partition if the scope covers it. Every table of the scope is added:
+    /// its writer must learn of the new epoch.
     pub fn add(&mut self, partition: PartitionId, table: &mut Table) {
+        if !self.snapshot.scope.covers(table.spec().id) {
+            return;
+        }
         let id = table.spec().id.index();
         if self.parts.len() <= id {
             self.parts.resize_with(id + 1, || None);

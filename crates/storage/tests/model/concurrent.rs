@@ -8,7 +8,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
     BlockPool, BudgetPolicy, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice,
-    SnapshotBuilder, SnapshotRegistry, Table, TableSpec, UndoLog,
+    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableSpec, UndoLog,
 };
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -176,7 +176,7 @@ fn write_all(table: &mut Table, registry: &Arc<SnapshotRegistry>, queue: &Queue)
         } else {
             commit(table, &mut undo);
         }
-        let mut builder = SnapshotBuilder::new(registry).expect("the budget is large");
+        let mut builder = SnapshotBuilder::new(registry, SnapshotScope::All).expect("the budget is large");
         builder.add(PartitionId(0), table);
         let snapshot = builder.finish();
         for _ in 0..round % 3 {

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Placement, RowCheck, Savepoint,
-    ShortKey, SnapshotBuilder, SnapshotRegistry, Table, TableError, TableSpec, UndoLog, partition_of,
+    BlockPool, BudgetPolicy, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice, Placement,
+    RowCheck, Savepoint, ShortKey, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError,
+    TableSpec, UndoLog, partition_of,
 };
 
 use crate::shape::Shape;
@@ -343,7 +344,7 @@ fn failed_insert_under_a_snapshot_copies_no_block() {
     let mut undo = UndoLog::default();
     table.insert_values(&mut undo, &[Value::Integer(1)]).unwrap();
     commit(&mut table, &mut undo);
-    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).unwrap();
     builder.add(PartitionId(0), &mut table);
     let snapshot = builder.finish();
     for n in 2..50 {
@@ -366,7 +367,7 @@ fn spent_budget_cancels_one_snapshot_at_a_time() {
     let tid = table.insert_values(&mut undo, &[Value::Integer(1), Value::Integer(2)]).unwrap();
     commit(&mut table, &mut undo);
     let take = |table: &mut Table| {
-        let mut builder = SnapshotBuilder::new(&registry).unwrap();
+        let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).unwrap();
         builder.add(PartitionId(0), table);
         builder.finish()
     };
@@ -383,6 +384,47 @@ fn spent_budget_cancels_one_snapshot_at_a_time() {
 }
 
 #[test]
+fn snapshot_of_other_tables_costs_a_table_nothing() {
+    let (mut table, registry) = table(spec(vec![column("v", SqlType::BigInt, false)]), None);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::BigInt(0)]).unwrap();
+    commit(&mut table, &mut undo);
+    let take = |table: &mut Table, id: u32| {
+        let scope = SnapshotScope::Tables([TableId(id)].into());
+        let mut builder = SnapshotBuilder::new(&registry, scope).unwrap();
+        builder.add(PartitionId(0), table);
+        builder.finish()
+    };
+    let write = |table: &mut Table, undo: &mut UndoLog, value: i64| {
+        table.update_values(undo, tid, &[(ColumnId(0), Value::BigInt(value))]).unwrap();
+        commit(table, undo);
+    };
+    let shown = |snapshot: &Arc<DatabaseSnapshot>| {
+        let view = snapshot.table(TableId(0)).expect("covered");
+        view.chunk(0).raw_i64(ColumnId(0)).unwrap()[0]
+    };
+    let other = take(&mut table, 9);
+    write(&mut table, &mut undo, 1);
+    assert!(other.table(TableId(0)).is_none());
+    assert_eq!(registry.counters().blocks_copied, 0);
+    let first = take(&mut table, 0);
+    let newer = take(&mut table, 9);
+    write(&mut table, &mut undo, 2);
+    assert_eq!(registry.counters().blocks_copied, 1);
+    let second = take(&mut table, 0);
+    write(&mut table, &mut undo, 3);
+    assert_eq!((shown(&first), shown(&second)), (1, 2));
+    assert_eq!(registry.counters().blocks_copied, 2);
+    // What the two saw goes with them, although snapshots older and newer than each live on.
+    drop(second);
+    drop(first);
+    assert_eq!(registry.counters().held_bytes, 0);
+    write(&mut table, &mut undo, 4);
+    assert_eq!(registry.counters().blocks_copied, 2, "nobody sees the table any more");
+    drop((other, newer));
+}
+
+#[test]
 fn snapshot_of_several_partitions_shows_each_with_its_rows() {
     let registry =
         Arc::new(SnapshotRegistry::new(BlockPool::new(POOL_BYTES), u64::MAX, BudgetPolicy::RefuseNew));
@@ -395,7 +437,7 @@ fn snapshot_of_several_partitions_shows_each_with_its_rows() {
     for (partition, value) in [(0, 1), (2, 10), (2, 20)] {
         partitions[partition].insert_values(&mut undo, &[Value::BigInt(value)]).unwrap();
     }
-    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).unwrap();
     for (id, table) in partitions.iter_mut().enumerate() {
         builder.add(PartitionId(id as u16), table);
     }
@@ -412,7 +454,7 @@ fn abandoned_snapshot_leaves_no_trace() {
     let (mut table, registry) = table(spec(vec![column("v", SqlType::BigInt, false)]), None);
     let mut undo = UndoLog::default();
     let tid = table.insert_values(&mut undo, &[Value::BigInt(1)]).unwrap();
-    let mut builder = SnapshotBuilder::new(&registry).unwrap();
+    let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).unwrap();
     builder.add(PartitionId(0), &mut table);
     drop(builder);
     assert_eq!(registry.counters().live, 0);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
     BlockPool, BudgetPolicy, ChunkVersion, DatabaseSnapshot, OutOfMemory, Savepoint, SnapshotBuilder,
-    SnapshotRegistry, Table, TableError, UndoLog,
+    SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
 
@@ -57,6 +57,8 @@ pub struct World {
     pub current: Rows,
     /// Live snapshots.
     pub snapshots: Vec<Seen>,
+    /// Live snapshots that do not cover the table.
+    elsewhere: Vec<Arc<DatabaseSnapshot>>,
     committed: Rows,
     savepoint: Option<(Savepoint, Rows)>,
     kept: Vec<Kept>,
@@ -80,6 +82,7 @@ impl World {
             undo: UndoLog::default(),
             current: Rows::new(),
             snapshots: Vec::new(),
+            elsewhere: Vec::new(),
             committed: Rows::new(),
             savepoint: None,
             kept: Vec::new(),
@@ -190,9 +193,23 @@ impl World {
     /// Commits and takes a snapshot.
     pub fn take_snapshot(&mut self) {
         self.commit();
-        let mut builder = SnapshotBuilder::new(&self.registry).expect("the budget is large");
+        let mut builder =
+            SnapshotBuilder::new(&self.registry, SnapshotScope::All).expect("the budget is large");
         builder.add(PartitionId(0), &mut self.table);
         self.snapshots.push(Seen { snapshot: builder.finish(), rows: self.current.clone() });
+    }
+
+    /// Commits and takes a snapshot of another table, or drops the one that `pick` names.
+    pub fn snapshot_elsewhere(&mut self, pick: u16) {
+        self.commit();
+        if pick % 2 == 1 && !self.elsewhere.is_empty() {
+            self.elsewhere.swap_remove(pick as usize % self.elsewhere.len());
+            return;
+        }
+        let scope = SnapshotScope::Tables([TableId(4)].into());
+        let mut builder = SnapshotBuilder::new(&self.registry, scope).expect("the budget is large");
+        builder.add(PartitionId(0), &mut self.table);
+        self.elsewhere.push(builder.finish());
     }
 
     /// Drops a snapshot; with `keep_array` one of its arrays stays.
@@ -248,6 +265,11 @@ impl World {
             check::view_equals(&view, &self.shape, &seen.rows);
             check::versions_tell_content(&view, &self.shape, &mut self.versions);
         }
+        assert!(self.elsewhere.iter().all(|snapshot| snapshot.table(TableId(3)).is_none()));
+        if self.snapshots.is_empty() && self.kept.is_empty() {
+            let held = self.registry.counters().held_bytes;
+            assert_eq!(held, 0, "blocks are held although no snapshot covers their table");
+        }
         for kept in &self.kept {
             let ty = self.shape.columns[kept.column].0;
             check::array_equals(kept.array.as_ref(), ty, kept.column, kept.chunk, &kept.rows);
@@ -257,7 +279,7 @@ impl World {
     /// Drops everything, the table first or last, and demands every byte back.
     pub fn finish(mut self, table_first: bool) {
         self.release();
-        let Self { table, snapshots, kept, registry, pool, shape, .. } = self;
+        let Self { table, snapshots, kept, elsewhere, registry, pool, shape, .. } = self;
         let table = if table_first {
             drop(table);
             for seen in &snapshots {
@@ -270,6 +292,7 @@ impl World {
         };
         drop(snapshots);
         drop(kept);
+        drop(elsewhere);
         assert_eq!(registry.counters().held_bytes, 0, "a retired block stays although no snapshot lives");
         assert_eq!(registry.counters().live, 0);
         drop(table);
