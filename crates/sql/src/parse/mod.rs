@@ -1,8 +1,9 @@
 //! Text to syntax trees, in PostgreSQL's dialect.
 //!
 //! Responsible for: tokens, the limits that keep a hostile statement from overflowing the stack
-//! (`depth`, `balance`), the clauses the parser wants in another order (`tokens`), and errors that read as
-//! PostgreSQL's and point at the token. Not responsible for: what names mean.
+//! (`depth`, `balance`), the clauses the parser wants in another order (`tokens`), SQL inside of larger
+//! texts (`fragment`), and errors that read as PostgreSQL's and point at the token. Not responsible
+//! for: what names mean.
 //!
 //! Invariant: a syntax tree this module returns is shallow enough to be walked, cloned and dropped
 //! recursively on a stack of 2 MiB (test: `bind::tests`).
@@ -10,18 +11,21 @@
 mod balance;
 mod depth;
 mod dialect;
+mod fragment;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
 use albireo_base::{SqlError, SqlState};
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Expr, Statement};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::source::{Cursor, Source};
 
 pub use depth::{MAX_DEPTH, MAX_LOGIC, MAX_SET_OPERATIONS};
+pub use fragment::Fragment;
+pub use sqlparser::tokenizer::Location;
 
 /// How deep expressions and queries may be nested in parentheses, CASE and the like.
 pub const MAX_NESTING: usize = 100;
@@ -57,18 +61,32 @@ pub fn parse_one(text: &str) -> Result<Statement, SqlError> {
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_expr(text: &str) -> Result<sqlparser::ast::Expr, SqlError> {
-    let tokens = tokenize(text)?;
+pub fn parse_expr(text: &str) -> Result<Expr, SqlError> {
+    expr_of(text, tokenize(text)?)
+}
+
+fn expr_of(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Expr, SqlError> {
+    let mut expr = run(text, tokens, |parser| parser.parse_expr())?;
+    balance::balance(&mut expr);
+    Ok(expr)
+}
+
+/// Has `read` read all of `tokens`, within the limits.
+fn run<T>(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<T, SqlError> {
     depth::check(text, &tokens)?;
+    recursive::set_minimum_stack_size(STACK_BYTES);
     let dialect = dialect::PostgreSql::new(tokens.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
-    let mut expr = parser.parse_expr().map_err(|error| {
+    let tree = read(&mut parser).map_err(|error| {
         if dialect.is_exhausted() { depth::too_deep() } else { syntax_error(text, &tokens, &parser, &error) }
     })?;
     expect_end(text, &parser)?;
-    balance::balance(&mut expr);
-    Ok(expr)
+    Ok(tree)
 }
 
 /// The tokens of `text`, blanks and comments included.
@@ -95,17 +113,8 @@ pub(crate) fn is_blank(token: &TokenWithSpan) -> bool {
 const STACK_BYTES: usize = 512 << 10;
 
 fn parse_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement, SqlError> {
-    depth::check(text, &tokens)?;
     tokens::refuse(text, &tokens)?;
-    recursive::set_minimum_stack_size(STACK_BYTES);
-    let tokens = tokens::reorder(tokens);
-    let dialect = dialect::PostgreSql::new(tokens.len());
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
-    let mut statement = parser.parse_statement().map_err(|error| {
-        if dialect.is_exhausted() { depth::too_deep() } else { syntax_error(text, &tokens, &parser, &error) }
-    })?;
-    expect_end(text, &parser)?;
+    let mut statement = run(text, tokens::reorder(tokens), |parser| parser.parse_statement())?;
     balance::balance(&mut statement);
     Ok(statement)
 }
