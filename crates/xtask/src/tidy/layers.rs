@@ -10,6 +10,7 @@ const TIERS: &[(&str, u8)] = &[
     ("env", 1),
     ("storage", 1),
     ("sql", 2),
+    ("procedure", 3),
     ("partition", 4),
     ("olap", 4),
     ("session", 5),
