@@ -75,6 +75,10 @@ impl Parser<'_> {
             return Ok(());
         }
         let end = self.name()?;
+        let after = self.peek();
+        if after.kind != TokenKind::End && !self.next_is(";") {
+            return Err(self.unexpected(after));
+        }
         let message = match label {
             Some(label) if label.text == end.text => return Ok(()),
             Some(label) => {

@@ -145,6 +145,9 @@ impl Parser<'_> {
             false => JumpKind::Continue,
         };
         let label = if self.is_name(self.peek()) { Some(self.name()?) } else { None };
+        if !self.next_is("when") && !self.next_is(";") {
+            return Err(self.unexpected(self.peek()));
+        }
         let when = match self.eat("when") {
             true => Some(self.expression(&[";"])?),
             false => None,

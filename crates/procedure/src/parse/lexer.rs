@@ -2,7 +2,8 @@
 //!
 //! It reads quotes, comments and operators as PostgreSQL does, so that what is between two keywords can
 //! be cut out and handed to the SQL parser. It never fails: what is not closed becomes the last token
-//! but one, and is an error only if the parser gets there.
+//! but one, a number with letters behind it a token of its kind, and both are errors only if the parser
+//! gets there.
 
 use super::ast::Span;
 
@@ -21,13 +22,13 @@ pub(super) enum TokenKind {
     Parameter,
     /// Punctuation or an operator; or a character that has no meaning.
     Symbol,
-    /// What is not closed.
+    /// What is not closed, or a number that letters follow.
     Broken(Broken),
     /// The end of the text.
     End,
 }
 
-/// What lacks its end.
+/// What lacks its end, or the blank behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
     /// A string in single quotes.
@@ -38,6 +39,8 @@ pub(super) enum Broken {
     Name,
     /// A comment.
     Comment,
+    /// A number that goes on with letters.
+    Number,
 }
 
 /// One token.
@@ -136,9 +139,9 @@ impl Lexer<'_> {
             },
             '$' if is_digit(second) => (TokenKind::Parameter, 1 + digits(&rest[1..])),
             '$' => dollar_string(rest),
-            '0'..='9' => (TokenKind::Number, number(rest)),
+            '0'..='9' => number(rest),
             '.' if second == Some(b'.') => (TokenKind::Symbol, 2),
-            '.' if is_digit(second) => (TokenKind::Number, number(rest)),
+            '.' if is_digit(second) => number(rest),
             ':' if matches!(second, Some(b'=' | b':')) => (TokenKind::Symbol, 2),
             c if is_word_start(c) => (TokenKind::Word, rest.find(|c| !is_word_part(c)).unwrap_or(rest.len())),
             c if is_operator(c) => (TokenKind::Symbol, operator(rest)),
@@ -231,8 +234,8 @@ fn digits(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
 }
 
-/// The length of a number; the two points of `1..2` are none of it.
-fn number(text: &str) -> usize {
+/// A number and its length; the two points of `1..2` are none of it.
+fn number(text: &str) -> (TokenKind, usize) {
     let mut end = digits(text);
     let rest = &text[end..];
     if rest.starts_with('.') && !rest.starts_with("..") {
@@ -246,7 +249,12 @@ fn number(text: &str) -> usize {
             end += 1 + sign + exponent;
         }
     }
-    end
+    let junk = text[end..].find(|c| !is_word_part(c)).unwrap_or(text.len() - end);
+    // Newer forms of PostgreSQL, which the SQL parser reads: 1_000, 0x1f.
+    let later = text[end..].strip_prefix('_').is_some_and(|rest| digits(rest) > 0)
+        || (end == 1 && text.starts_with('0') && text[1..].starts_with(['x', 'X', 'o', 'O', 'b', 'B']));
+    let kind = if junk == 0 || later { TokenKind::Number } else { TokenKind::Broken(Broken::Number) };
+    (kind, end + junk)
 }
 
 /// The length of an operator: as long as can be, but not into a comment, and with a sign at its end only
@@ -281,7 +289,7 @@ mod tests {
         assert_eq!(texts("a=-1"), ["a", "=", "-", "1", ""]);
         assert_eq!(texts("a@-1 <=- 2"), ["a", "@-", "1", "<=", "-", "2", ""]);
         assert_eq!(
-            texts("1..n 1.5..2e-3 .5 1.e"),
+            texts("1..n 1.5..2e-3 .5 1. e"),
             ["1", "..", "n", "1.5", "..", "2e-3", ".5", "1.", "e", ""]
         );
         assert_eq!(texts("<<l>>begin"), ["<<", "l", ">>", "begin", ""]);
@@ -299,6 +307,13 @@ mod tests {
         assert_eq!(kinds("a \"b"), broken(Broken::Name));
         assert_eq!(kinds("a $b$ c $$"), broken(Broken::DollarString));
         assert_eq!(kinds("a /* /* */"), broken(Broken::Comment));
+    }
+
+    #[test]
+    fn number_with_letters_behind_it_is_broken() {
+        let broken = TokenKind::Broken(Broken::Number);
+        assert_eq!(kinds("1a 1.x 1e5$"), [broken, broken, broken, TokenKind::End]);
+        assert_eq!(kinds("1_000 0x1F"), [TokenKind::Number, TokenKind::Number, TokenKind::End]);
     }
 
     #[test]

@@ -237,6 +237,7 @@ impl<'a> Parser<'a> {
             TokenKind::Broken(Broken::DollarString) => "unterminated dollar-quoted string",
             TokenKind::Broken(Broken::Name) => "unterminated quoted identifier",
             TokenKind::Broken(Broken::Comment) => "unterminated /* comment",
+            TokenKind::Broken(Broken::Number) => "trailing junk after numeric literal",
             _ => what,
         };
         let place = match token.kind {

@@ -188,6 +188,7 @@ impl<'a> Parser<'a> {
                 "(" | "[" => depth += 1,
                 ")" | "]" if depth == 0 => return Err(self.complain("mismatched parentheses", token)),
                 ")" | "]" => depth -= 1,
+                ":=" if depth == 0 => return Err(self.unexpected(token)),
                 _ if !self.is_into(self.at) => {}
                 _ if into.is_some() => return Err(self.complain("INTO specified more than once", token)),
                 _ if depth > 0 => {
