@@ -472,7 +472,7 @@ impl ScanStream {
         match (mask, &mut self.gatherer) {
             _ if selected == 0 => Ok(Found::Nothing),
             (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {
-                gatherer.push(chunk, &mask)?;
+                gatherer.push(chunk, &mask, selected)?;
                 Ok(Found::Gathered)
             }
             (mask, _) => Ok(Found::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),

@@ -3,7 +3,13 @@
 //! Responsible for: fixed-width columns, read at the rows wanted and nowhere else. Not responsible
 //! for: other columns, and chunks of which most rows pass (Arrow's filter kernels and
 //! `BatchCoalescer` serve these). One allocation a column and batch.
+//!
+//! What is wanted lies far apart, so gathering is waiting for memory: 70 ns a run of rows, one after
+//! the other, was 40 % of the top-10 query. Rows that belong together were inserted together: the lines
+//! of an order are ten in a row. So runs are copied, not rows, and each column is read at the ends of
+//! all runs first, which has many cache misses under way at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
@@ -48,8 +54,8 @@ pub(super) struct Gatherer {
     columns: Vec<Column>,
     rows: usize,
     batch_rows: usize,
-    /// The rows wanted of the chunk at hand; kept for its memory.
-    selected: Vec<u32>,
+    /// The runs of rows wanted of the chunk at hand; kept for its memory.
+    runs: Vec<Range<usize>>,
 }
 
 impl Gatherer {
@@ -62,7 +68,7 @@ impl Gatherer {
         };
         let columns: Option<Vec<Column>> = projection.iter().zip(schema.fields()).map(column).collect();
         let columns = columns.filter(|columns| !columns.is_empty())?;
-        Some(Self { schema: Arc::clone(schema), columns, rows: 0, batch_rows, selected: Vec::new() })
+        Some(Self { schema: Arc::clone(schema), columns, rows: 0, batch_rows, runs: Vec::new() })
     }
 
     /// Rows gathered since the last batch.
@@ -70,14 +76,20 @@ impl Gatherer {
         self.rows
     }
 
-    /// Adds the rows of a chunk that have their bit in `mask`.
-    pub(super) fn push(&mut self, chunk: &dyn ChunkData, mask: &BooleanBuffer) -> Result<()> {
-        self.selected.clear();
-        self.selected.extend(mask.set_indices().map(|i| i as u32));
+    /// Adds the rows of a chunk that have their bit in `mask`, `selected` in number.
+    pub(super) fn push(
+        &mut self,
+        chunk: &dyn ChunkData,
+        mask: &BooleanBuffer,
+        selected: usize,
+    ) -> Result<()> {
+        self.runs.clear();
+        self.runs.extend(mask.set_slices().map(|(start, end)| start..end));
+        let wanted = Wanted { runs: &self.runs, rows: selected, batch_rows: self.batch_rows };
         for column in &mut self.columns {
-            column.push(chunk, &self.selected, self.batch_rows)?;
+            column.push(chunk, &wanted)?;
         }
-        self.rows += self.selected.len();
+        self.rows += selected;
         Ok(())
     }
 
@@ -92,6 +104,14 @@ impl Gatherer {
     }
 }
 
+/// The rows wanted of one chunk.
+struct Wanted<'a> {
+    runs: &'a [Range<usize>],
+    /// Their number.
+    rows: usize,
+    batch_rows: usize,
+}
+
 fn empty(ty: &DataType) -> Option<Values> {
     Some(match ty {
         DataType::Int16 => Values::I16(Vec::new()),
@@ -104,11 +124,11 @@ fn empty(ty: &DataType) -> Option<Values> {
 }
 
 impl Column {
-    fn push(&mut self, chunk: &dyn ChunkData, rows: &[u32], batch_rows: usize) -> Result<()> {
+    fn push(&mut self, chunk: &dyn ChunkData, wanted: &Wanted<'_>) -> Result<()> {
         let nulls = match &mut self.values {
             Values::I16(values) => {
                 let array = chunk.column(self.id);
-                extend(values, array.as_primitive::<Int16Type>().values(), rows, batch_rows);
+                wanted.append(values, array.as_primitive::<Int16Type>().values());
                 array.nulls().cloned()
             }
             Values::I32(values) => {
@@ -117,7 +137,7 @@ impl Column {
                     DataType::Date32 => array.as_primitive::<Date32Type>().values(),
                     _ => array.as_primitive::<Int32Type>().values(),
                 };
-                extend(values, source, rows, batch_rows);
+                wanted.append(values, source);
                 array.nulls().cloned()
             }
             Values::I64(values) => {
@@ -127,20 +147,22 @@ impl Column {
                     DataType::Time64(_) => array.as_primitive::<Time64MicrosecondType>().values(),
                     _ => array.as_primitive::<TimestampMicrosecondType>().values(),
                 };
-                extend(values, source, rows, batch_rows);
+                wanted.append(values, source);
                 array.nulls().cloned()
             }
             Values::Wide(values) => {
                 let raw = chunk.raw_i64(self.id);
                 let raw = raw.ok_or_else(|| external(internal("a short decimal is not kept in 64 bits")))?;
-                reserve(values, rows.len(), batch_rows);
-                values.extend(rows.iter().map(|&row| i128::from(raw[row as usize])));
+                wanted.append_mapped(values, &raw, i128::from);
                 chunk.raw_nulls(self.id)
             }
         };
         match nulls {
-            Some(nulls) => rows.iter().for_each(|&row| self.nulls.append(nulls.is_valid(row as usize))),
-            None => self.nulls.append_n_non_nulls(rows.len()),
+            Some(nulls) => {
+                let rows = wanted.runs.iter().cloned().flatten();
+                rows.for_each(|row| self.nulls.append(nulls.is_valid(row)));
+            }
+            None => self.nulls.append_n_non_nulls(wanted.rows),
         }
         Ok(())
     }
@@ -158,14 +180,27 @@ impl Column {
     }
 }
 
-/// Makes room for a batch at once.
-fn reserve<T>(values: &mut Vec<T>, more: usize, batch_rows: usize) {
-    if values.capacity() == 0 {
-        values.reserve(batch_rows.max(more) + more);
+impl Wanted<'_> {
+    /// Appends the wanted ones of a chunk's values.
+    fn append<T: Copy>(&self, values: &mut Vec<T>, source: &[T]) {
+        self.prepare(values, source);
+        self.runs.iter().for_each(|run| values.extend_from_slice(&source[run.clone()]));
     }
-}
 
-fn extend<T: Copy>(values: &mut Vec<T>, source: &[T], rows: &[u32], batch_rows: usize) {
-    reserve(values, rows.len(), batch_rows);
-    values.extend(rows.iter().map(|&row| source[row as usize]));
+    /// The same, each of them mapped.
+    fn append_mapped<S: Copy, T>(&self, values: &mut Vec<T>, source: &[S], map: impl Fn(S) -> T + Copy) {
+        self.prepare(values, source);
+        self.runs.iter().for_each(|run| values.extend(source[run.clone()].iter().map(|&value| map(value))));
+    }
+
+    /// Makes room for a batch at once, and has the processor fetch what will be read: loads that wait
+    /// for no other.
+    fn prepare<S: Copy, T>(&self, values: &mut Vec<T>, source: &[S]) {
+        if values.capacity() == 0 {
+            values.reserve(self.batch_rows.max(self.rows) + self.rows);
+        }
+        for run in self.runs {
+            std::hint::black_box((source[run.start], source[run.end - 1]));
+        }
+    }
 }
