@@ -59,10 +59,7 @@ impl ContextProvider for StatementCatalog<'_> {
         if used.iter().all(|known| known.id != relation.id) {
             used.push(Arc::clone(&relation));
         }
-        let shared = self.shared;
-        let (zones, masks) = (Arc::clone(&shared.zones), Arc::clone(&shared.masks));
-        let statistics = Arc::clone(&shared.statistics);
-        Ok(provider_as_source(Arc::new(SnapshotTable::new(relation, zones, masks, statistics))))
+        Ok(provider_as_source(Arc::new(SnapshotTable::new(relation, self.shared.caches.clone()))))
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

@@ -21,9 +21,7 @@ use datafusion::prelude::SessionConfig;
 use crate::errors::{internal, to_sql_error};
 use crate::pool::QueryPool;
 use crate::run::QueryContext;
-use crate::scan::masks::MaskCache;
-use crate::scan::statistics::StatisticsCache;
-use crate::scan::zones::ZoneCache;
+use crate::scan::Caches;
 use crate::{functions, physical, semantics};
 
 /// How the engine is set up.
@@ -87,9 +85,7 @@ pub(crate) struct Shared {
     runtime: Option<tokio::runtime::Runtime>,
     environment: RuntimeEnv,
     state: SessionState,
-    pub(crate) zones: Arc<ZoneCache>,
-    pub(crate) masks: Arc<MaskCache>,
-    pub(crate) statistics: Arc<StatisticsCache>,
+    pub(crate) caches: Caches,
 }
 
 impl fmt::Debug for Olap {
@@ -109,15 +105,7 @@ impl Olap {
         let runtime = start_runtime(&config)?;
         let environment = environment(&config)?;
         let state = session_state(&config);
-        let shared = Shared {
-            config,
-            runtime: Some(runtime),
-            environment,
-            state,
-            zones: Arc::default(),
-            masks: Arc::default(),
-            statistics: Arc::default(),
-        };
+        let shared = Shared { config, runtime: Some(runtime), environment, state, caches: Caches::default() };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -129,6 +117,11 @@ impl Olap {
     /// Bytes all running queries hold now.
     pub fn memory_used_bytes(&self) -> usize {
         self.shared.environment.memory_pool.reserved()
+    }
+
+    /// Bytes of rows kept from earlier queries for later ones.
+    pub fn memory_kept_bytes(&self) -> usize {
+        self.shared.caches.kept.bytes()
     }
 
     /// Bytes of temporary files now.

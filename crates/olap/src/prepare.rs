@@ -236,9 +236,7 @@ impl Olap {
 
     /// Forgets what is known about a dropped table.
     pub fn forget(&self, table: TableId) {
-        self.shared.zones.forget(table);
-        self.shared.masks.forget(table);
-        self.shared.statistics.forget(table);
+        self.shared.caches.forget(table);
     }
 }
 

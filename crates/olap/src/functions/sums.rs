@@ -26,7 +26,8 @@ use datafusion::functions_aggregate::{average::Avg, sum::Sum};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+    Volatility,
 };
 
 use super::decimal::{self, Shape};
@@ -74,6 +75,12 @@ impl ExactAggregate {
     fn plan(&self, argument: &DataType) -> Option<Plan> {
         Plan::new(self.kind, argument)
     }
+}
+
+/// Whether a function is the exact `sum`.
+pub(crate) fn is_sum(function: &AggregateUDF) -> bool {
+    let inner: &dyn Any = function.inner().as_ref();
+    inner.downcast_ref::<ExactAggregate>().is_some_and(|aggregate| aggregate.kind == Kind::Sum)
 }
 
 /// What an exact aggregate computes.

@@ -14,6 +14,7 @@ use datafusion::optimizer::optimizer::OptimizerRule;
 
 use crate::engine::Shared;
 use crate::relation::Snapshot;
+use crate::scan::Caches;
 
 mod eager;
 pub(crate) mod estimate;
@@ -32,7 +33,8 @@ pub(crate) fn optimize(
 ) -> Result<LogicalPlan> {
     let state = shared.state();
     let plan = Optimizer::with_rules(simplifying()).optimize(plan, state, |_, _| {})?;
-    let estimator = estimate::Estimator { snapshot, statistics: &shared.statistics, zones: &shared.zones };
+    let Caches { statistics, zones, .. } = &shared.caches;
+    let estimator = estimate::Estimator { snapshot, statistics, zones };
     let plan = join_order::order_joins(plan, &estimator)?;
     let plan = eager::sum_early(plan, &estimator)?;
     Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})

@@ -12,6 +12,7 @@ mod groups;
 mod keys;
 mod pack;
 mod ranges;
+mod sums;
 
 /// DataFusion's rules and ours, in order.
 pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
@@ -21,6 +22,8 @@ pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());
     rules.insert(at, Arc::new(keys::PackJoinKeys));
     // After it, because dynamic filters pass through DataFusion's aggregation.
-    rules.insert((at + 2).min(rules.len()), Arc::new(groups::AggregateByArray));
+    let at = (at + 2).min(rules.len());
+    rules.insert(at, Arc::new(sums::SumInScan));
+    rules.insert(at + 1, Arc::new(groups::AggregateByArray));
     rules
 }

@@ -6,17 +6,19 @@
 //! A dynamic filter (a join's build side, a TopK) only prunes chunks: the operator that made it
 //! checks each row anyway, and checking twice made every query slower.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use albireo_base::ColumnId;
+use albireo_base::ids::CHUNK_ROWS;
 use arrow::array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, FilterBuilder, FilterPredicate};
-use arrow::datatypes::{DataType, Decimal128Type, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -37,10 +39,12 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::Stream;
 
-use super::gather::{self, Gatherer};
-use super::masks::{MaskCache, MaskReader};
+use super::Caches;
+use super::gather::{self, Gatherer, Selection};
+use super::kept::{KeptReader, Question};
+use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
-use super::zones::{self, ZoneCache, ZoneReader};
+use super::zones::{self, ZoneReader};
 use crate::errors::{cancelled, external, internal};
 use crate::relation::{ChunkData, Relation, RelationData};
 use crate::run::QueryContext;
@@ -51,8 +55,7 @@ pub(crate) struct ScanSpec {
     pub(crate) relation: Arc<Relation>,
     pub(crate) data: Arc<dyn RelationData>,
     pub(crate) query: Arc<QueryContext>,
-    pub(crate) zones: Arc<ZoneCache>,
-    pub(crate) masks: Arc<MaskCache>,
+    pub(crate) caches: Caches,
     /// Columns delivered, in order.
     pub(crate) projection: Vec<ColumnId>,
     /// The relation's whole schema.
@@ -69,6 +72,9 @@ pub(crate) struct ScanSpec {
     pub(crate) estimated_rows: Precision<usize>,
     /// Rows of a batch between operators.
     pub(crate) batch_rows: usize,
+    /// Of the columns delivered, those that are only summed, by all others: rows that differ in them
+    /// alone may become one with the sum. Empty: rows are delivered as they are.
+    pub(crate) sums: Vec<usize>,
 }
 
 /// The plan node.
@@ -76,6 +82,8 @@ pub(crate) struct ScanExec {
     spec: Arc<ScanSpec>,
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     next_chunk: Arc<AtomicUsize>,
+    /// What is kept of the answer, once the first partition has asked.
+    kept: Arc<OnceLock<Option<KeptReader>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -95,6 +103,7 @@ impl ScanExec {
             spec: Arc::new(spec),
             dynamic: Vec::new(),
             next_chunk: Arc::default(),
+            kept: Arc::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         })
@@ -109,7 +118,7 @@ impl ScanExec {
         if !zones::has_zones(ty) {
             return None;
         }
-        let reader = spec.zones.column(spec.relation.id, column);
+        let reader = spec.caches.zones.column(spec.relation.id, column);
         let mut range: Option<(i64, i64)> = None;
         for i in 0..spec.data.chunk_count() {
             // A chunk without a zone is one whose values are not known.
@@ -120,12 +129,53 @@ impl ScanExec {
         range
     }
 
+    /// The same scan for an operator that does nothing with the delivered columns `sums` but add them
+    /// up, by all other columns. `None`: some column is not fit for it.
+    pub(crate) fn summing(&self, sums: Vec<usize>) -> Option<Self> {
+        let spec = &self.spec;
+        let fits = |(index, field): (usize, &FieldRef)| match field.data_type() {
+            // The sum of a chunk's values, 63 bits each, fits 128 bits.
+            DataType::Decimal128(precision, _) if sums.contains(&index) => *precision <= 18,
+            _ => !sums.contains(&index),
+        };
+        let schema = self.schema();
+        let fit = schema.fields().iter().enumerate().all(fits);
+        let plain = spec.limit.is_none() && spec.others.is_empty() && self.delivers_no_nulls();
+        if !fit || !plain || sums.is_empty() || !spec.sums.is_empty() {
+            return None;
+        }
+        let spec = ScanSpec { sums, ..ScanSpec::clone(spec) };
+        Some(Self { spec: Arc::new(spec), ..self.fresh(self.dynamic.clone()) })
+    }
+
+    fn delivers_no_nulls(&self) -> bool {
+        self.schema().fields().iter().all(|field| !field.is_nullable())
+    }
+
+    /// What is kept of the answer to this scan's question, if it can be and is asked again.
+    fn ask(&self) -> Option<KeptReader> {
+        let spec = &self.spec;
+        if spec.predicates.is_empty() || !spec.others.is_empty() || !self.delivers_no_nulls() {
+            return None;
+        }
+        let mut columns: BTreeSet<ColumnId> = spec.projection.iter().copied().collect();
+        let mut filters = Vec::new();
+        for predicate in &spec.predicates {
+            predicate.write(&mut filters)?;
+            predicate.columns(&mut columns);
+        }
+        let (projection, sums) = (spec.projection.clone(), spec.sums.clone());
+        let question = Question { table: spec.relation.id, projection, filters, sums };
+        spec.caches.kept.ask(question, columns.into_iter().collect())
+    }
+
     /// The same scan from its start, with other dynamic filters.
     fn fresh(&self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         Self {
             spec: Arc::clone(&self.spec),
             dynamic,
             next_chunk: Arc::default(),
+            kept: Arc::default(),
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -160,6 +210,10 @@ impl DisplayAs for ScanExec {
         }
         if let Some(limit) = spec.limit {
             write!(f, ", limit={limit}")?;
+        }
+        if !spec.sums.is_empty() {
+            let sums: Vec<&str> = spec.sums.iter().map(|&i| name(&spec.projection[i])).collect();
+            write!(f, ", sums=[{}]", sums.join(", "))?;
         }
         Ok(())
     }
@@ -317,7 +371,7 @@ impl Zones {
                 return None;
             }
             let reader = self.readers[column.index()]
-                .get_or_insert_with(|| spec.zones.column(spec.relation.id, column));
+                .get_or_insert_with(|| spec.caches.zones.column(spec.relation.id, column));
             reader.zone(i, chunk, ty)
         })
     }
@@ -333,13 +387,13 @@ impl Masks {
         &mut self,
         test: &Test,
         spec: &ScanSpec,
-        i: usize,
-        chunk: &dyn ChunkData,
+        (i, chunk): (usize, &dyn ChunkData),
+        keeps: bool,
     ) -> std::result::Result<BooleanBuffer, ArrowError> {
         let Some(value) = test.raw else { return test.mask(chunk) };
         let reader = self.readers[test.column.index()]
-            .get_or_insert_with(|| spec.masks.column(spec.relation.id, test.column));
-        reader.mask(i, chunk, (test.comparison, value), || test.mask(chunk))
+            .get_or_insert_with(|| spec.caches.masks.column(spec.relation.id, test.column));
+        reader.mask(i, chunk, (test.comparison, value), keeps, || test.mask(chunk))
     }
 }
 
@@ -359,6 +413,8 @@ struct ScanStream {
     dynamic: DynamicPruning,
     zones: Zones,
     masks: Masks,
+    /// Rows of chunks that need not be read again.
+    kept: Option<KeptReader>,
     /// Gathers what is left of chunks that were mostly filtered away; `None` where the coalescer must.
     gatherer: Option<Gatherer>,
     coalescer: BatchCoalescer,
@@ -367,6 +423,7 @@ struct ScanStream {
     finished: bool,
     baseline: BaselineMetrics,
     pruned: Count,
+    kept_chunks: Count,
 }
 
 impl ScanStream {
@@ -381,11 +438,13 @@ impl ScanStream {
             dynamic: DynamicPruning::new(&exec.dynamic),
             zones: Zones { readers: vec![None; exec.spec.relation.columns.len()] },
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
+            kept: gatherer.as_ref().and_then(|_| exec.kept.get_or_init(|| exec.ask()).clone()),
             gatherer,
             wanted: exec.spec.limit.unwrap_or(usize::MAX),
             finished: false,
             baseline: BaselineMetrics::new(&exec.metrics, partition),
             pruned: MetricBuilder::new(&exec.metrics).counter("chunks_pruned", partition),
+            kept_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_kept", partition),
         }
     }
 
@@ -451,15 +510,29 @@ impl ScanStream {
         if chunk.slots() == 0 {
             return Ok(Found::Nothing);
         }
+        let live = chunk.live();
+        // What is kept holds for full chunks without dead rows.
+        let kept = self.kept.clone().filter(|_| live.is_none() && chunk.slots() == CHUNK_ROWS);
+        if let (Some(kept), Some(gatherer)) = (&kept, &mut self.gatherer)
+            && let Some(rows) = kept.find(i, chunk)
+        {
+            self.kept_chunks.add(1);
+            gatherer.add(&rows);
+            return Ok(Found::Gathered);
+        }
         let Some(open) = self.undecided(i, chunk, &spec) else {
             self.pruned.add(1);
             return Ok(Found::Nothing);
         };
-        let mut mask = chunk.live();
+        let mut mask = live;
         for predicate in open {
-            let passed = predicate.mask(chunk, &mut |test| self.masks.mask(test, &spec, i, chunk))?;
+            let passed = predicate
+                .mask(chunk, &mut |test| self.masks.mask(test, &spec, (i, chunk), kept.is_none()))?;
             let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
             if passed.count_set_bits() == 0 {
+                if let Some(kept) = kept {
+                    kept.store(i, chunk, &Selection::none());
+                }
                 return Ok(Found::Nothing);
             }
             mask = Some(passed);
@@ -472,7 +545,14 @@ impl ScanStream {
         match (mask, &mut self.gatherer) {
             _ if selected == 0 => Ok(Found::Nothing),
             (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {
-                gatherer.push(chunk, &mask, selected)?;
+                if kept.is_none() && spec.sums.is_empty() {
+                    gatherer.push(chunk, &mask, selected)?;
+                } else {
+                    let rows = gatherer.push_apart(chunk, &mask, selected, &spec.sums)?;
+                    if let Some(kept) = kept {
+                        kept.store(i, chunk, &rows);
+                    }
+                }
                 Ok(Found::Gathered)
             }
             (mask, _) => Ok(Found::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),

@@ -33,6 +33,7 @@ pub(super) fn is_sparse(selected: usize, slots: usize) -> bool {
 }
 
 /// The values of a column gathered so far.
+#[derive(Clone, Debug)]
 enum Values {
     I16(Vec<i16>),
     I32(Vec<i32>),
@@ -93,6 +94,44 @@ impl Gatherer {
         Ok(())
     }
 
+    /// As [`Gatherer::push`]; also gives the rows added. `sums` are columns that are summed as long as all
+    /// others stay equal from row to row: then these rows become one. All columns are NOT NULL.
+    pub(super) fn push_apart(
+        &mut self,
+        chunk: &dyn ChunkData,
+        mask: &BooleanBuffer,
+        selected: usize,
+        sums: &[usize],
+    ) -> Result<Selection> {
+        let first = self.rows;
+        self.push(chunk, mask, selected)?;
+        let columns = self.columns.iter().map(|column| column.values.tail(first)).collect();
+        let mut rows = Selection { columns, rows: selected };
+        if !sums.is_empty() {
+            rows.combine(sums);
+            self.truncate(first);
+            self.add(&rows);
+        }
+        Ok(rows)
+    }
+
+    /// Adds rows that were gathered before, of the same columns, all NOT NULL.
+    pub(super) fn add(&mut self, rows: &Selection) {
+        for (column, values) in self.columns.iter_mut().zip(&rows.columns) {
+            column.values.append(values, self.batch_rows);
+            column.nulls.append_n_non_nulls(rows.rows);
+        }
+        self.rows += rows.rows;
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        for column in &mut self.columns {
+            column.values.truncate(rows);
+            column.nulls.truncate(rows);
+        }
+        self.rows = rows;
+    }
+
     /// The rows gathered, as a batch; `None` when there are none.
     pub(super) fn take(&mut self) -> Result<Option<RecordBatch>> {
         if self.rows == 0 {
@@ -101,6 +140,104 @@ impl Gatherer {
         let rows = std::mem::take(&mut self.rows);
         let columns: Result<Vec<ArrayRef>> = self.columns.iter_mut().map(|c| c.take(rows)).collect();
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns?)?))
+    }
+}
+
+/// Rows of NOT NULL columns, by themselves.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    columns: Vec<Values>,
+    rows: usize,
+}
+
+impl Selection {
+    /// No rows.
+    pub(super) fn none() -> Self {
+        Self { columns: Vec::new(), rows: 0 }
+    }
+
+    /// Number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.columns.iter().map(Values::bytes).sum::<usize>()
+    }
+
+    /// Makes one row of each run of rows that differ in the columns `sums` alone.
+    fn combine(&mut self, sums: &[usize]) {
+        let is_sum = |index: &usize| sums.contains(index);
+        let groups: Vec<&Values> =
+            (0..self.columns.len()).filter(|i| !is_sum(i)).map(|i| &self.columns[i]).collect();
+        let begins = |&row: &usize| row == 0 || groups.iter().any(|column| column.changes_at(row));
+        let starts: Vec<usize> = (0..self.rows).filter(begins).collect();
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            if is_sum(&index) { column.sum_runs(&starts) } else { column.pick(&starts) }
+        }
+        self.rows = starts.len();
+    }
+}
+
+/// Does the same with the vector of any kind.
+macro_rules! with_vector {
+    ($values:expr, $vector:ident => $body:expr) => {
+        match $values {
+            Values::I16($vector) => $body,
+            Values::I32($vector) => $body,
+            Values::I64($vector) => $body,
+            Values::Wide($vector) => $body,
+        }
+    };
+}
+
+impl Values {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + with_vector!(self, v => size_of_val(v.as_slice()))
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        with_vector!(self, v => v.truncate(rows));
+    }
+
+    /// A copy of the values from row `first` on.
+    fn tail(&self, first: usize) -> Self {
+        match self {
+            Self::I16(v) => Self::I16(v[first..].to_vec()),
+            Self::I32(v) => Self::I32(v[first..].to_vec()),
+            Self::I64(v) => Self::I64(v[first..].to_vec()),
+            Self::Wide(v) => Self::Wide(v[first..].to_vec()),
+        }
+    }
+
+    /// Appends values of the same kind.
+    fn append(&mut self, more: &Self, batch_rows: usize) {
+        with_vector!(self, v => if v.capacity() == 0 { v.reserve(batch_rows) });
+        match (self, more) {
+            (Self::I16(v), Self::I16(more)) => v.extend_from_slice(more),
+            (Self::I32(v), Self::I32(more)) => v.extend_from_slice(more),
+            (Self::I64(v), Self::I64(more)) => v.extend_from_slice(more),
+            (Self::Wide(v), Self::Wide(more)) => v.extend_from_slice(more),
+            _ => unreachable!("a scan's columns keep their types"),
+        }
+    }
+
+    /// Whether a row has another value than the one before.
+    fn changes_at(&self, row: usize) -> bool {
+        with_vector!(self, v => v[row] != v[row - 1])
+    }
+
+    /// Keeps these rows.
+    fn pick(&mut self, rows: &[usize]) {
+        with_vector!(self, v => *v = rows.iter().map(|&row| v[row]).collect());
+    }
+
+    /// Makes one value, the sum, of each run that starts at one of `starts`.
+    fn sum_runs(&mut self, starts: &[usize]) {
+        let Self::Wide(v) = self else { unreachable!("only decimals are summed") };
+        let ends = starts.iter().skip(1).copied().chain([v.len()]);
+        *v = starts.iter().zip(ends).map(|(&start, end)| v[start..end].iter().sum()).collect();
     }
 }
 

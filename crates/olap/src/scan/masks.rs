@@ -89,12 +89,14 @@ impl MaskReader {
     /// The answer for chunk `i`, kept or computed now.
     ///
     /// Kept are masks of full chunks that were met before in the same version: the first query over
-    /// a chunk, and every query over one that changes all the time, leaves nothing behind.
+    /// a chunk, and every query over one that changes all the time, leaves nothing behind; nor does one
+    /// that `keeps` nothing, because it keeps the rows that pass.
     pub(crate) fn mask(
         &self,
         i: usize,
         chunk: &dyn ChunkData,
         question: Question,
+        keeps: bool,
         compute: impl FnOnce() -> Result<BooleanBuffer, ArrowError>,
     ) -> Result<BooleanBuffer, ArrowError> {
         if chunk.slots() < CHUNK_ROWS {
@@ -107,7 +109,7 @@ impl MaskReader {
             return Ok(mask.clone());
         }
         let mask = compute()?;
-        if self.store(i, version, question, &mask) {
+        if keeps && self.store(i, version, question, &mask) {
             self.cache.keep(|_| false);
         }
         Ok(mask)
@@ -160,7 +162,7 @@ mod tests {
     fn ask(cache: &Arc<MaskCache>, relation: &MemoryRelation, value: i64, bit: usize) -> usize {
         let compute = || Ok(BooleanBuffer::collect_bool(CHUNK_ROWS, |i| i == bit));
         let reader = cache.column(TableId(1), ColumnId(0));
-        let mask = reader.mask(0, &*relation.chunk(0), (Comparison::Equal, value), compute).unwrap();
+        let mask = reader.mask(0, &*relation.chunk(0), (Comparison::Equal, value), true, compute).unwrap();
         mask.set_indices().next().unwrap()
     }
 

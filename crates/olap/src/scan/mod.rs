@@ -5,9 +5,38 @@
 
 pub(crate) mod exec;
 mod gather;
+pub(crate) mod kept;
 pub(crate) mod masks;
 pub(crate) mod predicate;
 pub(crate) mod provider;
 mod sketch;
 pub(crate) mod statistics;
 pub(crate) mod zones;
+
+use std::sync::Arc;
+
+use albireo_base::TableId;
+
+use kept::KeptRows;
+use masks::MaskCache;
+use statistics::StatisticsCache;
+use zones::ZoneCache;
+
+/// What is known about tables from earlier queries. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Caches {
+    pub(crate) zones: Arc<ZoneCache>,
+    pub(crate) masks: Arc<MaskCache>,
+    pub(crate) kept: Arc<KeptRows>,
+    pub(crate) statistics: Arc<StatisticsCache>,
+}
+
+impl Caches {
+    /// Forgets a dropped table.
+    pub(crate) fn forget(&self, table: TableId) {
+        self.zones.forget(table);
+        self.masks.forget(table);
+        self.kept.forget(table);
+        self.statistics.forget(table);
+    }
+}

@@ -194,6 +194,26 @@ impl Predicate {
         }
     }
 
+    /// Writes the filter as numbers: equal numbers, equal filters. `None`: it cannot be written so.
+    pub(crate) fn write(&self, into: &mut Vec<i64>) -> Option<()> {
+        let mut parts = |kind: i64, parts: &[Self]| {
+            into.extend([kind, parts.len() as i64]);
+            parts.iter().try_for_each(|part| part.write(into))
+        };
+        match self {
+            Self::And(all) => parts(0, all),
+            Self::Or(any) => parts(1, any),
+            Self::IsNull { column, negated } => {
+                into.extend([2, column.0.into(), (*negated).into()]);
+                Some(())
+            }
+            Self::Compare(test) => {
+                into.extend([3, test.column.0.into(), test.comparison as i64, test.raw?]);
+                Some(())
+            }
+        }
+    }
+
     /// What zone maps prove; `zone` gives the zone of a column, if it has one.
     pub(crate) fn verdict(&self, zone: &mut dyn FnMut(ColumnId) -> Option<Zone>) -> Verdict {
         match self {

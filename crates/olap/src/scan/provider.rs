@@ -17,11 +17,9 @@ use datafusion::datasource::TableType;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::Caches;
 use super::exec::{ScanExec, ScanSpec};
-use super::masks::MaskCache;
 use super::predicate::Predicate;
-use super::statistics::StatisticsCache;
-use super::zones::ZoneCache;
 use crate::errors::{external, internal};
 use crate::optimize::selectivity;
 use crate::relation::{Relation, RelationData};
@@ -32,18 +30,11 @@ pub(crate) struct SnapshotTable {
     pub(crate) relation: Arc<Relation>,
     schema: SchemaRef,
     constraints: Constraints,
-    zones: Arc<ZoneCache>,
-    masks: Arc<MaskCache>,
-    statistics: Arc<StatisticsCache>,
+    caches: Caches,
 }
 
 impl SnapshotTable {
-    pub(crate) fn new(
-        relation: Arc<Relation>,
-        zones: Arc<ZoneCache>,
-        masks: Arc<MaskCache>,
-        statistics: Arc<StatisticsCache>,
-    ) -> Self {
+    pub(crate) fn new(relation: Arc<Relation>, caches: Caches) -> Self {
         let indices = |key: &[ColumnId]| key.iter().map(|c| c.index()).collect();
         let mut constraints = Vec::new();
         if !relation.primary_key.is_empty() {
@@ -54,9 +45,7 @@ impl SnapshotTable {
             schema: relation.arrow_schema(),
             constraints: Constraints::new_unverified(constraints),
             relation,
-            zones,
-            masks,
-            statistics,
+            caches,
         }
     }
 
@@ -67,7 +56,8 @@ impl SnapshotTable {
         }
         let mut facts = |name: &str| {
             let column = ColumnId(u16::try_from(self.schema.index_of(name).ok()?).ok()?);
-            Some(self.statistics.column(&self.relation, data, &self.zones, column))
+            let Caches { statistics, zones, .. } = &self.caches;
+            Some(statistics.column(&self.relation, data, zones, column))
         };
         let share: f64 = filters.iter().map(|f| selectivity::of(f, &mut facts)).product();
         Precision::Inexact((rows as f64 * share).ceil() as usize)
@@ -137,8 +127,7 @@ impl TableProvider for SnapshotTable {
             estimated_rows: self.estimated_rows(&*data, filters),
             data,
             query,
-            zones: Arc::clone(&self.zones),
-            masks: Arc::clone(&self.masks),
+            caches: self.caches.clone(),
             projection: columns.into_iter().map(|c| ColumnId(c as u16)).collect(),
             table_schema: Arc::clone(&self.schema),
             predicates,
@@ -146,6 +135,7 @@ impl TableProvider for SnapshotTable {
             filters_text: text.join(", "),
             limit,
             batch_rows: state.config().batch_size(),
+            sums: Vec::new(),
         };
         Ok(Arc::new(ScanExec::try_new(spec, state.config().target_partitions())?))
     }
