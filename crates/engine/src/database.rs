@@ -71,6 +71,8 @@ pub struct MemoryReport {
     pub snapshots_bytes: u64,
     /// Running queries.
     pub queries_bytes: u64,
+    /// Rows and sums that queries have kept for those that ask the same again.
+    pub kept_bytes: u64,
     /// All blocks in use, of rows, strings, indexes and snapshots together.
     pub in_use_bytes: u64,
     /// What is reserved from the operating system for them.
@@ -316,6 +318,7 @@ impl Database {
             undo_bytes: usage.undo_bytes,
             snapshots_bytes: self.inner.partitions.registry().counters().held_bytes,
             queries_bytes: self.inner.olap.memory_used_bytes() as u64,
+            kept_bytes: self.inner.olap.memory_kept_bytes() as u64,
             in_use_bytes: self.inner.pool.in_use_bytes(),
             reserved_bytes: self.inner.pool.reserved_bytes(),
         }

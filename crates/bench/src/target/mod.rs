@@ -137,6 +137,7 @@ impl Target for Albireo {
             ("undo", memory.undo_bytes),
             ("snapshots", memory.snapshots_bytes),
             ("queries", memory.queries_bytes),
+            ("kept", memory.kept_bytes),
             ("in_use", memory.in_use_bytes),
             ("reserved", memory.reserved_bytes),
         ];

@@ -49,8 +49,9 @@ pub(crate) struct Question {
 }
 
 /// The kept rows of all tables.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KeptRows {
+    limit_bytes: usize,
     questions: Mutex<HashMap<Question, Arc<Kept>>>,
     clock: AtomicU64,
     bytes: AtomicUsize,
@@ -79,7 +80,23 @@ impl KeptChunk {
     }
 }
 
+impl Default for KeptRows {
+    fn default() -> Self {
+        Self::new(LIMIT_BYTES)
+    }
+}
+
 impl KeptRows {
+    /// Nothing kept yet; never more than so many bytes.
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            questions: Mutex::default(),
+            clock: AtomicU64::default(),
+            bytes: AtomicUsize::default(),
+        }
+    }
+
     /// Notes that a question is asked. `None` the first time: it is not worth keeping yet.
     ///
     /// `columns`: all that the answer depends on.
@@ -126,7 +143,7 @@ impl KeptRows {
 
     /// Whether there is room for so much, made by forgetting a question that is asked no more.
     fn has_room(&self, bytes: usize) -> bool {
-        if self.bytes() + bytes <= LIMIT_BYTES {
+        if self.bytes() + bytes <= self.limit_bytes {
             return true;
         }
         let mut questions = self.questions.lock();
@@ -135,7 +152,7 @@ impl KeptRows {
         if age > PATIENCE * questions.len() as u64 {
             self.forget_oldest(&mut questions);
         }
-        self.bytes() + bytes <= LIMIT_BYTES
+        self.bytes() + bytes <= self.limit_bytes
     }
 
     fn give_up(&self, kept: &Kept) {
@@ -187,5 +204,101 @@ impl KeptReader {
             count.fetch_add(more, Ordering::Relaxed);
             count.fetch_sub(less, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int32Array, RecordBatch};
+    use arrow::buffer::BooleanBuffer;
+    use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+    use super::*;
+    use crate::memory::MemoryRelation;
+    use crate::relation::RelationData;
+    use crate::scan::gather::Gatherer;
+
+    fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, false)]))
+    }
+
+    fn relation(version: u64) -> MemoryRelation {
+        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..CHUNK_ROWS as i32));
+        MemoryRelation::new(vec![RecordBatch::try_new(schema(), vec![column]).unwrap()], version)
+    }
+
+    fn question(filter: i64) -> Question {
+        Question { table: TableId(1), projection: vec![ColumnId(0)], filters: vec![filter], sums: Vec::new() }
+    }
+
+    fn ask(cache: &Arc<KeptRows>, filter: i64) -> Option<KeptReader> {
+        cache.ask(question(filter), vec![ColumnId(0)])
+    }
+
+    /// So many rows of a chunk.
+    fn some_rows(relation: &MemoryRelation, count: usize) -> Selection {
+        let mask = BooleanBuffer::collect_bool(CHUNK_ROWS, |row| row < count);
+        let mut gatherer = Gatherer::new(&[ColumnId(0)], &schema(), CHUNK_ROWS).unwrap();
+        gatherer.push_apart(&*relation.chunk(0), &mask, count, &[]).unwrap()
+    }
+
+    /// Asks twice and stores so many rows; whether they are found afterwards.
+    fn keeps(cache: &Arc<KeptRows>, relation: &MemoryRelation, filter: i64, count: usize) -> bool {
+        let _ = ask(cache, filter);
+        let reader = ask(cache, filter).expect("asked before");
+        reader.store(0, &*relation.chunk(0), &some_rows(relation, count));
+        reader.find(0, &*relation.chunk(0)).is_some()
+    }
+
+    #[test]
+    fn rows_are_found_in_their_chunk_as_long_as_its_version_is_the_same() {
+        let cache = Arc::new(KeptRows::default());
+        let (first, second) = (relation(1), relation(2));
+        assert!(ask(&cache, 7).is_none(), "asked for the first time");
+        let reader = ask(&cache, 7).unwrap();
+        reader.store(0, &*first.chunk(0), &some_rows(&first, 3));
+        assert_eq!(reader.find(0, &*first.chunk(0)).unwrap().rows(), 3);
+        assert!(reader.find(0, &*second.chunk(0)).is_none());
+        assert!(reader.find(1, &*first.chunk(0)).is_none());
+        let before = cache.bytes();
+        reader.store(0, &*second.chunk(0), &some_rows(&second, 3));
+        assert!(reader.find(0, &*first.chunk(0)).is_none());
+        assert_eq!(cache.bytes(), before, "it took the other's place");
+    }
+
+    #[test]
+    fn many_rows_of_a_chunk_are_not_kept() {
+        let cache = Arc::new(KeptRows::default());
+        assert!(keeps(&cache, &relation(1), 1, CHUNK_ROWS / KEPT_SHARE));
+        assert!(!keeps(&cache, &relation(1), 2, CHUNK_ROWS / KEPT_SHARE + 1));
+    }
+
+    #[test]
+    fn full_cache_keeps_what_is_asked_for_and_gives_up_what_is_not() {
+        let data = relation(1);
+        let one = {
+            let cache = Arc::new(KeptRows::default());
+            assert!(keeps(&cache, &data, 0, 100));
+            cache.bytes()
+        };
+        let cache = Arc::new(KeptRows::new(2 * one));
+        assert!(keeps(&cache, &data, 1, 100) && keeps(&cache, &data, 2, 100));
+        // Asked in turn, the first two keep their places.
+        for _ in 0..10 {
+            assert!(!keeps(&cache, &data, 3, 100));
+            for filter in [1, 2] {
+                assert!(ask(&cache, filter).unwrap().find(0, &*data.chunk(0)).is_some());
+            }
+        }
+        assert_eq!(cache.bytes(), 2 * one);
+        // Nobody asks the first one any more.
+        let held = ask(&cache, 1).unwrap();
+        let kept = (0..10).any(|_| ask(&cache, 2).is_some() && keeps(&cache, &data, 3, 100));
+        assert!(kept && cache.bytes() <= 2 * one);
+        assert!(held.find(0, &*data.chunk(0)).is_none());
+        held.store(0, &*data.chunk(0), &some_rows(&data, 1));
+        assert!(held.find(0, &*data.chunk(0)).is_none(), "a forgotten question takes no more room");
+        cache.forget(TableId(1));
+        assert_eq!(cache.bytes(), 0);
     }
 }
