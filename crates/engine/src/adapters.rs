@@ -1,5 +1,6 @@
 //! What the analytical engine asks for, answered by the catalog and by snapshots.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use albireo_olap::relation::{
     ChunkData, ChunkVersion, Relation, RelationColumn, RelationData, Relations, Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{ChunkView, DatabaseSnapshot, SnapshotScope, TableView};
+use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, SnapshotScope, TableView};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -69,13 +70,13 @@ impl Snapshot for StorageSnapshot {
     }
 }
 
-/// The tables that queries read, all a snapshot for them need cover.
+/// The tables and columns that queries read, all a snapshot for them need cover.
 pub(crate) fn scope_of(queries: &[Arc<Prepared>]) -> SnapshotScope {
-    let relations = queries.iter().flat_map(|query| query.relations());
-    let mut tables: Vec<TableId> = relations.map(|relation| TableId(relation.id.0 & !ADDRESSED)).collect();
-    tables.sort_unstable();
-    tables.dedup();
-    SnapshotScope::Tables(tables.into())
+    let mut tables: BTreeMap<TableId, BTreeSet<ColumnId>> = BTreeMap::new();
+    for (relation, columns) in queries.iter().flat_map(|query| query.reads()) {
+        tables.entry(TableId(relation.id.0 & !ADDRESSED)).or_default().extend(columns);
+    }
+    SnapshotScope::Tables(tables.into_iter().map(|(id, columns)| (id, ColumnSet::of(columns))).collect())
 }
 
 struct StorageTable(TableView);
@@ -93,6 +94,10 @@ impl RelationData for StorageTable {
 
     fn chunk_count(&self) -> usize {
         self.0.chunk_count()
+    }
+
+    fn covers(&self, column: ColumnId) -> bool {
+        self.0.covers(column)
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
@@ -256,6 +261,10 @@ impl RelationData for AddressedTable {
 
     fn chunk_count(&self) -> usize {
         self.view.chunk_count()
+    }
+
+    fn covers(&self, column: ColumnId) -> bool {
+        column.index() >= self.columns || self.view.covers(column)
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {

@@ -177,7 +177,7 @@ impl Database {
         self.connect().execute_with(sql, parameters)
     }
 
-    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot of the tables that it reads.
+    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot of what it reads.
     ///
     /// ```
     /// # use albireo::{Config, Database, Value};

@@ -58,8 +58,8 @@ impl PreparedQuery {
         self.database.query(&self.text, parameters)
     }
 
-    /// Opens a query session, as [`Database::begin_read_only`], on the tables that this query reads
-    /// and no others: transactions that write other tables copy nothing for it.
+    /// Opens a query session, as [`Database::begin_read_only`], on the columns that this query reads
+    /// and no others: transactions that write other columns copy nothing for it.
     ///
     /// # Errors
     /// As [`Database::begin_read_only`]; names that no longer exist.
@@ -272,11 +272,12 @@ impl Database {
 }
 
 fn not_covered(prepared: &Prepared, scope: &SnapshotScope) -> SqlError {
-    let other = prepared.relations().iter().find(|relation| !scope.covers(relation.id));
-    let name = other.map_or("", |relation| relation.name.as_str());
-    let text = format!("table \"{name}\" is not in this session's snapshot");
+    let text = match prepared.relations().iter().find(|relation| scope.columns_of(relation.id).is_none()) {
+        Some(relation) => format!("table \"{}\" is not in this session's snapshot", relation.name),
+        None => "columns of this query are not in the session's snapshot".to_owned(),
+    };
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
-        .with_detail("The session was opened for one prepared query, on the tables that it reads.")
+        .with_detail("The session was opened for one prepared query, on the columns that it reads.")
         .with_hint("Open a session on all tables with Database::begin_read_only.")
 }
 

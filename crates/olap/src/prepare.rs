@@ -4,9 +4,10 @@
 //! and keeps the optimized plan, parameters still open. The plan is optimized anew when a table
 //! it reads has grown or shrunk so much that another join order may be better.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType, TableId, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues};
@@ -64,6 +65,8 @@ pub struct Prepared {
     /// Whether each run must fold constants anew: parameters, or functions of the time.
     binds: bool,
     relations: Vec<Arc<Relation>>,
+    /// By relation: the columns that some run may read.
+    columns_read: Vec<Vec<ColumnId>>,
     catalog_version: u64,
     optimized: Mutex<Option<Arc<OptimizedPlan>>>,
 }
@@ -97,6 +100,11 @@ impl Prepared {
     /// The relations the query reads.
     pub fn relations(&self) -> &[Arc<Relation>] {
         &self.relations
+    }
+
+    /// The relations and which of their columns some run may read, for its rows or its statistics.
+    pub fn reads(&self) -> impl Iterator<Item = (&Relation, &[ColumnId])> {
+        self.relations.iter().map(|relation| &**relation).zip(self.columns_read.iter().map(Vec::as_slice))
     }
 
     /// The version of the catalog the statement was prepared with.
@@ -133,6 +141,7 @@ impl Prepared {
             parameter_types: Vec::new(),
             binds: false,
             relations: Vec::new(),
+            columns_read: Vec::new(),
             catalog_version: 0,
             optimized: Mutex::new(None),
         })
@@ -254,12 +263,37 @@ async fn prepare(
     Ok(Prepared {
         binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
         columns: output_columns(&analyzed, query.names)?,
+        columns_read: columns_read(&analyzed, &relations_read)?,
         analyzed,
         parameter_types,
         relations: relations_read,
         catalog_version: relations.version(),
         optimized: Mutex::new(None),
     })
+}
+
+/// The columns of each relation whose name is used anywhere in the plan, of whatever relation: more than
+/// is read, never less, since every column read is named by an expression or in the result.
+fn columns_read(
+    plan: &LogicalPlan,
+    relations: &[Arc<Relation>],
+) -> Result<Vec<Vec<ColumnId>>, DataFusionError> {
+    let mut names: HashSet<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = e {
+                    names.insert(column.name.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let read = |relation: &Arc<Relation>| {
+        let columns = (0..).map(ColumnId).zip(&relation.columns);
+        columns.filter(|(_, column)| names.contains(&column.name)).map(|(id, _)| id).collect()
+    };
+    Ok(relations.iter().map(read).collect())
 }
 
 fn analyze(shared: &Shared, plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {

@@ -89,6 +89,11 @@ pub trait RelationData: Send + Sync + Debug {
     fn row_count(&self) -> u64;
     /// Chunks over all partitions.
     fn chunk_count(&self) -> usize;
+    /// Whether a column can be read: a snapshot for one query need not cover those that it does not name.
+    fn covers(&self, column: ColumnId) -> bool {
+        let _ = column;
+        true
+    }
     /// Chunk `i`, `i < chunk_count()`.
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_>;
 }

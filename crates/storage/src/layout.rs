@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
 use albireo_base::{ColumnId, SqlType};
 
+use crate::registry::ColumnSet;
+
 /// Strings declared up to this many characters lie inline in fixed slots.
 pub const MAX_INLINE_CHARS: u32 = 50;
 /// A block is at most this big, unless one row of a group is over 4 KiB.
@@ -164,6 +166,8 @@ pub struct Layout {
     pub(crate) columns: Vec<ColumnLocation>,
     /// Size in bytes of the block of each entry of a chunk.
     pub(crate) entry_bytes: Vec<u32>,
+    /// The columns whose values each entry holds.
+    pub(crate) entry_columns: Vec<ColumnSet>,
     /// Entries that are bitmaps and start out zeroed.
     pub(crate) bitmaps: Vec<u32>,
     /// String columns, by heap number.
@@ -184,6 +188,7 @@ impl Layout {
             id,
             columns: Vec::new(),
             entry_bytes: vec![BITMAP_BYTES as u32],
+            entry_columns: vec![ColumnSet::LEAST],
             bitmaps: vec![VALIDITY_ENTRY as u32],
             heap_columns: Vec::new(),
         };
@@ -197,6 +202,7 @@ impl Layout {
                 location.null_entry = layout.entry_bytes.len() as u32;
                 layout.bitmaps.push(location.null_entry);
                 layout.entry_bytes.push(BITMAP_BYTES as u32);
+                layout.entry_columns.push(ColumnSet::only(location.column));
             }
             if location.physical.is_string() {
                 location.heap = layout.heap_columns.len() as u16;
@@ -254,6 +260,8 @@ impl Layout {
         let entry = self.entry_bytes.len() as u32;
         let block_bytes = (stride << shift).next_multiple_of(64) as u32;
         self.entry_bytes.extend(std::iter::repeat_n(block_bytes, CHUNK_ROWS >> shift));
+        let values = order.iter().fold(ColumnSet::NONE, |set, (column, _)| set.and(ColumnSet::only(*column)));
+        self.entry_columns.extend(std::iter::repeat_n(values, CHUNK_ROWS >> shift));
         let mut offset = 0;
         for (column, physical) in order {
             locations[column.index()] = Some(ColumnLocation {

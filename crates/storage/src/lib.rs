@@ -32,7 +32,7 @@ pub use column::{Col, Fixed, HandleError, TextCol};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, Physical};
 pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
-pub use registry::{BudgetPolicy, BudgetSpent, SnapshotCounters, SnapshotRegistry, SnapshotScope};
+pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowCheck, RowUpdate, Table, TableError, TableMemory,

@@ -6,18 +6,19 @@
 //!
 //! A block carries the epoch of its last change, its *birth*. A snapshot closes an epoch and is
 //! named by it. A block replaced in epoch `death` is seen by exactly the snapshots `s` with
-//! `birth <= s < death` that cover its table. It waits in the list of the newest of them; when that
+//! `birth <= s < death` that cover it. It waits in the list of the newest of them; when that
 //! one ends, it moves to the next older one that sees it or is freed. So ending a snapshot looks at
 //! its own list alone.
 //!
-//! A snapshot may cover a few tables only ([`SnapshotScope`]), which is what one query needs: the
-//! others stay in the epoch of the last snapshot that covered them, and their blocks are not copied.
+//! A snapshot may cover some columns of a few tables only ([`SnapshotScope`]), which is what one query
+//! needs: other tables stay in the epoch of the last snapshot that covered them, and of the tables that
+//! it covers, blocks of other columns are not copied.
 //! Paper: AnKerDB (Sharma and others, 2018, §3) takes fine-grained snapshots of columns by virtual
-//! memory; we take them of tables, since a table's rows change together.
+//! memory.
 //!
 //! Invariants:
-//! - I-1 A retired block is freed when, and only when, no live snapshot that covers its table lies in
-//!   its range.
+//! - I-1 A retired block is freed when, and only when, no live snapshot that covers it lies in its
+//!   range. What a snapshot does not cover may be gone or be written: it is never read in it.
 //! - I-2 `newest_live` is never lower than the newest live snapshot; it may be higher for a moment
 //!   after a drop, which costs one needless look.
 
@@ -27,37 +28,98 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use albireo_base::{Epoch, TableId};
+use albireo_base::{ColumnId, Epoch, TableId};
 use parking_lot::Mutex;
 
 use crate::pool::BlockPool;
 
-/// The tables that a snapshot covers.
+/// Columns of one table. Those from the 64th on are always among them, and so is what says which rows
+/// are live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ColumnSet(u64);
+
+impl ColumnSet {
+    /// All columns.
+    pub const ALL: Self = Self(u64::MAX);
+    /// What every set of a snapshot holds.
+    pub(crate) const LEAST: Self = Self(1 << 63);
+    /// No column.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// A set of these columns.
+    pub fn of(columns: impl IntoIterator<Item = ColumnId>) -> Self {
+        columns.into_iter().fold(Self::LEAST, |set, column| Self(set.0 | Self::bit(column)))
+    }
+
+    /// The one column, and nothing else.
+    pub(crate) fn only(column: ColumnId) -> Self {
+        Self(Self::bit(column))
+    }
+
+    fn bit(column: ColumnId) -> u64 {
+        1 << column.0.min(63)
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether the column is in the set.
+    pub fn has(self, column: ColumnId) -> bool {
+        self.meets(Self::only(column))
+    }
+
+    /// Whether some column is in both sets.
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn includes(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+}
+
+/// What a snapshot covers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SnapshotScope {
-    /// All of them.
+    /// All tables.
     All,
-    /// These; others cannot be read in it.
-    Tables(Arc<[TableId]>),
+    /// Columns of these tables, each table once; nothing else can be read in it.
+    Tables(Arc<[(TableId, ColumnSet)]>),
 }
 
 impl SnapshotScope {
-    /// Whether a table is among them.
-    pub fn covers(&self, table: TableId) -> bool {
+    /// The columns of a table that are covered; `None`: not even its rows.
+    pub fn columns_of(&self, table: TableId) -> Option<ColumnSet> {
         match self {
-            Self::All => true,
-            Self::Tables(tables) => tables.contains(&table),
+            Self::All => Some(ColumnSet::ALL),
+            Self::Tables(tables) => {
+                tables.iter().find(|(covered, _)| *covered == table).map(|(_, columns)| *columns)
+            }
         }
     }
 
-    /// Whether all tables of `other` are among them.
+    /// Whether all that `other` covers is covered.
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) => true,
             (Self::Tables(_), Self::All) => false,
-            (Self::Tables(_), Self::Tables(tables)) => tables.iter().all(|&table| self.covers(table)),
+            (Self::Tables(_), Self::Tables(tables)) => tables
+                .iter()
+                .all(|(table, columns)| self.columns_of(*table).is_some_and(|own| own.includes(*columns))),
         }
     }
+
+    fn sees(&self, place: Place) -> bool {
+        self.columns_of(place.table).is_some_and(|columns| columns.meets(place.columns))
+    }
+}
+
+/// What a block holds: values of these columns of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) table: TableId,
+    pub(crate) columns: ColumnSet,
 }
 
 /// What happens when snapshots hold more memory than their budget.
@@ -125,7 +187,7 @@ struct Live {
 }
 
 struct Retired {
-    table: TableId,
+    place: Place,
     block: NonNull<u8>,
     bytes: usize,
     birth: u64,
@@ -134,10 +196,10 @@ struct Retired {
 unsafe impl Send for Retired {}
 
 impl State {
-    /// The newest live snapshot of these epochs that covers a table.
-    fn newest_seeing(&mut self, table: TableId, epochs: Range<u64>) -> Option<&mut Live> {
+    /// The newest live snapshot of these epochs that covers a block.
+    fn newest_seeing(&mut self, place: Place, epochs: Range<u64>) -> Option<&mut Live> {
         let mut seeing = self.live.range_mut(epochs).rev().map(|(_, live)| live);
-        seeing.find(|live| live.scope.covers(table))
+        seeing.find(|live| live.scope.sees(place))
     }
 }
 
@@ -168,13 +230,13 @@ impl SnapshotRegistry {
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// Whether a live snapshot sees a block of `table` that was last changed in epoch `birth`, when
-    /// the table is in epoch `now`.
-    pub(crate) fn sees(&self, table: TableId, birth: u64, now: u64) -> bool {
+    /// Whether a live snapshot sees a block that was last changed in epoch `birth`, when its table is
+    /// in epoch `now`.
+    pub(crate) fn sees(&self, place: Place, birth: u64, now: u64) -> bool {
         // Acquire pairs with the release in `release`: a writer that finds a snapshot gone also
         // finds its readers' reads done. The lock does the same.
         self.newest_live.load(Ordering::Acquire) >= birth
-            && self.state.lock().newest_seeing(table, birth..now).is_some()
+            && self.state.lock().newest_seeing(place, birth..now).is_some()
     }
 
     /// The oldest live snapshot, `u64::MAX` if there is none.
@@ -209,7 +271,7 @@ impl SnapshotRegistry {
         self.publish_oldest(&state);
         let mut unseen = Vec::with_capacity(ended.retired.len());
         for r in ended.retired {
-            match state.newest_seeing(r.table, r.birth..snapshot.0) {
+            match state.newest_seeing(r.place, r.birth..snapshot.0) {
                 Some(older) => older.retired.push(r),
                 None => unseen.push(r),
             }
@@ -224,22 +286,22 @@ impl SnapshotRegistry {
         }
     }
 
-    /// Takes over a block that `table` no longer refers to, of which it was last changed in epoch
-    /// `life.start` and is replaced in epoch `life.end`.
+    /// Takes over a block that its table no longer refers to: last changed in epoch `life.start`,
+    /// replaced in epoch `life.end`.
     ///
     /// # Safety
     /// S-1: `block` came from this registry's pool with this size. S-2: the table's directory no
     /// longer holds it. S-3: `life.start` is the epoch in which it last changed.
-    pub(crate) unsafe fn retire(&self, table: TableId, block: NonNull<u8>, bytes: usize, life: Range<u64>) {
+    pub(crate) unsafe fn retire(&self, place: Place, block: NonNull<u8>, bytes: usize, life: Range<u64>) {
         let mut state = self.state.lock();
         let birth = life.start;
-        let Some(newest) = state.newest_seeing(table, life) else {
+        let Some(newest) = state.newest_seeing(place, life) else {
             drop(state);
             // SAFETY: S-1, S-2; no live snapshot sees it.
             unsafe { self.pool.free(block, bytes) };
             return;
         };
-        newest.retired.push(Retired { table, block, bytes, birth });
+        newest.retired.push(Retired { place, block, bytes, birth });
         state.retired_bytes += bytes as u64;
         if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::EndOldest {
             self.cancel_oldest(&state);

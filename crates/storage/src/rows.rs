@@ -14,8 +14,7 @@
 //!   the chunk's heap), also when the row is dead.
 //! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
 //!   renewed wherever `dir` changes.
-//! - I-3 A block whose tag is not newer than the newest live snapshot that covers the table is never
-//!   written in slots that were in use when that snapshot was taken.
+//! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
 //!   snapshot is taken only between two transactions.
 
@@ -33,7 +32,7 @@ use crate::column::Fixed;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
-use crate::registry::SnapshotRegistry;
+use crate::registry::{ColumnSet, Place, SnapshotRegistry};
 
 pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
@@ -352,11 +351,12 @@ impl Rows {
         let Entry { block, tag } = self.dir.entries[index];
         let epoch = self.epoch;
         debug_assert!(tag < epoch);
-        if !self.registry.sees(self.table, tag, epoch) {
+        let entry = index % self.layout.entries();
+        let place = self.place_of(self.layout.entry_columns[entry]);
+        if !self.registry.sees(place, tag, epoch) {
             self.dir_mut().entries[index].tag = epoch;
             return Ok(());
         }
-        let entry = index % self.layout.entries();
         let bytes = self.layout.entry_bytes[entry] as usize;
         let copy = self.registry.pool().alloc(bytes)?;
         // SAFETY: both blocks have `bytes` bytes and are different; the executor is the only
@@ -366,8 +366,12 @@ impl Rows {
         self.registry.count_copy(bytes);
         // SAFETY: the block came from the pool with this size and has just left the directory;
         // its last change was in epoch `tag`.
-        unsafe { self.registry.retire(self.table, block, bytes, tag..epoch) };
+        unsafe { self.registry.retire(place, block, bytes, tag..epoch) };
         Ok(())
+    }
+
+    fn place_of(&self, columns: ColumnSet) -> Place {
+        Place { table: self.table, columns }
     }
 
     /// The directory for changing, cloned first if a snapshot shares it.
@@ -548,16 +552,16 @@ impl Drop for Rows {
     fn drop(&mut self) {
         let death = self.epoch;
         for (index, entry) in self.dir.entries.iter().enumerate() {
-            let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
+            let index = index % self.layout.entries();
+            let bytes = self.layout.entry_bytes[index] as usize;
+            let place = self.place_of(self.layout.entry_columns[index]);
             // SAFETY: the block came from the pool with this size; the table is going, so no
             // directory of a live table holds it.
-            unsafe { self.registry.retire(self.table, entry.block, bytes, entry.tag..death) };
+            unsafe { self.registry.retire(place, entry.block, bytes, entry.tag..death) };
         }
-        for block in self.dir.heaps.iter().flatten().flat_map(|heap| heap.blocks.iter()) {
-            // SAFETY: as above.
-            unsafe {
-                self.registry.retire(self.table, block.block, block.bytes as usize, block.birth..death)
-            };
+        for (index, heap) in self.dir.heaps.iter().enumerate() {
+            let number = index % self.layout.heap_columns.len();
+            heap.iter().for_each(|heap| self.retire_heap(heap, number as u16));
         }
     }
 }

@@ -121,6 +121,10 @@ impl TableProvider for SnapshotTable {
         cheapest_first(&mut predicates);
         let all = || (0..self.relation.columns.len()).collect();
         let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        if let Some(&column) = columns.iter().find(|&&column| !data.covers(ColumnId(column as u16))) {
+            let name = &self.relation.columns[column].name;
+            return Err(external(internal(format!("column {name} is not in the snapshot"))));
+        }
         let text: Vec<String> = filters.iter().map(ToString::to_string).collect();
         let spec = ScanSpec {
             relation: Arc::clone(&self.relation),

@@ -19,6 +19,7 @@ use super::Rows;
 use crate::directory::{HeapBlock, HeapList};
 use crate::layout::{ColumnLocation, Physical};
 use crate::pool::{OutOfMemory, SLAB_BYTES};
+use crate::registry::ColumnSet;
 
 /// The length byte of an inline slot whose text lies in the heap.
 pub(crate) const OVERFLOW: u8 = u8::MAX;
@@ -302,30 +303,33 @@ impl Rows {
             let text = old_text(&old, self.raw(tid, &at), &at).to_vec();
             // SAFETY: `place` stands for the slot and is as wide.
             if unsafe { self.put_text(chunk, &at, &text, place.as_mut_ptr()) }.is_err() {
-                return self.abandon_rewrite(index, old, before);
+                return self.abandon_rewrite(index, heap, old, before);
             }
         }
         for (slot, bytes) in slots.chunks_exact(width).enumerate() {
             let tid = Tid(first.0 + slot as u64);
             self.write_raw(tid, &at, bytes).expect("the column's blocks were made private above");
         }
-        self.retire_heap(&old);
+        self.retire_heap(&old, heap);
     }
 
-    fn abandon_rewrite(&mut self, index: usize, old: Arc<HeapList>, before: HeapUse) {
+    fn abandon_rewrite(&mut self, index: usize, heap: u16, old: Arc<HeapList>, before: HeapUse) {
         if let Some(partial) = self.dir_mut().heaps[index].take() {
-            self.retire_heap(&partial);
+            self.retire_heap(&partial, heap);
         }
         self.dir_mut().heaps[index] = Some(old);
         self.heap_use[index] = before;
     }
 
-    fn retire_heap(&self, list: &HeapList) {
+    /// Leaves the blocks of a heap, which the directory no longer holds or is going with, to the
+    /// snapshots that see them.
+    pub(super) fn retire_heap(&self, list: &HeapList, heap: u16) {
+        let place = self.place_of(ColumnSet::only(self.layout.heap_columns[heap as usize]));
         for block in list.blocks.iter() {
             let life = block.birth..self.epoch;
-            // SAFETY: the block came from the pool with this size; the directory no longer holds
+            // SAFETY: the block came from the pool with this size; no directory of a live table holds
             // its list.
-            unsafe { self.registry.retire(self.table, block.block, block.bytes as usize, life) };
+            unsafe { self.registry.retire(place, block.block, block.bytes as usize, life) };
         }
     }
 }

@@ -7,7 +7,9 @@
 //!
 //! Invariants:
 //! - I-1 A snapshot equals the state between two transactions, for as long as it lives.
-//! - I-2 An array handed out keeps the snapshot alive, so its blocks are not freed or written.
+//! - I-2 Nothing is read that the snapshot does not cover: every way to a column's blocks begins at
+//!   [`ChunkView::location`]; which rows are live is always covered.
+//! - I-3 An array handed out keeps the snapshot alive, so its blocks are not freed or written.
 
 mod arrays;
 
@@ -23,7 +25,7 @@ use arrow_schema::SchemaRef;
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
-use crate::registry::{BudgetSpent, SnapshotRegistry, SnapshotScope};
+use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::table::Table;
 
 pub use arrays::arrow_type;
@@ -41,6 +43,7 @@ pub struct DatabaseSnapshot {
 
 /// One table in a snapshot.
 pub(crate) struct TableParts {
+    columns: ColumnSet,
     pub(crate) schema: SchemaRef,
     pub(crate) layout: Arc<Layout>,
     pub(crate) parts: Vec<Part>,
@@ -65,7 +68,7 @@ impl DatabaseSnapshot {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The tables that it covers.
+    /// What it covers.
     pub fn scope(&self) -> &SnapshotScope {
         &self.scope
     }
@@ -102,14 +105,13 @@ impl SnapshotBuilder {
     /// Adds one table of one partition if the scope covers it. Every table of the scope is added:
     /// its writer must learn of the new epoch.
     pub fn add(&mut self, partition: PartitionId, table: &mut Table) {
-        if !self.snapshot.scope.covers(table.spec().id) {
-            return;
-        }
+        let Some(columns) = self.snapshot.scope.columns_of(table.spec().id) else { return };
         let id = table.spec().id.index();
         if self.parts.len() <= id {
             self.parts.resize_with(id + 1, || None);
         }
         let parts = self.parts[id].get_or_insert_with(|| TableParts {
+            columns,
             schema: table.arrow_schema(),
             layout: Arc::clone(table.layout()),
             parts: Vec::new(),
@@ -189,6 +191,11 @@ impl TableView {
     pub fn arrow_schema(&self) -> SchemaRef {
         Arc::clone(&self.parts.schema)
     }
+
+    /// Whether the snapshot covers a column, so that it can be read.
+    pub fn covers(&self, column: ColumnId) -> bool {
+        self.parts.columns.has(column)
+    }
 }
 
 /// One chunk of a table in a snapshot.
@@ -264,7 +271,12 @@ impl ChunkView<'_> {
         version
     }
 
+    /// Where a column lies. Every way to its blocks begins here.
+    ///
+    /// # Panics
+    /// The snapshot does not cover the column: its blocks may be written or gone.
     fn location(&self, column: ColumnId) -> ColumnLocation {
+        assert!(self.view.parts.columns.has(column), "the snapshot does not cover column {column}");
         *self.view.parts.layout.column(column)
     }
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice, Placement,
-    RowCheck, Savepoint, ShortKey, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError,
-    TableSpec, UndoLog, partition_of,
+    BlockPool, BudgetPolicy, ColumnSet, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice,
+    Placement, RowCheck, Savepoint, ShortKey, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table,
+    TableError, TableSpec, UndoLog, partition_of,
 };
 
 use crate::shape::Shape;
@@ -390,7 +390,7 @@ fn snapshot_of_other_tables_costs_a_table_nothing() {
     let tid = table.insert_values(&mut undo, &[Value::BigInt(0)]).unwrap();
     commit(&mut table, &mut undo);
     let take = |table: &mut Table, id: u32| {
-        let scope = SnapshotScope::Tables([TableId(id)].into());
+        let scope = SnapshotScope::Tables([(TableId(id), ColumnSet::ALL)].into());
         let mut builder = SnapshotBuilder::new(&registry, scope).unwrap();
         builder.add(PartitionId(0), table);
         builder.finish()
@@ -422,6 +422,53 @@ fn snapshot_of_other_tables_costs_a_table_nothing() {
     write(&mut table, &mut undo, 4);
     assert_eq!(registry.counters().blocks_copied, 2, "nobody sees the table any more");
     drop((other, newer));
+}
+
+#[test]
+fn snapshot_of_some_columns_costs_the_others_nothing_and_does_not_show_them() {
+    let columns = vec![
+        column("a", SqlType::BigInt, false),
+        column("b", SqlType::BigInt, true),
+        column("c", SqlType::Text, false),
+    ];
+    let (mut table, registry) = table(spec(columns), None);
+    let mut undo = UndoLog::default();
+    let long = |letter: &str| Value::Text(letter.repeat(40));
+    let tid = table.insert_values(&mut undo, &[Value::BigInt(1), Value::Null, long("x")]).unwrap();
+    commit(&mut table, &mut undo);
+    let take = |table: &mut Table, columns: &[u16]| {
+        let columns = ColumnSet::of(columns.iter().copied().map(ColumnId));
+        let scope = SnapshotScope::Tables([(TableId(0), columns)].into());
+        let mut builder = SnapshotBuilder::new(&registry, scope).unwrap();
+        builder.add(PartitionId(0), table);
+        builder.finish()
+    };
+    let first = take(&mut table, &[0]);
+    let mut write = |column: u16, value: Value| {
+        table.update_values(&mut undo, tid, &[(ColumnId(column), value)]).unwrap();
+        commit(&mut table, &mut undo);
+        registry.counters().blocks_copied
+    };
+    assert_eq!(write(1, Value::BigInt(5)), 0);
+    assert_eq!(write(2, long("y")), 0);
+    assert_eq!(write(0, Value::BigInt(2)), 1);
+    let view = first.table(TableId(0)).unwrap();
+    assert_eq!(view.chunk(0).raw_i64(ColumnId(0)).unwrap()[0], 1);
+    assert!(view.covers(ColumnId(0)) && !view.covers(ColumnId(1)));
+    let read = |column: u16| {
+        let view = view.clone();
+        let read = move || drop(view.chunk(0).column(ColumnId(column)));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(read))
+    };
+    assert!(read(0).is_ok());
+    assert!(read(1).is_err() && read(2).is_err(), "what is not covered is not shown");
+    assert!(view.chunk(0).live().is_none(), "which rows live is always covered");
+    // The row goes: the snapshot still knows that it was there.
+    table.delete(&mut undo, tid).unwrap();
+    commit(&mut table, &mut undo);
+    let none = take(&mut table, &[]);
+    assert_eq!((view.row_count(), none.table(TableId(0)).unwrap().row_count()), (1, 0));
+    assert!(view.chunk(0).live().is_none());
 }
 
 #[test]

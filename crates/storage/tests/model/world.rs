@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkVersion, DatabaseSnapshot, OutOfMemory, Savepoint, SnapshotBuilder,
-    SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
+    BlockPool, BudgetPolicy, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, Savepoint,
+    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
 
@@ -192,9 +192,18 @@ impl World {
 
     /// Commits and takes a snapshot.
     pub fn take_snapshot(&mut self) {
+        self.take(SnapshotScope::All);
+    }
+
+    /// Commits and takes a snapshot of some columns; `pick` says which, one bit each.
+    pub fn take_snapshot_of(&mut self, pick: u16) {
+        let picked = (0..16).filter(|column| pick >> column & 1 == 1).map(ColumnId);
+        self.take(SnapshotScope::Tables([(TableId(3), ColumnSet::of(picked))].into()));
+    }
+
+    fn take(&mut self, scope: SnapshotScope) {
         self.commit();
-        let mut builder =
-            SnapshotBuilder::new(&self.registry, SnapshotScope::All).expect("the budget is large");
+        let mut builder = SnapshotBuilder::new(&self.registry, scope).expect("the budget is large");
         builder.add(PartitionId(0), &mut self.table);
         self.snapshots.push(Seen { snapshot: builder.finish(), rows: self.current.clone() });
     }
@@ -206,7 +215,7 @@ impl World {
             self.elsewhere.swap_remove(pick as usize % self.elsewhere.len());
             return;
         }
-        let scope = SnapshotScope::Tables([TableId(4)].into());
+        let scope = SnapshotScope::Tables([(TableId(4), ColumnSet::ALL)].into());
         let mut builder = SnapshotBuilder::new(&self.registry, scope).expect("the budget is large");
         builder.add(PartitionId(0), &mut self.table);
         self.elsewhere.push(builder.finish());
@@ -219,8 +228,8 @@ impl World {
         }
         let seen = self.snapshots.swap_remove(pick as usize % self.snapshots.len());
         let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
-        if keep_array && view.chunk_count() > 0 {
-            let column = pick as usize % self.shape.columns.len();
+        let column = pick as usize % self.shape.columns.len();
+        if keep_array && view.chunk_count() > 0 && view.covers(ColumnId(column as u16)) {
             let chunk = pick as usize % view.chunk_count();
             let array = view.chunk(chunk).column(ColumnId(column as u16));
             self.kept.push(Kept { array, column, chunk, rows: seen.rows });
