@@ -25,7 +25,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Result, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_expr_common::physical_expr::{snapshot_generation, snapshot_physical_expr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
@@ -62,8 +63,8 @@ pub(crate) struct ScanSpec {
     pub(crate) table_schema: SchemaRef,
     /// Filters of our own kinds, all of which must hold.
     pub(crate) predicates: Vec<Predicate>,
-    /// Filters of other kinds, over the relation's whole schema.
-    pub(crate) others: Vec<Arc<dyn PhysicalExpr>>,
+    /// Filters of other kinds.
+    pub(crate) others: Vec<OtherFilter>,
     /// Readable form of all filters, for EXPLAIN.
     pub(crate) filters_text: String,
     /// Rows after which a partition may stop.
@@ -75,6 +76,38 @@ pub(crate) struct ScanSpec {
     /// Of the columns delivered, those that are only summed, by all others: rows that differ in them
     /// alone may become one with the sum. Empty: rows are delivered as they are.
     pub(crate) sums: Vec<usize>,
+}
+
+/// A filter that is left to DataFusion, over the columns that it reads.
+#[derive(Clone)]
+pub(crate) struct OtherFilter {
+    expr: Arc<dyn PhysicalExpr>,
+    columns: Vec<ColumnId>,
+    schema: SchemaRef,
+}
+
+impl OtherFilter {
+    /// A filter over a relation's whole schema.
+    pub(crate) fn new(expr: Arc<dyn PhysicalExpr>, table_schema: &SchemaRef) -> Result<Self> {
+        let indices: BTreeSet<usize> = collect_columns(&expr).iter().map(Column::index).collect();
+        let indices: Vec<usize> = indices.into_iter().collect();
+        let schema = Arc::new(table_schema.project(&indices)?);
+        let columns = indices.iter().map(|&index| ColumnId(index as u16)).collect();
+        Ok(Self { expr: reassign_expr_columns(expr, &schema)?, columns, schema })
+    }
+
+    /// Evaluates it over all slots of a chunk.
+    fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer> {
+        let columns = self.columns.iter().map(|column| chunk.column(*column)).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(chunk.slots()));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let passed = self.expr.evaluate(&batch)?.into_array(chunk.slots())?;
+        let passed = datafusion::common::cast::as_boolean_array(&passed)?;
+        Ok(match passed.nulls() {
+            Some(nulls) => passed.values() & nulls.inner(),
+            None => passed.values().clone(),
+        })
+    }
 }
 
 /// The plan node.
@@ -538,7 +571,7 @@ impl ScanStream {
             mask = Some(passed);
         }
         for other in &spec.others {
-            let passed = evaluate(other, chunk, &spec)?;
+            let passed = other.mask(chunk)?;
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
         let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
@@ -601,18 +634,6 @@ impl RecordBatchStream for ScanStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
-}
-
-/// Evaluates any filter over all slots of a chunk.
-fn evaluate(filter: &Arc<dyn PhysicalExpr>, chunk: &dyn ChunkData, spec: &ScanSpec) -> Result<BooleanBuffer> {
-    let columns = (0..spec.relation.columns.len()).map(|c| chunk.column(ColumnId(c as u16)));
-    let batch = RecordBatch::try_new(Arc::clone(&spec.table_schema), columns.collect())?;
-    let passed = filter.evaluate(&batch)?.into_array(chunk.slots())?;
-    let passed = datafusion::common::cast::as_boolean_array(&passed)?;
-    Ok(match passed.nulls() {
-        Some(nulls) => passed.values() & nulls.inner(),
-        None => passed.values().clone(),
-    })
 }
 
 /// The `selected` rows of `mask` of all columns.

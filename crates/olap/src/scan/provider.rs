@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::Caches;
-use super::exec::{ScanExec, ScanSpec};
+use super::exec::{OtherFilter, ScanExec, ScanSpec};
 use super::predicate::Predicate;
 use crate::errors::{external, internal};
 use crate::optimize::selectivity;
@@ -114,7 +114,8 @@ impl TableProvider for SnapshotTable {
                 Some(predicate) => predicates.push(predicate),
                 None => {
                     let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
-                    others.push(state.create_physical_expr(unqualified(filter)?, &schema)?);
+                    let expr = state.create_physical_expr(unqualified(filter)?, &schema)?;
+                    others.push(OtherFilter::new(expr, &self.schema)?);
                 }
             }
         }
