@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 use crate::ch::queries::Query;
 use crate::config::{Config, ConfigError, Workload};
-use crate::latency::{Durations, round};
+use crate::latency::{Durations, Quantiles, round};
 use crate::progress::Observer;
 use crate::report::{Consistency, Report, Snapshots, Violations};
 use crate::tpcc::consistency;
@@ -106,6 +106,18 @@ pub struct SnapshotCosts {
     pub bytes_copied: u64,
     /// How long executors stood still for each snapshot.
     pub pauses: Durations,
+}
+
+impl SnapshotCosts {
+    /// The pauses in microseconds; `None` without snapshots. If no executor had to wait for any, none was
+    /// longer than nothing.
+    fn pause_us(&self) -> Option<Quantiles> {
+        let mut pauses = self.pauses.clone();
+        if self.taken > 0 && pauses.count() == 0 {
+            pauses.record(0);
+        }
+        pauses.quantiles(1_000)
+    }
 }
 
 /// How a transaction ended.
@@ -299,7 +311,7 @@ impl Run<'_> {
         let costs = self.target.snapshot_costs();
         report.snapshots = Snapshots {
             taken: costs.taken,
-            pause_us: costs.pauses.quantiles(1_000),
+            pause_us: costs.pause_us(),
             blocks_copied: costs.blocks_copied,
             bytes_copied: costs.bytes_copied,
         };

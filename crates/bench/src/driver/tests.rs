@@ -185,3 +185,10 @@ fn cancelled_run_ends_soon_with_what_it_has() {
     assert_eq!(report.consistency.holds(1), None);
     assert!(told.load(Ordering::Relaxed));
 }
+
+#[test]
+fn snapshots_that_nobody_waited_for_have_pauses_of_nothing() {
+    let costs = |taken| SnapshotCosts { taken, ..SnapshotCosts::default() };
+    assert_eq!(costs(0).pause_us(), None);
+    assert_eq!(costs(3).pause_us().map(|pauses| (pauses.p50, pauses.max)), Some((0.0, 0.0)));
+}

@@ -472,6 +472,28 @@ fn snapshot_of_some_columns_costs_the_others_nothing_and_does_not_show_them() {
 }
 
 #[test]
+fn typed_write_over_null_is_not_seen_by_a_snapshot_and_is_undone() {
+    let (mut table, registry) = table(spec(vec![column("v", SqlType::BigInt, true)]), None);
+    let mut undo = UndoLog::default();
+    let tid = table.insert_values(&mut undo, &[Value::Null]).unwrap();
+    commit(&mut table, &mut undo);
+    let v = table.column::<i64>("v").unwrap();
+    let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).unwrap();
+    builder.add(PartitionId(0), &mut table);
+    let snapshot = builder.finish();
+    let still_null = || snapshot.table(TableId(0)).unwrap().chunk(0).column(ColumnId(0)).is_null(0);
+    table.update(&mut undo, tid, |row| row.set(v, 5)).unwrap();
+    assert_eq!((table.get_opt(tid, v), still_null()), (Some(5), true));
+    abort(&mut table, &mut undo);
+    assert_eq!((table.get_opt(tid, v), still_null()), (None, true));
+    table.update(&mut undo, tid, |row| row.set(v, 6)).unwrap();
+    commit(&mut table, &mut undo);
+    table.update(&mut undo, tid, |row| row.set(v, 7)).unwrap();
+    abort(&mut table, &mut undo);
+    assert_eq!((table.get_opt(tid, v), still_null()), (Some(6), true));
+}
+
+#[test]
 fn snapshot_of_several_partitions_shows_each_with_its_rows() {
     let registry =
         Arc::new(SnapshotRegistry::new(BlockPool::new(POOL_BYTES), u64::MAX, BudgetPolicy::RefuseNew));
