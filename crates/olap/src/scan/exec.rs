@@ -116,7 +116,7 @@ pub(crate) struct ScanExec {
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     next_chunk: Arc<AtomicUsize>,
     /// What is kept of the answer, once the first partition has asked.
-    kept: Arc<OnceLock<Option<KeptReader>>>,
+    kept: Arc<OnceLock<Option<Arc<KeptReader>>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -186,7 +186,7 @@ impl ScanExec {
     }
 
     /// What is kept of the answer to this scan's question, if it can be and is asked again.
-    fn ask(&self) -> Option<KeptReader> {
+    fn ask(&self) -> Option<Arc<KeptReader>> {
         let spec = &self.spec;
         if spec.predicates.is_empty() || !spec.others.is_empty() || !self.delivers_no_nulls() {
             return None;
@@ -199,7 +199,7 @@ impl ScanExec {
         }
         let (projection, sums) = (spec.projection.clone(), spec.sums.clone());
         let question = Question { table: spec.relation.id, projection, filters, sums };
-        spec.caches.kept.ask(question, columns.into_iter().collect())
+        spec.caches.kept.ask(question, columns.into_iter().collect()).map(Arc::new)
     }
 
     /// The same scan from its start, with other dynamic filters.
@@ -447,7 +447,7 @@ struct ScanStream {
     zones: Zones,
     masks: Masks,
     /// Rows of chunks that need not be read again.
-    kept: Option<KeptReader>,
+    kept: Option<Arc<KeptReader>>,
     /// Gathers what is left of chunks that were mostly filtered away; `None` where the coalescer must.
     gatherer: Option<Gatherer>,
     coalescer: BatchCoalescer,
@@ -564,7 +564,7 @@ impl ScanStream {
             let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
             if passed.count_set_bits() == 0 {
                 if let Some(kept) = kept {
-                    kept.store(i, chunk, &Selection::none());
+                    kept.store(i, chunk, Selection::none());
                 }
                 return Ok(Found::Nothing);
             }
@@ -583,7 +583,7 @@ impl ScanStream {
                 } else {
                     let rows = gatherer.push_apart(chunk, &mask, selected, &spec.sums)?;
                     if let Some(kept) = kept {
-                        kept.store(i, chunk, &rows);
+                        kept.store(i, chunk, rows);
                     }
                 }
                 Ok(Found::Gathered)

@@ -103,16 +103,18 @@ impl KeptRows {
     pub(crate) fn ask(self: &Arc<Self>, question: Question, columns: Vec<ColumnId>) -> Option<KeptReader> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
         let mut questions = self.questions.lock();
-        if let Some(kept) = questions.get(&question) {
-            kept.asked.store(now, Ordering::Relaxed);
-            return Some(KeptReader { cache: Arc::clone(self), columns, kept: Arc::clone(kept) });
+        let known = questions.get(&question).map(Arc::clone);
+        match &known {
+            Some(kept) => kept.asked.store(now, Ordering::Relaxed),
+            None => {
+                let kept = Kept { asked: now.into(), ..Kept::default() };
+                questions.insert(question, Arc::new(kept));
+            }
         }
-        let kept = Kept { asked: now.into(), ..Kept::default() };
-        questions.insert(question, Arc::new(kept));
-        if questions.len() > QUESTIONS {
+        if self.is_crowded(&questions) {
             self.forget_oldest(&mut questions);
         }
-        None
+        known.map(|kept| KeptReader { cache: Arc::clone(self), columns, kept })
     }
 
     /// Forgets a dropped table.
@@ -141,18 +143,18 @@ impl KeptRows {
         }
     }
 
-    /// Whether there is room for so much, made by forgetting a question that is asked no more.
-    fn has_room(&self, bytes: usize) -> bool {
-        if self.bytes() + bytes <= self.limit_bytes {
+    /// Whether a question is to go: there are too many, or little room is left and nobody has asked the
+    /// oldest for long.
+    fn is_crowded(&self, questions: &HashMap<Question, Arc<Kept>>) -> bool {
+        if questions.len() > QUESTIONS {
             return true;
         }
-        let mut questions = self.questions.lock();
+        if self.bytes() + self.limit_bytes / 8 <= self.limit_bytes {
+            return false;
+        }
         let asked = questions.values().map(|kept| kept.asked.load(Ordering::Relaxed));
         let age = self.clock.load(Ordering::Relaxed) - asked.min().unwrap_or(0);
-        if age > PATIENCE * questions.len() as u64 {
-            self.forget_oldest(&mut questions);
-        }
-        self.bytes() + bytes <= self.limit_bytes
+        age > PATIENCE * questions.len() as u64
     }
 
     fn give_up(&self, kept: &Kept) {
@@ -164,7 +166,7 @@ impl KeptRows {
 }
 
 /// What is kept for one question, for one scan.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct KeptReader {
     cache: Arc<KeptRows>,
     columns: Vec<ColumnId>,
@@ -181,14 +183,14 @@ impl KeptReader {
     }
 
     /// Keeps the rows of chunk `i`, which is full and without dead rows, if they are few.
-    pub(super) fn store(&self, i: usize, chunk: &dyn ChunkData, rows: &Selection) {
+    pub(super) fn store(&self, i: usize, chunk: &dyn ChunkData, rows: Selection) {
         if rows.rows() * KEPT_SHARE > CHUNK_ROWS {
             return;
         }
         let versions = self.columns.iter().map(|column| chunk.version(*column)).collect();
-        let new = KeptChunk { versions, rows: Arc::new(rows.clone()) };
+        let new = KeptChunk { versions, rows: Arc::new(rows) };
         let more = new.bytes();
-        if !self.cache.has_room(more) {
+        if self.cache.bytes() + more > self.cache.limit_bytes {
             return;
         }
         let mut chunks = self.kept.chunks.write();
@@ -246,7 +248,7 @@ mod tests {
     fn keeps(cache: &Arc<KeptRows>, relation: &MemoryRelation, filter: i64, count: usize) -> bool {
         let _ = ask(cache, filter);
         let reader = ask(cache, filter).expect("asked before");
-        reader.store(0, &*relation.chunk(0), &some_rows(relation, count));
+        reader.store(0, &*relation.chunk(0), some_rows(relation, count));
         reader.find(0, &*relation.chunk(0)).is_some()
     }
 
@@ -256,12 +258,12 @@ mod tests {
         let (first, second) = (relation(1), relation(2));
         assert!(ask(&cache, 7).is_none(), "asked for the first time");
         let reader = ask(&cache, 7).unwrap();
-        reader.store(0, &*first.chunk(0), &some_rows(&first, 3));
+        reader.store(0, &*first.chunk(0), some_rows(&first, 3));
         assert_eq!(reader.find(0, &*first.chunk(0)).unwrap().rows(), 3);
         assert!(reader.find(0, &*second.chunk(0)).is_none());
         assert!(reader.find(1, &*first.chunk(0)).is_none());
         let before = cache.bytes();
-        reader.store(0, &*second.chunk(0), &some_rows(&second, 3));
+        reader.store(0, &*second.chunk(0), some_rows(&second, 3));
         assert!(reader.find(0, &*first.chunk(0)).is_none());
         assert_eq!(cache.bytes(), before, "it took the other's place");
     }
@@ -296,7 +298,7 @@ mod tests {
         let kept = (0..10).any(|_| ask(&cache, 2).is_some() && keeps(&cache, &data, 3, 100));
         assert!(kept && cache.bytes() <= 2 * one);
         assert!(held.find(0, &*data.chunk(0)).is_none());
-        held.store(0, &*data.chunk(0), &some_rows(&data, 1));
+        held.store(0, &*data.chunk(0), some_rows(&data, 1));
         assert!(held.find(0, &*data.chunk(0)).is_none(), "a forgotten question takes no more room");
         cache.forget(TableId(1));
         assert_eq!(cache.bytes(), 0);
