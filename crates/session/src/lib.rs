@@ -51,7 +51,7 @@ pub struct Sessions {
     partitions: Arc<Partitions>,
     method: Box<dyn SnapshotMethod>,
     clock: Clock,
-    /// The newest snapshot and when it was taken, for queries that may share one.
+    /// The newest snapshot of all tables and when it was taken, for queries that may share one.
     newest: Mutex<(u64, Weak<DatabaseSnapshot>)>,
     taking_ns: Mutex<Histogram<u64>>,
 }
@@ -75,7 +75,7 @@ impl Sessions {
         Self { partitions, method, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
     }
 
-    /// Opens a session on a fresh snapshot of the tables of `scope`.
+    /// Opens a session on a fresh snapshot of `scope`.
     ///
     /// # Errors
     /// [`SessionError::BudgetSpent`].
@@ -84,12 +84,14 @@ impl Sessions {
         let snapshot = self.method.take(&self.partitions, scope)?;
         let taken_ns = self.clock.now();
         self.taking_ns.lock().saturating_record(taken_ns - start);
-        *self.newest.lock() = (taken_ns, Arc::downgrade(&snapshot));
+        if *snapshot.scope() == SnapshotScope::All {
+            *self.newest.lock() = (taken_ns, Arc::downgrade(&snapshot));
+        }
         Ok(QuerySession { snapshot, taken_ns, clock: self.clock.clone() })
     }
 
-    /// Opens a session on a live snapshot at most `max_staleness_ns` old that covers the tables of
-    /// `scope`, or else on a fresh one.
+    /// Opens a session on a live snapshot of all tables at most `max_staleness_ns` old, or else on a fresh
+    /// one: of all tables, so that others can share it, or of `scope` if nothing stale is allowed.
     ///
     /// # Errors
     /// As [`Sessions::open`].
@@ -103,10 +105,10 @@ impl Sessions {
             if self.clock.now() - taken_ns <= max_staleness_ns
                 && let Some(snapshot) = newest.upgrade()
                 && !snapshot.is_cancelled()
-                && snapshot.scope().includes(scope)
             {
                 return Ok(QuerySession { snapshot, taken_ns: *taken_ns, clock: self.clock.clone() });
             }
+            return self.open(&SnapshotScope::All);
         }
         self.open(scope)
     }

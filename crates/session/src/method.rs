@@ -10,7 +10,7 @@ pub trait SnapshotMethod: Send + Sync {
     /// Its name in settings and reports.
     fn name(&self) -> &'static str;
 
-    /// Takes a snapshot of the tables of `scope` between two transactions. It may cover more.
+    /// Takes a snapshot of `scope` between two transactions. It may cover more.
     ///
     /// # Errors
     /// The snapshots' memory budget is spent and the policy is to refuse.

@@ -99,15 +99,23 @@ fn session_for_one_query_covers_the_tables_that_it_reads_and_tells_about_others(
 }
 
 #[test]
-fn stale_snapshot_is_shared_only_by_queries_on_its_tables() {
+fn stale_snapshot_of_all_tables_is_shared_and_one_for_a_single_query_is_not() {
     let db = filled(small(), 10);
     run(&db, "CREATE TABLE other (b INTEGER)");
     let reader = db.connect();
     reader.execute("SET max_staleness = '1h'").unwrap();
-    let held = db.prepare("SELECT count(*) FROM other").unwrap().begin_read_only().unwrap();
-    run(&db, "INSERT INTO other VALUES (1); DELETE FROM t WHERE a > 0");
     let shown = |sql: &str| show(&reader.query(sql, &[]).unwrap());
-    assert_eq!(shown("SELECT count(*) FROM t"), "1", "the held snapshot does not cover t");
-    assert_eq!(show(&held.query("SELECT count(*) FROM other", &[]).unwrap()), "0");
+    let one = db.prepare("SELECT count(*) FROM other").unwrap().begin_read_only().unwrap();
+    run(&db, "INSERT INTO other VALUES (1)");
+    assert_eq!(shown("SELECT count(*) FROM other"), "1", "a snapshot for one query is its own");
+    let all = db.begin_read_only().unwrap();
+    // Neither a snapshot for one query nor the changes' own take its place.
+    let two = db.prepare("SELECT count(*) FROM t").unwrap().begin_read_only().unwrap();
+    run(&db, "INSERT INTO other VALUES (2); DELETE FROM t WHERE a > 0");
+    assert_eq!(shown("SELECT count(*) FROM other"), "1", "the stale one is shared");
+    assert_eq!(shown("SELECT count(*) FROM t"), "10", "by queries on any table");
+    drop(all);
+    assert_eq!(shown("SELECT count(*) FROM t"), "1", "nobody holds one any more");
+    drop((one, two));
     is_well(&db);
 }
