@@ -145,8 +145,8 @@ impl Partitions {
         self.own_all(Purpose::Work).run(0, &self.clock, name, work)
     }
 
-    /// Runs `work` as one transaction over all partitions, with a snapshot of the tables of `scope` as
-    /// it finds them. For statements that find the rows they change by a query.
+    /// Runs `work` as one transaction over all partitions, with a snapshot of `scope` as it
+    /// finds it. For statements that find the rows they change by a query.
     pub fn crossing_with_snapshot<R>(
         &self,
         name: &str,
@@ -231,7 +231,7 @@ impl Partitions {
         (pending, partition, task)
     }
 
-    /// Takes a snapshot of the tables of `scope` between two transactions.
+    /// Takes a snapshot of `scope` between two transactions.
     pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
         self.own_all(Purpose::Snapshot).snapshot(&self.registry, scope)
     }

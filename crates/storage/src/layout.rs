@@ -260,7 +260,8 @@ impl Layout {
         let entry = self.entry_bytes.len() as u32;
         let block_bytes = (stride << shift).next_multiple_of(64) as u32;
         self.entry_bytes.extend(std::iter::repeat_n(block_bytes, CHUNK_ROWS >> shift));
-        let values = order.iter().fold(ColumnSet::NONE, |set, (column, _)| set.and(ColumnSet::only(*column)));
+        let values =
+            order.iter().fold(ColumnSet::NONE, |set, (column, _)| set.with(ColumnSet::only(*column)));
         self.entry_columns.extend(std::iter::repeat_n(values, CHUNK_ROWS >> shift));
         let mut offset = 0;
         for (column, physical) in order {

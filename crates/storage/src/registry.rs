@@ -60,7 +60,8 @@ impl ColumnSet {
         1 << column.0.min(63)
     }
 
-    pub(crate) fn and(self, other: Self) -> Self {
+    /// The columns of both sets.
+    pub(crate) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -76,7 +76,7 @@ pub trait Target: Sync {
     /// Why there is none; the run ends.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, SqlError>;
 
-    /// The same for one query: it need not cover tables that the query does not read.
+    /// The same for one query: it need not cover what the query does not read.
     ///
     /// # Errors
     /// Why there is none; the run ends.

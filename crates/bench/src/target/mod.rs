@@ -2,11 +2,10 @@
 //!
 //! Transactions are native procedures, called on the thread that makes their inputs: it takes the
 //! partition's token for one transaction after another. Every query runs on a fresh snapshot of the
-//! tables that it reads ([`albireo::PreparedQuery::begin_read_only`]), on one analytical thread, with a
+//! columns that it reads ([`albireo::PreparedQuery::begin_read_only`]), on one analytical thread, with a
 //! plan that is in the cache.
 //!
-//! As pause counts the time from asking for a snapshot to having it: the last transactions end, the
-//! executors stand still, the snapshot is taken, they go on. It is never shorter than the standstill.
+//! As pause counts how long an executor that had a transaction to run waited for a snapshot.
 
 mod load;
 mod worker;

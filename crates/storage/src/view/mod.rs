@@ -30,8 +30,8 @@ use crate::table::Table;
 
 pub use arrays::arrow_type;
 
-/// A transaction-consistent state of all tables, or of those of its scope, frozen. Dropping the last reference frees exactly
-/// the blocks that only this snapshot still saw.
+/// A transaction-consistent state of all tables, or of what its scope covers, frozen. Dropping the
+/// last reference frees exactly the blocks that only this snapshot still saw.
 pub struct DatabaseSnapshot {
     epoch: Epoch,
     scope: SnapshotScope,
