@@ -65,8 +65,10 @@ fn snapshot(data: MemoryRelation) -> Arc<dyn Snapshot> {
     Arc::new(database)
 }
 
-const QUESTIONS: [&str; 5] = [
+const QUESTIONS: [&str; 6] = [
     "select o, sum(n) from lines where w = 7 group by o order by o",
+    // The same columns and filter, but each row by itself.
+    "select o, n from lines where w = 7 order by o, n",
     "select o, sum(n) from lines where w = 8 group by o order by o",
     "select o, line, n from lines where w = 7 and o between 5 and 60 order by o, line",
     "select sum(n), min(o) from lines where w in (7, 8)",
