@@ -100,17 +100,21 @@ impl Sessions {
         max_staleness_ns: u64,
         scope: &SnapshotScope,
     ) -> Result<QuerySession, SessionError> {
-        if max_staleness_ns > 0 {
-            let (taken_ns, newest) = &*self.newest.lock();
-            if self.clock.now() - taken_ns <= max_staleness_ns
-                && let Some(snapshot) = newest.upgrade()
-                && !snapshot.is_cancelled()
-            {
-                return Ok(QuerySession { snapshot, taken_ns: *taken_ns, clock: self.clock.clone() });
-            }
-            return self.open(&SnapshotScope::All);
+        if max_staleness_ns == 0 {
+            return self.open(scope);
         }
-        self.open(scope)
+        match self.shared(max_staleness_ns) {
+            Some(session) => Ok(session),
+            None => self.open(&SnapshotScope::All),
+        }
+    }
+
+    /// A session on the newest snapshot of all tables, if it lives and is at most so old.
+    fn shared(&self, max_staleness_ns: u64) -> Option<QuerySession> {
+        let (taken_ns, newest) = self.newest.lock().clone();
+        let snapshot = newest.upgrade().filter(|snapshot| !snapshot.is_cancelled())?;
+        let session = QuerySession { snapshot, taken_ns, clock: self.clock.clone() };
+        (session.age_ns() <= max_staleness_ns).then_some(session)
     }
 
     /// The name of the method.
