@@ -40,7 +40,10 @@ pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};
 pub use albireo_olap::CancelToken;
 pub use albireo_partition::{Abort, Procedure, Route, Site, TableHandle, Transaction};
 pub use albireo_sql::{Catalog, TableDef, is_complete, split};
-pub use albireo_storage::{BudgetPolicy, Col, HandleError, IndexRef, ShortKey, Table, TextCol, partition_of};
+pub use albireo_storage::{
+    Asked, BudgetPolicy, Col, FixedRow, HandleError, IndexRef, RowShape, ShapeRow, ShapeValue, ShortKey, Table,
+    TextCol, partition_of,
+};
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};

@@ -2,7 +2,9 @@
 
 use albireo_base::{ColumnId, PartitionId, Tid, Value};
 use albireo_env::Clock;
-use albireo_storage::{NewRow, RowUpdate, Savepoint, Table, TableError, UndoLog};
+use albireo_storage::{
+    FixedRow, NewRow, RowShape, RowUpdate, Savepoint, ShapeRow, Table, TableError, UndoLog,
+};
 
 use crate::Abort;
 use crate::data::{PartitionData, SHARED_SITE, TableHandle, roll_back};
@@ -136,6 +138,44 @@ impl<'a, 'p> Transaction<'a, 'p> {
     pub fn insert_at(&mut self, site: Site, table: TableHandle) -> Result<NewRow<'_>, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.insert(undo)?)
+    }
+
+    /// Inserts a row at home; see [`Table::insert_row`].
+    #[inline(always)]
+    pub fn insert_row<V: ShapeRow>(
+        &mut self,
+        table: TableHandle,
+        shape: &RowShape<V>,
+        values: V::At<'_>,
+    ) -> Result<Tid, Abort> {
+        let (table, undo) = self.table_mut(self.home(), table)?;
+        Ok(table.insert_row(undo, shape, values)?)
+    }
+
+    /// Replaces values of a row at home by `change` of them; see [`Table::update_row`].
+    #[inline(always)]
+    pub fn update_row<V: FixedRow>(
+        &mut self,
+        table: TableHandle,
+        tid: Tid,
+        shape: &RowShape<V>,
+        change: impl FnOnce(V) -> V,
+    ) -> Result<V, Abort> {
+        self.update_row_at(self.home(), table, tid, shape, change)
+    }
+
+    /// Replaces values of a row at `site` by `change` of them; see [`Table::update_row`].
+    #[inline(always)]
+    pub fn update_row_at<V: FixedRow>(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Tid,
+        shape: &RowShape<V>,
+        change: impl FnOnce(V) -> V,
+    ) -> Result<V, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.update_row(undo, tid, shape, change)?)
     }
 
     /// Inserts a row of values at `site`.

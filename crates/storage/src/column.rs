@@ -33,7 +33,7 @@ pub struct TextCol {
 
 /// What a text column takes.
 #[derive(Clone, Copy)]
-pub(crate) struct TextLimit {
+pub struct TextLimit {
     /// Most characters.
     chars: usize,
     /// CHAR: trailing blanks are not stored.
@@ -203,6 +203,12 @@ impl<T: Fixed> Col<T> {
         }
         let digits = if let SqlType::Decimal { precision, .. } = ty { precision } else { 0 };
         Ok(Self { at, digits, kind: PhantomData })
+    }
+
+    /// A handle to a column of type `T` that takes so many digits.
+    pub(crate) fn of(at: ColumnLocation, digits: u8) -> Self {
+        debug_assert!(at.physical == T::PHYSICAL);
+        Self { at, digits, kind: PhantomData }
     }
 
     /// Whether the column takes the value: a DECIMAL has a precision.

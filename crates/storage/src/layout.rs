@@ -157,6 +157,11 @@ impl ColumnLocation {
     pub fn nullable(&self) -> bool {
         self.null_entry != NONE
     }
+
+    /// Whether one block holds the group of a whole chunk.
+    pub(crate) fn fills_chunk(&self) -> bool {
+        self.shift == CHUNK_SHIFT
+    }
 }
 
 /// The layout of one table.

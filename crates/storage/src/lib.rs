@@ -35,8 +35,8 @@ pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
-    IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowCheck, RowUpdate, Table, TableError, TableMemory,
-    TableSpec,
+    Asked, FixedRow, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowCheck, RowShape, RowUpdate,
+    ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};

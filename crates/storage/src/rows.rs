@@ -37,7 +37,7 @@ use crate::registry::{ColumnSet, Place, SnapshotRegistry};
 pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 
-pub(crate) struct Rows {
+pub struct Rows {
     table: TableId,
     pub(crate) layout: Arc<Layout>,
     pub(crate) dir: Arc<Directory>,
@@ -72,7 +72,7 @@ unsafe impl Sync for Rows {}
 /// Invariant: from [`Rows::locate`], and the directory has not changed since. Whatever may change
 /// it (making a block private, a new chunk, a new heap block) is followed by another `locate`.
 #[derive(Clone, Copy)]
-pub(crate) struct RowPlace {
+pub struct RowPlace {
     entries: *const Entry,
     slot: usize,
 }
@@ -92,7 +92,7 @@ fn no_such_row(tid: Tid) -> ! {
 
 #[cold]
 #[inline(never)]
-fn foreign_handle() -> ! {
+pub(crate) fn foreign_handle() -> ! {
     panic!("a column handle belongs to one table and to its column's type")
 }
 
@@ -187,21 +187,6 @@ impl Rows {
             foreign_handle();
         }
         let address = self.place(tid, at);
-        // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
-        T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
-    }
-
-    /// [`Rows::get`] of a row that was found before.
-    ///
-    /// # Safety
-    /// S-2: as for [`Rows::entry`].
-    #[inline(always)]
-    pub(crate) unsafe fn get_at<T: Fixed>(&self, row: RowPlace, at: &ColumnLocation) -> T {
-        if at.width as usize != size_of::<T::Bytes>() {
-            foreign_handle();
-        }
-        // SAFETY: S-2 is the caller's.
-        let (_, address) = unsafe { self.entry(row, at) };
         // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
         T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
     }
@@ -383,7 +368,17 @@ impl Rows {
     }
 
     /// A slot for a new row: a free one that no snapshot sees, else the next.
+    #[inline(always)]
     pub(crate) fn new_slot(&mut self) -> Result<NewSlot, OutOfMemory> {
+        let tid = Tid(self.slots);
+        match self.free.is_empty() && tid.chunk() < self.chunks {
+            true => Ok(NewSlot { tid, reused: false }),
+            false => self.other_slot(),
+        }
+    }
+
+    #[inline(never)]
+    fn other_slot(&mut self) -> Result<NewSlot, OutOfMemory> {
         if let Some(&(death, tid)) = self.free.front()
             && death <= self.registry.oldest_live()
         {
@@ -418,6 +413,108 @@ impl Rows {
     pub(crate) unsafe fn new_place(&mut self, row: RowPlace, at: &ColumnLocation) -> *mut u8 {
         // SAFETY: S-2 is the caller's.
         unsafe { self.entry(row, at).1 }
+    }
+
+    /// The value's address, without looking whether the handle is this layout's.
+    ///
+    /// # Safety
+    /// S-2: as for [`Rows::entry`]. S-3: `at` is of this layout.
+    #[inline(always)]
+    pub(crate) unsafe fn known_place(&self, row: RowPlace, at: &ColumnLocation) -> *mut u8 {
+        debug_assert!(at.layout == self.layout_id);
+        let offset = (row.slot & at.mask as usize) * at.stride as usize + at.offset as usize;
+        // SAFETY: S-2 and S-3: the entry is one of the chunk's, the value in its block (the layout's I-1).
+        unsafe { (*row.entries.add(at.entry as usize + (row.slot >> at.shift))).block.as_ptr().add(offset) }
+    }
+
+    /// [`Rows::known_place`] of a column that has whole blocks to itself, of values `width` wide.
+    ///
+    /// # Safety
+    /// S-2 and S-3: as for [`Rows::known_place`].
+    #[inline(always)]
+    pub(crate) unsafe fn plain_place(
+        &self,
+        row: RowPlace,
+        at: &ColumnLocation,
+        width: usize,
+    ) -> *mut u8 {
+        debug_assert!(at.layout == self.layout_id && at.alone && at.fills_chunk());
+        debug_assert!(at.stride as usize == width && at.offset == 0);
+        // SAFETY: as in `known_place`; one block holds the column of a chunk.
+        unsafe { (*row.entries.add(at.entry as usize)).block.as_ptr().add(row.slot * width) }
+    }
+
+    /// Whether a value is NULL, without looking whether the handle is this layout's.
+    ///
+    /// # Safety
+    /// S-2 and S-3: as for [`Rows::known_place`]; the column takes NULL.
+    #[inline(always)]
+    pub(crate) unsafe fn known_is_null(&self, row: RowPlace, at: &ColumnLocation) -> bool {
+        // SAFETY: S-2 and S-3; a null entry's block is a live bitmap.
+        !unsafe { bitmap::get((*row.entries.add(at.null_entry as usize)).block, row.slot) }
+    }
+
+    /// Sets a NULL bit, without looking whether the handle is this layout's.
+    ///
+    /// # Safety
+    /// S-2 and S-3: as for [`Rows::known_place`]; the column takes NULL. S-4: the bitmap is private, or
+    /// the row is new.
+    #[inline(always)]
+    pub(crate) unsafe fn known_null(&mut self, row: RowPlace, at: &ColumnLocation, null: bool) {
+        // SAFETY: S-2 to S-4; the word is shared atomically.
+        unsafe { bitmap::set((*row.entries.add(at.null_entry as usize)).block, row.slot, !null) };
+    }
+
+    /// Makes the blocks of a value and its NULL bit private; finds the row again when that moved them.
+    ///
+    /// # Safety
+    /// S-2 and S-3: as for [`Rows::known_place`].
+    #[inline(always)]
+    pub(crate) unsafe fn make_private(
+        &mut self,
+        tid: Tid,
+        row: &mut RowPlace,
+        at: &ColumnLocation,
+    ) -> Result<(), OutOfMemory> {
+        // SAFETY: S-2 and S-3, for both entries; located again after a change.
+        unsafe {
+            let entry = row.entries.add(at.entry as usize + (row.slot >> at.shift));
+            if (*entry).tag != self.epoch {
+                self.privatize_entry(entry)?;
+                *row = self.locate(tid);
+            }
+            self.make_null_private(tid, row, at)
+        }
+    }
+
+    /// [`Rows::make_private`] of the NULL bit alone.
+    ///
+    /// # Safety
+    /// S-2 and S-3: as for [`Rows::known_place`].
+    #[inline(always)]
+    pub(crate) unsafe fn make_null_private(
+        &mut self,
+        tid: Tid,
+        row: &mut RowPlace,
+        at: &ColumnLocation,
+    ) -> Result<(), OutOfMemory> {
+        // SAFETY: S-2 and S-3; located again after a change.
+        unsafe {
+            if at.nullable() {
+                let entry = row.entries.add(at.null_entry as usize);
+                if (*entry).tag != self.epoch {
+                    self.privatize_entry(entry)?;
+                    *row = self.locate(tid);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The id of the layout, which handles carry.
+    #[inline(always)]
+    pub(crate) fn layout_id(&self) -> u64 {
+        self.layout_id
     }
 
     /// Sets the NULL bit of a new row's value.

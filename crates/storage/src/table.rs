@@ -13,6 +13,7 @@
 
 mod indexes;
 mod insert;
+mod shape;
 mod update;
 mod values;
 
@@ -28,8 +29,9 @@ use crate::registry::SnapshotRegistry;
 use crate::rows::Rows;
 use crate::undo::{Change, UndoLog, UndoRecord};
 
-pub use indexes::{IndexKind, IndexRef, IndexSpec};
+pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
+pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 
 use indexes::TableIndex;
@@ -175,10 +177,11 @@ pub struct Table {
     /// By column: writing it touches an index or the row's place.
     guarded: Guarded,
     /// From `spec`, at hand for every change: id, number of columns, whether a row as a whole must be
-    /// checked (CHECK constraints, or its partition).
+    /// checked (CHECK constraints, or its partition), whether there are CHECK constraints.
     id: u32,
     columns: usize,
     has_row_checks: bool,
+    has_checks: bool,
     arrow_schema: SchemaRef,
 }
 
@@ -205,6 +208,7 @@ impl Table {
             id: spec.id.0,
             columns: spec.columns.len(),
             has_row_checks: placement.is_some() || !spec.checks.is_empty(),
+            has_checks: !spec.checks.is_empty(),
             spec,
             indexes,
             placement,

@@ -28,7 +28,7 @@ pub(crate) enum Change {
 
 /// The old bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Image {
+pub enum Image {
     /// Up to 16 bytes.
     Here([u8; 16]),
     /// Wider: where it begins in the log's byte buffer, in two halves to keep records small.

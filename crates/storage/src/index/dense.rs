@@ -150,6 +150,16 @@ impl<S: Slot> DenseOrHash<S> {
         }
     }
 
+    /// Asks the processor for the place of `key`, and tells its slot in the array if there is one,
+    /// else null. The slot holds a TID, or [`EMPTY`] if the key is elsewhere or nowhere.
+    #[inline(always)]
+    pub(super) fn ask(&self, key: u128) -> *const u64 {
+        if self.elsewhere > 0 {
+            self.prefetch_elsewhere(key);
+        }
+        self.current.ask(key, Self::NARROW)
+    }
+
     #[inline(never)]
     fn prefetch_elsewhere(&self, key: u128) {
         self.hash.prefetch(key);

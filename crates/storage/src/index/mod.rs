@@ -326,6 +326,20 @@ impl Index {
         removed.is_some()
     }
 
+    /// Asks the processor for what a search for a short key looks at first. In an array that is the
+    /// slot of its TID, which is returned, else null: as long as the index is not changed, what
+    /// stands there is what [`Index::find_short`] would find, unless it is `u64::MAX`.
+    #[inline(always)]
+    pub(crate) fn ask_short(&self, key: u128) -> *const u64 {
+        match &self.form {
+            Form::DenseNarrow(index) => index.ask(key),
+            _ => {
+                self.prefetch_short_other(key);
+                std::ptr::null()
+            }
+        }
+    }
+
     /// Asks the processor for what a search for a short key looks at first.
     #[inline(always)]
     pub fn prefetch_short(&self, key: u128) {

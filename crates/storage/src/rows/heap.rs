@@ -103,6 +103,24 @@ impl Rows {
         }
     }
 
+    /// [`Rows::text`] by the address of its slot.
+    ///
+    /// # Safety
+    /// S-1: `slot` is the address of the value of the string column `at` of the row `tid`.
+    #[inline(always)]
+    pub(crate) unsafe fn text_in(&self, tid: Tid, at: &ColumnLocation, slot: *const u8) -> &[u8] {
+        if tid.0 >= self.slots {
+            super::no_such_row(tid);
+        }
+        // SAFETY: S-1, and `width` bytes lie there by the layout's I-1; nobody writes while `self` is
+        // borrowed.
+        let slot = unsafe { std::slice::from_raw_parts(slot, at.width as usize) };
+        match at.physical {
+            Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
+            _ => self.other_text(tid, at, slot),
+        }
+    }
+
     #[inline(never)]
     fn other_text<'a>(&'a self, tid: Tid, at: &ColumnLocation, slot: &'a [u8]) -> &'a [u8] {
         match at.physical {

@@ -41,6 +41,31 @@ pub struct IndexRef {
     index: u16,
 }
 
+/// A search that was begun: see [`Table::ask`].
+#[derive(Clone, Copy)]
+pub struct Asked<'t> {
+    index: &'t Index,
+    key: u128,
+    /// The slot of the key's TID in an array; null: look again. Invariant: nothing has changed the
+    /// index since, because it is borrowed.
+    slot: *const u64,
+}
+
+impl Asked<'_> {
+    /// The row with the key, as [`Table::find`] gives it.
+    #[inline(always)]
+    pub fn tid(self) -> Option<Tid> {
+        if self.slot.is_null() {
+            return self.index.find_short(self.key).map(Tid);
+        }
+        // SAFETY: a slot of a page of the index, which is borrowed, so it is still there.
+        match unsafe { self.slot.read() } {
+            u64::MAX => self.index.find_short(self.key).map(Tid),
+            tid => Some(Tid(tid)),
+        }
+    }
+}
+
 /// One index of a table, filled.
 pub(super) struct TableIndex {
     index: Index,
@@ -178,12 +203,14 @@ impl TableIndex {
         let mut key = 0u128;
         for KeyColumn { at, .. } in &self.columns {
             // The encoding of `ShortKey`: most significant column first, sign bits flipped.
-            // SAFETY: located above, and `rows` is borrowed since.
+            // SAFETY: located above, and `rows` is borrowed since; the columns are of its layout, and
+            // integers of this width.
             key = unsafe {
+                let place = rows.known_place(row, at);
                 match at.width {
-                    2 => key << 16 | u128::from(rows.get_at::<i16>(row, at) as u16 ^ 1 << 15),
-                    4 => key << 32 | u128::from(rows.get_at::<i32>(row, at) as u32 ^ 1 << 31),
-                    _ => key << 64 | u128::from(rows.get_at::<i64>(row, at) as u64 ^ 1 << 63),
+                    2 => key << 16 | u128::from(u16::from_le(place.cast::<u16>().read_unaligned()) ^ 1 << 15),
+                    4 => key << 32 | u128::from(u32::from_le(place.cast::<u32>().read_unaligned()) ^ 1 << 31),
+                    _ => key << 64 | u128::from(u64::from_le(place.cast::<u64>().read_unaligned()) ^ 1 << 63),
                 }
             };
         }
@@ -352,6 +379,15 @@ impl Table {
         high: u128,
     ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
         self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid))
+    }
+
+    /// Begins a search for a key of at most 16 bytes, in an index whose keys are all that short: asks
+    /// the processor for what it looks at first. [`Asked::tid`] ends it; between the two, memory has
+    /// time to answer, and the place of the key is found once.
+    #[inline(always)]
+    pub fn ask(&self, index: IndexRef, key: ShortKey) -> Asked<'_> {
+        let index = &self.table_index(index).index;
+        Asked { index, key: key.get(), slot: index.ask_short(key.get()) }
     }
 
     /// Asks the processor to bring what a search for `key` will look at first.

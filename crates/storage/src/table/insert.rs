@@ -7,7 +7,7 @@ use super::{Table, TableError};
 use crate::column::{Col, Fixed, TextCol, TextLimit, Unfit};
 use crate::layout::{ColumnLocation, Physical, ZEROES};
 use crate::pool::OutOfMemory;
-use crate::rows::{NewSlot, RowPlace, heap_bytes_of};
+use crate::rows::{NewSlot, RowPlace, Rows, heap_bytes_of};
 use crate::undo::{Change, UndoLog};
 
 /// A row being inserted. Values are set in any order; [`NewRow::finish`] makes it a row. Dropped
@@ -231,6 +231,28 @@ impl NewRow<'_> {
         unsafe { self.table.rows.new_null(self.place, at, true) };
     }
 
+    #[inline(always)]
+    pub(super) fn rows_ref(&self) -> &Rows {
+        &self.table.rows
+    }
+
+    #[inline(always)]
+    pub(super) fn rows(&mut self) -> &mut Rows {
+        &mut self.table.rows
+    }
+
+    /// Where the row lies: good until something changes the directory, after which it is another.
+    #[inline(always)]
+    pub(super) fn place(&self) -> RowPlace {
+        self.place
+    }
+
+    /// Notes that a column was given more digits than it takes.
+    #[cold]
+    pub(super) fn overflows(&mut self, column: ColumnId) {
+        self.overflow = Some(column);
+    }
+
     /// Makes it a row: columns without a value become NULL, constraints are checked, the row
     /// enters all indexes. On failure nothing has happened.
     #[inline]
@@ -238,6 +260,11 @@ impl NewRow<'_> {
         if !self.given.all(self.table.columns) {
             self.fill_with_nulls()?;
         }
+        self.enter()
+    }
+
+    /// [`NewRow::finish`] of a row whose columns all have a value.
+    pub(super) fn enter(mut self) -> Result<Tid, TableError> {
         if let Some(column) = self.overflow {
             return Err(TableError::OutOfRange { table: self.table.spec.id, column });
         }
@@ -259,6 +286,10 @@ impl NewRow<'_> {
         self.undo.push(table.id, tid, Change::Inserted);
         table.note_untidy(self.undo);
         (self.is_published, self.has_heap_text) = (false, false);
+        if self.given.others.is_empty() {
+            // Nothing is left to do or to free.
+            std::mem::forget(self);
+        }
         Ok(tid)
     }
 

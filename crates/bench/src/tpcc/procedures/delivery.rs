@@ -144,16 +144,13 @@ impl DeliveryProcedure {
     ) -> Result<(), Abort> {
         let (n, o, l, c) = (&self.0.new_order, &self.0.orders, &self.0.order_line, &self.0.customer);
         tx.delete(n.table, due.new_order)?;
-        tx.update(o.table, due.order, |row| row.set(o.carrier_id, args.o_carrier_id))?;
+        tx.update_row(o.table, due.order, &o.delivered, |_| (Some(args.o_carrier_id),))?;
         let mut total = 0;
         for &line in &due.lines[..due.ol_cnt] {
             total += tx.table(l.table).get(line, l.amount);
-            tx.update(l.table, line, |row| row.set(l.delivery_d, now))?;
+            tx.update_row(l.table, line, &l.delivered, |_| (Some(now),))?;
         }
-        tx.update(c.table, due.customer, |row| {
-            row.modify(c.balance, |balance| balance + total)?;
-            row.modify(c.delivery_cnt, |count| count + 1)
-        })?;
+        tx.update_row(c.table, due.customer, &c.delivered, |(balance, count)| (balance + total, count + 1))?;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use albireo::{Abort, Procedure, Route, ShortKey, Site, Transaction};
 use albireo_base::{SqlState, Tid};
+use arrayvec::ArrayVec;
 
 use super::found;
 use super::tables::Tables;
@@ -67,6 +68,7 @@ struct Head {
     o_id: i32,
     entry_d: i64,
     customer: Tid,
+    district: Tid,
     w_tax: i64,
     d_tax: i64,
 }
@@ -89,12 +91,12 @@ impl Procedure for NewOrderProcedure {
     /// In stages, each of which asks for what a later one will read and then does other work, so that
     /// memory has time to answer.
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<OrderResult, Abort> {
-        let mut places = self.ask_for_keys(tx, args)?;
-        let places = &mut places[..args.lines().len()];
-        let head = self.head(tx, args)?;
-        self.find_rows(tx, args, places)?;
-        self.insert_order(tx, args, &head)?;
         let t = &self.0;
+        let mut places = [Place { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
+        let places = &mut places[..args.lines().len()];
+        let head = self.find_rows(tx, args, places)?;
+        tx.update_row(t.district.table, head.district, &t.district.ordered, |(next,)| (next + 1,))?;
+        self.insert_order(tx, args, &head)?;
         let mut result = self.customer(tx, args, &head);
         // The texts that decide the brand lie behind their slots: one more stage.
         for place in &*places {
@@ -117,33 +119,54 @@ impl Procedure for NewOrderProcedure {
 }
 
 impl NewOrderProcedure {
-    /// Asks for the index entries of the customer and of all lines.
-    fn ask_for_keys(
+    /// Finds the rows of all lines, and warehouse, district and customer between asking for the lines'
+    /// index entries and reading them; asks for the rows' cache lines.
+    fn find_rows(
         &self,
-        tx: &Transaction<'_, '_>,
+        tx: &mut Transaction<'_, '_>,
         args: &NewOrder,
-    ) -> Result<[Place; MAX_ORDER_LINES], Abort> {
+        places: &mut [Place],
+    ) -> Result<Head, Abort> {
+        let entry_d = tx.now();
+        let tx: &Transaction<'_, '_> = tx;
         let t = &self.0;
         let items = tx.table(t.item.table);
-        let mut places = [Place { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
-        tx.table(t.customer.table).prefetch_key(t.customer.pkey, customer_key(args));
+        let customer = tx.table(t.customer.table).ask(t.customer.pkey, customer_key(args));
+        let mut asked = ArrayVec::<_, MAX_ORDER_LINES>::new();
         for (place, line) in places.iter_mut().zip(args.lines()) {
             place.site = tx.site_of(line.supply_w_id.into())?;
-            items.prefetch_key(t.item.pkey, item_key(line.i_id));
-            tx.table_at(place.site, t.stock.base.table)
-                .prefetch_key(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id));
+            let stock = tx.table_at(place.site, t.stock.base.table);
+            let item = items.ask(t.item.pkey, item_key(line.i_id));
+            asked.push((item, stock, stock.ask(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id))));
         }
         tx.table(t.orders.table).prefetch_key(t.orders.by_customer, customer_key(args));
-        Ok(places)
+        let head = self.head(tx, args, found(customer.tid(), "customer")?, entry_d)?;
+        let dist = t.stock.dist[args.d_id as usize - 1];
+        for (place, (item, stock, stock_row)) in places.iter_mut().zip(asked) {
+            place.item = item.tid();
+            let Some(item) = place.item else { continue };
+            place.stock = found(stock_row.tid(), "stock")?;
+            // I_PRICE lies between these two.
+            items.prefetch_text(item, t.item.name);
+            items.prefetch_text(item, t.item.data);
+            stock.prefetch(place.stock, t.stock.base.quantity);
+            stock.prefetch_text(place.stock, dist);
+            stock.prefetch_text(place.stock, t.stock.base.data);
+        }
+        Ok(head)
     }
 
     /// Warehouse, district and the order's number; asks for the customer's row.
-    fn head(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<Head, Abort> {
+    fn head(
+        &self,
+        tx: &Transaction<'_, '_>,
+        args: &NewOrder,
+        customer: Tid,
+        entry_d: i64,
+    ) -> Result<Head, Abort> {
         let t = &self.0;
-        let entry_d = tx.now();
         let (w, d, c) = (&t.warehouse, &t.district, &t.customer);
         let customers = tx.table(c.table);
-        let customer = found(customers.find(c.pkey, customer_key(args)), "customer")?;
         customers.prefetch(customer, c.discount);
         customers.prefetch_text(customer, c.last);
         let warehouse_key = ShortKey::new().i16(args.w_id);
@@ -151,68 +174,38 @@ impl NewOrderProcedure {
         let district = found(tx.table(d.table).find(d.pkey, warehouse_key.i16(args.d_id)), "district")?;
         let w_tax = tx.table(w.table).get(warehouse, w.tax);
         let d_tax = tx.table(d.table).get(district, d.tax);
-        let next = tx.update(d.table, district, |row| row.modify(d.next_o_id, |next| next + 1))?;
-        Ok(Head { o_id: next - 1, entry_d, customer, w_tax, d_tax })
-    }
-
-    /// Finds the rows of all lines and asks for their cache lines.
-    fn find_rows(
-        &self,
-        tx: &Transaction<'_, '_>,
-        args: &NewOrder,
-        places: &mut [Place],
-    ) -> Result<(), Abort> {
-        let t = &self.0;
-        let items = tx.table(t.item.table);
-        let dist = t.stock.dist[args.d_id as usize - 1];
-        for (place, line) in places.iter_mut().zip(args.lines()) {
-            place.item = items.find(t.item.pkey, item_key(line.i_id));
-            let Some(item) = place.item else { continue };
-            let stock = tx.table_at(place.site, t.stock.base.table);
-            place.stock =
-                found(stock.find(t.stock.base.pkey, stock_key(line.supply_w_id, line.i_id)), "stock")?;
-            items.prefetch(item, t.item.price);
-            items.prefetch_text(item, t.item.name);
-            items.prefetch_text(item, t.item.data);
-            stock.prefetch(place.stock, t.stock.base.quantity);
-            stock.prefetch_text(place.stock, dist);
-            stock.prefetch_text(place.stock, t.stock.base.data);
-        }
-        Ok(())
+        let o_id = tx.table(d.table).get(district, d.next_o_id);
+        Ok(Head { o_id, entry_d, customer, district, w_tax, d_tax })
     }
 
     /// The rows of ORDERS and NEW_ORDER.
     fn insert_order(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder, head: &Head) -> Result<(), Abort> {
         let t = &self.0;
-        let mut order = tx.insert(t.orders.table)?;
-        order
-            .set(t.orders.id, head.o_id)
-            .set(t.orders.d_id, args.d_id)
-            .set(t.orders.w_id, args.w_id)
-            .set(t.orders.c_id, args.c_id)
-            .set(t.orders.entry_d, head.entry_d)
-            .set_opt(t.orders.carrier_id, None)
-            .set(t.orders.ol_cnt, args.lines().len() as i16)
-            .set(t.orders.all_local, i16::from(args.all_local));
-        order.finish()?;
-        let mut new_order = tx.insert(t.new_order.table)?;
-        new_order
-            .set(t.new_order.o_id, head.o_id)
-            .set(t.new_order.d_id, args.d_id)
-            .set(t.new_order.w_id, args.w_id);
-        new_order.finish()?;
+        let order = (
+            head.o_id,
+            args.d_id,
+            args.w_id,
+            args.c_id,
+            head.entry_d,
+            None,
+            args.lines().len() as i16,
+            i16::from(args.all_local),
+        );
+        tx.insert_row(t.orders.table, &t.orders.row, order)?;
+        tx.insert_row(t.new_order.table, &t.new_order.row, (head.o_id, args.d_id, args.w_id))?;
         Ok(())
     }
 
     /// The result but for its lines and their sum.
     fn customer(&self, tx: &Transaction<'_, '_>, args: &NewOrder, head: &Head) -> OrderResult {
-        let (c, customers) = (&self.0.customer, tx.table(self.0.customer.table));
+        let c = &self.0.customer;
+        let (c_discount, c_last, c_credit) = tx.table(c.table).read(head.customer, &c.ordering);
         OrderResult {
             o_id: head.o_id,
             o_entry_d: head.entry_d,
-            c_last: Text::new(customers.text(head.customer, c.last)),
-            c_credit: Text::new(customers.text(head.customer, c.credit)),
-            c_discount: customers.get(head.customer, c.discount),
+            c_last: Text::new(c_last),
+            c_credit: Text::new(c_credit),
+            c_discount,
             w_tax: head.w_tax,
             d_tax: head.d_tax,
             total_amount: 0,
@@ -235,39 +228,34 @@ impl NewOrderProcedure {
         let (line, s) = (&args.lines()[number], &t.stock);
         let Some(item) = place.item else { return Err(unused_item()) };
         let items = tx.table(t.item.table);
-        let price = items.get(item, t.item.price);
-        let i_name = Text::new(items.text(item, t.item.name));
-        let original = is_original(items.text(item, t.item.data));
+        let (price, i_name, i_data) = items.read(item, &t.item.ordered);
+        let (i_name, original) = (Text::new(i_name), is_original(i_data));
         let stock = tx.table_at(place.site, s.base.table);
         let original = original && is_original(stock.text(place.stock, s.base.data));
         let dist_info: Text<24> = Text::new(stock.text(place.stock, s.dist[args.d_id as usize - 1]));
-        let remote = line.supply_w_id != args.w_id;
-        let s_quantity = tx.update_at(place.site, s.base.table, place.stock, |row| {
-            let quantity = row.modify(s.base.quantity, |quantity| {
-                let left = quantity - line.quantity;
-                if left >= 10 { left } else { left + 91 }
-            })?;
-            row.modify(s.base.ytd, |ytd| ytd + i32::from(line.quantity))?;
-            row.modify(s.base.order_cnt, |count| count + 1)?;
-            if remote {
-                row.modify(s.base.remote_cnt, |count| count + 1)?;
-            }
-            Ok(quantity)
-        })?;
+        let remote = i32::from(line.supply_w_id != args.w_id);
+        let ordered = |(quantity, ytd, order_cnt, remote_cnt)| {
+            let left = quantity - line.quantity;
+            let quantity = if left >= 10 { left } else { left + 91 };
+            (quantity, ytd + i32::from(line.quantity), order_cnt + 1, remote_cnt + remote)
+        };
+        let (s_quantity, ..) =
+            tx.update_row_at(place.site, s.base.table, place.stock, &s.base.counts, ordered)?;
         let ol_amount = price * i64::from(line.quantity);
         let l = &t.order_line;
-        let mut row = tx.insert(l.table)?;
-        row.set(l.o_id, o_id)
-            .set(l.d_id, args.d_id)
-            .set(l.w_id, args.w_id)
-            .set(l.number, number as i16 + 1)
-            .set(l.i_id, line.i_id)
-            .set(l.supply_w_id, line.supply_w_id)
-            .set_opt(l.delivery_d, None)
-            .set(l.quantity, line.quantity)
-            .set(l.amount, ol_amount);
-        row.set_text(l.dist_info, dist_info.as_str())?;
-        row.finish()?;
+        let row = (
+            o_id,
+            args.d_id,
+            args.w_id,
+            number as i16 + 1,
+            line.i_id,
+            line.supply_w_id,
+            None,
+            line.quantity,
+            ol_amount,
+            dist_info.as_str(),
+        );
+        tx.insert_row(l.table, &l.row, row)?;
         let brand_generic = if original { 'B' } else { 'G' };
         Ok(OrderedItem { i_name, s_quantity, brand_generic, i_price: price, ol_amount })
     }

@@ -67,18 +67,14 @@ impl Procedure for OrderStatusProcedure {
         let district = ShortKey::new().i16(args.w_id).i16(args.d_id);
         let (o, orders) = (&t.orders, tx.table(t.orders.table));
         let order = found(orders.last(o.by_customer, district.i32(c_id)), "order")?;
-        let o_id = orders.get(order, o.id);
+        let (o_id, o_entry_d, o_carrier_id) = orders.read(order, &o.status);
         let (l, order_lines) = (&t.order_line, tx.table(t.order_line.table));
         let mut lines = [StatusLine::default(); MAX_ORDER_LINES];
         let mut ol_cnt = 0;
         for (line, tid) in lines.iter_mut().zip(order_lines.prefix(l.pkey, district.i32(o_id))) {
-            *line = StatusLine {
-                ol_supply_w_id: order_lines.get(tid, l.supply_w_id),
-                ol_i_id: order_lines.get(tid, l.i_id),
-                ol_quantity: order_lines.get(tid, l.quantity),
-                ol_amount: order_lines.get(tid, l.amount),
-                ol_delivery_d: order_lines.get_opt(tid, l.delivery_d),
-            };
+            let (ol_supply_w_id, ol_i_id, ol_quantity, ol_amount, ol_delivery_d) =
+                order_lines.read(tid, &l.status);
+            *line = StatusLine { ol_supply_w_id, ol_i_id, ol_quantity, ol_amount, ol_delivery_d };
             ol_cnt += 1;
         }
         Ok(StatusResult {
@@ -88,8 +84,8 @@ impl Procedure for OrderStatusProcedure {
             c_last: Text::new(customers.text(tid, c.last)),
             c_balance: customers.get(tid, c.balance),
             o_id,
-            o_entry_d: orders.get(order, o.entry_d),
-            o_carrier_id: orders.get_opt(order, o.carrier_id),
+            o_entry_d,
+            o_carrier_id,
             lines,
             ol_cnt,
         })

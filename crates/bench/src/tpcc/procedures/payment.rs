@@ -25,6 +25,19 @@ pub struct Address {
     pub zip: Text<9>,
 }
 
+impl Address {
+    #[inline(always)]
+    fn of((street_1, street_2, city, state, zip): (&str, &str, &str, &str, &str)) -> Self {
+        Self {
+            street_1: Text::new(street_1),
+            street_2: Text::new(street_2),
+            city: Text::new(city),
+            state: Text::new(state),
+            zip: Text::new(zip),
+        }
+    }
+}
+
 /// What the terminal shows (clause 2.5.3.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names of the specification")]
@@ -72,7 +85,7 @@ impl Procedure for PaymentProcedure {
         let warehouse_key = ShortKey::new().i16(args.w_id);
         let w = &t.warehouse;
         let warehouse = found(tx.table(w.table).find(w.pkey, warehouse_key), "warehouse")?;
-        tx.update(w.table, warehouse, |row| row.modify(w.ytd, |ytd| ytd + amount))?;
+        tx.update_row(w.table, warehouse, &w.paid, |(ytd,)| (ytd + amount,))?;
         let tid = customer(t, tx, site, (args.c_w_id, args.c_d_id), &args.customer)?;
         let c = tx.table_at(site, t.customer.table);
         c.prefetch(tid, t.customer.balance);
@@ -83,7 +96,7 @@ impl Procedure for PaymentProcedure {
         c.prefetch_text(tid, t.customer.city);
         let d = &t.district;
         let district = found(tx.table(d.table).find(d.pkey, warehouse_key.i16(args.d_id)), "district")?;
-        tx.update(d.table, district, |row| row.modify(d.ytd, |ytd| ytd + amount))?;
+        tx.update_row(d.table, district, &d.paid, |(ytd,)| (ytd + amount,))?;
         let h_date = tx.now();
         let result = self.result(tx, (site, tid), warehouse, district, args, h_date)?;
         self.history(tx, args, &result, warehouse, district)?;
@@ -104,41 +117,29 @@ impl PaymentProcedure {
     ) -> Result<PaymentResult, Abort> {
         let (t, amount) = (&self.0, args.h_amount.0);
         let c = &t.customer;
-        let c_balance = tx.update_at(site, c.table, tid, |row| {
-            row.modify(c.ytd_payment, |ytd| ytd + amount)?;
-            row.modify(c.payment_cnt, |count| count + 1)?;
-            row.modify(c.balance, |balance| balance - amount)
-        })?;
+        let paid = |(balance, ytd, count)| (balance - amount, ytd + amount, count + 1);
+        let (c_balance, ..) = tx.update_row_at(site, c.table, tid, &c.paid, paid)?;
         let table = tx.table_at(site, c.table);
-        let c_credit = Text::new(table.text(tid, c.credit));
-        let c_id = table.get(tid, c.id);
-        let c_data = match c_credit.as_str() {
-            "BC" => Some(self.bad_credit(tx, site, tid, c_id, args)?),
+        let c_data = match table.text(tid, c.credit) {
+            "BC" => Some(self.bad_credit(tx, site, tid, table.get(tid, c.id), args)?),
             _ => None,
         };
-        let (table, w, d) =
-            (tx.table_at(site, c.table), tx.table(t.warehouse.table), tx.table(t.district.table));
-        let address = |table: &albireo::Table, tid, columns: [albireo::TextCol; 5]| Address {
-            street_1: Text::new(table.text(tid, columns[0])),
-            street_2: Text::new(table.text(tid, columns[1])),
-            city: Text::new(table.text(tid, columns[2])),
-            state: Text::new(table.text(tid, columns[3])),
-            zip: Text::new(table.text(tid, columns[4])),
-        };
-        let (wt, dt) = (&t.warehouse, &t.district);
+        let table = tx.table_at(site, c.table);
+        let (c_id, first, middle, last, phone, c_since, credit, c_credit_lim, c_discount) =
+            table.read(tid, &c.person);
         Ok(PaymentResult {
             c_id,
-            c_first: Text::new(table.text(tid, c.first)),
-            c_middle: Text::new(table.text(tid, c.middle)),
-            c_last: Text::new(table.text(tid, c.last)),
-            warehouse: address(w, warehouse, [wt.street_1, wt.street_2, wt.city, wt.state, wt.zip]),
-            district: address(d, district, [dt.street_1, dt.street_2, dt.city, dt.state, dt.zip]),
-            customer: address(table, tid, [c.street_1, c.street_2, c.city, c.state, c.zip]),
-            c_phone: Text::new(table.text(tid, c.phone)),
-            c_since: table.get(tid, c.since),
-            c_credit,
-            c_credit_lim: table.get(tid, c.credit_lim),
-            c_discount: table.get(tid, c.discount),
+            c_first: Text::new(first),
+            c_middle: Text::new(middle),
+            c_last: Text::new(last),
+            warehouse: Address::of(tx.table(t.warehouse.table).read(warehouse, &t.warehouse.address)),
+            district: Address::of(tx.table(t.district.table).read(district, &t.district.address)),
+            customer: Address::of(table.read(tid, &c.address)),
+            c_phone: Text::new(phone),
+            c_since,
+            c_credit: Text::new(credit),
+            c_credit_lim,
+            c_discount,
             c_balance,
             c_data,
             h_date,
@@ -181,17 +182,17 @@ impl PaymentProcedure {
         data.push(tx.table(t.warehouse.table).text(warehouse, t.warehouse.name));
         data.push("    ");
         data.push(tx.table(t.district.table).text(district, t.district.name));
-        let h = &t.history;
-        let mut row = tx.insert(h.table)?;
-        row.set(h.c_id, result.c_id)
-            .set(h.c_d_id, args.c_d_id)
-            .set(h.c_w_id, args.c_w_id)
-            .set(h.d_id, args.d_id)
-            .set(h.w_id, args.w_id)
-            .set(h.date, result.h_date)
-            .set(h.amount, args.h_amount.0);
-        row.set_text(h.data, data.as_str())?;
-        row.finish()?;
+        let row = (
+            result.c_id,
+            args.c_d_id,
+            args.c_w_id,
+            args.d_id,
+            args.w_id,
+            result.h_date,
+            args.h_amount.0,
+            data.as_str(),
+        );
+        tx.insert_row(t.history.table, &t.history.row, row)?;
         Ok(())
     }
 }

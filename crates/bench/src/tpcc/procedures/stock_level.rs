@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use albireo::{Abort, Procedure, Route, ShortKey, Transaction};
 use albireo_base::Tid;
+use arrayvec::ArrayVec;
 
 use super::found;
 use super::tables::Tables;
@@ -39,31 +40,25 @@ impl Procedure for StockLevelProcedure {
         let (l, lines) = (&t.order_line, tx.table(t.order_line.table));
         let low = district.i32(next_o_id - LAST_ORDERS).range().0;
         let high = district.i32(next_o_id - 1).range().1;
-        let mut items = [0; MOST_LINES];
-        let mut count = 0;
-        for (item, tid) in items.iter_mut().zip(lines.between(l.pkey, low, high)) {
-            *item = lines.get(tid, l.i_id);
-            count += 1;
-        }
-        let items = &items[..count];
         let (s, stock) = (&t.stock.base, tx.table(t.stock.base.table));
         let key = |i_id: i32| ShortKey::new().i16(args.w_id).i32(i_id);
-        items.iter().for_each(|&i_id| stock.prefetch_key(s.pkey, key(i_id)));
-        let mut places = [Tid(0); MOST_LINES];
-        for (place, &i_id) in places.iter_mut().zip(items) {
-            *place = found(stock.find(s.pkey, key(i_id)), "stock")?;
-            stock.prefetch(*place, s.quantity);
+        let mut asked = ArrayVec::<_, MOST_LINES>::new();
+        asked.extend(
+            lines
+                .between(l.pkey, low, high)
+                .take(MOST_LINES)
+                .map(|line| stock.ask(s.pkey, key(lines.get(line, l.i_id)))),
+        );
+        let mut places = ArrayVec::<_, MOST_LINES>::new();
+        for asked in &asked {
+            let place = found(asked.tid(), "stock")?;
+            stock.prefetch(place, s.quantity);
+            places.push(place);
         }
         // Few stocks are low, so it is these that are told apart, not the items.
-        let mut low = [Tid(0); MOST_LINES];
-        let mut count = 0;
-        for &tid in &places[..items.len()] {
-            if stock.get(tid, s.quantity) < args.threshold {
-                low[count] = tid;
-                count += 1;
-            }
-        }
-        let low = &mut low[..count];
+        let is_low = |place: &Tid| stock.get(*place, s.quantity) < args.threshold;
+        let mut low = places;
+        low.retain(|place| is_low(place));
         low.sort_unstable();
         let repeated = low.windows(2).filter(|pair| pair[0] == pair[1]).count();
         Ok((low.len() - repeated) as i32)

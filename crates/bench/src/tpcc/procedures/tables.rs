@@ -1,6 +1,6 @@
 //! Handles to the tables, columns and indexes that the procedures use.
 
-use albireo::{Col, Database, IndexRef, SqlError, TableHandle, TextCol};
+use albireo::{Col, Database, IndexRef, RowShape, SqlError, TableHandle, TextCol};
 
 use crate::tpcc::DISTRICTS;
 
@@ -9,6 +9,7 @@ macro_rules! handles {
         columns { $($column:ident: $ty:ty = $sql:literal,)* }
         texts { $($text:ident = $text_sql:literal,)* }
         indexes { $($index:ident = $index_sql:literal,)* }
+        $(shapes { $($shape:ident { $($part:ident: $part_ty:ty,)* })* })?
     })*) => {$(
         $(#[$doc])*
         pub(super) struct $name {
@@ -16,6 +17,7 @@ macro_rules! handles {
             $(pub(super) $column: Col<$ty>,)*
             $(pub(super) $text: TextCol,)*
             $(pub(super) $index: IndexRef,)*
+            $($(pub(super) $shape: RowShape<($($part_ty,)*)>,)*)?
         }
 
         impl $name {
@@ -26,6 +28,7 @@ macro_rules! handles {
                         $($column: table.column($sql)?,)*
                         $($text: table.text_column($text_sql)?,)*
                         $($index: table.index($index_sql)?,)*
+                        $($($shape: table.shape(&[$(stringify!($part),)*])?,)*)?
                     })
                 })
             }
@@ -35,61 +38,92 @@ macro_rules! handles {
 
 handles! {
     WarehouseTable of "warehouse" {
-        columns { tax: i64 = "w_tax", ytd: i64 = "w_ytd", }
-        texts { name = "w_name", street_1 = "w_street_1", street_2 = "w_street_2", city = "w_city",
-            state = "w_state", zip = "w_zip", }
+        columns { tax: i64 = "w_tax", }
+        texts { name = "w_name", }
         indexes { pkey = "warehouse_pkey", }
+        shapes {
+            paid { w_ytd: i64, }
+            address { w_street_1: &'static str, w_street_2: &'static str, w_city: &'static str,
+                w_state: &'static str, w_zip: &'static str, }
+        }
     }
     DistrictTable of "district" {
-        columns { tax: i64 = "d_tax", ytd: i64 = "d_ytd", next_o_id: i32 = "d_next_o_id", }
-        texts { name = "d_name", street_1 = "d_street_1", street_2 = "d_street_2", city = "d_city",
-            state = "d_state", zip = "d_zip", }
+        columns { tax: i64 = "d_tax", next_o_id: i32 = "d_next_o_id", }
+        texts { name = "d_name", }
         indexes { pkey = "district_pkey", }
+        shapes {
+            ordered { d_next_o_id: i32, }
+            paid { d_ytd: i64, }
+            address { d_street_1: &'static str, d_street_2: &'static str, d_city: &'static str,
+                d_state: &'static str, d_zip: &'static str, }
+        }
     }
     CustomerTable of "customer" {
-        columns { id: i32 = "c_id", since: i64 = "c_since", credit_lim: i64 = "c_credit_lim",
-            discount: i64 = "c_discount", balance: i64 = "c_balance", ytd_payment: i64 = "c_ytd_payment",
-            payment_cnt: i32 = "c_payment_cnt", delivery_cnt: i32 = "c_delivery_cnt", }
+        columns { id: i32 = "c_id", discount: i64 = "c_discount", balance: i64 = "c_balance", }
         texts { first = "c_first", middle = "c_middle", last = "c_last", street_1 = "c_street_1",
-            street_2 = "c_street_2", city = "c_city", state = "c_state", zip = "c_zip", phone = "c_phone",
-            credit = "c_credit", data = "c_data", }
+            city = "c_city", credit = "c_credit", data = "c_data", }
         indexes { pkey = "customer_pkey", by_name = "customer_name", }
+        shapes {
+            paid { c_balance: i64, c_ytd_payment: i64, c_payment_cnt: i32, }
+            delivered { c_balance: i64, c_delivery_cnt: i32, }
+            ordering { c_discount: i64, c_last: &'static str, c_credit: &'static str, }
+            address { c_street_1: &'static str, c_street_2: &'static str, c_city: &'static str,
+                c_state: &'static str, c_zip: &'static str, }
+            person { c_id: i32, c_first: &'static str, c_middle: &'static str, c_last: &'static str,
+                c_phone: &'static str, c_since: i64, c_credit: &'static str, c_credit_lim: i64,
+                c_discount: i64, }
+        }
     }
     HistoryTable of "history" {
-        columns { c_id: i32 = "h_c_id", c_d_id: i16 = "h_c_d_id", c_w_id: i16 = "h_c_w_id",
-            d_id: i16 = "h_d_id", w_id: i16 = "h_w_id", date: i64 = "h_date", amount: i64 = "h_amount", }
-        texts { data = "h_data", }
+        columns { }
+        texts { }
         indexes { }
+        shapes {
+            row { h_c_id: i32, h_c_d_id: i16, h_c_w_id: i16, h_d_id: i16, h_w_id: i16, h_date: i64,
+                h_amount: i64, h_data: &'static str, }
+        }
     }
     NewOrderTable of "new_order" {
-        columns { o_id: i32 = "no_o_id", d_id: i16 = "no_d_id", w_id: i16 = "no_w_id", }
+        columns { o_id: i32 = "no_o_id", }
         texts { }
         indexes { pkey = "new_order_pkey", }
+        shapes { row { no_o_id: i32, no_d_id: i16, no_w_id: i16, } }
     }
     OrdersTable of "orders" {
-        columns { id: i32 = "o_id", d_id: i16 = "o_d_id", w_id: i16 = "o_w_id", c_id: i32 = "o_c_id",
-            entry_d: i64 = "o_entry_d", carrier_id: i16 = "o_carrier_id", ol_cnt: i16 = "o_ol_cnt",
-            all_local: i16 = "o_all_local", }
+        columns { c_id: i32 = "o_c_id", carrier_id: i16 = "o_carrier_id", }
         texts { }
         indexes { pkey = "orders_pkey", by_customer = "orders_customer", }
+        shapes {
+            row { o_id: i32, o_d_id: i16, o_w_id: i16, o_c_id: i32, o_entry_d: i64,
+                o_carrier_id: Option<i16>, o_ol_cnt: i16, o_all_local: i16, }
+            status { o_id: i32, o_entry_d: i64, o_carrier_id: Option<i16>, }
+            delivered { o_carrier_id: Option<i16>, }
+        }
     }
     OrderLineTable of "order_line" {
-        columns { o_id: i32 = "ol_o_id", d_id: i16 = "ol_d_id", w_id: i16 = "ol_w_id",
-            number: i16 = "ol_number", i_id: i32 = "ol_i_id", supply_w_id: i16 = "ol_supply_w_id",
-            delivery_d: i64 = "ol_delivery_d", quantity: i16 = "ol_quantity", amount: i64 = "ol_amount", }
-        texts { dist_info = "ol_dist_info", }
+        columns { i_id: i32 = "ol_i_id", delivery_d: i64 = "ol_delivery_d", amount: i64 = "ol_amount", }
+        texts { }
         indexes { pkey = "order_line_pkey", }
+        shapes {
+            row { ol_o_id: i32, ol_d_id: i16, ol_w_id: i16, ol_number: i16, ol_i_id: i32,
+                ol_supply_w_id: i16, ol_delivery_d: Option<i64>, ol_quantity: i16, ol_amount: i64,
+                ol_dist_info: &'static str, }
+            status { ol_supply_w_id: i16, ol_i_id: i32, ol_quantity: i16, ol_amount: i64,
+                ol_delivery_d: Option<i64>, }
+            delivered { ol_delivery_d: Option<i64>, }
+        }
     }
     ItemTable of "item" {
-        columns { price: i64 = "i_price", }
+        columns { }
         texts { name = "i_name", data = "i_data", }
         indexes { pkey = "item_pkey", }
+        shapes { ordered { i_price: i64, i_name: &'static str, i_data: &'static str, } }
     }
     StockBase of "stock" {
-        columns { quantity: i16 = "s_quantity", ytd: i32 = "s_ytd", order_cnt: i32 = "s_order_cnt",
-            remote_cnt: i32 = "s_remote_cnt", }
+        columns { quantity: i16 = "s_quantity", }
         texts { data = "s_data", }
         indexes { pkey = "stock_pkey", }
+        shapes { counts { s_quantity: i16, s_ytd: i32, s_order_cnt: i32, s_remote_cnt: i32, } }
     }
 }
 

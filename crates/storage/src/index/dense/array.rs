@@ -228,10 +228,18 @@ impl DenseArray {
         if outside_upper | outside_lower != 0 {
             return None;
         }
-        let mut position = 0;
-        for term in &self.terms {
+        let part = |term: &Term| {
             let half = if narrow || term.half == 0 { x } else { y };
-            position += ((half & term.mask) >> term.shift) * term.stride;
+            ((half & term.mask) >> term.shift) * term.stride
+        };
+        let [first, second, others @ ..] = &self.terms;
+        let mut position = part(first);
+        // Most keys have one or two components; the branch goes the same way for each index.
+        if self.digits.len() > 1 {
+            position += part(second);
+            if self.digits.len() > 2 {
+                position += others.iter().map(part).sum::<u64>();
+            }
         }
         Some(position)
     }
@@ -276,12 +284,18 @@ impl DenseArray {
 
     #[inline(always)]
     pub(super) fn prefetch(&self, key: u128, narrow: bool) {
-        if let Some(position) = self.position_of(key, narrow) {
-            let (page, slot) = self.place(position);
-            if let Some(page) = self.pages.get(page) {
-                prefetch_line(page.slots.as_ptr().wrapping_add(slot));
-            }
-        }
+        self.ask(key, narrow);
+    }
+
+    /// Asks the processor for the slot of a key; null if the array has none.
+    #[inline(always)]
+    pub(super) fn ask(&self, key: u128, narrow: bool) -> *const u64 {
+        let Some(position) = self.position_of(key, narrow) else { return std::ptr::null() };
+        let (page, slot) = self.place(position);
+        let Some(page) = self.pages.get(page) else { return std::ptr::null() };
+        let slot = page.slots.as_ptr().wrapping_add(slot).cast_const();
+        prefetch_line(slot);
+        slot
     }
 
     /// The slot of a key whose page exists.
