@@ -207,10 +207,10 @@ END;
 $$
 
 query
-SELECT null_statement() IS NULL
+SELECT null_statement()
 ----
-?column? boolean
-f
+null_statement void
+(empty)
 
 # Constants and NOT NULL.
 
