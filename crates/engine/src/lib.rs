@@ -41,8 +41,8 @@ pub use albireo_olap::CancelToken;
 pub use albireo_partition::{Abort, Procedure, Route, Site, TableHandle, Transaction};
 pub use albireo_sql::{Catalog, TableDef, is_complete, split};
 pub use albireo_storage::{
-    Asked, BudgetPolicy, Col, FixedRow, HandleError, IndexRef, RowShape, ShapeRow, ShapeValue, ShortKey, Table,
-    TextCol, partition_of,
+    Asked, BudgetPolicy, Col, FixedRow, HandleError, IndexRef, RowShape, ShapeRow, ShapeValue, ShortKey,
+    Table, TextCol, partition_of,
 };
 pub use config::Config;
 pub use connection::Connection;

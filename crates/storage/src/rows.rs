@@ -432,12 +432,7 @@ impl Rows {
     /// # Safety
     /// S-2 and S-3: as for [`Rows::known_place`].
     #[inline(always)]
-    pub(crate) unsafe fn plain_place(
-        &self,
-        row: RowPlace,
-        at: &ColumnLocation,
-        width: usize,
-    ) -> *mut u8 {
+    pub(crate) unsafe fn plain_place(&self, row: RowPlace, at: &ColumnLocation, width: usize) -> *mut u8 {
         debug_assert!(at.layout == self.layout_id && at.alone && at.fills_chunk());
         debug_assert!(at.stride as usize == width && at.offset == 0);
         // SAFETY: as in `known_place`; one block holds the column of a chunk.

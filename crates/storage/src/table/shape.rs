@@ -212,12 +212,7 @@ impl<T: Fixed> sealed::Value for T {
     }
 
     #[inline(always)]
-    unsafe fn read<'t, const LIE: u8>(
-        rows: &'t Rows,
-        _: Tid,
-        spot: Spot,
-        column: &ShapeColumn,
-    ) -> T {
+    unsafe fn read<const LIE: u8>(rows: &Rows, _: Tid, spot: Spot, column: &ShapeColumn) -> T {
         // SAFETY: P-1; a column that suits has values as wide as `T::Bytes`.
         T::from_bytes(unsafe {
             address::<LIE>(rows, spot, &column.at, size_of::<T::Bytes>()).cast::<T::Bytes>().read_unaligned()
@@ -275,12 +270,7 @@ impl<T: Fixed> sealed::Value for Option<T> {
     }
 
     #[inline(always)]
-    unsafe fn read<'t, const LIE: u8>(
-        rows: &'t Rows,
-        tid: Tid,
-        spot: Spot,
-        column: &ShapeColumn,
-    ) -> Option<T> {
+    unsafe fn read<const LIE: u8>(rows: &Rows, tid: Tid, spot: Spot, column: &ShapeColumn) -> Option<T> {
         // SAFETY: P-1.
         let value = unsafe { <T as sealed::Value>::read::<LIE>(rows, tid, spot, column) };
         // SAFETY: P-1; a column that suits has a null bitmap.
@@ -356,12 +346,7 @@ impl sealed::Value for &'static str {
     }
 
     #[inline(always)]
-    unsafe fn read<'t, const LIE: u8>(
-        rows: &'t Rows,
-        tid: Tid,
-        spot: Spot,
-        column: &ShapeColumn,
-    ) -> &'t str {
+    unsafe fn read<'t, const LIE: u8>(rows: &'t Rows, tid: Tid, spot: Spot, column: &ShapeColumn) -> &'t str {
         // SAFETY: P-1; text columns are written from `&str` only.
         unsafe {
             let slot = address::<LIE>(rows, spot, &column.at, column.at.width as usize);
@@ -443,10 +428,10 @@ macro_rules! rows {
             ) {
                 assert!(columns.len() == $count);
                 $(
+                    let column = &columns[$index];
                     // SAFETY: P-1 is the caller's, and that the blocks are private.
-                    let (was_null, image) =
-                        unsafe { self.$index.replace::<LIE>(rows, spot, &columns[$index]) };
-                    log(columns[$index].at.column, was_null, image);
+                    let (was_null, image) = unsafe { self.$index.replace::<LIE>(rows, spot, column) };
+                    log(column.at.column, was_null, image);
                 )*
             }
         }

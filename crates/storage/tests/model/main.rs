@@ -9,4 +9,5 @@ mod large;
 mod limits;
 mod random;
 mod shape;
+mod tuples;
 mod world;
