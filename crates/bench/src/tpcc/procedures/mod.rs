@@ -4,6 +4,9 @@
 //! rows that it can name beforehand (the lines of an order, the last orders of a district), it
 //! does so in stages: ask for all index entries, find all rows and ask for their cache lines, then
 //! work. That hides the memory latency and is worth a fifth of the cycles.
+//!
+//! Asking also for the rows of the next two transactions while one runs was tried: looking all keys up
+//! twice costs more (8 %) than it hides.
 
 mod delivery;
 mod new_order;
