@@ -97,16 +97,20 @@ impl Keys {
         let start = (below(GROUP - 1) + below(2 * GROUP - 1) + below(3 * GROUP - 1)) * GROUP;
         near(start);
         // At most `CAP - GROUP`, so the group is in bounds; saying so lets the compiler know too.
-        let (mut less, mut not_above) = (0i64, 0i64);
+        let mut less = 0i64;
         for &other in &self.upper[start..start + GROUP] {
             less += i64::from(other < upper);
-            not_above += i64::from(other <= upper);
         }
-        // Upper halves ascend: without an equal one in this group there is none in a later one.
-        match less == not_above {
-            true => start + less as usize,
-            false => self.count_by_both(upper, lower, inclusive),
+        // Upper halves ascend, so the first equal one, if there is one, is here. Mostly it is alone.
+        let at = start + less as usize;
+        if self.upper.get(at) != Some(&upper) {
+            return at;
         }
+        if self.upper.get(at + 1) == Some(&upper) {
+            return self.count_by_both(upper, lower, inclusive);
+        }
+        let other = self.lower[at];
+        at + usize::from(other < lower || (inclusive && other == lower))
     }
 
     #[inline(never)]
