@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 
 /// Is told how far a run is. Called from one thread.
 pub trait Observer: Sync {
+    /// `bytes` of `wanted` are taken from the system.
+    fn taking_memory(&self, bytes: u64, wanted: u64);
+
     /// `rows` of about `expected` are loaded.
     fn loading(&self, rows: u64, expected: u64);
 
@@ -27,6 +30,7 @@ pub trait Observer: Sync {
 pub struct Silent;
 
 impl Observer for Silent {
+    fn taking_memory(&self, _: u64, _: u64) {}
     fn loading(&self, _: u64, _: u64) {}
     fn running(&self, _: &str, _: Duration, _: Duration, _: f64) {}
     fn checking(&self, _: usize, _: usize) {}
@@ -55,6 +59,11 @@ impl Bars {
 }
 
 impl Observer for Bars {
+    fn taking_memory(&self, bytes: u64, wanted: u64) {
+        let template = "{prefix:>20} [{bar:30}] {bytes} of {total_bytes}, {eta} left";
+        self.show(template, bytes, wanted, "taking memory", String::new());
+    }
+
     fn loading(&self, rows: u64, expected: u64) {
         let template = "{prefix:>20} [{bar:30}] {percent:>3} % of {human_len} rows, {eta} left";
         self.show(template, rows, expected, "loading", String::new());
@@ -93,6 +102,8 @@ mod tests {
         bars.running("transactions", Duration::from_secs(1), Duration::from_secs(2), 1e6);
         bars.finished();
         bars.checking(1, 12);
+        bars.finished();
+        bars.taking_memory(1 << 20, 1 << 30);
         bars.finished();
         assert!(bars.bar.lock().is_none());
     }

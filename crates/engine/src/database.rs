@@ -324,6 +324,21 @@ impl Database {
         }
     }
 
+    /// Takes memory for data from the system ahead of need, until `bytes` in all are there or the limit
+    /// is reached, and touches it on this thread: what grows into it later never waits for the system.
+    /// Between two steps of 2 MiB it tells how many bytes are there, and stops when told to.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.preallocate(16 << 20, |_| true);
+    /// assert!(db.memory().reserved_bytes >= 16 << 20);
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    pub fn preallocate(&self, bytes: u64, mut go_on: impl FnMut(u64) -> bool) {
+        while go_on(self.inner.pool.reserved_bytes()) && self.inner.pool.preallocate_slab(bytes) {}
+    }
+
     /// The number of partitions.
     pub fn partitions(&self) -> u16 {
         self.inner.partitions.count()

@@ -1,6 +1,6 @@
 //! The only door to clock, disk, threads and randomness, in a real and a simulated form.
 //!
-//! Responsible for: reading clocks, naming and starting threads, opening files, handing out seeds.
+//! Responsible for: reading clocks, asking how much memory there is, naming and starting threads, opening files, handing out seeds.
 //! Not responsible for: what is written into files, schedules of executors (`partition`), the
 //! network (nobody uses it yet), signals (`cli`).
 //!
@@ -15,6 +15,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod memory;
 pub mod random;
 pub mod thread;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 pub use clock::{Clock, SimulatedClock};
 pub use disk::{Disk, FaultyDisk, MemoryDisk, ReadFile, RealDisk, WriteFile};
+pub use memory::available_memory_bytes;
 pub use random::Seeds;
 pub use thread::{JoinHandle, cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};
 

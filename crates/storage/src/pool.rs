@@ -119,6 +119,23 @@ impl BlockPool {
         state.has_toucher = false;
     }
 
+    /// Takes one more slab from the kernel and touches it on this thread, unless slabs of `total_bytes`
+    /// or of the limit are there, in use or free; returns whether it did.
+    ///
+    /// What the helper thread touches while transactions run it touches beside them: where cores share
+    /// their parts, and pages come from under a virtual machine, TPC-C lost 10 % to it.
+    pub fn preallocate_slab(&self, total_bytes: u64) -> bool {
+        let mut state = self.inner.state.lock();
+        let next_bytes = (state.slabs_in_use + state.warm.len() as u64 + 1) * SLAB_BYTES as u64;
+        if next_bytes > total_bytes.min(self.inner.limit_bytes) {
+            return false;
+        }
+        let Some(slab) = state.take_fresh() else { return false };
+        parking_lot::MutexGuard::unlocked(&mut state, || touch(slab));
+        state.warm.push(slab);
+        true
+    }
+
     /// Ends [`BlockPool::run_toucher`].
     pub fn stop_toucher(&self) {
         self.inner.stop.store(true, Ordering::Relaxed);
@@ -338,6 +355,22 @@ mod tests {
         // SAFETY: taken above with this size, given back once.
         unsafe { pool.free(first, SLAB_BYTES) };
         assert!(pool.alloc(64).is_err(), "still one slab over the limit's two");
+    }
+
+    #[test]
+    fn preallocated_slabs_are_there_up_to_the_limit_and_serve_blocks() {
+        let slab = SLAB_BYTES as u64;
+        let pool = BlockPool::new(3 * slab);
+        let block = pool.alloc(64).unwrap();
+        assert!(pool.preallocate_slab(2 * slab), "one is in use, one is added");
+        assert!(!pool.preallocate_slab(2 * slab));
+        assert_eq!((pool.reserved_bytes(), pool.in_use_bytes()), (2 * slab, 64));
+        assert!(pool.preallocate_slab(u64::MAX));
+        assert!(!pool.preallocate_slab(u64::MAX), "the limit is reached");
+        assert!(pool.alloc(SLAB_BYTES).is_ok() && pool.alloc(SLAB_BYTES).is_ok());
+        assert!(pool.alloc(SLAB_BYTES).is_err());
+        // SAFETY: taken above with this size, given back once.
+        unsafe { pool.free(block, 64) };
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Runs a workload against a [`Target`] and reports it.
 //!
 //! ```text
-//!  load -- alone: transactions -- mixed: transactions and queries -- checks
-//!          |warm-up| measured |   |warm-up| measured |overlap|
-//!                                                    ^ snapshot for the check under load
+//!  memory -- load -- alone: transactions -- mixed: transactions and queries -- checks
+//!                    |warm-up| measured |   |warm-up| measured |overlap|
+//!                                                              ^ snapshot for the check under load
 //! ```
 //! In a phase one thread a partition runs transactions as fast as they end (a closed loop, no think
 //! time), and each stream of queries takes a fresh snapshot for every query. When the last phase has
@@ -42,6 +42,12 @@ pub use snapshots::run_snapshots;
 
 /// The system under test.
 pub trait Target: Sync {
+    /// Takes the memory that the run will need, as far as that is known, so that it is not taken while
+    /// the run is measured. Calls `go_on` with the bytes there and wanted, and returns when that is false.
+    fn take_memory(&self, config: &Config, go_on: &mut dyn FnMut(u64, u64) -> bool) {
+        let _ = (config, go_on);
+    }
+
     /// Creates the tables (see [`crate::tpcc::schema::ddl`]) in `config.layout`, spread over
     /// `config.partitions`, and fills them. It should call [`Loading::add`] every few thousand rows,
     /// from any thread, and return early when [`Loading::is_cancelled`].
@@ -325,6 +331,11 @@ impl Run<'_> {
             seed: self.config.seed,
             loaded_at: Timestamp(self.clock.unix_us()),
         };
+        self.target.take_memory(self.config, &mut |there, wanted| {
+            self.observer.taking_memory(there, wanted);
+            !self.cancel.is_cancelled()
+        });
+        self.observer.finished();
         let loading = Loading::new(&population, self.observer, self.cancel);
         let begin = self.clock.now();
         let loaded = self.target.load(self.config, &population, &loading);

@@ -17,9 +17,10 @@ use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlErr
 use albireo_env::Env;
 
 use crate::ch::queries::Query;
-use crate::config::Config;
+use crate::config::{Config, Workload};
 use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Worker};
 use crate::latency::Durations;
+use crate::tpcc::Scale;
 use crate::tpcc::population::Population;
 use crate::tpcc::schema::ddl;
 
@@ -29,6 +30,24 @@ pub use worker::Transactions;
 const WAREHOUSE_LIMIT_BYTES: u64 = 1 << 30;
 /// What a run may use however few warehouses it has.
 const SMALLEST_LIMIT_BYTES: u64 = 16 << 30;
+
+/// Bytes of a loaded warehouse.
+const WAREHOUSE_BYTES: u64 = 128 << 20;
+/// Bytes that one partition's transactions add in a second: 500 each, with copies for snapshots.
+const GROWTH_BYTES: u64 = 160 << 20;
+
+/// What the tables of a run will grow to, roughly; at most half of what the machine has left.
+fn expected_bytes(config: &Config) -> u64 {
+    let phases = match config.workload {
+        Workload::Tpcc => 1,
+        Workload::Ch { .. } => 2,
+    };
+    let seconds = phases * (config.duration.as_secs() + 1);
+    let executors = u64::from(config.partitions).min(albireo_env::cores() as u64);
+    let wanted = u64::from(config.warehouses.unsigned_abs()) * WAREHOUSE_BYTES
+        + (executors * GROWTH_BYTES).saturating_mul(seconds);
+    wanted.min(albireo_env::available_memory_bytes().unwrap_or(0) / 2)
+}
 
 /// A database and the benchmark's procedures in it.
 pub struct Albireo {
@@ -81,6 +100,13 @@ impl Albireo {
 }
 
 impl Target for Albireo {
+    fn take_memory(&self, config: &Config, go_on: &mut dyn FnMut(u64, u64) -> bool) {
+        if config.scale == Scale::SPEC {
+            let wanted = expected_bytes(config);
+            self.database.preallocate(wanted, |there| go_on(there, wanted));
+        }
+    }
+
     fn load(&self, config: &Config, population: &Population, loading: &Loading<'_>) -> Result<(), SqlError> {
         for statement in ddl(config.layout) {
             self.database.execute(&statement)?;
