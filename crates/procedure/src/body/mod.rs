@@ -1,0 +1,1 @@
+//! Bodies of routines: variables, control flow, errors; bound from their tree and run.
