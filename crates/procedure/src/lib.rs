@@ -16,6 +16,7 @@
 pub mod body;
 pub mod conditions;
 pub mod datum;
+pub mod define;
 pub mod expr;
 pub mod host;
 pub mod parse;
