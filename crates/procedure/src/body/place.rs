@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_sql::names::{QualifiedName, fold};
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, TableDef, ast};
 
 use crate::datum::Datum;
+use crate::expr::{self, CastKind, Expr, ExprKind};
 use crate::parse::ast::{Name, TypeKind, TypeName};
 use crate::types::{RowType, Scalar, Type};
 
@@ -35,8 +36,6 @@ pub struct RowPlace {
     pub fields: Vec<Place>,
 }
 
-/// CHAR without a length, for parameters and results.
-const CHAR: SqlType = SqlType::Char(10_485_760);
 
 impl Place {
     /// The type of its values in expressions.
@@ -69,7 +68,7 @@ impl Place {
             Scalar::BigInt => Self::Sql(SqlType::BigInt),
             Scalar::Real => Self::Sql(SqlType::Real),
             Scalar::Double => Self::Sql(SqlType::Double),
-            Scalar::Bpchar => Self::Sql(CHAR),
+            Scalar::Bpchar => Self::Plain(Scalar::Bpchar),
             Scalar::Bytea => Self::Sql(SqlType::Bytea),
             Scalar::Date => Self::Sql(SqlType::Date),
             Scalar::Time => Self::Sql(SqlType::Time),
@@ -95,7 +94,7 @@ impl Place {
     #[must_use]
     pub fn stripped(self) -> Self {
         match self {
-            Self::Sql(SqlType::Char(_)) => Self::Sql(CHAR),
+            Self::Sql(SqlType::Char(_)) => Self::Plain(Scalar::Bpchar),
             Self::Sql(SqlType::Varchar(_)) => Self::Sql(SqlType::Text),
             Self::Sql(SqlType::Decimal { .. }) => Self::Plain(Scalar::Numeric { scale: None }),
             Self::Array(element) => Self::Array(Box::new(element.stripped())),
@@ -270,4 +269,40 @@ impl Types<'_> {
             }
         }
     }
+}
+
+/// Casts a value to what a place holds.
+///
+/// # Errors
+/// 42804 or 42846 if there is no such cast.
+pub fn fit(expr: Expr, place: &Place, kind: CastKind) -> Result<Expr, SqlError> {
+    match place {
+        Place::Sql(ty) => expr::cast(expr, *ty, kind),
+        Place::Plain(scalar) => expr::cast_to(expr, &Type::Scalar(*scalar), None, kind),
+        Place::Array(element) => {
+            let modifier = match **element {
+                Place::Sql(ty @ (SqlType::Decimal { .. } | SqlType::Char(_) | SqlType::Varchar(_))) => Some(ty),
+                _ => None,
+            };
+            expr::cast_to(expr, &place.ty(), modifier, kind)
+        }
+        Place::Row(row) => match &expr.ty {
+            Type::Row(from) if same_fields(from, &row.ty) => Ok(expr),
+            Type::Scalar(_) if matches!(expr.kind, ExprKind::Constant(Datum::Value(Value::Null))) => {
+                Ok(Expr { kind: expr.kind, ty: place.ty() })
+            }
+            other => {
+                let message = format!("a value of type {other} cannot become this row");
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+            }
+        },
+        Place::Void => {
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "nothing can be assigned to type void"))
+        }
+    }
+}
+
+/// Whether two rows have fields of the same types.
+fn same_fields(a: &RowType, b: &RowType) -> bool {
+    a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| a.1.same(b.1))
 }

@@ -10,10 +10,13 @@
 
 mod control;
 mod names;
+mod outside;
 mod queries;
 mod returns;
 mod statement;
 mod target;
+
+pub use outside::Outside;
 
 use std::collections::HashMap;
 use std::sync::Arc;

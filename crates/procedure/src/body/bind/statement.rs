@@ -9,7 +9,7 @@ use crate::body::place::Place;
 use crate::body::resolve;
 use crate::body::tree::{Call, Into, Raise, Statement, Target};
 use crate::define::RoutineKind;
-use crate::expr::{CastKind, Expr, ExprKind};
+use crate::expr::Expr;
 use crate::parse::ast::{
     self, ConditionKind, Diagnostic, DiagnosticItem, Expression, RaiseKind, RaiseLevel, Span, StatementKind,
 };
@@ -227,15 +227,5 @@ impl Binder<'_> {
 
     fn text(&mut self, expression: &Expression) -> Option<Expr> {
         self.expr_to(expression, &TEXT)
-    }
-
-    /// A reference to a variable.
-    pub(super) fn reference(&self, id: crate::expr::VariableId) -> Expr {
-        Expr { kind: ExprKind::Variable(id), ty: self.place(id).ty() }
-    }
-
-    /// An expression fitted as values of variables are.
-    pub(super) fn fitted(&self, value: Expr, place: &Place) -> Result<Expr, SqlError> {
-        crate::body::place::fit(value, place, CastKind::Variable)
     }
 }

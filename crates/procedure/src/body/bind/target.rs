@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_sql::ast as tree;
 
 use super::Binder;
@@ -60,7 +60,7 @@ impl Binder<'_> {
         self.named_target(&names, wanted.span)
     }
 
-    fn named_target(&mut self, names: &[String], span: Span) -> Result<Option<Target>, SqlError> {
+    pub(super) fn named_target(&mut self, names: &[String], span: Span) -> Result<Option<Target>, SqlError> {
         let Some((id, used)) = self.lookup(names) else { return Err(self.unknown_variable(span)) };
         self.written(id, span)?;
         let found = match (&names[used..], self.place(id)) {
@@ -127,7 +127,7 @@ impl Binder<'_> {
                 let message = "cannot assign composite value to a scalar variable";
                 Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
             }
-            (_, Place::Row(_)) if matches!(value.kind, ExprKind::Constant(Datum::NULL)) => {
+            (_, Place::Row(_)) if matches!(value.kind, ExprKind::Constant(Datum::Value(Value::Null))) => {
                 Ok((value, RowFit::Fields(Vec::new())))
             }
             (_, Place::Row(_)) => {
