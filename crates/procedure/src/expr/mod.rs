@@ -4,14 +4,31 @@
 //! functions, NULL, exact decimals. Not responsible for: what a name means ([`Names`]), queries
 //! (`plan`), variables (`body`).
 
+mod bind;
+mod convert;
+mod evaluate;
+mod number;
+mod operator;
+mod order;
+mod resolve;
+mod text;
+mod unify;
+
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
+pub use self::convert::{cast, cast_to, declared, read};
+pub use self::evaluate::evaluate;
+pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
+pub use self::order::compare;
+pub use self::text::text_of;
+pub use self::unify::{common_type, to_bool};
+
 use crate::datum::Datum;
 use crate::store::Stop;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 /// A typed expression.
 #[derive(Clone, Debug)]
@@ -44,6 +61,31 @@ pub enum CastKind {
     Explicit,
     /// Storing into a column or variable: it is an error, except for trailing blanks.
     Assignment,
+    /// As [`Assignment`](Self::Assignment), and what has no cast goes through its text: what PL/pgSQL
+    /// does to values of variables.
+    Variable,
+}
+
+/// A conversion between types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conversion {
+    /// A scalar to another one.
+    Scalar(Scalar),
+    /// The elements of an array.
+    Items(Scalar),
+    /// A text to an array of these.
+    ReadArray(Scalar),
+    /// Anything to its text.
+    Text,
+}
+
+/// The two words between conditions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Connective {
+    /// AND.
+    And,
+    /// OR.
+    Or,
 }
 
 /// What expressions compute. The binder adds operators and functions of its own.
@@ -69,6 +111,40 @@ pub enum ExprKind {
     Call(RoutineId, Vec<Expr>),
     /// A query inside the expression.
     Subquery(Arc<Subquery>),
+    /// A conversion to another type, without a modifier.
+    Convert(Box<Expr>, Conversion),
+    /// An operator on one value.
+    Unary(Unary, Box<Expr>),
+    /// An operator on two values, NULL if one is.
+    Binary(Binary, Box<(Expr, Expr)>),
+    /// A comparison of two values of one type, NULL if one is.
+    Compare(Comparison, Box<(Expr, Expr)>),
+    /// A comparison of rows, field by field.
+    CompareRows(Comparison, Vec<(Expr, Expr)>),
+    /// Conditions, all between AND or all between OR; evaluated until one decides.
+    Logic(Connective, Vec<Expr>),
+    /// `NOT`.
+    Not(Box<Expr>),
+    /// `IS NULL`: of a row, whether all fields are.
+    IsNull(Box<Expr>),
+    /// `IS NOT NULL`: of a row, whether no field is.
+    IsNotNull(Box<Expr>),
+    /// `IS TRUE`, `IS FALSE`, `IS UNKNOWN`.
+    Is(Box<Expr>, Option<bool>),
+    /// `IS DISTINCT FROM`, of two values of one type.
+    IsDistinct(Box<(Expr, Expr)>),
+    /// Conditions with their results, and the result if none holds.
+    Case(Vec<(Expr, Expr)>, Box<Expr>),
+    /// A value, the values it may equal with their results, and the result if it equals none.
+    CaseOf(Box<Expr>, Vec<(Expr, Expr)>, Box<Expr>),
+    /// The first that is not NULL.
+    Coalesce(Vec<Expr>),
+    /// The first, or NULL if it, converted as said, equals the second.
+    NullIf(Box<(Expr, Expr)>, Option<Scalar>),
+    /// The greatest or least of those that are not NULL.
+    Extreme(std::cmp::Ordering, Vec<Expr>),
+    /// Whether a value is in a list of its type.
+    In(Box<Expr>, Vec<Expr>),
 }
 
 /// A routine of the database's, as the caller's [`Names`] numbered it.
@@ -169,8 +245,8 @@ pub trait Frame {
 /// Names, types (42883 for an operator or function that does not exist, 42804), what is not supported
 /// (0A000), each with its position.
 pub fn bind(expr: &ast::Expr, names: &mut dyn Names) -> Result<Expr, SqlError> {
-    let _ = (expr, names);
-    Err(SqlError::unsupported("an expression here"))
+    let mut binder = bind::Binder { names };
+    Ok(unify::settle(binder.expr(expr)?))
 }
 
 /// Binds an expression whose value goes to a place of type `to`.
@@ -183,31 +259,24 @@ pub fn bind_to(
     to: SqlType,
     kind: CastKind,
 ) -> Result<Expr, SqlError> {
-    let _ = (expr, names, to, kind);
-    Err(SqlError::unsupported("an expression here"))
+    let mut binder = bind::Binder { names };
+    let bound = binder.expr(expr)?;
+    cast(bound, to, kind).map_err(|error| binder.locate(error, expr))
 }
 
-/// Casts a bound expression; no cast is added where it would do nothing.
-///
-/// # Errors
-/// 42846 (explicit) or 42804 (assignment) if there is no such cast.
-pub fn cast(expr: Expr, to: SqlType, kind: CastKind) -> Result<Expr, SqlError> {
-    let _ = (expr, to, kind);
-    Err(SqlError::unsupported("a cast here"))
-}
+impl Expr {
+    /// NULL, of a type that its place says.
+    pub fn null() -> Self {
+        Self { kind: ExprKind::Constant(Datum::NULL), ty: Type::Scalar(Scalar::Unknown) }
+    }
 
-/// The value of an expression.
-///
-/// # Errors
-/// What PostgreSQL reports: 22003, 22012, 22P02, ...; whatever the frame reports.
-pub fn evaluate(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum, Stop> {
-    let _ = (expr, frame);
-    Err(SqlError::unsupported("an expression here").into())
-}
+    /// An expression of a scalar type.
+    pub(crate) fn scalar(kind: ExprKind, ty: Scalar) -> Self {
+        Self { kind, ty: Type::Scalar(ty) }
+    }
 
-/// The order of two values of one type, as ORDER BY has it ascending: NULL last. Rows and arrays by
-/// their elements.
-pub fn compare(a: &Datum, b: &Datum) -> std::cmp::Ordering {
-    let _ = (a, b);
-    std::cmp::Ordering::Equal
+    /// A condition.
+    pub(crate) fn condition(kind: ExprKind) -> Self {
+        Self::scalar(kind, Scalar::Bool)
+    }
 }
