@@ -192,6 +192,22 @@ pub trait Names {
     /// It cannot be called so, or not here.
     fn call(&mut self, function: &ast::Function) -> Result<Option<Expr>, SqlError>;
 
+    /// Whether there is a routine of the database's of this name.
+    fn has_routine(&mut self, name: &ast::ObjectName) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// A call of a routine of the database's whose arguments are bound already: a query around the call
+    /// binds them, because their names are its columns.
+    ///
+    /// # Errors
+    /// It cannot be called so.
+    fn routine(&mut self, function: &ast::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
+        let _ = (function, args);
+        Ok(None)
+    }
+
     /// What a name means to the body around all queries, where a query has a column of this name: by
     /// `#variable_conflict` nothing, the variable, or that it is an error.
     ///
