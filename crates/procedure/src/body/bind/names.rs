@@ -154,11 +154,19 @@ impl Names for Binder<'_> {
         if self.routines.named(&resolve::name_of(function)).is_empty() {
             return Ok(None);
         }
-        let actuals = resolve::actuals(function)?;
         let mut args = Vec::new();
-        for actual in &actuals {
+        for actual in resolve::actuals(function)? {
             args.push(crate::expr::bind(actual.tree, self)?);
         }
+        self.routine(function, args)
+    }
+
+    fn has_routine(&mut self, name: &tree::ObjectName) -> bool {
+        let last = name.0.last().and_then(|part| part.as_ident()).map(fold);
+        last.is_some_and(|name| !self.routines.named(&name).is_empty())
+    }
+
+    fn routine(&mut self, function: &tree::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         let Some(resolved) = self.resolve(function, RoutineKind::Function, &args)? else { return Ok(None) };
         resolve::call(&resolved, args).map(Some)
     }

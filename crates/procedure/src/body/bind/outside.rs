@@ -64,6 +64,14 @@ impl Names for Outside<'_> {
         self.0.call(function)
     }
 
+    fn has_routine(&mut self, name: &tree::ObjectName) -> bool {
+        self.0.has_routine(name)
+    }
+
+    fn routine(&mut self, function: &tree::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
+        self.0.routine(function, args)
+    }
+
     fn conflict(&mut self, parts: &[tree::Ident]) -> Result<Option<Expr>, SqlError> {
         self.0.conflict(parts)
     }

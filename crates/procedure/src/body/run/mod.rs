@@ -203,7 +203,8 @@ impl<'a> Machine<'a> {
             return Ok(vec![self.result_of_variables()]);
         }
         if signature.kind == RoutineKind::Procedure || signature.result.place == Place::Void {
-            return Ok(vec![Datum::NULL]);
+            // As PostgreSQL, whose value of type void is the empty text.
+            return Ok(vec![Value::Text(String::new()).into()]);
         }
         match (flow, self.value.take()) {
             (Flow::Return, Some(value)) => Ok(vec![value]),
