@@ -13,6 +13,9 @@
 //!   alone.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as albireo_procedure;
+
 pub mod body;
 pub mod conditions;
 pub mod datum;
