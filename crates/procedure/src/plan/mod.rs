@@ -2,6 +2,26 @@
 //!
 //! Responsible for: which rows a statement reads and by which index, joins, grouping, order,
 //! RETURNING. Not responsible for: expressions (`expr`), what becomes of the rows (`body`).
+//!
+//! A statement is bound to a [`tree`] (`query`, `select`, `from`, `scope`, `group`, `change`), its
+//! access paths are chosen (`access`, `key`), and it is run on storage (`run`).
+
+mod access;
+mod change;
+mod explain;
+mod from;
+mod group;
+mod key;
+mod query;
+mod run;
+mod scope;
+mod select;
+#[cfg(test)]
+mod tests;
+pub mod tree;
+
+use std::cell::Cell;
+use std::sync::Arc;
 
 use albireo_base::SqlError;
 use albireo_sql::{Catalog, ast};
@@ -11,12 +31,20 @@ use crate::expr::Names;
 use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
+use scope::Env;
+use tree::{AccessInfo, Change, Query};
 
 /// A query.
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
     /// Names, as PostgreSQL gives them, and types of its columns.
     pub columns: Vec<(String, Type)>,
+    /// What to do.
+    pub query: Arc<Query>,
+    /// The tables it reads and how, those of queries in its expressions included.
+    pub accesses: Vec<AccessInfo>,
+    /// Whether it refers to columns of a query around it.
+    pub correlated: bool,
 }
 
 /// An INSERT, UPDATE or DELETE.
@@ -24,6 +52,10 @@ pub struct SelectPlan {
 pub struct ChangePlan {
     /// Names and types of the columns of RETURNING; none without.
     pub returning: Vec<(String, Type)>,
+    /// What to do.
+    pub change: Arc<Change>,
+    /// The tables it reads and changes and how, those of queries in its expressions included.
+    pub accesses: Vec<AccessInfo>,
 }
 
 /// Binds a query: SELECT, VALUES, WITH, set operations. Names that none of its tables has mean what
@@ -36,8 +68,8 @@ pub fn bind_select(
     query: &ast::Query,
     outer: &mut dyn Names,
 ) -> Result<SelectPlan, SqlError> {
-    let _ = (catalog, query, outer);
-    Err(SqlError::unsupported("a query here"))
+    let next_cte = Cell::new(0);
+    query::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
 }
 
 /// Binds an INSERT, UPDATE or DELETE.
@@ -49,8 +81,8 @@ pub fn bind_change(
     statement: &ast::Statement,
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
-    let _ = (catalog, statement, outer);
-    Err(SqlError::unsupported("a change here"))
+    let next_cte = Cell::new(0);
+    change::bind(Env { catalog, ctes: None, next_cte: &next_cte }, statement, outer)
 }
 
 /// The rows of a query, at most `limit`, all read before the first is given back.
@@ -58,8 +90,7 @@ pub fn bind_change(
 /// # Errors
 /// An expression's, or the store's.
 pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
-    let _ = (plan, host, limit);
-    Err(SqlError::unsupported("a query here").into())
+    run::Running::new(host).query(&plan.query, limit)
 }
 
 /// Makes a change: how many rows it concerned, and what RETURNING says of each.
@@ -67,6 +98,5 @@ pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Ve
 /// # Errors
 /// An expression's, or the store's; the caller rolls back.
 pub fn change(plan: &ChangePlan, host: &mut dyn Host) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
-    let _ = (plan, host);
-    Err(SqlError::unsupported("a change here").into())
+    run::Running::new(host).change(&plan.change)
 }

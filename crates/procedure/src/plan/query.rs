@@ -368,7 +368,7 @@ pub(super) fn retype(query: &mut Query, column: usize, ty: &Type) -> Result<(), 
         if matches!(taken.kind, ExprKind::Constant(_)) && taken.ty == Type::Scalar(Scalar::Text) {
             taken.ty = Type::Scalar(Scalar::Unknown);
         }
-        *expr = expr::cast_to(taken, ty, CastKind::Assignment)?;
+        *expr = expr::cast_to(taken, ty, None, CastKind::Assignment)?;
         Ok::<(), SqlError>(())
     };
     match &mut query.body {

@@ -15,7 +15,7 @@ use super::SelectPlan;
 use super::group::{GroupScope, Phase};
 use super::tree::AccessInfo;
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
-use crate::types::{RowType, Scalar, Type};
+use crate::types::{RowType, Type};
 
 /// The most relations in one FROM: a set of them is 64 bits.
 pub(super) const MAX_RELATIONS: usize = 60;
@@ -413,10 +413,3 @@ impl Names for NoNames<'_> {
     }
 }
 
-/// The scalar type of an expression.
-pub(super) fn scalar_of(ty: &Type) -> Option<Scalar> {
-    match ty {
-        Type::Scalar(scalar) => Some(*scalar),
-        _ => None,
-    }
-}
