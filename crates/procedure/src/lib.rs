@@ -1,13 +1,30 @@
-//! The language of stored procedures, PL/pgSQL.
+//! The language of stored procedures: PL/pgSQL and the SQL inside it, from text to a typed
+//! representation and its interpreter.
 //!
-//! Responsible for, so far: reading a procedure's body into a tree ([`parse`](mod@parse)) and the names
-//! of conditions ([`conditions`]). Not responsible for: what names in a body mean, the types of
-//! expressions, running anything; nothing calls this crate yet.
+//! Responsible for: reading a body into a tree ([`parse`](mod@parse)) and the names of conditions
+//! ([`conditions`]), the types of values ([`types`]), expressions ([`expr`]), queries and changes with
+//! their access paths ([`plan`]), bodies ([`body`]). Not responsible for: which transaction it all
+//! happens in ([`store`] is what is asked of one), the catalog of routines (`engine`), analytical
+//! queries (`olap`).
 //!
-//! **Invariant:** no text makes the parser panic or overflow its stack.
+//! Invariants:
+//! - I-1 No text makes the parser or binder panic or overflow its stack.
+//! - I-2 What a bound routine does depends on its arguments, the tables, and the transaction's time
+//!   alone.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as albireo_procedure;
+
+pub mod body;
 pub mod conditions;
+pub mod datum;
+pub mod define;
+pub mod expr;
+pub mod host;
 pub mod parse;
+pub mod plan;
+pub mod store;
+pub mod types;
 
 pub use parse::parse;

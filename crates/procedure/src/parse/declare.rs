@@ -14,7 +14,7 @@ const AFTER_TYPE: [&str; 6] = [";", "collate", "not", ":=", "=", "default"];
 
 impl Parser<'_> {
     /// Takes DECLARE and all declarations up to BEGIN.
-    pub(super) fn declarations(&mut self) -> Result<Vec<Declaration>, SqlError> {
+    pub(crate) fn declarations(&mut self) -> Result<Vec<Declaration>, SqlError> {
         let mut all = Vec::new();
         let mut names = HashSet::new();
         self.expect("declare")?;
@@ -106,7 +106,7 @@ impl Parser<'_> {
     }
 
     /// Takes `name%TYPE` or `name%ROWTYPE`, if it comes.
-    fn type_of(&mut self) -> Result<Option<TypeName>, SqlError> {
+    pub(crate) fn type_of(&mut self) -> Result<Option<TypeName>, SqlError> {
         let mut n = 0;
         while self.is_name(self.peek_nth(n)) && self.is(self.peek_nth(n + 1), ".") {
             n += 2;
@@ -155,7 +155,7 @@ impl Parser<'_> {
     }
 
     /// The number of the token that makes an array of the type before it.
-    fn array_start(&self, end: usize) -> Option<usize> {
+    pub(crate) fn array_start(&self, end: usize) -> Option<usize> {
         let mut depth = 0_usize;
         (self.at + 1..end).find(|n| {
             let token = self.token(*n);
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// Takes `[]`, `[3]`, `ARRAY` or `ARRAY[3]`; the size means nothing.
-    fn array_suffix(&mut self, end: usize) -> Result<(), SqlError> {
+    pub(crate) fn array_suffix(&mut self, end: usize) -> Result<(), SqlError> {
         let word = self.eat("array");
         if !word || self.next_is("[") {
             self.expect("[")?;

@@ -9,7 +9,7 @@ use super::ast::Span;
 
 /// What a token is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     /// A keyword or a name without quotes.
     Word,
     /// A name in double quotes.
@@ -30,7 +30,7 @@ pub(super) enum TokenKind {
 
 /// What lacks its end, or the blank behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// A string in single quotes.
     String,
     /// A string between dollars.
@@ -45,17 +45,17 @@ pub(super) enum Broken {
 
 /// One token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) span: Span,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: Span,
     /// The line it begins on, from 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// The character of the line it begins at, from 1.
-    pub(super) column: u64,
+    pub(crate) column: u64,
 }
 
 /// All tokens of `source`; the last one, and only that, is [`TokenKind::End`].
-pub(super) fn tokens(source: &str) -> Vec<Token> {
+pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut lexer = Lexer { source, at: 0, line: 1, column: 1 };
     let mut tokens = Vec::new();
     loop {

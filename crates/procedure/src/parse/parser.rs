@@ -17,66 +17,66 @@ const RESERVED: [&str; 24] = [
 const EXCERPT: usize = 40;
 
 /// A block or loop that surrounds what is being read.
-pub(super) struct Scope {
-    pub(super) label: Option<String>,
-    pub(super) is_loop: bool,
+pub(crate) struct Scope {
+    pub(crate) label: Option<String>,
+    pub(crate) is_loop: bool,
 }
 
 /// Reads one body.
-pub(super) struct Parser<'a> {
-    pub(super) source: &'a str,
+pub(crate) struct Parser<'a> {
+    pub(crate) source: &'a str,
     tokens: Vec<Token>,
     /// The token at hand.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Blocks and loops around it, the innermost last.
-    pub(super) scopes: Vec<Scope>,
+    pub(crate) scopes: Vec<Scope>,
     /// Lists of statements around it.
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(source: &'a str) -> Self {
+    pub(crate) fn new(source: &'a str) -> Self {
         Self { source, tokens: tokens(source), at: 0, scopes: Vec::new(), depth: 0 }
     }
 
     /// The token number `n` of all, or the last, which is the end.
-    pub(super) fn token(&self, n: usize) -> Token {
+    pub(crate) fn token(&self, n: usize) -> Token {
         self.tokens[n.min(self.tokens.len() - 1)]
     }
 
     /// The token at hand.
-    pub(super) fn peek(&self) -> Token {
+    pub(crate) fn peek(&self) -> Token {
         self.token(self.at)
     }
 
     /// The `n`th token after the one at hand.
-    pub(super) fn peek_nth(&self, n: usize) -> Token {
+    pub(crate) fn peek_nth(&self, n: usize) -> Token {
         self.token(self.at + n)
     }
 
     /// Takes the token at hand; the end stays.
-    pub(super) fn advance(&mut self) -> Token {
+    pub(crate) fn advance(&mut self) -> Token {
         let token = self.peek();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
     }
 
     /// The span of the token taken last.
-    pub(super) fn last_span(&self) -> Span {
+    pub(crate) fn last_span(&self) -> Span {
         self.token(self.at.saturating_sub(1)).span
     }
 
     /// From the beginning of `start` to the token taken last.
-    pub(super) fn since(&self, start: Span) -> Span {
+    pub(crate) fn since(&self, start: Span) -> Span {
         Span { start: start.start, end: self.last_span().end.max(start.end) }
     }
 
-    pub(super) fn text(&self, token: Token) -> &'a str {
+    pub(crate) fn text(&self, token: Token) -> &'a str {
         token.span.text(self.source)
     }
 
     /// The token's keyword in lower case; empty if it is no word.
-    pub(super) fn keyword(&self, token: Token) -> String {
+    pub(crate) fn keyword(&self, token: Token) -> String {
         match token.kind {
             TokenKind::Word => self.text(token).to_ascii_lowercase(),
             _ => String::new(),
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the token is this keyword, in lower case, or this symbol.
-    pub(super) fn is(&self, token: Token, wanted: &str) -> bool {
+    pub(crate) fn is(&self, token: Token, wanted: &str) -> bool {
         let kind = if wanted.starts_with(|c: char| c.is_ascii_alphabetic()) {
             TokenKind::Word
         } else {
@@ -93,12 +93,12 @@ impl<'a> Parser<'a> {
         token.kind == kind && self.text(token).eq_ignore_ascii_case(wanted)
     }
 
-    pub(super) fn next_is(&self, wanted: &str) -> bool {
+    pub(crate) fn next_is(&self, wanted: &str) -> bool {
         self.is(self.peek(), wanted)
     }
 
     /// Takes the token at hand if it is `wanted`.
-    pub(super) fn eat(&mut self, wanted: &str) -> bool {
+    pub(crate) fn eat(&mut self, wanted: &str) -> bool {
         let is = self.next_is(wanted);
         if is {
             self.advance();
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes `wanted`, which must come.
-    pub(super) fn expect(&mut self, wanted: &str) -> Result<Token, SqlError> {
+    pub(crate) fn expect(&mut self, wanted: &str) -> Result<Token, SqlError> {
         match self.next_is(wanted) {
             true => Ok(self.advance()),
             false => {
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the token can be a name.
-    pub(super) fn is_name(&self, token: Token) -> bool {
+    pub(crate) fn is_name(&self, token: Token) -> bool {
         match token.kind {
             TokenKind::QuotedName => true,
             TokenKind::Word => !RESERVED.contains(&self.keyword(token).as_str()),
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a name.
-    pub(super) fn name(&mut self) -> Result<Name, SqlError> {
+    pub(crate) fn name(&mut self) -> Result<Name, SqlError> {
         let token = self.peek();
         if !self.is_name(token) {
             return Err(self.unexpected(token));
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a variable's name with those of its block and record, or a parameter's number.
-    pub(super) fn variable(&mut self) -> Result<VariableRef, SqlError> {
+    pub(crate) fn variable(&mut self) -> Result<VariableRef, SqlError> {
         let first = self.variable_name()?;
         let mut parts = vec![first];
         while self.eat(".") {
@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a name or a parameter's number.
-    pub(super) fn variable_name(&mut self) -> Result<Name, SqlError> {
+    pub(crate) fn variable_name(&mut self) -> Result<Name, SqlError> {
         let token = self.peek();
         match token.kind {
             TokenKind::Parameter => {
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes variables with commas between them.
-    pub(super) fn variables(&mut self) -> Result<Vec<VariableRef>, SqlError> {
+    pub(crate) fn variables(&mut self) -> Result<Vec<VariableRef>, SqlError> {
         let mut all = vec![self.variable()?];
         while self.eat(",") {
             all.push(self.variable()?);
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads with `read` what is one level deeper.
-    pub(super) fn nested<T>(
+    pub(crate) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads with `read` what is inside a block or loop.
-    pub(super) fn scoped<T>(
+    pub(crate) fn scoped<T>(
         &mut self,
         label: Option<&Name>,
         is_loop: bool,
@@ -216,22 +216,22 @@ impl<'a> Parser<'a> {
     }
 
     /// An error at `span`.
-    pub(super) fn error(&self, span: Span, state: SqlState, message: impl Into<String>) -> SqlError {
+    pub(crate) fn error(&self, span: Span, state: SqlState, message: impl Into<String>) -> SqlError {
         SqlError::new(state, message).with_position(span.position(self.source))
     }
 
     /// 42601 at `span`.
-    pub(super) fn syntax(&self, span: Span, message: impl Into<String>) -> SqlError {
+    pub(crate) fn syntax(&self, span: Span, message: impl Into<String>) -> SqlError {
         self.error(span, SqlState::SYNTAX_ERROR, message)
     }
 
     /// `syntax error at or near "x"`; or what is wrong with the token itself.
-    pub(super) fn unexpected(&self, token: Token) -> SqlError {
+    pub(crate) fn unexpected(&self, token: Token) -> SqlError {
         self.complain("syntax error", token)
     }
 
     /// `what at or near "x"`; or what is wrong with the token itself.
-    pub(super) fn complain(&self, what: &str, token: Token) -> SqlError {
+    pub(crate) fn complain(&self, what: &str, token: Token) -> SqlError {
         let what = match token.kind {
             TokenKind::Broken(Broken::String) => "unterminated quoted string",
             TokenKind::Broken(Broken::DollarString) => "unterminated dollar-quoted string",
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Adds to an error about `token` which of `known` may have been meant.
-    pub(super) fn suggest<'k>(
+    pub(crate) fn suggest<'k>(
         &self,
         error: SqlError,
         token: Token,

@@ -44,7 +44,7 @@ const OUTSIDE: [&str; 30] = [
 
 impl Parser<'_> {
     /// The refusal of a statement by its first word.
-    pub(super) fn refusal(&self, word: &str, token: Token) -> Option<SqlError> {
+    pub(crate) fn refusal(&self, word: &str, token: Token) -> Option<SqlError> {
         Some(match word {
             "execute" => self.refuse_dynamic(token),
             "open" | "fetch" | "move" | "close" => self.refuse_cursor(token),
@@ -94,7 +94,7 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn refuse_dynamic(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_dynamic(&self, token: Token) -> SqlError {
         self.refused(
             token,
             "dynamic SQL (EXECUTE)",
@@ -103,34 +103,34 @@ impl Parser<'_> {
         )
     }
 
-    pub(super) fn refuse_cursor(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_cursor(&self, token: Token) -> SqlError {
         let reason = "The rows of a query are read by a loop that is compiled together with it.";
         let remedy = "Write FOR row IN SELECT ... LOOP, which reads the rows one by one.";
         self.refused(token, "a cursor", reason, remedy)
     }
 
-    pub(super) fn refuse_collate(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_collate(&self, token: Token) -> SqlError {
         let reason = "Texts are compared by their bytes, as with the collation \"C\".";
         self.refused(token, "COLLATE in a declaration", reason, "Leave COLLATE out.")
     }
 
-    pub(super) fn refuse_dimensions(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_dimensions(&self, token: Token) -> SqlError {
         let reason = "Arrays have one dimension.";
         self.refused(token, "an array of several dimensions", reason, "Compute one index from several.")
     }
 
-    pub(super) fn refuse_slice(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_slice(&self, token: Token) -> SqlError {
         let reason = "Arrays have one dimension, so there is nothing to slice.";
         self.refused(token, "SLICE in FOREACH", reason, "Leave SLICE out.")
     }
 
-    pub(super) fn refuse_array_slice(&self, token: Token) -> SqlError {
+    pub(crate) fn refuse_array_slice(&self, token: Token) -> SqlError {
         let reason = "An assignment sets a whole array or one element.";
         self.refused(token, "assignment to a slice of an array", reason, "Assign the elements in a loop.")
     }
 
     /// 0A000 at `token`.
-    pub(super) fn refused(&self, token: Token, what: &str, reason: &str, remedy: &str) -> SqlError {
+    pub(crate) fn refused(&self, token: Token, what: &str, reason: &str, remedy: &str) -> SqlError {
         let message = format!("{what} is not supported");
         let error = self.error(token.span, SqlState::FEATURE_NOT_SUPPORTED, message);
         error.with_detail(reason).with_hint(remedy)

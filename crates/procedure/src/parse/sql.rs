@@ -16,7 +16,7 @@ const QUERIES: [&str; 8] = ["select", "with", "values", "table", "insert", "upda
 impl<'a> Parser<'a> {
     /// The number of the first token that is one of `stops`, keywords or symbols outside of parentheses;
     /// a semicolon always ends.
-    pub(super) fn find_end(&self, stops: &[&str], what: &str) -> Result<usize, SqlError> {
+    pub(crate) fn find_end(&self, stops: &[&str], what: &str) -> Result<usize, SqlError> {
         let mut depth = 0_usize;
         let mut at = self.at;
         loop {
@@ -70,13 +70,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the expression up to the first of `stops`.
-    pub(super) fn expression(&mut self, stops: &[&str]) -> Result<Expression, SqlError> {
+    pub(crate) fn expression(&mut self, stops: &[&str]) -> Result<Expression, SqlError> {
         let end = self.find_end(stops, "expression")?;
         self.expression_to(end)
     }
 
     /// Takes the expression up to token `end`.
-    pub(super) fn expression_to(&mut self, end: usize) -> Result<Expression, SqlError> {
+    pub(crate) fn expression_to(&mut self, end: usize) -> Result<Expression, SqlError> {
         let span = self.span_to(end, "expression")?;
         let tree = match self.read(self.at..end, None, Fragment::expr) {
             Ok(tree) => tree,
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes expressions with commas between them, up to `stop`.
-    pub(super) fn expressions(&mut self, stop: &str) -> Result<Vec<Expression>, SqlError> {
+    pub(crate) fn expressions(&mut self, stop: &str) -> Result<Vec<Expression>, SqlError> {
         // What comes must end right as a whole, whatever its commas are.
         self.find_end(&[stop], "expression")?;
         let mut all = vec![self.expression(&[",", stop])?];
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
 
     /// Takes what stands behind a SELECT that is not written, up to the semicolon. `start` is the word in
     /// its place.
-    pub(super) fn bare_select(&mut self, start: Token) -> Result<Query, SqlError> {
+    pub(crate) fn bare_select(&mut self, start: Token) -> Result<Query, SqlError> {
         let end = self.find_end(&[";"], "statement")?;
         let span = start.span.to(self.span_to(end, "expression")?);
         let tree = Box::new(self.select(self.at, end)?);
@@ -155,13 +155,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the query up to `stop`.
-    pub(super) fn query(&mut self, stop: &str) -> Result<Query, SqlError> {
+    pub(crate) fn query(&mut self, stop: &str) -> Result<Query, SqlError> {
         let end = self.find_end(&[stop], "statement")?;
         self.query_to(end)
     }
 
     /// Takes the query up to token `end`.
-    pub(super) fn query_to(&mut self, end: usize) -> Result<Query, SqlError> {
+    pub(crate) fn query_to(&mut self, end: usize) -> Result<Query, SqlError> {
         let span = self.span_to(end, "SQL statement")?;
         if !QUERIES.iter().any(|word| self.next_is(word)) {
             return Err(self.unexpected(self.peek()));
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a statement up to the semicolon, and INTO out of it.
-    pub(super) fn sql_with_into(&mut self) -> Result<(Query, Option<Into>), SqlError> {
+    pub(crate) fn sql_with_into(&mut self) -> Result<(Query, Option<Into>), SqlError> {
         let start = self.at;
         let mut into: Option<(Into, Range<usize>)> = None;
         let mut depth = 0_usize;
@@ -239,7 +239,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Has the SQL parser read these tokens without `cut`, with `how`.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         tokens: Range<usize>,
         cut: Option<Range<usize>>,

@@ -11,7 +11,7 @@ use crate::names;
 const ANONYMOUS: &str = "?column?";
 
 /// The name of an output column that is `expr` and has no alias.
-pub(crate) fn label(expr: &Expr) -> String {
+pub fn label(expr: &Expr) -> String {
     figure(expr).map_or_else(|| ANONYMOUS.to_owned(), |label| label.name)
 }
 

@@ -1,0 +1,98 @@
+//! Calls from outside of any routine: `CALL p(...)`, `SELECT f(...)`, `SELECT * FROM f(...)`.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_sql::{Catalog, ast};
+
+use super::bind::Outside;
+use super::place::Place;
+use super::resolve::{self, Routines};
+use super::run::{Limits, with_host};
+use super::signature::Signature;
+use super::tree::Routine;
+use crate::datum::Datum;
+use crate::define::RoutineKind;
+use crate::expr::{self, Expr, RoutineId};
+use crate::store::{Stop, Store};
+use crate::types::Type;
+
+/// A call with its routine and arguments.
+#[derive(Clone, Debug)]
+pub struct BoundCall {
+    /// The routine.
+    pub id: RoutineId,
+    /// Its signature.
+    pub signature: Arc<Signature>,
+    /// What its input parameters get.
+    pub args: Vec<Expr>,
+    /// What surrounds the arguments.
+    around: Arc<Routine>,
+}
+
+/// Binds a call that stands in `text`.
+///
+/// # Errors
+/// 42883, 42725, 42809 as [`resolve()`](resolve::resolve); what is wrong with the arguments.
+pub fn bind_call(
+    catalog: &Catalog,
+    routines: &dyn Routines,
+    function: &ast::Function,
+    kind: RoutineKind,
+    text: &str,
+) -> Result<BoundCall, SqlError> {
+    let mut outside = Outside::new(catalog, routines, text);
+    let actuals = resolve::actuals(function)?;
+    let mut args = Vec::new();
+    for actual in &actuals {
+        args.push(expr::bind(actual.tree, &mut outside)?);
+    }
+    let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
+    let source = albireo_sql::source::Source::new(text);
+    let Some(resolved) = resolve::resolve(routines, function, kind, &actuals, &types, source)? else {
+        let name = resolve::name_of(function);
+        let message = format!("function {name} does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+    };
+    let args = resolve::arguments(&resolved, args.into_iter().map(Some).collect())?;
+    let around = Arc::new(outside.into_routine());
+    Ok(BoundCall { id: resolved.id, signature: resolved.signature, args, around })
+}
+
+impl BoundCall {
+    /// Names and types of the columns of the result, as a table: one for a value, several for a row.
+    pub fn columns(&self) -> Vec<(String, Type)> {
+        let columns = self.signature.result.columns.iter();
+        columns.map(|(name, place)| (name.clone(), place.ty())).collect()
+    }
+
+    /// Makes the call: the rows of the result, one unless it is a set.
+    ///
+    /// # Errors
+    /// The arguments', the routine's; the caller rolls back.
+    pub fn run(
+        &self,
+        store: &mut dyn Store,
+        routines: &dyn Routines,
+        limits: Limits,
+    ) -> Result<Vec<Vec<Datum>>, Stop> {
+        let values = with_host(store, routines, limits, &self.around, |host| {
+            let mut args = Vec::with_capacity(self.args.len());
+            for arg in &self.args {
+                args.push(host.evaluate(arg)?);
+            }
+            host.call_for_values(self.id, args)
+        })?;
+        Ok(values.into_iter().map(|value| self.row(value)).collect())
+    }
+
+    /// A value of the result as its columns.
+    fn row(&self, value: Datum) -> Vec<Datum> {
+        match (&self.signature.result.place, value) {
+            (Place::Void, _) => Vec::new(),
+            (Place::Row(_), Datum::Row(fields)) => fields.to_vec(),
+            (Place::Row(row), _) => vec![Datum::NULL; row.fields.len()],
+            (_, value) => vec![value],
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Runs routines.
+//!
+//! Responsible for: calls and their limits (here), statements (`statement`), loops (`control`), what is
+//! assigned (`assign`), RAISE and ASSERT (`raise`). Not responsible for: expressions (`expr`), queries
+//! (`plan`), the transaction ([`Store`]).
+//!
+//! Invariant: a call that fails leaves the transaction to its caller to roll back; a block with handlers
+//! rolls back what it did itself.
+
+mod assign;
+mod control;
+mod raise;
+mod statement;
+
+use std::cell::Cell;
+
+use albireo_base::{SqlError, SqlState, Value};
+
+use super::place::Place;
+use super::resolve::Routines;
+use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine};
+use crate::datum::Datum;
+use crate::define::RoutineKind;
+use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
+use crate::host::Host;
+use crate::plan::{self, SelectPlan};
+use crate::store::{Stop, Store};
+
+/// What a call may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// How many routines may be under way, one called by the other.
+    pub depth: usize,
+    /// How many bytes of the thread's stack they may use.
+    pub stack_bytes: usize,
+    /// How many bytes of memory the call may hold.
+    pub memory_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { depth: 1000, stack_bytes: 1 << 20, memory_bytes: 256 << 20 }
+    }
+}
+
+/// What a routine gave back: one value (NULL for nothing), or those of a set; rows as rows.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The values.
+    pub values: Vec<Datum>,
+}
+
+/// Runs a routine. `args` are the values of its input parameters, of their types.
+///
+/// # Errors
+/// What the routine raises, 54001 beyond the limits of depth, 53200 beyond that of memory, what the
+/// store says. The caller rolls back.
+pub fn run(
+    routine: &Routine,
+    args: Vec<Datum>,
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+) -> Result<Outcome, Stop> {
+    let shared = Shared::new(routines, limits);
+    shared.enter(routine, args, store, 0).map(|values| Outcome { values })
+}
+
+/// What all calls of one have in common.
+struct Shared<'a> {
+    routines: &'a dyn Routines,
+    limits: Limits,
+    memory: Cell<usize>,
+    /// Where the stack was when it began.
+    stack: usize,
+}
+
+/// About where the stack is.
+fn stack_position() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(std::ptr::from_ref(&here)).addr()
+}
+
+impl<'a> Shared<'a> {
+    fn new(routines: &'a dyn Routines, limits: Limits) -> Self {
+        Self { routines, limits, memory: Cell::new(0), stack: stack_position() }
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<(), Stop> {
+        if depth < self.limits.depth && self.stack.abs_diff(stack_position()) < self.limits.stack_bytes {
+            return Ok(());
+        }
+        let error = SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+        Err(error
+            .with_detail(format!("{depth} routines are under way, one called by the other."))
+            .with_hint("A routine may call itself without end; else use a loop.")
+            .into())
+    }
+
+    fn enter(
+        &self,
+        routine: &Routine,
+        args: Vec<Datum>,
+        store: &mut dyn Store,
+        depth: usize,
+    ) -> Result<Vec<Datum>, Stop> {
+        self.check_depth(depth)?;
+        let result = &routine.signature.result;
+        if routine.signature.strict && args.iter().any(Datum::is_null) {
+            return Ok(if result.setof { Vec::new() } else { vec![Datum::NULL] });
+        }
+        let mut machine = Machine::new(self, routine, store, depth);
+        machine.take_arguments(args)?;
+        match &routine.code {
+            Code::Block(block) => machine.body(block),
+            Code::Queries(queries, fits) => machine.queries(queries, fits),
+        }
+    }
+}
+
+/// A routine under way.
+pub(super) struct Machine<'a> {
+    shared: &'a Shared<'a>,
+    routine: &'a Routine,
+    store: &'a mut dyn Store,
+    variables: Vec<Datum>,
+    /// How many rows the last statement saw or changed.
+    row_count: u64,
+    /// The errors being handled, the innermost last.
+    handling: Vec<SqlError>,
+    /// What has been returned of a set.
+    values: Vec<Datum>,
+    /// The value of RETURN.
+    value: Option<Datum>,
+    depth: usize,
+}
+
+/// Where to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flow<'r> {
+    /// With the next statement.
+    Next,
+    /// Behind a loop or block.
+    Exit(Option<&'r str>),
+    /// With the next round of a loop.
+    Continue(Option<&'r str>),
+    /// Nowhere.
+    Return,
+}
+
+impl<'a> Machine<'a> {
+    fn new(
+        shared: &'a Shared<'a>,
+        routine: &'a Routine,
+        store: &'a mut dyn Store,
+        depth: usize,
+    ) -> Self {
+        let mut variables: Vec<Datum> = routine.variables.iter().map(|v| v.place.initial()).collect();
+        if let Some(found) = variables.get_mut(FOUND.0 as usize) {
+            *found = Value::Bool(false).into();
+        }
+        Self {
+            shared,
+            routine,
+            store,
+            variables,
+            row_count: 0,
+            handling: Vec::new(),
+            values: Vec::new(),
+            value: None,
+            depth,
+        }
+    }
+
+    fn take_arguments(&mut self, args: Vec<Datum>) -> Result<(), Stop> {
+        let routine = self.routine;
+        let formals = routine.signature.parameters.iter();
+        let inputs: Vec<VariableId> = match routine.code {
+            // Only what comes in has a number in a body in SQL.
+            Code::Queries(..) => routine.parameters.clone(),
+            Code::Block(_) => {
+                let all = formals.zip(&routine.parameters);
+                all.filter(|(formal, _)| formal.mode.is_in()).map(|(_, id)| *id).collect()
+            }
+        };
+        if inputs.len() != args.len() {
+            let message = format!("{} arguments for {} parameters", args.len(), inputs.len());
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message).into());
+        }
+        for (id, value) in inputs.into_iter().zip(args) {
+            self.set(id, value)?;
+        }
+        Ok(())
+    }
+
+    fn body(mut self, block: &'a Block) -> Result<Vec<Datum>, Stop> {
+        let flow = self.block(block)?;
+        let signature = &self.routine.signature;
+        if signature.result.setof {
+            return Ok(std::mem::take(&mut self.values));
+        }
+        if signature.result.from_variables {
+            return Ok(vec![self.result_of_variables()]);
+        }
+        if signature.kind == RoutineKind::Procedure || signature.result.place == Place::Void {
+            // As PostgreSQL, whose value of type void is the empty text.
+            return Ok(vec![Value::Text(String::new()).into()]);
+        }
+        match (flow, self.value.take()) {
+            (Flow::Return, Some(value)) => Ok(vec![value]),
+            _ => {
+                let message = "control reached end of function without RETURN";
+                Err(SqlError::new(SqlState(*b"2F005"), message).into())
+            }
+        }
+    }
+
+    /// The variables that make the result.
+    fn result_of_variables(&self) -> Datum {
+        let mut values = self.routine.results.iter().map(|id| Frame::variable(self, *id).clone());
+        match self.routine.signature.result.place {
+            Place::Row(_) => Datum::Row(values.collect()),
+            _ => values.next().unwrap_or(Datum::NULL),
+        }
+    }
+
+    /// A body in SQL.
+    fn queries(mut self, queries: &'a [Query], fits: &'a [Fit]) -> Result<Vec<Datum>, Stop> {
+        let result = &self.routine.signature.result;
+        let (last, others) = match queries.split_last() {
+            Some((last, others)) if result.place != Place::Void => (Some(last), others),
+            _ => (None, queries),
+        };
+        for query in others {
+            self.rows(query, usize::MAX)?;
+        }
+        let Some(last) = last else { return Ok(vec![Datum::NULL]) };
+        let limit = if result.setof { usize::MAX } else { 1 };
+        let (_, rows) = self.rows(last, limit)?;
+        let mut values = Vec::new();
+        for row in rows.into_iter().take(limit) {
+            values.push(self.result_row(row, fits)?);
+        }
+        if values.is_empty() && !result.setof {
+            values.push(result.place.initial());
+        }
+        Ok(values)
+    }
+
+    /// A row of a query as a value of the result.
+    fn result_row(&mut self, row: Vec<Datum>, fits: &'a [Fit]) -> Result<Datum, Stop> {
+        let mut fitted = Vec::with_capacity(row.len());
+        for (value, fit) in row.into_iter().zip(fits) {
+            fitted.push(self.fit(fit, value)?);
+        }
+        Ok(match self.routine.signature.result.place {
+            Place::Row(_) => Datum::Row(fitted.into()),
+            _ => fitted.pop().unwrap_or(Datum::NULL),
+        })
+    }
+
+    /// Runs a query: how many rows it saw or changed, and those it gives, at most `limit`.
+    fn rows(&mut self, query: &Query, limit: usize) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+        match query {
+            Query::Select(select) => {
+                let rows = plan::select(select, self, limit)?;
+                Ok((rows.len() as u64, rows))
+            }
+            Query::Change(change) => plan::change(change, self),
+        }
+    }
+
+    fn evaluate(&mut self, expr: &Expr) -> Result<Datum, Stop> {
+        expr::evaluate(expr, self)
+    }
+
+    /// Whether a condition is true, neither false nor NULL.
+    fn holds(&mut self, condition: &Expr) -> Result<bool, Stop> {
+        Ok(matches!(self.evaluate(condition)?, Datum::Value(Value::Bool(true))))
+    }
+
+    fn set_found(&mut self, found: bool) {
+        if let Some(variable) = self.variables.get_mut(FOUND.0 as usize) {
+            *variable = Value::Bool(found).into();
+        }
+    }
+
+    /// A block: its variables, its statements, and its handlers.
+    fn block<'r>(&mut self, block: &'r Block) -> Result<Flow<'r>, Stop> {
+        for initial in &block.initial {
+            self.set_initial(initial)?;
+        }
+        let flow = match block.handlers.is_empty() {
+            true => self.statements(&block.statements)?,
+            false => self.protected(block)?,
+        };
+        Ok(match flow {
+            Flow::Exit(Some(label)) if block.label.as_deref() == Some(label) => Flow::Next,
+            other => other,
+        })
+    }
+
+    /// A block with handlers.
+    fn protected<'r>(&mut self, block: &'r Block) -> Result<Flow<'r>, Stop> {
+        let before = self.store.savepoint();
+        let handling = self.handling.len();
+        let error = match self.statements(&block.statements) {
+            Err(Stop::Error(error)) => *error,
+            other => return other,
+        };
+        self.handling.truncate(handling);
+        let fits = |handler: &&Handler| handler.conditions.iter().any(|c| c.holds(error.state()));
+        let Some(handler) = block.handlers.iter().find(fits) else { return Err(error.into()) };
+        self.store.roll_back_to(before);
+        self.store.check_interrupt()?;
+        let (state, message) = handler.variables;
+        self.set(state, Value::Text(error.state().to_string()).into())?;
+        self.set(message, Value::Text(error.message().to_owned()).into())?;
+        self.handling.push(error);
+        let flow = self.statements(&handler.statements);
+        if flow.is_ok() {
+            self.handling.pop();
+        }
+        flow
+    }
+
+    fn call_routine(&mut self, id: RoutineId, args: Vec<Datum>) -> Result<Vec<Datum>, Stop> {
+        self.shared.check_depth(self.depth + 1)?;
+        let routine = self.shared.routines.bound(id)?;
+        self.store.check_interrupt()?;
+        self.shared.enter(&routine, args, &mut *self.store, self.depth + 1)
+    }
+}
+
+impl Condition {
+    /// Whether it includes an error of this code.
+    fn holds(self, state: SqlState) -> bool {
+        match self {
+            Self::Others => state != SqlState::QUERY_CANCELED && state != SqlState(*b"P0004"),
+            Self::State(own) if own.0.ends_with(b"000") => own.0[..2] == state.0[..2],
+            Self::State(own) => own == state,
+        }
+    }
+}
+
+/// What a variable is that does not exist.
+static NOTHING: Datum = Datum::NULL;
+
+impl Frame for Machine<'_> {
+    fn variable(&self, variable: VariableId) -> &Datum {
+        self.variables.get(variable.0 as usize).unwrap_or(&NOTHING)
+    }
+
+    fn column(&mut self, _: ColumnRef) -> Result<Datum, Stop> {
+        Err(SqlError::new(SqlState::INTERNAL_ERROR, "a column outside of a query").into())
+    }
+
+    fn now(&mut self) -> i64 {
+        self.store.now()
+    }
+
+    fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop> {
+        Ok(self.call_routine(routine, args)?.pop().unwrap_or(Datum::NULL))
+    }
+
+    fn query(&mut self, plan: &SelectPlan, limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
+        plan::select(plan, self, limit)
+    }
+}
+
+impl Host for Machine<'_> {
+    fn store(&mut self) -> &mut dyn Store {
+        &mut *self.store
+    }
+
+    fn variable(&self, variable: VariableId) -> &Datum {
+        Frame::variable(self, variable)
+    }
+
+    fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop> {
+        Frame::call(self, routine, args)
+    }
+
+    fn take_memory(&mut self, bytes: usize) -> Result<(), Stop> {
+        let taken = self.shared.memory.get().saturating_add(bytes);
+        self.shared.memory.set(taken);
+        if taken <= self.shared.limits.memory_bytes {
+            return Ok(());
+        }
+        let error = SqlError::new(SqlState::OUT_OF_MEMORY, "the call needs too much memory");
+        let error = error
+            .with_detail(format!("It may use {} bytes.", self.shared.limits.memory_bytes))
+            .with_hint("Read fewer rows at a time, or return fewer.");
+        Err(Stop::Fatal(Box::new(error)))
+    }
+}
+
+/// Gives `act` a host that no routine surrounds, for queries that call routines.
+pub fn with_host<R>(
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+    routine: &Routine,
+    act: impl FnOnce(&mut dyn HostFrame) -> R,
+) -> R {
+    let shared = Shared::new(routines, limits);
+    let mut machine = Machine::new(&shared, routine, store, 0);
+    act(&mut machine)
+}
+
+/// What both queries and expressions need.
+pub trait HostFrame: Host {
+    /// The value of an expression that names no column.
+    ///
+    /// # Errors
+    /// The expression's.
+    fn evaluate(&mut self, expr: &Expr) -> Result<Datum, Stop>;
+
+    /// All values that a routine gives back.
+    ///
+    /// # Errors
+    /// The routine's.
+    fn call_for_values(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Vec<Datum>, Stop>;
+}
+
+impl HostFrame for Machine<'_> {
+    fn evaluate(&mut self, expr: &Expr) -> Result<Datum, Stop> {
+        Machine::evaluate(self, expr)
+    }
+
+    fn call_for_values(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Vec<Datum>, Stop> {
+        self.call_routine(routine, args)
+    }
+}

@@ -1,0 +1,91 @@
+//! Literals.
+
+use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
+use albireo_sql::ast;
+
+use super::{Binder, Result};
+use crate::datum::Datum;
+use crate::expr::number::{checked, numeric_overflow};
+use crate::expr::{CastKind, Expr, ExprKind, cast_to, declared};
+use crate::types::Scalar;
+
+impl Binder<'_> {
+    pub(super) fn value(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+        use ast::Value as V;
+        match &value.value {
+            V::Null => Ok(Expr::null()),
+            V::Boolean(b) => Ok(constant(Value::Bool(*b), Scalar::Bool)),
+            V::Number(digits, _) => number(digits),
+            V::Placeholder(name) => self.placeholder(name),
+            other => match text(other) {
+                Some(text) => Ok(constant(Value::Text(text.to_owned()), Scalar::Unknown)),
+                None => Err(SqlError::unsupported(format!("the literal {other}"))),
+            },
+        }
+    }
+
+    fn placeholder(&mut self, name: &str) -> Result<Expr> {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+        match number {
+            Some(number) if number > 0 => self.names.parameter(number),
+            _ => {
+                let message = format!("there is no parameter {name}");
+                Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message))
+            }
+        }
+    }
+
+    /// `DATE '2024-01-05'`
+    pub(super) fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
+        let (ty, modifier) = declared(&typed.data_type)?;
+        let literal = self.value(&typed.value)?;
+        cast_to(literal, &ty, modifier, CastKind::Explicit)
+    }
+
+    /// `INTERVAL '1 day'`, `INTERVAL '3' MONTH`
+    pub(super) fn interval(&mut self, interval: &ast::Interval) -> Result<Expr> {
+        let ast::Expr::Value(value) = interval.value.as_ref() else {
+            return Err(SqlError::unsupported("an interval of an expression")
+                .with_hint("Multiply an interval, as in n * interval '1 day'."));
+        };
+        let Some(text) = text(&value.value) else { return Err(SqlError::unsupported("this interval")) };
+        if interval.last_field.is_some() || interval.leading_precision.is_some() {
+            return Err(SqlError::unsupported("an interval with several fields or a precision"));
+        }
+        let unit = interval.leading_field.as_ref().map(ToString::to_string);
+        let parsed = Interval::parse(text, unit.as_deref())?;
+        Ok(Expr::scalar(ExprKind::Constant(Datum::Interval(parsed)), Scalar::Interval))
+    }
+}
+
+/// A constant.
+pub(in crate::expr) fn constant(value: Value, ty: Scalar) -> Expr {
+    Expr::scalar(ExprKind::Constant(value.into()), ty)
+}
+
+/// The text of a literal in quotes.
+pub(super) fn text(value: &ast::Value) -> Option<&str> {
+    use ast::Value as V;
+    Some(match value {
+        V::SingleQuotedString(text)
+        | V::EscapedStringLiteral(text)
+        | V::UnicodeStringLiteral(text)
+        | V::NationalStringLiteral(text) => text,
+        V::DollarQuotedString(text) => &text.value,
+        _ => return None,
+    })
+}
+
+/// The smallest of INTEGER, BIGINT and NUMERIC that holds the number.
+fn number(digits: &str) -> Result<Expr> {
+    let digits = digits.replace('_', "");
+    if let Ok(n) = digits.parse::<i32>() {
+        return Ok(constant(Value::Integer(n), Scalar::Integer));
+    }
+    if let Ok(n) = digits.parse::<i64>() {
+        return Ok(constant(Value::BigInt(n), Scalar::BigInt));
+    }
+    let number = checked(Some(Decimal::parse(&digits).map_err(|_| numeric_overflow())?))?;
+    let ty = Scalar::Numeric { scale: Some(number.scale) };
+    Ok(constant(Value::Decimal(number), ty))
+}

@@ -1,0 +1,193 @@
+//! Expressions from syntax trees.
+//!
+//! Responsible for: what each form of expression means, positions of errors. Not responsible for: the
+//! meaning of names ([`Names`]), operators (`operator`), functions (`function`).
+
+mod literal;
+mod predicate;
+mod special;
+
+pub(super) use self::literal::constant;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_sql::ast::{self, BinaryOperator, Spanned, UnaryOperator};
+
+use super::operator::{self, Comparison};
+use super::unify::{common_type, to_bool};
+use super::{CastKind, Connective, Expr, ExprKind, Names, cast_to, declared};
+use crate::types::{RowType, Scalar, Type};
+
+/// Binds expressions by the names around them.
+pub(super) struct Binder<'n> {
+    pub(super) names: &'n mut dyn Names,
+}
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+impl Binder<'_> {
+    /// Binds an expression; a literal in quotes stays of unknown type.
+    pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        self.form(expr).map_err(|error| self.locate(error, expr))
+    }
+
+    /// Says where an error is that does not know.
+    pub(super) fn locate(&self, error: SqlError, expr: &ast::Expr) -> SqlError {
+        match error.position() {
+            Some(_) => error,
+            None => self.names.source().locate(error, expr.span()),
+        }
+    }
+
+    fn form(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        use ast::Expr as E;
+        match expr {
+            E::Identifier(ident) => self.names.name(std::slice::from_ref(ident)),
+            E::CompoundIdentifier(parts) => self.names.name(parts),
+            E::Nested(inner) => self.expr(inner),
+            E::Value(value) => self.value(value),
+            E::TypedString(typed) => self.typed_string(typed),
+            E::Interval(interval) => self.interval(interval),
+            E::BinaryOp { left, op, right } => self.binary(expr, left, op, right),
+            E::UnaryOp { op, expr } => self.unary(op, expr),
+            E::Cast { kind: _, expr, data_type, array: false, format: None } => self.cast(expr, data_type),
+            E::Tuple(items) => self.row(items),
+            _ => self.predicate(expr),
+        }
+    }
+
+    fn cast(&mut self, expr: &ast::Expr, to: &ast::DataType) -> Result<Expr> {
+        let (ty, modifier) = declared(to)?;
+        let bound = self.expr(expr)?;
+        cast_to(bound, &ty, modifier, CastKind::Explicit)
+    }
+
+    /// `(a, b)` or `ROW(a, b)`.
+    pub(super) fn row(&mut self, items: &[ast::Expr]) -> Result<Expr> {
+        let items: Result<Vec<Expr>> = items.iter().map(|item| self.expr(item)).collect();
+        Ok(row_of(items?))
+    }
+
+    fn unary(&mut self, op: &UnaryOperator, operand: &ast::Expr) -> Result<Expr> {
+        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, operand) {
+            // PostgreSQL reads the number before its sign: the least BIGINT is a NUMERIC.
+            let _ = value;
+        }
+        let bound = self.expr(operand)?;
+        let symbol = match op {
+            UnaryOperator::Not => {
+                return Ok(Expr::condition(ExprKind::Not(Box::new(to_bool(bound, "NOT")?))));
+            }
+            UnaryOperator::Plus => "+",
+            UnaryOperator::Minus => "-",
+            UnaryOperator::BitwiseNot => "~",
+            other => return Err(SqlError::unsupported(format!("operator {other}"))),
+        };
+        operator::unary(symbol, bound)
+    }
+
+    fn binary(
+        &mut self,
+        whole: &ast::Expr,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+    ) -> Result<Expr> {
+        match op {
+            BinaryOperator::And => return self.logic(whole, Connective::And),
+            BinaryOperator::Or => return self.logic(whole, Connective::Or),
+            _ => {}
+        }
+        if let Some(comparison) = comparison(op) {
+            let (left, right) = (self.expr(left)?, self.expr(right)?);
+            return operator::compare(comparison, left, right);
+        }
+        let Some(symbol) = symbol(op) else { return self.pattern_operator(left, op, right) };
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        operator::binary(symbol, left, right)
+    }
+
+    /// Conditions with AND or OR between them: thousands of them, perhaps, so no recursion.
+    fn logic(&mut self, whole: &ast::Expr, connective: Connective) -> Result<Expr> {
+        let (word, wanted) = match connective {
+            Connective::And => ("AND", BinaryOperator::And),
+            Connective::Or => ("OR", BinaryOperator::Or),
+        };
+        let mut terms = Vec::new();
+        let mut left = whole;
+        while let ast::Expr::BinaryOp { left: next, op, right } = left {
+            if *op != wanted {
+                break;
+            }
+            terms.push(right.as_ref());
+            left = next;
+        }
+        terms.push(left);
+        let mut bound = Vec::with_capacity(terms.len());
+        for term in terms.into_iter().rev() {
+            let condition = self.expr(term)?;
+            bound.push(to_bool(condition, word).map_err(|error| self.locate(error, term))?);
+        }
+        Ok(Expr::condition(ExprKind::Logic(connective, bound)))
+    }
+
+    /// Binds expressions and gives them one type.
+    pub(super) fn unified(&mut self, exprs: &[ast::Expr], what: &str) -> Result<(Vec<Expr>, Type)> {
+        let bound: Result<Vec<Expr>> = exprs.iter().map(|expr| self.expr(expr)).collect();
+        let mut bound = bound?;
+        let ty = common_type(&mut bound, what)?;
+        Ok((bound, ty))
+    }
+}
+
+/// A row of values.
+pub(super) fn row_of(items: Vec<Expr>) -> Expr {
+    let items: Vec<Expr> = items.into_iter().map(settle_in_row).collect();
+    let scalar = |ty: &Type| match ty {
+        Type::Scalar(ty) => *ty,
+        _ => Scalar::Text,
+    };
+    let fields = items.iter().enumerate().map(|(n, item)| (format!("f{}", n + 1), scalar(&item.ty)));
+    let ty = Type::Row(std::sync::Arc::new(RowType { fields: fields.collect() }));
+    Expr { kind: ExprKind::Row(items), ty }
+}
+
+/// Literals stay unknown where the row is compared with another, which says their type.
+fn settle_in_row(expr: Expr) -> Expr {
+    expr
+}
+
+/// The comparison an operator is.
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Eq,
+        BinaryOperator::NotEq => Comparison::Ne,
+        BinaryOperator::Lt => Comparison::Lt,
+        BinaryOperator::LtEq => Comparison::Le,
+        BinaryOperator::Gt => Comparison::Gt,
+        BinaryOperator::GtEq => Comparison::Ge,
+        _ => return None,
+    })
+}
+
+fn symbol(op: &BinaryOperator) -> Option<&'static str> {
+    Some(match op {
+        BinaryOperator::Plus => "+",
+        BinaryOperator::Minus => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::PGExp | BinaryOperator::BitwiseXor => "^",
+        BinaryOperator::StringConcat => "||",
+        BinaryOperator::BitwiseAnd => "&",
+        BinaryOperator::BitwiseOr => "|",
+        BinaryOperator::PGBitwiseXor => "#",
+        BinaryOperator::PGBitwiseShiftLeft => "<<",
+        BinaryOperator::PGBitwiseShiftRight => ">>",
+        _ => return None,
+    })
+}
+
+/// A misuse of something at hand.
+pub(super) fn syntax(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}

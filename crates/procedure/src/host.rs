@@ -1,0 +1,23 @@
+//! What a query inside a routine needs from the routine that runs it.
+
+use crate::datum::Datum;
+use crate::expr::{RoutineId, VariableId};
+use crate::store::{Stop, Store};
+
+/// The running routine, as its queries see it.
+pub trait Host {
+    /// The transaction.
+    fn store(&mut self) -> &mut dyn Store;
+
+    /// A variable's value.
+    fn variable(&self, variable: VariableId) -> &Datum;
+
+    /// The result of another routine.
+    fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop>;
+
+    /// Accounts memory that the call holds on to until it ends.
+    ///
+    /// # Errors
+    /// [`Stop::Fatal`] with 53200 beyond its limit.
+    fn take_memory(&mut self, bytes: usize) -> Result<(), Stop>;
+}

@@ -1,0 +1,14 @@
+//! Queries and changes at work.
+//!
+//! Responsible for: the rows that expressions see (`frame`), finding rows (`scan`), queries (`select`),
+//! groups (`aggregate`), changes (`change`). Not responsible for: what is to be done (`tree`).
+//!
+//! Rows of tables are addresses; their values are read when an expression asks for them.
+
+mod aggregate;
+mod change;
+mod frame;
+mod scan;
+mod select;
+
+pub(super) use frame::Running;

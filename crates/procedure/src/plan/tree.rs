@@ -1,0 +1,388 @@
+//! The typed tree of queries and changes.
+//!
+//! Responsible for: its nodes. Not responsible for: making them (`bind`, `from`, `access`), running
+//! them (`run`).
+//!
+//! Depths of columns: a SELECT is a level of its own. What stands in VALUES, LIMIT, WITH and in derived
+//! tables stands outside of the level of the SELECT around it, and counts from there.
+
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, SqlType};
+use albireo_sql::{IndexKind, TableDef};
+
+use crate::expr::Expr;
+use crate::types::Type;
+
+/// A query with its WITH, ORDER BY and LIMIT.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The queries of WITH that are used, in order.
+    pub ctes: Vec<Cte>,
+    /// What gives the rows.
+    pub body: Body,
+    /// ORDER BY.
+    pub order: Vec<OrderKey>,
+    /// LIMIT, a BIGINT.
+    pub limit: Option<Expr>,
+    /// OFFSET, a BIGINT.
+    pub offset: Option<Expr>,
+}
+
+/// A query of WITH; its rows are computed once.
+#[derive(Clone, Debug)]
+pub struct Cte {
+    /// Its number, of one per statement.
+    pub id: u32,
+    /// The query.
+    pub query: Query,
+}
+
+/// What gives a query's rows.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// SELECT.
+    Select(Box<Select>),
+    /// VALUES.
+    Values(Vec<Vec<Expr>>),
+    /// A query in parentheses.
+    Nested(Box<Query>),
+    /// UNION, INTERSECT, EXCEPT.
+    Set(Box<SetOperation>),
+}
+
+/// A set operation.
+#[derive(Clone, Debug)]
+pub struct SetOperation {
+    /// Which.
+    pub kind: SetKind,
+    /// Whether rows may come several times.
+    pub all: bool,
+    /// The left query.
+    pub left: Query,
+    /// The right query.
+    pub right: Query,
+}
+
+/// The set operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetKind {
+    /// UNION.
+    Union,
+    /// INTERSECT.
+    Intersect,
+    /// EXCEPT.
+    Except,
+}
+
+/// One key of an order.
+#[derive(Clone, Debug)]
+pub struct OrderKey {
+    /// By what.
+    pub by: OrderBy,
+    /// Whether the greatest come first.
+    pub descending: bool,
+    /// Whether NULLs come first.
+    pub nulls_first: bool,
+}
+
+/// What a key of an order compares.
+#[derive(Clone, Debug)]
+pub enum OrderBy {
+    /// A column of the result.
+    Output(usize),
+    /// An expression over the rows of the SELECT.
+    Expr(Expr),
+}
+
+/// SELECT without ORDER BY and LIMIT.
+#[derive(Clone, Debug)]
+pub struct Select {
+    /// The relations of FROM, by number.
+    pub relations: Vec<Relation>,
+    /// Conditions that hold for all rows or none.
+    pub constants: Vec<Expr>,
+    /// How the rows of FROM and WHERE are found.
+    pub steps: Vec<Step>,
+    /// GROUP BY, aggregates, HAVING.
+    pub grouping: Option<Grouping>,
+    /// The columns of the result.
+    pub outputs: Vec<Expr>,
+    /// DISTINCT.
+    pub distinct: Distinct,
+    /// Whether the first step gives its rows in the order that ORDER BY asks for, in one partition.
+    pub ordered: bool,
+    /// Whether of each partition the first row is enough, which has the least or greatest value of the
+    /// one aggregate `min` or `max`.
+    pub ends: bool,
+}
+
+/// Which rows of several equal ones are left out.
+#[derive(Clone, Debug)]
+pub enum Distinct {
+    /// None.
+    No,
+    /// All but one.
+    All,
+    /// All but the first of those that agree in this.
+    On(Vec<Expr>),
+}
+
+/// Something in FROM.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// What it is.
+    pub source: RelationSource,
+    /// The names and types of its columns.
+    pub columns: Vec<(String, Type)>,
+}
+
+/// The kinds of relations.
+#[derive(Clone, Debug)]
+pub enum RelationSource {
+    /// A table.
+    Table(Arc<TableDef>),
+    /// A query.
+    Query(Box<Query>),
+    /// A query of WITH.
+    Cte(u32),
+    /// `generate_series(from, to [, step])`, all of one integer type.
+    Series(Vec<Expr>),
+    /// `unnest(array)`.
+    Unnest(Expr),
+    /// One row that is there already: EXCLUDED.
+    Given,
+}
+
+/// A loop over rows.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Over the rows of a relation.
+    Inner {
+        /// How they are found.
+        access: Access,
+        /// What must be true of them and of the rows of earlier steps.
+        filters: Vec<Expr>,
+    },
+    /// Over the rows that other steps find, or one of NULLs if they find none.
+    Left {
+        /// These steps.
+        steps: Vec<Step>,
+        /// The relations in them.
+        relations: Vec<u16>,
+        /// What must be true afterwards.
+        filters: Vec<Expr>,
+    },
+}
+
+/// How the rows of a relation are found.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The relation's number.
+    pub relation: u16,
+    /// By an index; of all rows without.
+    pub index: Option<IndexUse>,
+    /// What the partitioning column must be.
+    pub site: Option<Bound>,
+    /// By a hash table made of all its rows, if there is no index.
+    pub hash: Option<HashUse>,
+}
+
+/// A value of a column that an expression gives.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The column.
+    pub column: ColumnId,
+    /// Its type.
+    pub ty: SqlType,
+    /// Whether it can be NULL.
+    pub nullable: bool,
+    /// The value; of another type it may be one that the column cannot have.
+    pub value: Expr,
+}
+
+/// The use of an index.
+#[derive(Clone, Debug)]
+pub struct IndexUse {
+    /// Its name.
+    pub name: String,
+    /// What it can do.
+    pub kind: IndexKind,
+    /// Whether `equal` are all its columns.
+    pub whole: bool,
+    /// What its first columns must be.
+    pub equal: Vec<Bound>,
+    /// What the column after these must be.
+    pub range: Option<RangeUse>,
+    /// Whether it is read from its end.
+    pub backward: bool,
+}
+
+/// The values between two bounds, which are not NULL.
+#[derive(Clone, Debug)]
+pub struct RangeUse {
+    /// The column.
+    pub column: ColumnId,
+    /// Its type.
+    pub ty: SqlType,
+    /// Whether it can be NULL.
+    pub nullable: bool,
+    /// The least value, and whether it is one of them.
+    pub low: Option<(Expr, bool)>,
+    /// The greatest value, and whether it is one of them.
+    pub high: Option<(Expr, bool)>,
+}
+
+/// A hash table over the rows of a relation.
+#[derive(Clone, Debug)]
+pub struct HashUse {
+    /// The columns of its key, and what they must equal.
+    pub keys: Vec<(u16, Expr)>,
+    /// Which rows enter.
+    pub filters: Vec<Expr>,
+    /// Its number in the SELECT.
+    pub number: usize,
+}
+
+/// GROUP BY, aggregates, HAVING.
+///
+/// Results stand in the columns of a relation whose number is that after the last of FROM: first the
+/// keys, then the aggregates. The relations of FROM have the first row of each group.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// What the rows of a group agree in; without keys all rows are one group, even if there are none.
+    pub keys: Vec<Expr>,
+    /// Whether GROUP BY was written.
+    pub written: bool,
+    /// What is computed of each group.
+    pub aggregates: Vec<Aggregate>,
+    /// Which groups are left.
+    pub having: Option<Expr>,
+}
+
+/// An aggregate.
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    /// Which.
+    pub kind: AggregateKind,
+    /// Of what; `string_agg` has two arguments, `count(*)` none.
+    pub args: Vec<Expr>,
+    /// Whether equal values count once.
+    pub distinct: bool,
+    /// FILTER.
+    pub filter: Option<Expr>,
+    /// ORDER BY; no [`OrderBy::Output`].
+    pub order: Vec<OrderKey>,
+    /// The type of its result.
+    pub ty: Type,
+}
+
+/// The aggregates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AggregateKind {
+    /// `count(*)`, `count(x)`.
+    Count,
+    /// `sum`.
+    Sum,
+    /// `avg`.
+    Avg,
+    /// `min`.
+    Min,
+    /// `max`.
+    Max,
+    /// `bool_and`, `every`.
+    BoolAnd,
+    /// `bool_or`.
+    BoolOr,
+    /// `string_agg`.
+    StringAgg,
+    /// `array_agg`.
+    ArrayAgg,
+}
+
+/// An INSERT, UPDATE or DELETE.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// INSERT.
+    Insert(Insert),
+    /// UPDATE.
+    Update(Update),
+    /// DELETE: relation 0 is the table.
+    Delete(Target),
+}
+
+/// The rows that UPDATE or DELETE concerns.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The relations, the table first.
+    pub relations: Vec<Relation>,
+    /// Conditions that hold for all rows or none.
+    pub constants: Vec<Expr>,
+    /// How they are found.
+    pub steps: Vec<Step>,
+    /// RETURNING.
+    pub returning: Vec<Expr>,
+}
+
+/// UPDATE.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The rows.
+    pub target: Target,
+    /// New values, of their columns' types.
+    pub set: Vec<(ColumnId, Expr)>,
+}
+
+/// INSERT.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// One row or several; the outputs are the values of `columns`, of their types.
+    pub source: Query,
+    /// The columns that the source gives.
+    pub columns: Vec<ColumnId>,
+    /// What all other columns get that have a default.
+    pub defaults: Vec<(ColumnId, Expr)>,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+    /// RETURNING; relation 0 is the table.
+    pub returning: Vec<Expr>,
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// The unique indexes that count: names and columns.
+    pub indexes: Vec<(String, Vec<ColumnId>)>,
+    /// DO UPDATE: relation 0 is the table, 1 is EXCLUDED.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// DO UPDATE.
+#[derive(Clone, Debug)]
+pub struct ConflictUpdate {
+    /// New values, of their columns' types.
+    pub set: Vec<(ColumnId, Expr)>,
+    /// Only if this is true.
+    pub filter: Option<Expr>,
+}
+
+/// What a plan does to a table, for EXPLAIN and to say in which partition it can run.
+#[derive(Clone, Debug)]
+pub struct AccessInfo {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The index; `None` for all rows, or an insertion.
+    pub index: Option<String>,
+    /// The columns bound by equality in this index.
+    pub equal: Vec<ColumnId>,
+    /// What gives the partitioning column, if one expression does.
+    pub partition: Option<Expr>,
+    /// Whether rows are changed.
+    pub writes: bool,
+    /// How many queries it is nested in: columns in `partition` are of a row of that query.
+    pub depth: u16,
+}

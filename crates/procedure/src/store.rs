@@ -1,0 +1,84 @@
+//! What a running procedure needs from the transaction it runs in.
+//!
+//! `engine` implements it over the transaction of a partition; tests over a table or two.
+
+use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
+use albireo_storage::{Savepoint, Table};
+
+/// Why a procedure does not go on.
+#[derive(Debug)]
+pub enum Stop {
+    /// An error that EXCEPTION may catch.
+    Error(Box<SqlError>),
+    /// An error that nothing catches: the statement was cancelled, or ran out of time or memory.
+    Fatal(Box<SqlError>),
+    /// It reached for a partition that the transaction does not own: to be run again over all.
+    Crossing,
+}
+
+impl From<SqlError> for Stop {
+    fn from(error: SqlError) -> Self {
+        Self::Error(Box::new(error))
+    }
+}
+
+/// How bad what RAISE says is, from DEBUG to WARNING.
+pub use crate::parse::ast::RaiseLevel;
+
+/// A partition that the transaction owns, by number among these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Site(pub u16);
+
+/// The transaction of a running procedure.
+pub trait Store {
+    /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
+    fn now(&mut self) -> i64;
+
+    /// The partitions it owns; a shared table is in the first of them.
+    fn sites(&self, table: TableId) -> Vec<Site>;
+
+    /// The partition of the rows whose partitioning column holds `key`.
+    ///
+    /// # Errors
+    /// [`Stop::Crossing`] if it is not this transaction's.
+    fn site_of(&self, table: TableId, key: &Value) -> Result<Site, Stop>;
+
+    /// Asks for all partitions, because nothing says in which one the rows are.
+    ///
+    /// # Errors
+    /// [`Stop::Crossing`] if the transaction does not own all; never for a shared table.
+    fn all_sites(&self, table: TableId) -> Result<Vec<Site>, Stop>;
+
+    /// A table's part in a partition.
+    fn table(&self, site: Site, table: TableId) -> &Table;
+
+    /// Inserts a row: one value per column, each of its column's type. It finds its partition by itself.
+    fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(Site, Tid), Stop>;
+
+    /// Gives a row new values, each of its column's type. It may move to another partition.
+    fn update(
+        &mut self,
+        site: Site,
+        table: TableId,
+        tid: Tid,
+        values: &[(ColumnId, Value)],
+    ) -> Result<(Site, Tid), Stop>;
+
+    /// Deletes a row.
+    fn delete(&mut self, site: Site, table: TableId, tid: Tid) -> Result<(), Stop>;
+
+    /// A point to which the transaction can be rolled back.
+    fn savepoint(&self) -> Savepoint;
+
+    /// Takes everything since `to` back.
+    fn roll_back_to(&mut self, to: Savepoint);
+
+    /// Tells the client.
+    fn notice(&mut self, level: RaiseLevel, message: &str, detail: Option<&str>, hint: Option<&str>);
+
+    /// Called in every round of a loop and every so many rows.
+    ///
+    /// # Errors
+    /// [`Stop::Fatal`] once the statement was cancelled or has no time left.
+    fn check_interrupt(&mut self) -> Result<(), Stop>;
+}

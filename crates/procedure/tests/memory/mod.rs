@@ -1,0 +1,458 @@
+//! A database for tests: tables in memory, one partition, routines; nothing survives it.
+
+#![allow(dead_code, reason = "every test uses a part of it")]
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_procedure::body::{
+    BindError, Limits, Outside, Routine, Routines, Signature, bind, bind_call, find_removed, with_host,
+};
+use albireo_procedure::datum::Datum;
+use albireo_procedure::define::{self, Definition, RoutineKind, RoutineStatement};
+use albireo_procedure::expr::{RoutineId, text_of};
+use albireo_procedure::host::Host;
+use albireo_procedure::plan;
+use albireo_procedure::store::{RaiseLevel, Site, Stop, Store};
+use albireo_procedure::types::Type;
+use albireo_sql::{Catalog, DdlChange, TableDef, ast};
+use albireo_storage::{
+    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Savepoint, SnapshotRegistry,
+    Table, TableError, TableSpec, UndoLog,
+};
+
+/// The tables, and the transaction.
+pub struct Memory {
+    registry: Arc<SnapshotRegistry>,
+    tables: BTreeMap<TableId, Table>,
+    defs: BTreeMap<TableId, Arc<TableDef>>,
+    undo: UndoLog,
+    /// What RAISE told.
+    pub notices: Vec<String>,
+    /// How many interrupts are checked until one comes.
+    pub patience: Option<u64>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let registry =
+            Arc::new(SnapshotRegistry::new(BlockPool::new(64 << 20), u64::MAX, BudgetPolicy::RefuseNew));
+        Self {
+            registry,
+            tables: BTreeMap::new(),
+            defs: BTreeMap::new(),
+            undo: UndoLog::default(),
+            notices: Vec::new(),
+            patience: None,
+        }
+    }
+
+    fn commit(&mut self) {
+        let tables = &mut self.tables;
+        let free = |_, table, tid| {
+            if let Some(table) = tables.get_mut(&TableId(table)) {
+                table.free_slot(tid);
+            }
+        };
+        self.undo.commit(free, |_, _, _, _| {});
+    }
+
+    fn apply(&mut self, catalog: &Catalog, change: &DdlChange) {
+        match change {
+            DdlChange::CreateTable(def) => {
+                let spec = Arc::new(spec_of(def));
+                let layout = Table::layout_of(&spec).unwrap();
+                self.tables.insert(def.id, Table::new(spec, layout, None, &self.registry));
+                self.defs.insert(def.id, Arc::clone(def));
+            }
+            DdlChange::DropTable(id) => {
+                self.tables.remove(id);
+            }
+            DdlChange::CreateIndex { table, .. } => {
+                let def = catalog.table(*table).unwrap();
+                self.tables.get_mut(table).unwrap().add_index(Arc::new(spec_of(def))).unwrap();
+                self.defs.insert(*table, Arc::clone(def));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn error(&self, error: TableError) -> Stop {
+        let (state, message) = match &error {
+            TableError::Duplicate { .. } => (SqlState::UNIQUE_VIOLATION, "duplicate key".to_owned()),
+            TableError::NotNull { table, column } => {
+                let def = &self.defs[table];
+                let name = &def.columns[column.0 as usize].name;
+                let message = format!(
+                    "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
+                    def.name
+                );
+                (SqlState::NOT_NULL_VIOLATION, message)
+            }
+            TableError::Check { .. } => (SqlState::CHECK_VIOLATION, error.to_string()),
+            TableError::OutOfRange { .. } => (SqlState::NUMERIC_VALUE_OUT_OF_RANGE, error.to_string()),
+            TableError::TooLong { .. } => (SqlState::STRING_DATA_RIGHT_TRUNCATION, error.to_string()),
+            _ => (SqlState::INTERNAL_ERROR, error.to_string()),
+        };
+        let message = match &error {
+            TableError::Duplicate { table, index, .. } => {
+                let def = &self.defs[table];
+                let name = def.indexes.iter().find(|i| i.id == *index).map_or("?", |i| i.name.as_str());
+                format!("duplicate key value violates unique constraint \"{name}\"")
+            }
+            _ => message,
+        };
+        SqlError::new(state, message).into()
+    }
+}
+
+fn spec_of(def: &TableDef) -> TableSpec {
+    let columns = def.columns.iter();
+    let index = |index: &albireo_sql::IndexDef| IndexSpec {
+        name: index.name.clone(),
+        columns: index.columns.clone(),
+        unique: index.unique,
+        kind: match index.kind {
+            albireo_sql::IndexKind::Hash => IndexKind::Hash,
+            albireo_sql::IndexKind::Ordered => IndexKind::Ordered,
+        },
+    };
+    TableSpec {
+        id: def.id,
+        name: def.name.clone(),
+        columns: columns
+            .map(|c| ColumnSpec { name: c.name.clone(), ty: c.ty, nullable: c.nullable })
+            .collect(),
+        layout: LayoutChoice::Columns,
+        indexes: def.indexes.iter().map(index).collect(),
+        partition_by: None,
+        checks: Vec::new(),
+    }
+}
+
+impl Store for Memory {
+    fn now(&mut self) -> i64 {
+        1_700_000_000_000_000
+    }
+
+    fn sites(&self, _: TableId) -> Vec<Site> {
+        vec![Site(0)]
+    }
+
+    fn site_of(&self, _: TableId, _: &Value) -> Result<Site, Stop> {
+        Ok(Site(0))
+    }
+
+    fn all_sites(&self, _: TableId) -> Result<Vec<Site>, Stop> {
+        Ok(vec![Site(0)])
+    }
+
+    fn table(&self, _: Site, table: TableId) -> &Table {
+        &self.tables[&table]
+    }
+
+    fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(Site, Tid), Stop> {
+        let inserted = self.tables.get_mut(&table).unwrap().insert_values(&mut self.undo, values);
+        inserted.map(|tid| (Site(0), tid)).map_err(|error| self.error(error))
+    }
+
+    fn update(
+        &mut self,
+        site: Site,
+        table: TableId,
+        tid: Tid,
+        values: &[(ColumnId, Value)],
+    ) -> Result<(Site, Tid), Stop> {
+        let updated = self.tables.get_mut(&table).unwrap().update_values(&mut self.undo, tid, values);
+        updated.map(|_| (site, tid)).map_err(|error| self.error(error))
+    }
+
+    fn delete(&mut self, _: Site, table: TableId, tid: Tid) -> Result<(), Stop> {
+        let deleted = self.tables.get_mut(&table).unwrap().delete(&mut self.undo, tid);
+        deleted.map_err(|error| self.error(error))
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.undo.savepoint()
+    }
+
+    fn roll_back_to(&mut self, to: Savepoint) {
+        while let Some(record) = self.undo.pop(to) {
+            if let Some(table) = self.tables.get_mut(&TableId(record.table())) {
+                table.undo(&self.undo, &record);
+            }
+        }
+    }
+
+    fn notice(&mut self, level: RaiseLevel, message: &str, _: Option<&str>, _: Option<&str>) {
+        self.notices.push(format!("{level:?}: {message}"));
+    }
+
+    fn check_interrupt(&mut self) -> Result<(), Stop> {
+        match &mut self.patience {
+            None => Ok(()),
+            Some(0) => {
+                let message = "canceling statement due to user request";
+                Err(Stop::Fatal(Box::new(SqlError::new(SqlState::QUERY_CANCELED, message))))
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A routine as it was defined; bound when it is first needed.
+struct Registered {
+    definition: Definition,
+    signature: Arc<Signature>,
+    bound: OnceCell<Result<Arc<Routine>, SqlError>>,
+}
+
+impl Registered {
+    fn again(&self) -> Rc<Self> {
+        let (definition, signature) = (self.definition.clone(), Arc::clone(&self.signature));
+        Rc::new(Self { definition, signature, bound: OnceCell::new() })
+    }
+}
+
+/// The routines.
+#[derive(Clone)]
+pub struct Library {
+    catalog: Catalog,
+    routines: BTreeMap<u32, Rc<Registered>>,
+    next: u32,
+}
+
+impl Library {
+    /// Forgets what was bound to definitions that may have changed.
+    fn unbind(&mut self) {
+        for routine in self.routines.values_mut() {
+            *routine = routine.again();
+        }
+    }
+
+    fn signatures(&self) -> impl Iterator<Item = (u32, &Signature)> {
+        self.routines.iter().map(|(id, routine)| (*id, routine.signature.as_ref()))
+    }
+}
+
+impl Routines for Library {
+    fn named(&self, name: &str) -> Vec<(RoutineId, Arc<Signature>)> {
+        let all = self.routines.iter().filter(|(_, routine)| routine.signature.name == name);
+        all.map(|(id, routine)| (RoutineId(*id), Arc::clone(&routine.signature))).collect()
+    }
+
+    fn signature(&self, routine: RoutineId) -> Option<Arc<Signature>> {
+        self.routines.get(&routine.0).map(|routine| Arc::clone(&routine.signature))
+    }
+
+    fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError> {
+        let missing = || SqlError::new(SqlState::UNDEFINED_FUNCTION, "no such function");
+        let routine = self.routines.get(&routine.0).ok_or_else(missing)?;
+        let bind = || {
+            let bound = bind(&self.catalog, self, &routine.definition, &routine.signature);
+            bound.map(Arc::new).map_err(|BindError { error, .. }| error)
+        };
+        routine.bound.get_or_init(bind).clone()
+    }
+}
+
+/// What a statement gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was done, with so many rows changed.
+    Done(u64),
+    /// Columns with types, and rows as text.
+    Rows(Vec<(String, String)>, Vec<Vec<Option<String>>>),
+}
+
+/// A database.
+pub struct Database {
+    pub memory: Memory,
+    library: Library,
+    /// BEGIN was said: the routines as they were, and whether a statement failed.
+    transaction: Option<(Library, bool)>,
+    pub limits: Limits,
+}
+
+impl Database {
+    pub fn new() -> Self {
+        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1 };
+        Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
+    }
+
+    /// Runs one statement, in a transaction of its own unless BEGIN was said.
+    pub fn run(&mut self, sql: &str) -> Result<Outcome, SqlError> {
+        match sql.trim_end_matches(';').to_ascii_uppercase().as_str() {
+            "BEGIN" => {
+                self.transaction = Some((self.library.clone(), false));
+                return Ok(Outcome::Done(0));
+            }
+            "COMMIT" | "ROLLBACK" => {
+                let (library, failed) = self.transaction.take().expect("no transaction");
+                if failed || sql.eq_ignore_ascii_case("ROLLBACK") {
+                    self.memory.roll_back_to(Savepoint::START);
+                    self.library = library;
+                } else {
+                    self.memory.commit();
+                }
+                return Ok(Outcome::Done(0));
+            }
+            _ => {}
+        }
+        if self.transaction.as_ref().is_some_and(|(_, failed)| *failed) {
+            return Err(SqlError::new(SqlState(*b"25P02"), "current transaction is aborted"));
+        }
+        let before = self.memory.savepoint();
+        let result = self.statement(sql);
+        match (&result, &mut self.transaction) {
+            (Err(_), Some((_, failed))) => *failed = true,
+            (Err(_), None) => self.memory.roll_back_to(before),
+            (Ok(_), None) => self.memory.commit(),
+            (Ok(_), Some(_)) => {}
+        }
+        result.map_err(|stop| match stop {
+            Stop::Error(error) | Stop::Fatal(error) => *error,
+            Stop::Crossing => panic!("there is one partition"),
+        })
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<Outcome, Stop> {
+        match define::parse(sql)? {
+            Some(RoutineStatement::Create(definition)) => Ok(self.create(*definition)?),
+            Some(RoutineStatement::Drop(removal)) => {
+                for routine in &removal.routines {
+                    let known = self.library.signatures();
+                    if let Some(id) = find_removed(&self.library.catalog, &removal, routine, known)? {
+                        self.library.routines.remove(&id);
+                    }
+                }
+                self.library.unbind();
+                Ok(Outcome::Done(0))
+            }
+            Some(RoutineStatement::Call(function)) => self.call(&function, RoutineKind::Procedure, sql),
+            None => self.plain(sql),
+        }
+    }
+
+    fn create(&mut self, definition: Definition) -> Result<Outcome, SqlError> {
+        let signature = Arc::new(Signature::new(&self.library.catalog, &definition)?);
+        let known = self.library.signatures();
+        let same = known.into_iter().find(|(_, s)| s.name == signature.name && s.key() == signature.key());
+        let id = match same {
+            Some((id, old)) if definition.replace => {
+                old.check_replacement(&signature)?;
+                id
+            }
+            Some(_) => {
+                let message = format!(
+                    "function \"{}\" already exists with same argument types",
+                    definition.name.name.text
+                );
+                return Err(SqlError::new(SqlState(*b"42723"), message));
+            }
+            None => self.library.next,
+        };
+        let mut library = self.library.clone();
+        library.unbind();
+        let registered = Registered { definition, signature, bound: OnceCell::new() };
+        library.routines.insert(id, Rc::new(registered));
+        library.next = library.next.max(id + 1);
+        let routine = &library.routines[&id];
+        match bind(&library.catalog, &library, &routine.definition, &routine.signature) {
+            Err(BindError { error, deferred: false }) => Err(error),
+            _ => {
+                self.library = library;
+                Ok(Outcome::Done(0))
+            }
+        }
+    }
+
+    fn call(&mut self, function: &ast::Function, kind: RoutineKind, sql: &str) -> Result<Outcome, Stop> {
+        let call = bind_call(&self.library.catalog, &self.library, function, kind, sql)?;
+        let rows = call.run(&mut self.memory, &self.library, self.limits)?;
+        let columns = call.columns();
+        Ok(if columns.is_empty() { Outcome::Done(0) } else { shown(&columns, rows) })
+    }
+
+    fn plain(&mut self, sql: &str) -> Result<Outcome, Stop> {
+        let statement = albireo_sql::parse_one(sql)?;
+        let Self { memory, library, limits, .. } = self;
+        let mut outside = Outside::new(&library.catalog, library, sql);
+        match &statement {
+            ast::Statement::Query(query) => {
+                if let Some(exprs) = bare(query) {
+                    let mut all = Vec::new();
+                    for (name, expr) in exprs {
+                        let called = match expr {
+                            ast::Expr::Function(f) => albireo_procedure::expr::Names::call(&mut outside, f)?,
+                            _ => None,
+                        };
+                        let bound = match called {
+                            Some(bound) => bound,
+                            None => albireo_procedure::expr::bind(expr, &mut outside)?,
+                        };
+                        all.push((name, bound));
+                    }
+                    let around = outside.into_routine();
+                    let columns: Vec<_> = all.iter().map(|(n, e)| (n.clone(), e.ty.clone())).collect();
+                    let row: Result<Vec<Datum>, Stop> =
+                        with_host(memory, library, *limits, &around, |host| {
+                            all.iter().map(|(_, e)| host.evaluate(e)).collect()
+                        });
+                    return Ok(shown(&columns, vec![row?]));
+                }
+                let select = plan::bind_select(&library.catalog, query, &mut outside)?;
+                let around = outside.into_routine();
+                let rows = with_host(memory, library, *limits, &around, |host| {
+                    let host: &mut dyn Host = host;
+                    plan::select(&select, host, usize::MAX)
+                })?;
+                Ok(shown(&select.columns, rows))
+            }
+            ast::Statement::Insert(_) | ast::Statement::Update(_) | ast::Statement::Delete(_) => {
+                let change = plan::bind_change(&library.catalog, &statement, &mut outside)?;
+                let around = outside.into_routine();
+                let (count, rows) = with_host(memory, library, *limits, &around, |host| {
+                    let host: &mut dyn Host = host;
+                    plan::change(&change, host)
+                })?;
+                Ok(if change.returning.is_empty() { Outcome::Done(count) } else { shown(&change.returning, rows) })
+            }
+            _ => {
+                let changes = albireo_sql::plan_ddl(&library.catalog, &statement, sql)?.changes;
+                let catalog = library.catalog.with(&changes);
+                for change in &changes {
+                    memory.apply(&catalog, change);
+                }
+                library.catalog = catalog;
+                library.unbind();
+                Ok(Outcome::Done(0))
+            }
+        }
+    }
+}
+
+fn shown(columns: &[(String, Type)], rows: Vec<Vec<Datum>>) -> Outcome {
+    let columns = columns.iter().map(|(name, ty)| (name.clone(), ty.to_string())).collect();
+    let rows = rows.iter().map(|row| row.iter().map(text_of).collect()).collect();
+    Outcome::Rows(columns, rows)
+}
+
+fn bare(query: &ast::Query) -> Option<Vec<(String, &ast::Expr)>> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
+    if !select.from.is_empty() {
+        return None;
+    }
+    let items = select.projection.iter().map(|item| match item {
+        ast::SelectItem::UnnamedExpr(e @ ast::Expr::Function(f)) => Some((f.name.to_string(), e)),
+        ast::SelectItem::UnnamedExpr(e) => Some(("?column?".to_owned(), e)),
+        _ => None,
+    });
+    items.collect()
+}
