@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
 use crate::query::options;
+use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
 use crate::{Column, Database, Outcome, QueryResult, ReadOnlySession};
 
@@ -80,7 +81,32 @@ impl Connection {
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
         let cancel = self.begin_statement();
         let statement = albireo_sql::parse_one(sql)?;
-        self.query_parsed(&statement, sql, parameters, &cancel)
+        match self.query_that_calls(&statement, sql, parameters, &cancel) {
+            None => self.query_parsed(&statement, sql, parameters, &cancel),
+            Some(outcome) => match outcome? {
+                Outcome::Rows(rows) => Ok(rows),
+                Outcome::Done { .. } => {
+                    Err(SqlError::unsupported("a query of a function that returns nothing")
+                        .with_hint("Use Database::execute."))
+                }
+            },
+        }
+    }
+
+    /// Runs a query that calls routines, as a transaction; `None` if it calls none.
+    fn query_that_calls(
+        &self,
+        parsed: &Statement,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Option<Result<Outcome, SqlError>> {
+        let library = self.database.library_for(parsed)?;
+        let settings = self.state.lock().settings.clone();
+        Some(self.refuse_in_session("call a routine").and_then(|()| {
+            let limits = self.database.limits(&settings, cancel);
+            self.database.run_calling_query(&library, parsed, text, parameters, &limits)
+        }))
     }
 
     fn begin_statement(&self) -> CancelToken {
@@ -93,11 +119,13 @@ impl Connection {
         if cancel.is_cancelled() {
             return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
         }
+        if let Some(statement) = routines::parse(text)? {
+            return self.run_routine(statement, text, parameters, cancel);
+        }
         let parsed = albireo_sql::parse_one(text)?;
         let class = classify(&parsed)?;
         if self.state.lock().failed && class != StatementClass::Transaction {
-            let text = "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK."));
+            return Err(aborted());
         }
         let result = self.run_class(class, &parsed, text, parameters, cancel);
         let mut state = self.state.lock();
@@ -119,13 +147,15 @@ impl Connection {
             class,
             StatementClass::Ddl | StatementClass::Insert | StatementClass::Update | StatementClass::Delete
         );
-        if writes && self.state.lock().session.is_some() {
-            let text = "cannot change anything in a read-only transaction";
-            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, text));
+        if writes {
+            self.refuse_in_session("change anything")?;
         }
         let settings = self.state.lock().settings.clone();
         match class {
-            StatementClass::Query => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
+            StatementClass::Query => match self.query_that_calls(parsed, text, parameters, cancel) {
+                Some(outcome) => outcome,
+                None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
+            },
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
                 self.database.run_dml(parsed, text, parameters, &settings, cancel)
             }
@@ -141,6 +171,46 @@ impl Connection {
             StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),
             StatementClass::Set | StatementClass::Show => self.setting(&classify::setting(parsed)?),
         }
+    }
+
+    /// 25006 if a read-only transaction is open.
+    fn refuse_in_session(&self, what: &str) -> Result<(), SqlError> {
+        if self.state.lock().session.is_none() {
+            return Ok(());
+        }
+        let text = format!("cannot {what} in a read-only transaction");
+        Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, text))
+    }
+
+    fn run_routine(
+        &self,
+        statement: RoutineStatement,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Result<Outcome, SqlError> {
+        let (settings, failed) = {
+            let state = self.state.lock();
+            (state.settings.clone(), state.failed)
+        };
+        if failed {
+            return Err(aborted());
+        }
+        let defines = routines::defines(&statement);
+        let result = match self.refuse_in_session(if defines { "change anything" } else { "call a routine" })
+        {
+            Ok(()) if defines && !parameters.is_empty() => {
+                Err(SqlError::unsupported("a definition with parameters"))
+            }
+            Ok(()) => {
+                let limits = self.database.limits(&settings, cancel);
+                self.database.run_routine_statement(statement, text, parameters, &limits)
+            }
+            Err(error) => Err(error),
+        };
+        let mut state = self.state.lock();
+        state.failed |= result.is_err() && state.session.is_some();
+        result
     }
 
     fn query_parsed(
@@ -251,6 +321,12 @@ impl Connection {
             }
         }
     }
+}
+
+/// 25P02.
+fn aborted() -> SqlError {
+    let text = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(SqlState(*b"25P02"), text).with_hint("Use ROLLBACK.")
 }
 
 /// Moves an error's position from the statement to the whole text.

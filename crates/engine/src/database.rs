@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::errors::Explainer;
 use crate::query::PlanCache;
+use crate::routines::Library;
 use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession};
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
@@ -33,6 +34,8 @@ pub(crate) struct Inner {
     /// Held shared by statements that change rows, exclusively by those that change the catalog.
     pub(crate) definitions: RwLock<()>,
     pub(crate) plans: PlanCache,
+    /// What CREATE FUNCTION and CREATE PROCEDURE made.
+    pub(crate) routines: RwLock<Arc<Library>>,
     /// Files that COPY began to write.
     pub(crate) files_written: AtomicU64,
     /// Tables whose indexes native procedures may know by their position.
@@ -121,12 +124,14 @@ impl Database {
             toucher.run_toucher();
         });
         let toucher = Some(toucher.map_err(no_thread)?);
+        let catalog = Arc::new(Catalog::new());
         let inner = Inner {
             env,
             partitions,
             sessions,
             olap,
-            catalog: RwLock::new(Arc::new(Catalog::new())),
+            routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog)))),
+            catalog: RwLock::new(catalog),
             definitions: RwLock::default(),
             plans: PlanCache::default(),
             files_written: AtomicU64::new(0),

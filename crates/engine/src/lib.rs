@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod arrays;
 mod checks;
 mod config;
 mod connection;
@@ -34,6 +35,7 @@ mod errors;
 mod outcome;
 mod procedures;
 mod query;
+mod routines;
 mod settings;
 
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};

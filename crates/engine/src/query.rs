@@ -16,6 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
 use crate::adapters::{CatalogRelations, StorageSnapshot, scope_of};
+use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::{Column, Database, QueryResult};
 
@@ -229,6 +230,14 @@ impl Database {
         let names = bound.exact.then(|| bound.output.iter().map(|c| c.name.clone()).collect());
         let query = Query { statement: bound.statement.clone(), names, parameter_types };
         self.inner.olap.prepare(&relations, query)
+    }
+
+    /// What ends a statement that runs as a transaction.
+    pub(crate) fn limits(&self, settings: &Settings, cancel: &CancelToken) -> Limits {
+        let clock = self.inner.env.clock.clone();
+        let timeout = settings.statement_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
+        let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
+        Limits { cancel: cancel.clone(), clock, deadline_ns }
     }
 
     /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings

@@ -8,5 +8,6 @@ mod definitions;
 mod errors;
 mod limits;
 mod partitions;
+mod routines;
 mod sessions;
 mod support;

@@ -36,7 +36,6 @@ pub struct RowPlace {
     pub fields: Vec<Place>,
 }
 
-
 impl Place {
     /// The type of its values in expressions.
     pub fn ty(&self) -> Type {
@@ -281,7 +280,9 @@ pub fn fit(expr: Expr, place: &Place, kind: CastKind) -> Result<Expr, SqlError> 
         Place::Plain(scalar) => expr::cast_to(expr, &Type::Scalar(*scalar), None, kind),
         Place::Array(element) => {
             let modifier = match **element {
-                Place::Sql(ty @ (SqlType::Decimal { .. } | SqlType::Char(_) | SqlType::Varchar(_))) => Some(ty),
+                Place::Sql(ty @ (SqlType::Decimal { .. } | SqlType::Char(_) | SqlType::Varchar(_))) => {
+                    Some(ty)
+                }
                 _ => None,
             };
             expr::cast_to(expr, &place.ty(), modifier, kind)

@@ -203,7 +203,8 @@ fn match_up(signature: &Signature, actuals: &[Actual<'_>], all: bool) -> Option<
             return None;
         }
     }
-    let complete = formals.iter().zip(&order).all(|(formal, given)| given.is_some() || formal.default.is_some());
+    let complete =
+        formals.iter().zip(&order).all(|(formal, given)| given.is_some() || formal.default.is_some());
     complete.then_some(order)
 }
 
@@ -315,10 +316,8 @@ pub fn arguments(resolved: &Resolved, mut args: Vec<Option<Expr>>) -> Result<Vec
             }
             (None, None) => None,
         };
-        let expr = expr.unwrap_or_else(|| Expr {
-            kind: ExprKind::Constant(Datum::NULL),
-            ty: formal.place.ty(),
-        });
+        let expr =
+            expr.unwrap_or_else(|| Expr { kind: ExprKind::Constant(Datum::NULL), ty: formal.place.ty() });
         given.push(super::place::fit(expr, &formal.place, CastKind::Variable)?);
     }
     Ok(given)

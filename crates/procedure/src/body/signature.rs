@@ -7,7 +7,8 @@ use albireo_sql::{Catalog, ast};
 
 use super::place::{Named, Place, RowPlace, Types};
 use crate::define::{
-    Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference, Volatility,
+    Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference,
+    Volatility,
 };
 use crate::parse::ast::{Span, TypeName};
 use crate::types::Type;

@@ -75,8 +75,12 @@ fn call_that_holds_too_much_memory_is_ended_and_no_handler_catches_it() {
     let body = "BEGIN LOOP RETURN NEXT 1; END LOOP; EXCEPTION WHEN OTHERS THEN NULL; END;";
     let mut database = with_function("f() RETURNS SETOF integer", body);
     database.limits.memory_bytes = 1 << 16;
-    database.run("CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ DECLARE a integer[]; BEGIN
-                  a[10000000] := 1; END; $$").unwrap();
+    database
+        .run(
+            "CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ DECLARE a integer[]; BEGIN
+                  a[10000000] := 1; END; $$",
+        )
+        .unwrap();
     assert_eq!(database.run("CALL p()").unwrap_err().state(), SqlState::OUT_OF_MEMORY);
 }
 
@@ -109,7 +113,8 @@ fn replaced_routine_is_what_others_call() {
     let mut database = with_function("f() RETURNS integer", "BEGIN RETURN 1; END;");
     define(&mut database, "g() RETURNS integer", "BEGIN RETURN f(); END;").unwrap();
     assert_eq!(one(&mut database, "SELECT g()"), "1");
-    database.run("CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE plpgsql AS $$BEGIN RETURN 2; END$$")
+    database
+        .run("CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE plpgsql AS $$BEGIN RETURN 2; END$$")
         .unwrap();
     assert_eq!(one(&mut database, "SELECT g()"), "2");
     database.run("DROP FUNCTION f").unwrap();

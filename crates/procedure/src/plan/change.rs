@@ -20,8 +20,8 @@ use super::group::Phase;
 use super::query::{self, Columns, conditions};
 use super::scope::{Env, NoNames, Scope};
 use super::tree::{
-    AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select, Step,
-    Target, Update,
+    AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select,
+    Step, Target, Update,
 };
 use super::{ChangePlan, explain, select};
 use crate::expr::{self, CastKind, Expr, Names};
@@ -118,14 +118,7 @@ fn plan_target(
 }
 
 fn write(table: &Arc<TableDef>, partition: Option<Expr>) -> AccessInfo {
-    AccessInfo {
-        table: Arc::clone(table),
-        index: None,
-        equal: Vec::new(),
-        partition,
-        writes: true,
-        depth: 0,
-    }
+    AccessInfo { table: Arc::clone(table), index: None, equal: Vec::new(), partition, writes: true, depth: 0 }
 }
 
 /// The table a statement changes, as relation 0.
@@ -148,10 +141,7 @@ fn target(
     Ok((table, pool))
 }
 
-fn returning(
-    scope: &mut Scope<'_>,
-    items: Option<&[SelectItem]>,
-) -> Result<(Columns, Vec<Expr>), SqlError> {
+fn returning(scope: &mut Scope<'_>, items: Option<&[SelectItem]>) -> Result<(Columns, Vec<Expr>), SqlError> {
     scope.phase = Phase::Refused("RETURNING");
     let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
     Ok(select::split(outputs))
@@ -518,7 +508,9 @@ fn conflict(scope: &mut Scope<'_>, table: &TableDef, on: &OnConflict) -> Result<
     for index in table.indexes.iter().filter(|index| index.unique) {
         let serves = match &on.conflict_target {
             None => true,
-            Some(ConflictTarget::OnConstraint(name)) => single(name).is_ok_and(|n| names::fold(n) == index.name),
+            Some(ConflictTarget::OnConstraint(name)) => {
+                single(name).is_ok_and(|n| names::fold(n) == index.name)
+            }
             Some(ConflictTarget::Columns(columns)) => {
                 let mut set = Vec::new();
                 for column in columns {
@@ -538,8 +530,7 @@ fn conflict(scope: &mut Scope<'_>, table: &TableDef, on: &OnConflict) -> Result<
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         }
         Some(ConflictTarget::Columns(_)) if indexes.is_empty() => {
-            let message =
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         _ => {}

@@ -144,11 +144,7 @@ impl Binder<'_> {
     }
 
     /// The variable an argument is; `None` if it is something else.
-    fn writable(
-        &mut self,
-        argument: Option<&tree::Expr>,
-        span: Span,
-    ) -> Result<Option<Target>, SqlError> {
+    fn writable(&mut self, argument: Option<&tree::Expr>, span: Span) -> Result<Option<Target>, SqlError> {
         let names: Vec<String> = match argument {
             Some(tree::Expr::Identifier(name)) => vec![fold(name)],
             Some(tree::Expr::CompoundIdentifier(names)) => names.iter().map(fold).collect(),

@@ -1,0 +1,94 @@
+//! Values as Arrow arrays.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, SqlType, Value};
+use arrow::array::{
+    ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
+    Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
+
+/// What should not happen.
+pub(crate) fn internal(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())
+}
+
+/// Values of one type, or NULL, as an array.
+pub(crate) fn array<'a>(
+    ty: SqlType,
+    values: impl Iterator<Item = &'a Value>,
+) -> Result<ArrayRef, arrow::error::ArrowError> {
+    macro_rules! collect {
+        ($array:ty, $variant:ident) => {
+            values.map(|v| if let Value::$variant(v) = v { Some(*v) } else { None }).collect::<$array>()
+        };
+    }
+    Ok(match ty {
+        SqlType::Bool => Arc::new(collect!(BooleanArray, Bool)),
+        SqlType::SmallInt => Arc::new(collect!(Int16Array, SmallInt)),
+        SqlType::Integer => Arc::new(collect!(Int32Array, Integer)),
+        SqlType::BigInt => Arc::new(collect!(Int64Array, BigInt)),
+        SqlType::Real => Arc::new(collect!(Float32Array, Real)),
+        SqlType::Double => Arc::new(collect!(Float64Array, Double)),
+        SqlType::Date => Arc::new(collect!(Date32Array, Date)),
+        SqlType::Time => Arc::new(collect!(Time64MicrosecondArray, Time)),
+        SqlType::Timestamp => Arc::new(collect!(TimestampMicrosecondArray, Timestamp)),
+        SqlType::TimestampTz => {
+            Arc::new(collect!(TimestampMicrosecondArray, TimestampTz).with_timezone("UTC"))
+        }
+        SqlType::Decimal { precision, scale } => {
+            let unscaled = |v: &Value| if let Value::Decimal(d) = v { Some(d.unscaled) } else { None };
+            let array: Decimal128Array = values.map(unscaled).collect();
+            Arc::new(array.with_precision_and_scale(precision, i8::try_from(scale).unwrap_or(38))?)
+        }
+        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => {
+            let text = |v: &'a Value| if let Value::Text(v) = v { Some(v.as_str()) } else { None };
+            Arc::new(values.map(text).collect::<StringViewArray>())
+        }
+        SqlType::Bytea => {
+            let bytes = |v: &'a Value| if let Value::Bytea(v) = v { Some(v.as_slice()) } else { None };
+            Arc::new(values.map(bytes).collect::<BinaryViewArray>())
+        }
+        SqlType::Uuid => {
+            let bytes = |v: &'a Value| if let Value::Uuid(v) = v { Some(v.as_slice()) } else { None };
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.map(bytes), 16)?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_every_type_come_back_from_their_array() {
+        let decimal = SqlType::Decimal { precision: 20, scale: 2 };
+        let cases = [
+            (SqlType::Bool, "t"),
+            (SqlType::SmallInt, "-7"),
+            (SqlType::Integer, "7"),
+            (SqlType::BigInt, "-9223372036854775808"),
+            (SqlType::Real, "0.5"),
+            (SqlType::Double, "1e+300"),
+            (decimal, "-123456789012345678.90"),
+            (SqlType::Char(3), "ab"),
+            (SqlType::Varchar(3), ""),
+            (SqlType::Text, "ä"),
+            (SqlType::Bytea, "\\x00ff"),
+            (SqlType::Date, "2024-02-29"),
+            (SqlType::Time, "23:59:59.5"),
+            (SqlType::Timestamp, "1969-12-31 23:59:59"),
+            (SqlType::TimestampTz, "2024-01-01 00:00:00+00"),
+            (SqlType::Uuid, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        ];
+        for (ty, text) in cases {
+            let values = [Value::parse(text, ty).unwrap(), Value::Null];
+            let array = array(ty, values.iter()).unwrap();
+            assert_eq!(*array.data_type(), albireo_olap::arrow_type(ty));
+            for (row, value) in values.iter().enumerate() {
+                assert_eq!(crate::adapters::value_at(&array, row, ty), *value, "{ty}");
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What routines give back, as results.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use albireo_base::{Decimal, SqlError, SqlType, Value};
+use albireo_procedure::datum::Datum;
+use albireo_procedure::expr::text_of;
+use albireo_procedure::types::{Scalar, Type};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema};
+
+use crate::arrays::{array, internal};
+use crate::{Column, QueryResult};
+
+/// Rows with names and types of their columns. Arrays, rows and intervals become texts.
+pub(super) fn result(columns: &[(String, Type)], rows: &[Vec<Datum>]) -> Result<QueryResult, SqlError> {
+    let types: Vec<SqlType> =
+        columns.iter().enumerate().map(|(index, (_, ty))| column_type(ty, rows, index)).collect();
+    let arrays: Result<Vec<ArrayRef>, _> = types
+        .iter()
+        .enumerate()
+        .map(|(index, &ty)| {
+            let values: Vec<Value> = rows.iter().map(|row| value(&row[index], ty)).collect();
+            array(ty, values.iter())
+        })
+        .collect();
+    let field =
+        |((name, _), ty): (&(String, Type), &SqlType)| Field::new(name, albireo_olap::arrow_type(*ty), true);
+    let schema = Arc::new(Schema::new(columns.iter().zip(&types).map(field).collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays.map_err(internal)?, &options);
+    let column = |((name, _), ty): (&(String, Type), &SqlType)| Column { name: name.clone(), ty: *ty };
+    Ok(QueryResult {
+        columns: columns.iter().zip(&types).map(column).collect(),
+        schema,
+        batches: vec![batch.map_err(internal)?],
+        planning: Duration::ZERO,
+        execution: Duration::ZERO,
+    })
+}
+
+/// The type of a column of the result. NUMERIC has the most digits after the point that a value of the
+/// column has.
+fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
+    let Type::Scalar(scalar) = ty else { return SqlType::Text };
+    match scalar {
+        Scalar::Bool => SqlType::Bool,
+        Scalar::SmallInt => SqlType::SmallInt,
+        Scalar::Integer => SqlType::Integer,
+        Scalar::BigInt => SqlType::BigInt,
+        Scalar::Real => SqlType::Real,
+        Scalar::Double => SqlType::Double,
+        Scalar::Numeric { .. } => {
+            let scale = |row: &Vec<Datum>| match &row[index] {
+                Datum::Value(Value::Decimal(number)) => number.scale,
+                _ => 0,
+            };
+            let scale = rows.iter().map(scale).max().unwrap_or(0);
+            SqlType::Decimal { precision: SqlType::MAX_DECIMAL_PRECISION, scale }
+        }
+        Scalar::Bytea => SqlType::Bytea,
+        Scalar::Date => SqlType::Date,
+        Scalar::Time => SqlType::Time,
+        Scalar::Timestamp => SqlType::Timestamp,
+        Scalar::TimestampTz => SqlType::TimestampTz,
+        Scalar::Uuid => SqlType::Uuid,
+        Scalar::Unknown | Scalar::Text | Scalar::Bpchar | Scalar::Interval => SqlType::Text,
+    }
+}
+
+fn value(datum: &Datum, ty: SqlType) -> Value {
+    match (datum, ty) {
+        (Datum::Value(Value::Decimal(number)), SqlType::Decimal { scale, .. }) => {
+            Value::Decimal(number.rescale(scale).unwrap_or(Decimal::new(0, scale)))
+        }
+        (Datum::Value(value), SqlType::Text) if !matches!(value, Value::Text(_)) => {
+            text_of(datum).map_or(Value::Null, Value::Text)
+        }
+        (Datum::Value(value), _) => value.clone(),
+        (other, _) => text_of(other).map_or(Value::Null, Value::Text),
+    }
+}

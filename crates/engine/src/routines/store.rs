@@ -1,0 +1,205 @@
+//! A partition's transaction as routines see it.
+
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, IndexId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_env::Clock;
+use albireo_olap::CancelToken;
+use albireo_partition::{Abort, TableHandle, Transaction};
+use albireo_procedure::parse::ast::RaiseLevel;
+use albireo_procedure::store::{Site, Stop, Store};
+use albireo_sql::{Catalog, TableDef};
+use albireo_storage::{Savepoint, Table};
+
+use crate::errors::Explainer;
+
+/// Interrupts are looked for once in so many rounds: it takes a clock.
+const ROUNDS: u32 = 256;
+
+/// What ends a statement from outside.
+#[derive(Clone)]
+pub(crate) struct Limits {
+    pub(crate) cancel: CancelToken,
+    pub(crate) clock: Clock,
+    pub(crate) deadline_ns: Option<u64>,
+}
+
+impl Limits {
+    fn check(&self) -> Result<(), SqlError> {
+        if self.cancel.is_cancelled() {
+            let text = "canceling statement due to user request";
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, text));
+        }
+        if self.deadline_ns.is_some_and(|deadline| self.clock.now() >= deadline) {
+            let text = "canceling statement due to statement timeout";
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, text));
+        }
+        Ok(())
+    }
+}
+
+/// What RAISE told the client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Notice {
+    pub(crate) level: RaiseLevel,
+    pub(crate) message: String,
+}
+
+/// The transaction of a running routine.
+pub(crate) struct TransactionStore<'t, 'a, 'p> {
+    tx: &'t mut Transaction<'a, 'p>,
+    sites: Vec<albireo_partition::Site>,
+    catalog: &'t Arc<Catalog>,
+    limits: &'t Limits,
+    rounds: u32,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
+    pub(crate) fn new(
+        tx: &'t mut Transaction<'a, 'p>,
+        catalog: &'t Arc<Catalog>,
+        limits: &'t Limits,
+    ) -> Self {
+        let sites = tx.sites().collect();
+        Self { tx, sites, catalog, limits, rounds: 0, notices: Vec::new() }
+    }
+
+    /// A table that a bound routine names, which therefore exists.
+    fn def(&self, table: TableId) -> &TableDef {
+        self.catalog.table(table).expect("a routine is bound again when the catalog changes")
+    }
+
+    fn handle(&self, table: TableId) -> TableHandle {
+        crate::ddl::handle(self.def(table))
+    }
+
+    fn number(&self, site: albireo_partition::Site) -> Site {
+        let number = self.sites.iter().position(|known| *known == site);
+        Site(number.expect("the transaction owns the site") as u16)
+    }
+
+    /// Why a change was not made, in words.
+    fn stop(&self, site: albireo_partition::Site, abort: Abort) -> Stop {
+        if abort == Abort::Crossing {
+            return Stop::Crossing;
+        }
+        let key_of = |table: TableId, index: IndexId, tid: Tid| {
+            let def = self.catalog.table(table)?;
+            let rows = self.tx.table_at(site, crate::ddl::handle(def));
+            let columns = &def.indexes.get(index.index())?.columns;
+            rows.is_live(tid).then(|| columns.iter().map(|&column| rows.value(tid, column)).collect())
+        };
+        let error = Explainer { catalog: self.catalog, key_of: &key_of }.abort(abort);
+        match error.state() {
+            // The database has no memory left, and a handler would need some.
+            SqlState::OUT_OF_MEMORY => Stop::Fatal(Box::new(error)),
+            _ => error.into(),
+        }
+    }
+
+    fn insert_at_home_of(
+        &mut self,
+        table: TableId,
+        values: &[Value],
+    ) -> Result<(albireo_partition::Site, Tid), Stop> {
+        let site = match self.def(table).partition_by {
+            Some(column) => self.tx.site_of_value(&values[column.index()]).map_err(|_| Stop::Crossing)?,
+            None => self.tx.home(),
+        };
+        let handle = self.handle(table);
+        let tid = self.tx.insert_values_at(site, handle, values).map_err(|abort| self.stop(site, abort))?;
+        Ok((site, tid))
+    }
+}
+
+impl Store for TransactionStore<'_, '_, '_> {
+    fn now(&mut self) -> i64 {
+        self.tx.now()
+    }
+
+    fn sites(&self, table: TableId) -> Vec<Site> {
+        match self.def(table).is_shared() {
+            true => vec![self.number(self.tx.home())],
+            false => (0..self.sites.len() as u16).map(Site).collect(),
+        }
+    }
+
+    fn site_of(&self, table: TableId, key: &Value) -> Result<Site, Stop> {
+        if self.def(table).is_shared() {
+            return Ok(self.number(self.tx.home()));
+        }
+        let site = self.tx.site_of_value(key).map_err(|_| Stop::Crossing)?;
+        Ok(self.number(site))
+    }
+
+    fn all_sites(&self, table: TableId) -> Result<Vec<Site>, Stop> {
+        match self.def(table).is_shared() || self.sites.len() == usize::from(self.tx.partitions()) {
+            true => Ok(self.sites(table)),
+            false => Err(Stop::Crossing),
+        }
+    }
+
+    fn table(&self, site: Site, table: TableId) -> &Table {
+        self.tx.table_at(self.sites[usize::from(site.0)], self.handle(table))
+    }
+
+    fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(Site, Tid), Stop> {
+        let (site, tid) = self.insert_at_home_of(table, values)?;
+        Ok((self.number(site), tid))
+    }
+
+    fn update(
+        &mut self,
+        site: Site,
+        table: TableId,
+        tid: Tid,
+        values: &[(ColumnId, Value)],
+    ) -> Result<(Site, Tid), Stop> {
+        let at = self.sites[usize::from(site.0)];
+        let handle = self.handle(table);
+        let key = self.def(table).partition_by;
+        let moves = match values.iter().rfind(|(column, _)| Some(*column) == key) {
+            Some((_, value)) => self.tx.site_of_value(value).map_err(|_| Stop::Crossing)? != at,
+            None => false,
+        };
+        if !moves {
+            let updated = self.tx.update_values_at(at, handle, tid, values);
+            updated.map_err(|abort| self.stop(at, abort))?;
+            return Ok((site, tid));
+        }
+        let mut row = self.tx.table_at(at, handle).row(tid);
+        for (column, value) in values {
+            row[column.index()] = value.clone();
+        }
+        self.tx.delete_at(at, handle, tid).map_err(|abort| self.stop(at, abort))?;
+        let (to, tid) = self.insert_at_home_of(table, &row)?;
+        Ok((self.number(to), tid))
+    }
+
+    fn delete(&mut self, site: Site, table: TableId, tid: Tid) -> Result<(), Stop> {
+        let at = self.sites[usize::from(site.0)];
+        let handle = self.handle(table);
+        self.tx.delete_at(at, handle, tid).map_err(|abort| self.stop(at, abort))
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.tx.savepoint()
+    }
+
+    fn roll_back_to(&mut self, to: Savepoint) {
+        self.tx.roll_back_to(to);
+    }
+
+    fn notice(&mut self, level: RaiseLevel, message: &str, _: Option<&str>, _: Option<&str>) {
+        self.notices.push(Notice { level, message: message.to_owned() });
+    }
+
+    fn check_interrupt(&mut self) -> Result<(), Stop> {
+        self.rounds += 1;
+        match self.rounds.is_multiple_of(ROUNDS) {
+            true => self.limits.check().map_err(|error| Stop::Fatal(Box::new(error))),
+            false => Ok(()),
+        }
+    }
+}
