@@ -10,7 +10,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use albireo_bench::ch::queries::Selection;
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Outcome, Target, Worker};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         duration: Duration::from_secs(1),
         layout: Layout::Groups,
         mix: Mix::Spec,
+        procedures: Procedures::Native,
         seed: 42,
         scale: Scale::SPEC,
     };

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Outcome, Target};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         duration: Duration::from_secs(seconds),
         layout,
         mix: Mix::Spec,
+        procedures: Procedures::Native,
         seed: 42,
         scale: Scale::SPEC,
     };

@@ -33,6 +33,25 @@ impl fmt::Display for Workload {
     }
 }
 
+/// What transactions are written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Procedures {
+    /// Rust.
+    #[default]
+    Native,
+    /// PL/pgSQL.
+    PlPgSql,
+}
+
+impl fmt::Display for Procedures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::PlPgSql => "plpgsql",
+        })
+    }
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -48,6 +67,8 @@ pub struct Config {
     pub layout: Layout,
     /// Which transactions run.
     pub mix: Mix,
+    /// What transactions are written in.
+    pub procedures: Procedures,
     /// Decides population and inputs.
     pub seed: u64,
     /// Cardinalities; anything but [`Scale::SPEC`] is for tests.
@@ -111,6 +132,7 @@ mod tests {
             duration: Duration::from_secs(10),
             layout: Layout::Groups,
             mix: Mix::Spec,
+            procedures: Procedures::Native,
             seed: 1,
             scale: Scale::SPEC,
         };

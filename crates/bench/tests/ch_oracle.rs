@@ -9,7 +9,7 @@ use std::time::Duration;
 use albireo::{QueryResult, SqlType, Value};
 use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{QUERIES, Query, TOP10};
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Target};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
@@ -175,6 +175,7 @@ fn agree(partitions: u16, layout: Layout) {
         duration: Duration::from_secs(1),
         layout,
         mix: Mix::Spec,
+        procedures: Procedures::Native,
         seed: SEED,
         scale: SCALE,
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use albireo::{Abort, Procedure, Route, SqlState, TableHandle, Transaction};
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Target, run, run_snapshots};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
@@ -22,6 +22,7 @@ fn config(workload: Workload, partitions: u16, layout: Layout) -> Config {
         duration: Duration::from_millis(1_000),
         layout,
         mix: Mix::Spec,
+        procedures: Procedures::Native,
         seed: 11,
         scale: Scale::SMALL,
     }

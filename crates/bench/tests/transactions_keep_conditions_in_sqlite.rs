@@ -8,7 +8,7 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState};
 use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{Query, Selection};
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Answer, Cancel, Loading, Outcome, Snapshot, SnapshotCosts, Target, Worker, run};
 use albireo_bench::progress::Silent;
 use albireo_bench::tpcc::Scale;
@@ -109,6 +109,7 @@ fn mixed_run_over_sqlite_keeps_every_condition() {
         duration: Duration::from_millis(500),
         layout: Layout::Row,
         mix: Mix::Spec,
+        procedures: Procedures::Native,
         seed: 5,
         scale: Scale::SMALL,
     };

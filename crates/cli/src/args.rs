@@ -72,6 +72,9 @@ pub struct BenchArgs {
     /// Which transactions
     #[arg(long, value_enum, default_value_t = MixArg::Spec)]
     pub mix: MixArg,
+    /// What transactions are written in
+    #[arg(long, value_enum, default_value_t = ProceduresArg::Native)]
+    pub procedures: ProceduresArg,
     /// Seed of data and transactions: the same seed, the same rows and the same inputs
     #[arg(long, default_value_t = 42, value_name = "X")]
     pub seed: u64,
@@ -115,6 +118,15 @@ pub enum MixArg {
     Spec,
     /// New-Order and Payment only
     Two,
+}
+
+/// What transactions are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProceduresArg {
+    /// Rust, compiled with the program
+    Native,
+    /// PL/pgSQL, the same source as in PostgreSQL; interpreted
+    Plpgsql,
 }
 
 /// How a benchmark's result is printed.
@@ -180,6 +192,7 @@ mod tests {
             seconds: 20,
             layout: LayoutArg::Groups,
             mix: MixArg::Spec,
+            procedures: ProceduresArg::Native,
             seed: 42,
             format: ReportFormat::Table,
             small: false,

@@ -3,10 +3,10 @@
 //! Responsible for: options, progress, the result's format, exit status. Not responsible for: what is
 //! measured and how (`albireo_bench`).
 
-use crate::args::{Bench, BenchArgs, LayoutArg, MixArg, ReportFormat};
+use crate::args::{Bench, BenchArgs, LayoutArg, MixArg, ProceduresArg, ReportFormat};
 use crate::interrupt::{self, Interrupt};
 use albireo_base::SqlError;
-use albireo_bench::config::{Config, ConfigError, Workload};
+use albireo_bench::config::{Config, ConfigError, Procedures, Workload};
 use albireo_bench::driver::{self, Cancel, Target};
 use albireo_bench::progress::Bars;
 use albireo_bench::report::Report;
@@ -87,6 +87,10 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
         mix: match args.mix {
             MixArg::Spec => Mix::Spec,
             MixArg::Two => Mix::Two,
+        },
+        procedures: match args.procedures {
+            ProceduresArg::Native => Procedures::Native,
+            ProceduresArg::Plpgsql => Procedures::PlPgSql,
         },
         seed: args.seed,
         scale: if args.small { Scale::SMALL } else { Scale::SPEC },

@@ -52,3 +52,4 @@ pub use database::{Database, MemoryReport, Statistics};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};
+pub use routines::{Argument, RoutineHandle};

@@ -108,6 +108,7 @@ fn config(workload: Workload) -> Config {
         duration: Duration::from_millis(60),
         layout: Layout::Column,
         mix: Mix::Spec,
+        procedures: crate::config::Procedures::Native,
         seed: 3,
         scale: Scale::SMALL,
     }

@@ -1,6 +1,6 @@
 //! Our own database as the system under test.
 //!
-//! Transactions are native procedures, called on the thread that makes their inputs: it takes the
+//! Transactions are native procedures or stored routines in PL/pgSQL, called on the thread that makes their inputs: it takes the
 //! partition's token for one transaction after another. Every query runs on a fresh snapshot of the
 //! columns that it reads ([`albireo::PreparedQuery::begin_read_only`]), on one analytical thread, with a
 //! plan that is in the cache.
@@ -8,6 +8,7 @@
 //! As pause counts how long an executor that had a transaction to run waited for a snapshot.
 
 mod load;
+mod stored;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -17,13 +18,14 @@ use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlErr
 use albireo_env::Env;
 
 use crate::ch::queries::Query;
-use crate::config::{Config, Workload};
+use crate::config::{Config, Procedures, Workload};
 use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Worker};
 use crate::latency::Durations;
 use crate::tpcc::Scale;
 use crate::tpcc::population::Population;
 use crate::tpcc::schema::ddl;
 
+pub use stored::{Row, StoredTransactions};
 pub use worker::Transactions;
 
 /// Bytes a warehouse may grow to before a run fails for want of memory.
@@ -53,6 +55,8 @@ fn expected_bytes(config: &Config) -> u64 {
 pub struct Albireo {
     database: Database,
     transactions: OnceLock<Transactions>,
+    /// Instead of these, if the run is to use them.
+    stored: OnceLock<StoredTransactions>,
     cancel: CancelToken,
 }
 
@@ -75,6 +79,7 @@ impl Albireo {
         Ok(Self {
             database: Database::with_env(settings, env.clone())?,
             transactions: OnceLock::new(),
+            stored: OnceLock::new(),
             cancel: token,
         })
     }
@@ -91,6 +96,15 @@ impl Albireo {
     pub fn transactions(&self) -> Result<&Transactions, SqlError> {
         let not_loaded = || SqlError::new(SqlState::UNDEFINED_TABLE, "the database is not loaded");
         self.transactions.get().ok_or_else(not_loaded)
+    }
+
+    /// The five transactions in PL/pgSQL.
+    ///
+    /// # Errors
+    /// The database is not loaded, or not for a run with them.
+    pub fn stored(&self) -> Result<&StoredTransactions, SqlError> {
+        let missing = || SqlError::new(SqlState::UNDEFINED_FUNCTION, "the routines were not created");
+        self.stored.get().ok_or_else(missing)
     }
 
     /// Queries on a snapshot, which this run's interruption ends.
@@ -114,6 +128,9 @@ impl Target for Albireo {
         load::load(&self.database, population, loading)?;
         // A second load into the same target has failed at its DDL.
         let _ = self.transactions.set(Transactions::new(&self.database)?);
+        if config.procedures == Procedures::PlPgSql {
+            let _ = self.stored.set(StoredTransactions::new(&self.database)?);
+        }
         Ok(())
     }
 
@@ -123,7 +140,10 @@ impl Target for Albireo {
 
     fn worker(&self, _partition: u16) -> Result<Box<dyn Worker + '_>, SqlError> {
         // A transaction finds its partition by its arguments.
-        Ok(Box::new(self.transactions()?))
+        Ok(match self.stored.get() {
+            Some(stored) => Box::new(stored),
+            None => Box::new(self.transactions()?),
+        })
     }
 
     fn prepare(&self, query: &Query) -> Result<(), SqlError> {

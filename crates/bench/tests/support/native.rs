@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use albireo_base::{SqlError, Value};
-use albireo_bench::config::{Config, Workload};
+use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Target};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
@@ -27,6 +27,7 @@ impl Native {
             duration: Duration::from_secs(1),
             layout,
             mix: Mix::Spec,
+            procedures: Procedures::Native,
             seed: population.seed,
             scale: population.scale,
         };

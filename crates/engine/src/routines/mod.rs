@@ -7,6 +7,7 @@
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
 
+mod handle;
 mod library;
 mod parameters;
 mod rows;
@@ -24,6 +25,7 @@ use albireo_sql::names::fold;
 use crate::{Database, Outcome};
 
 pub(crate) use albireo_procedure::define::RoutineStatement;
+pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::Library;
 pub(crate) use store::Limits;
 

@@ -1,0 +1,182 @@
+//! Calls of stored routines from a program, without SQL around them.
+
+use std::sync::Arc;
+
+use albireo_base::{PartitionId, SqlError, SqlState, Value};
+use albireo_partition::{Abort, Procedure, Route, Transaction};
+use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run};
+use albireo_procedure::datum::{Array, Datum};
+use albireo_procedure::expr::{RoutineId, text_of};
+use albireo_procedure::store::Stop;
+
+use super::library::Library;
+use super::store::{Limits, TransactionStore};
+use crate::Database;
+use crate::settings::Settings;
+
+/// An argument of a stored routine, or a value that it gives back.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Argument {
+    /// One value, or NULL.
+    Value(Value),
+    /// An array of one dimension.
+    Array(Vec<Value>),
+}
+
+impl<T: Into<Value>> From<T> for Argument {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+/// A stored routine to be called many times. It means the routine by this name as it is at each call, and
+/// ends with 42883 once it is dropped.
+#[derive(Clone)]
+pub struct RoutineHandle {
+    database: Database,
+    id: RoutineId,
+}
+
+/// One call.
+struct Call {
+    id: RoutineId,
+    name: String,
+    library: Arc<Library>,
+    limits: Limits,
+}
+
+impl Procedure for Call {
+    type Args = (Route, Vec<Datum>);
+    type Output = Vec<Datum>;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn route(&self, (route, _): &Self::Args) -> Route {
+        *route
+    }
+
+    fn run(&self, tx: &mut Transaction<'_, '_>, (_, args): &Self::Args) -> Result<Vec<Datum>, Abort> {
+        let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
+        let library: &dyn Routines = self.library.as_ref();
+        let routine = library.bound(self.id).map_err(Abort::Raised)?;
+        match run(&routine, args.clone(), &mut store, library, BodyLimits::default()) {
+            Ok(outcome) => Ok(outcome.values),
+            Err(Stop::Crossing) => Err(Abort::Crossing),
+            Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
+        }
+    }
+}
+
+impl Database {
+    /// A handle to the stored routine of this name.
+    ///
+    /// ```
+    /// # use albireo::{Argument, Config, Database, Value};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute(
+    ///     "CREATE FUNCTION largest(numbers integer[]) RETURNS integer LANGUAGE plpgsql AS $$
+    ///      DECLARE most integer; n integer;
+    ///      BEGIN
+    ///          FOREACH n IN ARRAY numbers LOOP most := greatest(most, n); END LOOP;
+    ///          RETURN most;
+    ///      END $$",
+    /// )?;
+    /// let largest = db.routine("largest")?;
+    /// let numbers = Argument::Array(vec![3.into(), 9.into(), 4.into()]);
+    /// assert_eq!(largest.call(&[numbers])?, [[Argument::from(9)]]);
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 42883 if there is none, 42725 if there are several.
+    pub fn routine(&self, name: &str) -> Result<RoutineHandle, SqlError> {
+        match self.library().named(name).as_slice() {
+            [(id, _)] => Ok(RoutineHandle { database: self.clone(), id: *id }),
+            [] => Err(undefined(format!("routine \"{name}\" does not exist"))),
+            _ => Err(SqlError::new(SqlState(*b"42725"), format!("routine name \"{name}\" is not unique"))
+                .with_hint("Call it by SQL, where the arguments' types tell which is meant.")),
+        }
+    }
+}
+
+fn undefined(message: String) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+}
+
+impl RoutineHandle {
+    /// Calls it as one transaction on the calling thread, as soon as its partition is free. The arguments
+    /// are those of its IN and INOUT parameters; each row of the result has the columns of
+    /// `SELECT * FROM f(...)`.
+    ///
+    /// # Errors
+    /// 42883 for another number of arguments; what the conversion of an argument to its parameter's type
+    /// says; the routine's own. Nothing of the transaction remains then.
+    pub fn call(&self, args: &[Argument]) -> Result<Vec<Vec<Argument>>, SqlError> {
+        let database = &self.database;
+        let _fixed = database.inner.definitions.read();
+        let library = database.library();
+        let signature = library.signature(self.id);
+        let signature =
+            signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
+        let args = datums(&signature, args)?;
+        let limits = database.limits(&Settings::default(), &albireo_olap::CancelToken::new());
+        let call = Call { id: self.id, name: signature.name.clone(), library, limits };
+        let route = Route::Partition(PartitionId(0));
+        let values = database.inner.partitions.call(&call, &(route, args));
+        let values = values.map_err(|error| database.explain_call(error))?;
+        Ok(values.into_iter().map(|value| row(&signature, value)).collect())
+    }
+}
+
+/// The arguments as the parameters want them.
+fn datums(signature: &Signature, args: &[Argument]) -> Result<Vec<Datum>, SqlError> {
+    let wanted = signature.inputs().count();
+    if wanted != args.len() {
+        let message = format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
+        return Err(undefined(message));
+    }
+    signature.inputs().zip(args).map(|(formal, arg)| datum(&formal.place, arg)).collect()
+}
+
+fn datum(place: &Place, arg: &Argument) -> Result<Datum, SqlError> {
+    match (place, arg) {
+        (_, Argument::Value(Value::Null)) => Ok(Datum::NULL),
+        (Place::Sql(ty), Argument::Value(value)) => value.clone().coerce(*ty).map(Datum::Value),
+        (Place::Plain(_), Argument::Value(value)) => Ok(Datum::Value(value.clone())),
+        (Place::Array(element), Argument::Array(values)) => {
+            let element = |value: &Value| datum(element, &Argument::Value(value.clone()));
+            let items = values.iter().map(element).collect::<Result<_, _>>()?;
+            Ok(Datum::Array(Arc::new(Array { lower: 1, items })))
+        }
+        _ => {
+            let message = format!("the argument does not fit a parameter of type {}", place.ty());
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+fn row(signature: &Signature, value: Datum) -> Vec<Argument> {
+    match (&signature.result.place, value) {
+        (Place::Void, _) => Vec::new(),
+        (Place::Row(_), Datum::Row(fields)) => fields.iter().map(argument).collect(),
+        (Place::Row(row), _) => vec![Argument::Value(Value::Null); row.fields.len()],
+        (_, value) => vec![argument(&value)],
+    }
+}
+
+fn argument(datum: &Datum) -> Argument {
+    match datum {
+        Datum::Value(value) => Argument::Value(value.clone()),
+        Datum::Array(array) => Argument::Array(array.items.iter().map(scalar).collect()),
+        other => Argument::Value(scalar(other)),
+    }
+}
+
+fn scalar(datum: &Datum) -> Value {
+    match datum {
+        Datum::Value(value) => value.clone(),
+        other => text_of(other).map_or(Value::Null, Value::Text),
+    }
+}
