@@ -9,6 +9,7 @@ use super::place::{Named, Place, RowPlace, Types};
 use crate::define::{
     Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference, Volatility,
 };
+use crate::datum::Datum;
 use crate::parse::ast::{Span, TypeName};
 use crate::types::Type;
 
@@ -222,6 +223,16 @@ impl ResultShape {
                 };
                 Ok(Self { place, setof: *setof, columns, from_variables: false })
             }
+        }
+    }
+
+    /// A value of the result as its columns.
+    pub fn row(&self, value: Datum) -> Vec<Datum> {
+        match (&self.place, value) {
+            (Place::Void, _) => Vec::new(),
+            (Place::Row(_), Datum::Row(fields)) => fields.to_vec(),
+            (Place::Row(row), _) => vec![Datum::NULL; row.fields.len()],
+            (_, value) => vec![value],
         }
     }
 

@@ -168,6 +168,19 @@ pub enum ExprKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RoutineId(pub u32);
 
+/// A routine in FROM.
+#[derive(Clone, Debug)]
+pub struct RowsOf {
+    /// The routine.
+    pub routine: RoutineId,
+    /// What its parameters get.
+    pub args: Vec<Expr>,
+    /// Names and types of the columns of its rows.
+    pub columns: Vec<(String, Type)>,
+    /// Whether the rows are single values, whose column is named as the relation.
+    pub scalar: bool,
+}
+
 /// A query inside an expression.
 #[derive(Clone, Debug)]
 pub struct Subquery {
@@ -233,6 +246,20 @@ pub trait Names {
     /// It cannot be called so.
     fn routine(&mut self, function: &ast::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         let _ = (function, args);
+        Ok(None)
+    }
+
+    /// A routine of the database's in FROM, with its arguments bound; `trees` are these as written.
+    ///
+    /// # Errors
+    /// It cannot be called so.
+    fn rows_of(
+        &mut self,
+        name: &ast::ObjectName,
+        trees: &[&ast::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<RowsOf>, SqlError> {
+        let _ = (name, trees, args);
         Ok(None)
     }
 

@@ -363,6 +363,15 @@ impl Names for Scope<'_> {
         self.outer.routine(function, args)
     }
 
+    fn rows_of(
+        &mut self,
+        name: &ObjectName,
+        trees: &[&albireo_sql::ast::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
+        self.outer.rows_of(name, trees, args)
+    }
+
     fn conflict(&mut self, parts: &[Ident]) -> Result<Option<Expr>, SqlError> {
         self.outer.conflict(parts)
     }

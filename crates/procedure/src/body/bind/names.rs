@@ -10,9 +10,9 @@ use albireo_sql::source::Source;
 use super::Binder;
 use crate::body::outside::undefined;
 use crate::body::place::{Place, RowPlace};
-use crate::body::resolve::{self, Resolved};
+use crate::body::resolve::{self, Actual, Resolved};
 use crate::define::RoutineKind;
-use crate::expr::{Expr, ExprKind, Names, VariableId};
+use crate::expr::{Expr, ExprKind, Names, RowsOf, VariableId};
 use crate::parse::ast::{Span, VariableConflict};
 use crate::plan::SelectPlan;
 use crate::types::{RowType, Scalar, Type};
@@ -124,9 +124,9 @@ impl Binder<'_> {
         args: &[Expr],
     ) -> Result<Option<Resolved>, SqlError> {
         let source = Source::new(self.text);
-        let actuals = resolve::actuals(function)?;
+        let actuals: Vec<Actual> = resolve::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
-        resolve::resolve(self.routines, function, kind, &actuals, &types, source)
+        resolve::resolve(self.routines, &function.name, kind, &actuals, &types, source)
     }
 }
 
@@ -151,24 +151,38 @@ impl Names for Binder<'_> {
     }
 
     fn call(&mut self, function: &tree::Function) -> Result<Option<Expr>, SqlError> {
-        if self.routines.named(&resolve::name_of(function)).is_empty() {
+        if self.routines.named(&resolve::name_of(&function.name)).is_empty() {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for actual in resolve::actuals(function)? {
-            args.push(crate::expr::bind(actual.tree, self)?);
+        for (_, tree) in resolve::actuals(function)? {
+            args.push(crate::expr::bind(tree, self)?);
         }
         self.routine(function, args)
     }
 
     fn has_routine(&mut self, name: &tree::ObjectName) -> bool {
-        let last = name.0.last().and_then(|part| part.as_ident()).map(fold);
-        last.is_some_and(|name| !self.routines.named(&name).is_empty())
+        !self.routines.named(&resolve::name_of(name)).is_empty()
     }
 
     fn routine(&mut self, function: &tree::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         let Some(resolved) = self.resolve(function, RoutineKind::Function, &args)? else { return Ok(None) };
         resolve::call(&resolved, args).map(Some)
+    }
+
+    fn rows_of(
+        &mut self,
+        name: &tree::ObjectName,
+        trees: &[&tree::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<RowsOf>, SqlError> {
+        let actual = |tree: &tree::Expr| Actual { name: None, unknown: resolve::is_unknown(tree) };
+        let actuals: Vec<Actual> = trees.iter().map(|tree| actual(tree)).collect();
+        let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
+        let source = Source::new(self.text);
+        let kind = RoutineKind::Function;
+        let found = resolve::resolve(self.routines, name, kind, &actuals, &types, source)?;
+        found.map(|resolved| resolve::rows_of(&resolved, args)).transpose()
     }
 
     fn conflict(&mut self, parts: &[tree::Ident]) -> Result<Option<Expr>, SqlError> {

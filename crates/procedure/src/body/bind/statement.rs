@@ -108,7 +108,7 @@ impl Binder<'_> {
             if !formal.mode.is_out() {
                 continue;
             }
-            let tree = argument.and_then(|n| actuals.get(n)).map(|actual| actual.tree);
+            let tree = argument.and_then(|n| actuals.get(n)).map(|(_, tree)| *tree);
             let Some(target) = self.writable(tree, span)? else {
                 let message = format!(
                     "procedure parameter \"{}\" is an output parameter but corresponding argument is not writable",
@@ -134,8 +134,8 @@ impl Binder<'_> {
         function: &tree::Function,
     ) -> Result<(resolve::Resolved, Vec<Option<Expr>>), SqlError> {
         let mut args = Vec::new();
-        for actual in resolve::actuals(function)? {
-            args.push(crate::expr::bind(actual.tree, self)?);
+        for (_, tree) in resolve::actuals(function)? {
+            args.push(crate::expr::bind(tree, self)?);
         }
         match self.resolve(function, RoutineKind::Procedure, &args)? {
             Some(resolved) => Ok((resolved, args.into_iter().map(Some).collect())),
