@@ -1,7 +1,5 @@
 //! What names mean in a body.
 
-use std::sync::Arc;
-
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast as tree;
 use albireo_sql::names::fold;
@@ -9,13 +7,13 @@ use albireo_sql::source::Source;
 
 use super::Binder;
 use crate::body::outside::undefined;
-use crate::body::place::{Place, RowPlace};
+use crate::body::place::Place;
 use crate::body::resolve::{self, Actual, Resolved};
 use crate::define::RoutineKind;
 use crate::expr::{Expr, ExprKind, Names, RowsOf, VariableId};
 use crate::parse::ast::{Span, VariableConflict};
 use crate::plan::SelectPlan;
-use crate::types::{RowType, Scalar, Type};
+use crate::types::Type;
 
 impl Binder<'_> {
     /// The variable that the first one or two names mean, and how many of them.
@@ -49,6 +47,9 @@ impl Binder<'_> {
     /// A variable, or a field of one, as a value; `None` if the names mean no variable.
     fn value(&mut self, names: &[String]) -> Result<Option<Expr>, SqlError> {
         let Some((id, used)) = self.lookup(names) else { return Ok(None) };
+        if self.records.contains_key(&id) {
+            self.read.push(id);
+        }
         let whole = match self.place(id) {
             Place::Void => return Err(self.not_assigned(id)),
             place => Expr { kind: ExprKind::Variable(id), ty: place.ty() },
@@ -67,6 +68,9 @@ impl Binder<'_> {
 
     /// The error for a record that no query has said the columns of.
     pub(super) fn not_assigned(&mut self, id: VariableId) -> SqlError {
+        if self.blurred.contains(&id) {
+            return self.several_shapes(id);
+        }
         self.wants_shapes = true;
         let name = &self.variables[id.0 as usize].name;
         let message = format!("record \"{name}\" is not assigned yet");
@@ -84,36 +88,6 @@ impl Binder<'_> {
             Some(meant) => error.with_hint(format!("Perhaps you meant the field \"{meant}\".")),
             None => error,
         }
-    }
-
-    /// Says what rows a record holds.
-    pub(super) fn shape(&mut self, id: VariableId, shape: &Arc<RowType>) -> Result<(), SqlError> {
-        let Some(key) = self.records.get(&id).copied() else { return Ok(()) };
-        let Some(known) = self.shapes.get(&key) else {
-            self.shapes.insert(key, Arc::clone(shape));
-            self.variable(id).place = Place::Row(Arc::new(RowPlace::of(shape)));
-            return Ok(());
-        };
-        let same = |(a, b): (&(String, Scalar), &(String, Scalar))| a.0 == b.0 && a.1.same(b.1);
-        if known.fields.len() == shape.fields.len() && known.fields.iter().zip(&shape.fields).all(same) {
-            let exact = known.fields.iter().zip(&shape.fields).all(|(a, b)| a == b);
-            if !exact {
-                // Digits that differ are not known.
-                let fields = known.fields.iter().zip(&shape.fields).map(|(a, b)| {
-                    let ty = if a.1 == b.1 { a.1 } else { Scalar::Numeric { scale: None } };
-                    (a.0.clone(), ty)
-                });
-                let merged = Arc::new(RowType { fields: fields.collect() });
-                self.variable(id).place = Place::Row(Arc::new(RowPlace::of(&merged)));
-                self.shapes.insert(key, merged);
-                self.wants_shapes = true;
-            }
-            return Ok(());
-        }
-        let name = self.variables[id.0 as usize].name.clone();
-        Err(SqlError::unsupported(format!("record \"{name}\" with rows of different columns"))
-            .with_detail("The types of its fields must be known when the routine is created.")
-            .with_hint("Declare a RECORD for each of the queries."))
     }
 
     /// The routine a call means, with its arguments.
