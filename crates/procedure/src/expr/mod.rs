@@ -7,6 +7,7 @@
 mod bind;
 mod convert;
 mod evaluate;
+mod function;
 mod number;
 mod operator;
 mod order;
@@ -21,6 +22,7 @@ use albireo_sql::ast;
 
 pub use self::convert::{cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
+pub use self::function::{Builtin, General};
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
 pub use self::order::compare;
 pub use self::text::text_of;
@@ -145,6 +147,21 @@ pub enum ExprKind {
     Extreme(std::cmp::Ordering, Vec<Expr>),
     /// Whether a value is in a list of its type.
     In(Box<Expr>, Vec<Expr>),
+    /// A comparison with the elements of an array of its type: with one of them, or with all.
+    AnyOf {
+        /// Which.
+        op: Comparison,
+        /// Whether it must hold for all.
+        all: bool,
+        /// The value and the array.
+        pair: Box<(Expr, Expr)>,
+    },
+    /// The transaction's time: as TIMESTAMPTZ, TIMESTAMP, DATE or TIME, as the expression's type says.
+    Now,
+    /// A function that is built in, of scalars.
+    Function(&'static Builtin, Vec<Expr>),
+    /// A function that is built in, of anything.
+    General(General, Vec<Expr>),
 }
 
 /// A routine of the database's, as the caller's [`Names`] numbered it.
@@ -169,6 +186,17 @@ pub enum SubqueryKind {
     Exists,
     /// `ARRAY(SELECT ...)`.
     Array,
+    /// `IN (SELECT ...)`, `= ANY (SELECT ...)`, `< ALL (SELECT ...)`: how values compare with its rows.
+    Any {
+        /// How.
+        op: Comparison,
+        /// Whether with all rows, rather than one.
+        all: bool,
+        /// The values, one for each column.
+        operands: Vec<Expr>,
+        /// To which type each column is converted before, if to any.
+        conversions: Vec<Option<Scalar>>,
+    },
 }
 
 /// What names mean where an expression stands.
@@ -280,3 +308,6 @@ impl Expr {
         Self::scalar(kind, Scalar::Bool)
     }
 }
+
+#[cfg(test)]
+mod tests;

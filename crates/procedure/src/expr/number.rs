@@ -196,3 +196,8 @@ fn quotient_scale(a: Decimal, b: Decimal) -> i64 {
     let weight = weight_a - weight_b - i64::from(first_a <= first_b);
     (16 - weight * 4).max(i64::from(a.scale)).max(i64::from(b.scale)).max(0)
 }
+
+/// The place of a number's first digits in the base 10,000.
+pub(super) fn weight(number: Decimal) -> i64 {
+    leading(number).0
+}

@@ -5,13 +5,15 @@
 
 mod literal;
 mod predicate;
+mod special;
+
+pub(super) use self::literal::constant;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 
 use super::operator::{self, Comparison};
-use super::resolve::NUMERIC;
-use super::unify::{common_type, settle, to_bool};
+use super::unify::{common_type, to_bool};
 use super::{CastKind, Connective, Expr, ExprKind, Names, cast_to, declared};
 use crate::types::{RowType, Scalar, Type};
 

@@ -1,11 +1,19 @@
 //! Conditions other than comparisons.
+//!
+//! Responsible for: IS, LIKE, BETWEEN, IN, ANY and ALL. Not responsible for: how patterns match
+//! (`pattern`).
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, SqlState, Value};
 use albireo_sql::ast::{self, BinaryOperator};
 
-use super::{Binder, Result};
-use crate::expr::unify::{settle, to_bool};
-use crate::expr::{Expr, ExprKind};
+use super::literal::constant;
+use super::{Binder, Result, comparison, row_of};
+use crate::expr::convert::{implicit_to, shown};
+use crate::expr::operator::{Comparison, comparable, compare, missing};
+use crate::expr::resolve::is_text;
+use crate::expr::unify::{common, common_type, settle, to_bool};
+use crate::expr::{Connective, Expr, ExprKind, Subquery, SubqueryKind};
+use crate::types::{Scalar, Type};
 
 impl Binder<'_> {
     pub(super) fn predicate(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -19,7 +27,25 @@ impl Binder<'_> {
             E::IsNotFalse(inner) => self.is(inner, Some(false), true),
             E::IsUnknown(inner) => self.is(inner, None, false),
             E::IsNotUnknown(inner) => self.is(inner, None, true),
-            other => Err(SqlError::unsupported(format!("the expression {other}"))),
+            E::IsDistinctFrom(left, right) => self.distinct(left, right, false),
+            E::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            E::Between { expr, negated, low, high } => self.between(expr, low, high, *negated),
+            E::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            E::InSubquery { expr, subquery, negated } => {
+                let found = self.any_subquery(expr, Comparison::Eq, false, subquery)?;
+                Ok(negate(found, *negated))
+            }
+            E::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.like(expr, pattern, escape_char.as_ref(), false, *negated)
+            }
+            E::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.like(expr, pattern, escape_char.as_ref(), true, *negated)
+            }
+            E::AnyOp { left, compare_op, right, is_some: _ } => {
+                self.quantified(left, compare_op, right, false)
+            }
+            E::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
+            other => self.special(other),
         }
     }
 
@@ -29,23 +55,212 @@ impl Binder<'_> {
     }
 
     fn is(&mut self, inner: &ast::Expr, wanted: Option<bool>, negated: bool) -> Result<Expr> {
+        let not = if negated { "NOT " } else { "" };
         let word = match wanted {
-            Some(true) => "IS TRUE",
-            Some(false) => "IS FALSE",
-            None => "IS UNKNOWN",
+            Some(true) => format!("IS {not}TRUE"),
+            Some(false) => format!("IS {not}FALSE"),
+            None => format!("IS {not}UNKNOWN"),
         };
-        let condition = to_bool(self.expr(inner)?, word)?;
+        let condition = to_bool(self.expr(inner)?, &word)?;
         Ok(negate(Expr::condition(ExprKind::Is(Box::new(condition), wanted)), negated))
     }
 
+    fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let pair = match (&left.kind, &right.kind) {
+            (ExprKind::Row(_), ExprKind::Row(_)) => comparable_rows("=", left, right)?,
+            _ => comparable("=", left, right)?,
+        };
+        Ok(negate(Expr::condition(ExprKind::IsDistinct(Box::new(pair))), negated))
+    }
+
+    fn between(
+        &mut self,
+        value: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+    ) -> Result<Expr> {
+        let value = self.expr(value)?;
+        let (low, high) = (self.expr(low)?, self.expr(high)?);
+        let above = compare(Comparison::Ge, value.clone(), low)?;
+        let below = compare(Comparison::Le, value, high)?;
+        Ok(negate(Expr::condition(ExprKind::Logic(Connective::And, vec![above, below])), negated))
+    }
+
+    fn in_list(&mut self, value: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        let value = self.expr(value)?;
+        let list: Result<Vec<Expr>> = list.iter().map(|item| self.expr(item)).collect();
+        let list = list?;
+        let scalar = |expr: &Expr| match expr.ty {
+            Type::Scalar(ty) => Some(ty),
+            _ => None,
+        };
+        let types: Option<Vec<Scalar>> = std::iter::once(&value).chain(&list).map(scalar).collect();
+        let condition = match types.and_then(|types| common(&types)) {
+            Some(_) => {
+                let mut all: Vec<Expr> = std::iter::once(value).chain(list).collect();
+                common_type(&mut all, "IN")?;
+                let value = all.remove(0);
+                ExprKind::In(Box::new(value), all)
+            }
+            None => {
+                let terms: Result<Vec<Expr>> =
+                    list.into_iter().map(|item| compare(Comparison::Eq, value.clone(), item)).collect();
+                ExprKind::Logic(Connective::Or, terms?)
+            }
+        };
+        Ok(negate(Expr::condition(condition), negated))
+    }
+
+    fn like(
+        &mut self,
+        value: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        fold: bool,
+        negated: bool,
+    ) -> Result<Expr> {
+        let (value, pattern) = (self.expr(value)?, self.expr(pattern)?);
+        let escape = match escape {
+            Some(literal) => Some(self.value(literal)?),
+            None => None,
+        };
+        Ok(negate(like_of(value, pattern, escape, fold)?, negated))
+    }
+
+    /// `~~` and its kin, which the words LIKE and ILIKE stand for.
     pub(super) fn pattern_operator(
         &mut self,
-        _left: &ast::Expr,
+        left: &ast::Expr,
         op: &BinaryOperator,
-        _right: &ast::Expr,
+        right: &ast::Expr,
     ) -> Result<Expr> {
-        Err(SqlError::unsupported(format!("operator {op}")))
+        let (fold, negated) = match op {
+            BinaryOperator::PGLikeMatch => (false, false),
+            BinaryOperator::PGNotLikeMatch => (false, true),
+            BinaryOperator::PGILikeMatch => (true, false),
+            BinaryOperator::PGNotILikeMatch => (true, true),
+            BinaryOperator::PGRegexMatch
+            | BinaryOperator::PGRegexIMatch
+            | BinaryOperator::PGRegexNotMatch
+            | BinaryOperator::PGRegexNotIMatch => {
+                return Err(SqlError::unsupported("a regular expression in a procedure")
+                    .with_hint("Use LIKE, position or split_part."));
+            }
+            other => return Err(SqlError::unsupported(format!("operator {other}"))),
+        };
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        Ok(negate(like_of(left, right, None, fold)?, negated))
     }
+
+    /// `x = ANY (array)`, `x = ALL (SELECT ...)`
+    fn quantified(
+        &mut self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        all: bool,
+    ) -> Result<Expr> {
+        let Some(op) = comparison(op) else {
+            return Err(SqlError::unsupported(format!("operator {op} with ANY or ALL")));
+        };
+        let mut inner = right;
+        while let ast::Expr::Nested(next) = inner {
+            inner = next;
+        }
+        if let ast::Expr::Subquery(query) = inner {
+            return self.any_subquery(left, op, all, query);
+        }
+        let (left, array) = (self.expr(left)?, self.expr(right)?);
+        any_array(left, op, array, all)
+    }
+
+    fn any_subquery(
+        &mut self,
+        left: &ast::Expr,
+        op: Comparison,
+        all: bool,
+        query: &ast::Query,
+    ) -> Result<Expr> {
+        let left = self.expr(left)?;
+        let plan = self.names.query(query)?;
+        let operands = match left.kind {
+            ExprKind::Row(items) => items,
+            _ => vec![left],
+        };
+        if operands.len() != plan.columns.len() {
+            let few = if plan.columns.len() < operands.len() { "few" } else { "many" };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns")));
+        }
+        let mut converted = Vec::with_capacity(operands.len());
+        let mut conversions = Vec::with_capacity(operands.len());
+        for (operand, (_, ty)) in operands.into_iter().zip(&plan.columns) {
+            // It stands for the column.
+            let column = Expr { ty: ty.clone(), ..Expr::null() };
+            let (operand, column) = comparable(op.symbol(), operand, column)?;
+            converted.push(operand);
+            conversions.push(match (&column.ty, ty) {
+                (Type::Scalar(to), Type::Scalar(from)) if !from.same(*to) => Some(*to),
+                _ => None,
+            });
+        }
+        let kind = SubqueryKind::Any { op, all, operands: converted, conversions };
+        let subquery = Subquery { kind, plan };
+        Ok(Expr::condition(ExprKind::Subquery(std::sync::Arc::new(subquery))))
+    }
+}
+
+/// A comparison with the elements of an array.
+fn any_array(left: Expr, op: Comparison, array: Expr, all: bool) -> Result<Expr> {
+    let array = match (&array.ty, &left.ty) {
+        (Type::Scalar(Scalar::Unknown), Type::Scalar(element)) => {
+            let element = if *element == Scalar::Unknown { Scalar::Text } else { *element };
+            crate::expr::convert::implicit_to_type(array, &Type::Array(element))?
+        }
+        _ => array,
+    };
+    let Type::Array(element) = array.ty else {
+        let message = "op ANY/ALL (array) requires array on right side";
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    };
+    let Type::Scalar(operand) = left.ty else { return Err(missing(op.symbol(), &left.ty, &array.ty)) };
+    let column = Expr::scalar(ExprKind::Constant(crate::datum::Datum::NULL), element);
+    let works = match comparable(op.symbol(), left.clone(), column)?.1.ty {
+        Type::Scalar(works) => works,
+        _ => operand,
+    };
+    let left = implicit_to(left, works)?;
+    let array = crate::expr::convert::implicit_to_type(array, &Type::Array(works))?;
+    Ok(Expr::condition(ExprKind::AnyOf { op, all, pair: Box::new((left, array)) }))
+}
+
+/// LIKE; without an escape character it is the backslash.
+fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Result<Expr> {
+    let text = |ty: &Type| matches!(ty, Type::Scalar(ty) if is_text(*ty) || *ty == Scalar::Unknown);
+    if !text(&value.ty) || !text(&pattern.ty) {
+        return Err(missing(if fold { "~~*" } else { "~~" }, &value.ty, &pattern.ty));
+    }
+    let escape = escape.unwrap_or_else(|| constant(Value::Text("\\".to_owned()), Scalar::Text));
+    let args = vec![shown(value)?, shown(pattern)?, shown(escape)?];
+    let builtin = if fold { &crate::expr::function::ILIKE } else { &crate::expr::function::LIKE };
+    Ok(Expr::condition(ExprKind::Function(builtin, args)))
+}
+
+fn comparable_rows(symbol: &str, left: Expr, right: Expr) -> Result<(Expr, Expr)> {
+    let (ExprKind::Row(a), ExprKind::Row(b)) = (left.kind, right.kind) else {
+        return Err(SqlError::unsupported("this comparison"));
+    };
+    if a.len() != b.len() {
+        return Err(super::syntax("unequal number of entries in row expressions"));
+    }
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for (a, b) in a.into_iter().zip(b) {
+        let (a, b) = comparable(symbol, a, b)?;
+        left.push(a);
+        right.push(b);
+    }
+    Ok((row_of(left), row_of(right)))
 }
 
 /// NOT of a condition, if asked for.

@@ -6,14 +6,18 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, Value};
+use albireo_base::{SqlError, SqlType, Value};
 
 use super::convert::{apply, modify, unexpected};
+use super::function::{self, MAX_ARGS};
 use super::operator::{Binary, Comparison, Unary};
 use super::order::compare;
-use super::{Connective, Expr, ExprKind, Frame, number};
+use super::{Builtin, Connective, Expr, ExprKind, Frame, number};
 use crate::datum::{Array, Datum};
 use crate::store::Stop;
+use crate::types::{Scalar, Type};
+
+mod subquery;
 
 type Result<T> = std::result::Result<T, Stop>;
 
@@ -44,6 +48,7 @@ pub fn evaluate(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
         ExprKind::Cast(inner, to, kind) => Ok(modify(evaluate(inner, frame)?, *to, *kind)?),
         ExprKind::Convert(inner, conversion) => Ok(apply(evaluate(inner, frame)?, *conversion)?),
         ExprKind::Unary(op, inner) => Ok(unary(*op, evaluate(inner, frame)?)?),
+        ExprKind::Function(builtin, args) => call(builtin, args, frame),
         _ => rare(expr, frame),
     }
 }
@@ -74,6 +79,26 @@ fn rare(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
             Ok(truth(compare(&a, &evaluate(&pair.1, frame)?).is_ne()))
         }
         ExprKind::CompareRows(op, pairs) => compare_rows(*op, pairs, frame),
+        ExprKind::Extreme(wanted, items) => extreme(*wanted, items, frame),
+        ExprKind::In(value, list) => is_in(value, list, frame),
+        ExprKind::AnyOf { op, all, pair } => {
+            let (value, array) = (evaluate(&pair.0, frame)?, evaluate(&pair.1, frame)?);
+            Ok(any_of(*op, *all, &value, &array))
+        }
+        ExprKind::Now => moment(expr, frame),
+        ExprKind::General(general, args) => {
+            let args = all(args, frame)?;
+            Ok((general.run)(&args)?)
+        }
+        ExprKind::Subquery(subquery) => subquery::evaluate(subquery, frame),
+        _ => conditional(expr, frame),
+    }
+}
+
+/// The first of several expressions that a condition selects.
+#[inline(never)]
+fn conditional(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
+    match &expr.kind {
         ExprKind::Case(branches, otherwise) => {
             for (condition, result) in branches {
                 if as_bool(&evaluate(condition, frame)?) == Some(true) {
@@ -111,10 +136,45 @@ fn rare(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
             let equal = as_bool(&compared(Comparison::Eq, &converted, &other)) == Some(true);
             Ok(if equal { Datum::NULL } else { value })
         }
-        ExprKind::Extreme(wanted, items) => extreme(*wanted, items, frame),
-        ExprKind::In(value, list) => is_in(value, list, frame),
-        _ => Err(SqlError::unsupported("this expression").into()),
+        // All others were met before.
+        _ => Err(unexpected().into()),
     }
+}
+
+/// A function of the tables, its arguments on the stack.
+#[inline(never)]
+fn call(builtin: &Builtin, args: &[Expr], frame: &mut dyn Frame) -> Result<Datum> {
+    let mut values = [const { Datum::NULL }; MAX_ARGS];
+    for (value, arg) in values.iter_mut().zip(args) {
+        *value = evaluate(arg, frame)?;
+    }
+    Ok(function::run(builtin, values.get(..args.len()).ok_or_else(unexpected)?)?)
+}
+
+/// The transaction's time as the type says.
+fn moment(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
+    let now = Value::TimestampTz(frame.now());
+    let ty = match expr.ty {
+        Type::Scalar(Scalar::Timestamp) => SqlType::Timestamp,
+        Type::Scalar(Scalar::Date) => SqlType::Date,
+        Type::Scalar(Scalar::Time) => SqlType::Time,
+        _ => return Ok(now.into()),
+    };
+    Ok(now.coerce(ty)?.into())
+}
+
+/// A comparison with the elements of an array.
+fn any_of(op: Comparison, all: bool, value: &Datum, array: &Datum) -> Datum {
+    let Datum::Array(array) = array else { return Datum::NULL };
+    let mut unknown = false;
+    for item in &array.items {
+        match as_bool(&compared(op, value, item)) {
+            Some(b) if b != all => return truth(b),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    if unknown { Datum::NULL } else { truth(all) }
 }
 
 /// The values of several expressions.
@@ -231,7 +291,11 @@ fn is_in(value: &Expr, list: &[Expr], frame: &mut dyn Frame) -> Result<Datum> {
 }
 
 fn unary(op: Unary, operand: Datum) -> std::result::Result<Datum, SqlError> {
-    let Datum::Value(value) = operand else { return Err(unexpected()) };
+    let value = match operand {
+        Datum::Value(value) => value,
+        Datum::Interval(interval) => return function::negate_interval(interval),
+        _ => return Err(unexpected()),
+    };
     Ok(Datum::Value(match (op, value) {
         (_, Value::Null) => Value::Null,
         (Unary::Negate, Value::SmallInt(n)) => {
@@ -274,11 +338,38 @@ fn other_binary(op: Binary, a: Datum, b: Datum) -> std::result::Result<Datum, Sq
     {
         return Ok(Datum::NULL);
     }
+    if let Binary::ArrayConcat | Binary::ArrayAppend | Binary::ArrayPrepend = op {
+        return function::concat_arrays(op, a, b);
+    }
     match (op, a, b) {
         (Binary::Concat, Datum::Value(Value::Text(mut a)), Datum::Value(Value::Text(b))) => {
             a.push_str(&b);
             Ok(Value::Text(a).into())
         }
-        (_, _, _) => Err(SqlError::unsupported("this operator")),
+        (Binary::NumericPower, Datum::Value(Value::Decimal(a)), Datum::Value(Value::Decimal(b))) => {
+            Ok(Value::Decimal(function::numeric_power(a, b)?).into())
+        }
+        (Binary::DoublePower, Datum::Value(Value::Double(a)), Datum::Value(Value::Double(b))) => {
+            Ok(Value::Double(function::double_power(a, b)?).into())
+        }
+        (Binary::ShiftLeft | Binary::ShiftRight, Datum::Value(a), Datum::Value(Value::Integer(n))) => {
+            shift(op == Binary::ShiftLeft, &a, n)
+        }
+        (op, a, b) => function::moment_binary(op, &a, &b),
     }
+}
+
+/// The bits of an integer moved; as in C, only so many of the distance count as the width needs.
+fn shift(left: bool, value: &Value, n: i32) -> std::result::Result<Datum, SqlError> {
+    let n = n as u32;
+    Ok(Datum::Value(match (value, left) {
+        // A SMALLINT is widened before.
+        (Value::SmallInt(a), true) => Value::SmallInt(i32::from(*a).wrapping_shl(n) as i16),
+        (Value::SmallInt(a), false) => Value::SmallInt(i32::from(*a).wrapping_shr(n) as i16),
+        (Value::Integer(a), true) => Value::Integer(a.wrapping_shl(n)),
+        (Value::Integer(a), false) => Value::Integer(a.wrapping_shr(n)),
+        (Value::BigInt(a), true) => Value::BigInt(a.wrapping_shl(n)),
+        (Value::BigInt(a), false) => Value::BigInt(a.wrapping_shr(n)),
+        _ => return Err(unexpected()),
+    }))
 }

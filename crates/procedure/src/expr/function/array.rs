@@ -1,0 +1,285 @@
+//! Functions of arrays.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, Value};
+
+use super::{General, Result, array_of, integer, missing, text};
+use crate::datum::{Array, Datum};
+use crate::expr::convert::{implicit_to, implicit_to_type};
+use crate::expr::order::compare;
+use crate::expr::text::text_of;
+use crate::expr::unify::common;
+use crate::expr::{Binary, Expr, ExprKind};
+use crate::types::{Scalar, Type};
+
+/// The functions of arrays.
+pub(super) const NAMES: [&str; 14] = [
+    "cardinality",
+    "array_length",
+    "array_lower",
+    "array_upper",
+    "array_ndims",
+    "array_append",
+    "array_prepend",
+    "array_cat",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+    "array_to_string",
+    "string_to_array",
+];
+
+/// What a function takes besides the array.
+enum Takes {
+    /// These.
+    Scalars(&'static [Scalar]),
+    /// So many elements.
+    Elements(usize),
+    /// An element, and perhaps an INTEGER.
+    ElementAndStart,
+}
+
+/// The call, if it is one of these.
+pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
+    use Scalar::{Integer, Text};
+    let general = |name, run| General { name, run };
+    let (function, takes, gives) = match (name, args.len()) {
+        ("cardinality", 1) => (general("cardinality", cardinality), Takes::Scalars(&[]), Some(Integer)),
+        ("array_ndims", 1) => (general("array_ndims", dimensions), Takes::Scalars(&[]), Some(Integer)),
+        ("array_length", 2) => (general("array_length", length), Takes::Scalars(&[Integer]), Some(Integer)),
+        ("array_lower", 2) => (general("array_lower", lower), Takes::Scalars(&[Integer]), Some(Integer)),
+        ("array_upper", 2) => (general("array_upper", upper), Takes::Scalars(&[Integer]), Some(Integer)),
+        ("array_position", 2 | 3) => {
+            (general("array_position", position), Takes::ElementAndStart, Some(Integer))
+        }
+        ("array_remove", 2) => (general("array_remove", remove), Takes::Elements(1), None),
+        ("array_replace", 3) => (general("array_replace", replace), Takes::Elements(2), None),
+        ("array_to_string", 2) => (general("array_to_string", join), Takes::Scalars(&[Text]), Some(Text)),
+        ("array_to_string", 3) => {
+            (general("array_to_string", join), Takes::Scalars(&[Text, Text]), Some(Text))
+        }
+        ("string_to_array", 2 | 3) => return split_call(args).map(Some),
+        ("array_positions", 2) => {
+            let bound = with_array(name, args, Takes::Elements(1))?;
+            let kind = ExprKind::General(general("array_positions", positions), bound);
+            return Ok(Some(Expr { kind, ty: Type::Array(Integer) }));
+        }
+        ("array_append" | "array_prepend" | "array_cat", 2) => return joined(name, args).map(Some),
+        _ => return Ok(None),
+    };
+    let bound = with_array(name, args, takes)?;
+    let ty = match gives {
+        Some(scalar) => Type::Scalar(scalar),
+        None => bound[0].ty.clone(),
+    };
+    Ok(Some(Expr { kind: ExprKind::General(function, bound), ty }))
+}
+
+/// The arguments converted: an array first, and what follows it.
+fn with_array(name: &str, args: &[Expr], takes: Takes) -> Result<Vec<Expr>> {
+    let element = match (&args[0].ty, args.get(1).map(|arg| &arg.ty), &takes) {
+        (Type::Array(element), _, Takes::Scalars(_)) => *element,
+        (Type::Array(element), Some(Type::Scalar(item)), _) => {
+            common(&[*element, *item]).ok_or_else(|| missing(name, args))?
+        }
+        (Type::Scalar(Scalar::Unknown), _, _) => {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        _ => return Err(missing(name, args)),
+    };
+    let mut bound = vec![implicit_to_type(args[0].clone(), &Type::Array(element))?];
+    for (n, arg) in args[1..].iter().enumerate() {
+        let to = match takes {
+            Takes::Scalars(types) => types.get(n).copied().ok_or_else(|| missing(name, args))?,
+            Takes::Elements(count) if n < count => element,
+            Takes::ElementAndStart if n == 0 => element,
+            _ => Scalar::Integer,
+        };
+        bound.push(implicit_to(arg.clone(), to).map_err(|_| missing(name, args))?);
+    }
+    Ok(bound)
+}
+
+/// The functions that `||` stands for.
+fn joined(name: &str, args: &[Expr]) -> Result<Expr> {
+    let (left, right) = (args[0].clone(), args[1].clone());
+    let bad = |_| missing(name, args);
+    let (array, item) = if name == "array_prepend" { (&right, &left) } else { (&left, &right) };
+    if name == "array_cat" {
+        return crate::expr::operator::binary("||", left, right).map_err(bad);
+    }
+    let (element, item) = match (&array.ty, &item.ty) {
+        (Type::Array(element), Type::Scalar(item)) => (*element, *item),
+        (Type::Scalar(Scalar::Unknown), Type::Scalar(item)) => (*item, *item),
+        _ => return Err(missing(name, args)),
+    };
+    let element = common(&[element, item]).ok_or_else(|| missing(name, args))?;
+    let ty = Type::Array(element);
+    let array = implicit_to_type(array.clone(), &ty).map_err(bad)?;
+    let (op, pair) = match name {
+        "array_prepend" => (Binary::ArrayPrepend, (implicit_to(left, element).map_err(bad)?, array)),
+        _ => (Binary::ArrayAppend, (array, implicit_to(right, element).map_err(bad)?)),
+    };
+    Ok(Expr { kind: ExprKind::Binary(op, Box::new(pair)), ty })
+}
+
+fn split_call(args: &[Expr]) -> Result<Expr> {
+    let bound: Result<Vec<Expr>> = args
+        .iter()
+        .map(|arg| implicit_to(arg.clone(), Scalar::Text).map_err(|_| missing("string_to_array", args)))
+        .collect();
+    let kind = ExprKind::General(General { name: "string_to_array", run: split }, bound?);
+    Ok(Expr { kind, ty: Type::Array(Scalar::Text) })
+}
+
+fn cardinality(args: &[Datum]) -> Result<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::NULL);
+    }
+    integer(array_of(&args[0])?.items.len())
+}
+
+fn dimensions(args: &[Datum]) -> Result<Datum> {
+    match &args[0] {
+        Datum::Array(array) if !array.items.is_empty() => integer(1),
+        _ => Ok(Datum::NULL),
+    }
+}
+
+/// The array, if it has the dimension asked for.
+fn in_dimension(args: &[Datum]) -> Option<&Array> {
+    match args {
+        [Datum::Array(array), Datum::Value(Value::Integer(1))] if !array.items.is_empty() => Some(array),
+        _ => None,
+    }
+}
+
+fn length(args: &[Datum]) -> Result<Datum> {
+    in_dimension(args).map_or(Ok(Datum::NULL), |array| integer(array.items.len()))
+}
+
+fn lower(args: &[Datum]) -> Result<Datum> {
+    Ok(in_dimension(args).map_or(Datum::NULL, |array| Value::Integer(array.lower).into()))
+}
+
+fn upper(args: &[Datum]) -> Result<Datum> {
+    Ok(in_dimension(args)
+        .map_or(Datum::NULL, |array| Value::Integer(subscript(array, array.items.len())).into()))
+}
+
+/// The subscript of the `n`th element, from 1.
+fn subscript(array: &Array, n: usize) -> i32 {
+    array.lower.saturating_add(i32::try_from(n).unwrap_or(i32::MAX)).saturating_sub(1)
+}
+
+fn position(args: &[Datum]) -> Result<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::NULL);
+    }
+    let array = array_of(&args[0])?;
+    let start = match args.get(2) {
+        None => array.lower,
+        Some(Datum::Value(Value::Integer(start))) => *start,
+        Some(_) => {
+            let message = "initial position must not be null";
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+        }
+    };
+    let found = array.items.iter().enumerate().map(|(n, item)| (subscript(array, n + 1), item));
+    let found = found.filter(|(n, _)| *n >= start).find(|(_, item)| compare(item, &args[1]).is_eq());
+    Ok(found.map_or(Datum::NULL, |(n, _)| Value::Integer(n).into()))
+}
+
+fn positions(args: &[Datum]) -> Result<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::NULL);
+    }
+    let array = array_of(&args[0])?;
+    let all = array.items.iter().enumerate();
+    let found = all.filter(|(_, item)| compare(item, &args[1]).is_eq());
+    Ok(made(1, found.map(|(n, _)| Value::Integer(subscript(array, n + 1)).into()).collect()))
+}
+
+fn made(lower: i32, items: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(Array { lower, items }))
+}
+
+fn remove(args: &[Datum]) -> Result<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::NULL);
+    }
+    let array = array_of(&args[0])?;
+    let left: Vec<Datum> =
+        array.items.iter().filter(|item| compare(item, &args[1]).is_ne()).cloned().collect();
+    Ok(made(if left.is_empty() { 1 } else { array.lower }, left))
+}
+
+fn replace(args: &[Datum]) -> Result<Datum> {
+    if args[0].is_null() {
+        return Ok(Datum::NULL);
+    }
+    let array = array_of(&args[0])?;
+    let change = |item: &Datum| if compare(item, &args[1]).is_eq() { args[2].clone() } else { item.clone() };
+    Ok(made(array.lower, array.items.iter().map(change).collect()))
+}
+
+fn join(args: &[Datum]) -> Result<Datum> {
+    let (Datum::Array(array), Datum::Value(Value::Text(separator))) = (&args[0], &args[1]) else {
+        return Ok(Datum::NULL);
+    };
+    let null = args.get(2).and_then(text_of);
+    let parts: Vec<String> =
+        array.items.iter().filter_map(|item| text_of(item).or_else(|| null.clone())).collect();
+    text(parts.join(separator))
+}
+
+fn split(args: &[Datum]) -> Result<Datum> {
+    let Datum::Value(Value::Text(whole)) = &args[0] else { return Ok(Datum::NULL) };
+    let null = args.get(2).and_then(text_of);
+    let item = |part: &str| match &null {
+        Some(null) if null == part => Datum::NULL,
+        _ => Value::Text(part.to_owned()).into(),
+    };
+    let items = match &args[1] {
+        _ if whole.is_empty() => Vec::new(),
+        Datum::Value(Value::Text(separator)) if separator.is_empty() => vec![item(whole)],
+        Datum::Value(Value::Text(separator)) => whole.split(separator.as_str()).map(item).collect(),
+        _ => whole.chars().map(|c| item(c.encode_utf8(&mut [0; 4]))).collect(),
+    };
+    Ok(made(1, items))
+}
+
+/// `||` with an array on at least one side; NULL is an array of nothing, but an element.
+pub(in crate::expr) fn concat(op: Binary, left: Datum, right: Datum) -> Result<Datum> {
+    let (array, new, before) = match (op, left, right) {
+        (Binary::ArrayAppend, array, item) => (array, vec![item], false),
+        (Binary::ArrayPrepend, item, array) => (array, vec![item], true),
+        (_, Datum::Array(left), Datum::Array(right)) if right.items.is_empty() => {
+            return Ok(Datum::Array(left));
+        }
+        (_, Datum::Array(left), Datum::Array(right)) if left.items.is_empty() => {
+            return Ok(Datum::Array(right));
+        }
+        (_, left @ Datum::Array(_), Datum::Array(right)) => (left, right.items.clone(), false),
+        (_, Datum::Value(Value::Null), other) | (_, other, Datum::Value(Value::Null)) => return Ok(other),
+        _ => return Err(crate::expr::convert::unexpected()),
+    };
+    let mut array = match array {
+        // Whoever holds it alone need not copy it.
+        Datum::Array(array) => Arc::unwrap_or_clone(array),
+        _ => Array { lower: 1, items: Vec::new() },
+    };
+    if array.items.is_empty() {
+        array.lower = 1;
+    }
+    match before {
+        true => {
+            array.items.splice(0..0, new);
+        }
+        false => array.items.extend(new),
+    }
+    Ok(Datum::Array(Arc::new(array)))
+}

@@ -1,0 +1,309 @@
+//! Functions that are built in: their tables and how one is found.
+//!
+//! Responsible for: which functions there are, for which types, what they give; binding a call. Not
+//! responsible for: aggregates and routines of the database's ([`Names::call`](super::Names::call) is
+//! asked first).
+//!
+//! I-1 What a function gives depends on its arguments alone.
+
+mod array;
+mod float;
+mod format;
+mod math;
+mod moment;
+mod part;
+mod pattern;
+mod text;
+
+use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
+use albireo_sql::ast;
+use albireo_sql::names::{closest, fold};
+
+pub(super) use self::array::concat as concat_arrays;
+pub(super) use self::float::power as double_power;
+pub(super) use self::math::power as numeric_power;
+pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
+pub(super) use self::pattern::{ILIKE, LIKE};
+
+use super::bind::Binder;
+use super::convert::{implicit_to, unexpected};
+use super::resolve::{Choice, choose};
+use super::{Expr, ExprKind};
+use crate::datum::{Array, Datum};
+use crate::types::{Scalar, Type};
+
+type Result<T> = std::result::Result<T, SqlError>;
+
+/// The most arguments a function of the tables takes.
+pub(super) const MAX_ARGS: usize = 6;
+
+/// A function that is built in, for one list of types.
+#[derive(Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// The types it takes.
+    pub takes: &'static [Scalar],
+    /// The type it gives.
+    pub gives: Scalar,
+    /// What it computes of values of these types, none of them NULL: with a NULL, it is NULL.
+    pub run: fn(&[Datum]) -> Result<Datum>,
+}
+
+/// A function of arrays, or of any number of values of any type; NULL is its own affair.
+#[derive(Clone, Copy, Debug)]
+pub struct General {
+    /// Its name.
+    pub name: &'static str,
+    /// What it computes.
+    pub run: fn(&[Datum]) -> Result<Datum>,
+}
+
+const fn entry(
+    name: &'static str,
+    takes: &'static [Scalar],
+    gives: Scalar,
+    run: fn(&[Datum]) -> Result<Datum>,
+) -> Builtin {
+    Builtin { name, takes, gives, run }
+}
+
+fn tables() -> impl Iterator<Item = &'static Builtin> {
+    [math::FUNCTIONS, float::FUNCTIONS, text::FUNCTIONS, moment::FUNCTIONS, part::FUNCTIONS]
+        .into_iter()
+        .flatten()
+}
+
+impl Binder<'_> {
+    /// Binds a call.
+    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        if let Some(found) = self.names.call(function)? {
+            return Ok(found);
+        }
+        let name = name_of(&function.name)?;
+        if let ast::FunctionArguments::Subquery(query) = &function.args {
+            return match name.as_str() {
+                "array" => self.array_subquery(query),
+                _ => Err(SqlError::unsupported(format!("{name} of a query"))),
+            };
+        }
+        let args = self.arguments(function)?;
+        match name.as_str() {
+            "row" => return Ok(super::bind::row_of(args)),
+            "coalesce" | "nullif" | "greatest" | "least" => return self.conditional(&name, args),
+            _ => {}
+        }
+        self.call_bound(&name, args)
+    }
+
+    fn arguments(&mut self, function: &ast::Function) -> Result<Vec<Expr>> {
+        let plain = function.filter.is_none()
+            && function.null_treatment.is_none()
+            && function.over.is_none()
+            && function.within_group.is_empty();
+        let list = match &function.args {
+            ast::FunctionArguments::None => return Ok(Vec::new()),
+            ast::FunctionArguments::List(list) if plain => list,
+            _ => return Err(SqlError::unsupported(format!("the call {function}"))),
+        };
+        if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+            return Err(SqlError::unsupported(format!("the call {function}")));
+        }
+        let bind = |arg: &ast::FunctionArg| match arg {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => self.expr(expr),
+            ast::FunctionArg::Unnamed(_) => Err(super::bind::syntax(format!("{function} is no aggregate"))),
+            _ => Err(SqlError::unsupported("an argument with a name")),
+        };
+        list.args.iter().map(bind).collect()
+    }
+
+    /// A call of a function that is built in.
+    pub(super) fn call_bound(&mut self, name: &str, args: Vec<Expr>) -> Result<Expr> {
+        if let Some(refused) = refusal(name) {
+            return Err(refused);
+        }
+        if let Some(found) = moment::clock(name, &args) {
+            return Ok(found);
+        }
+        if let Some(bound) = array::bind(name, &args)? {
+            return Ok(bound);
+        }
+        if let Some(bound) = format::bind(name, &args)? {
+            return Ok(bound);
+        }
+        let found: Vec<&'static Builtin> = tables().filter(|builtin| builtin.name == name).collect();
+        let scalars: Option<Vec<Scalar>> = args
+            .iter()
+            .map(|arg| match arg.ty {
+                Type::Scalar(ty) => Some(ty),
+                _ => None,
+            })
+            .collect();
+        let Some(scalars) = scalars else { return Err(missing(name, &args)) };
+        let takes: Vec<&[Scalar]> = found.iter().map(|builtin| builtin.takes).collect();
+        match choose(&takes, &scalars) {
+            Choice::One(n) => call(found[n], args),
+            Choice::Missing => Err(missing(name, &args)),
+            Choice::Ambiguous => Err(ambiguous(name, &args)),
+        }
+    }
+}
+
+/// A call of this function, its arguments converted.
+pub(super) fn call(builtin: &'static Builtin, args: Vec<Expr>) -> Result<Expr> {
+    let args: Result<Vec<Expr>> =
+        args.into_iter().zip(builtin.takes).map(|(arg, to)| implicit_to(arg, *to)).collect();
+    let args = args?;
+    let ty = match builtin.gives {
+        Scalar::Numeric { scale: None } if builtin.name == "extract" => {
+            Scalar::Numeric { scale: part::scale_of(&args) }
+        }
+        Scalar::Numeric { scale: None } => Scalar::Numeric { scale: math::scale_of(builtin.name, &args) },
+        other => other,
+    };
+    Ok(Expr::scalar(ExprKind::Function(builtin, args), ty))
+}
+
+/// The function's name, its schema aside.
+fn name_of(name: &ast::ObjectName) -> Result<String> {
+    let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident().map(fold)).collect();
+    match parts.as_slice() {
+        [name] => Ok(name.clone()),
+        [schema, name] if schema == "pg_catalog" => Ok(name.clone()),
+        _ => {
+            let message = format!("function {name} does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
+        }
+    }
+}
+
+/// `name(type, type)`
+fn signature(name: &str, args: &[Expr]) -> String {
+    let types: Vec<String> = args.iter().map(|arg| arg.ty.to_string()).collect();
+    format!("{name}({})", types.join(", "))
+}
+
+pub(super) fn missing(name: &str, args: &[Expr]) -> SqlError {
+    let message = format!("function {} does not exist", signature(name, args));
+    let error = SqlError::new(SqlState::UNDEFINED_FUNCTION, message);
+    let known = || tables().map(|builtin| builtin.name);
+    if known().any(|known| known == name) || array::NAMES.contains(&name) {
+        return error.with_hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        );
+    }
+    match closest(name, known().chain(array::NAMES)) {
+        Some(close) => error.with_hint(format!("Perhaps you meant the function \"{close}\".")),
+        None => error,
+    }
+}
+
+fn ambiguous(name: &str, args: &[Expr]) -> SqlError {
+    let message = format!("function {} is not unique", signature(name, args));
+    SqlError::new(SqlState(*b"42725"), message)
+        .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+}
+
+/// What PostgreSQL has and we do not, with the reason.
+fn refusal(name: &str) -> Option<SqlError> {
+    let remedy = match name {
+        "random" | "setseed" | "gen_random_uuid" | "uuid_generate_v4" | "nextval" | "currval" | "lastval" => {
+            "A procedure is replayed from the log and must give the same result: pass the value as an argument."
+        }
+        "clock_timestamp" | "statement_timestamp" | "timeofday" | "pg_sleep" => {
+            "A procedure is replayed from the log and must give the same result: use now(), the transaction's \
+             time."
+        }
+        "to_char" | "to_number" => "Cast to text, or build the text with lpad, round and ||.",
+        "to_date" | "to_timestamp" => "Cast a text in ISO form: '2024-01-31'::date.",
+        "age" => "Subtract the times, which gives days and hours.",
+        "regexp_replace"
+        | "regexp_matches"
+        | "regexp_match"
+        | "regexp_split_to_array"
+        | "regexp_like"
+        | "regexp_count"
+        | "regexp_substr"
+        | "regexp_instr" => "Use LIKE, position, replace or split_part.",
+        "unnest" | "generate_series" | "generate_subscripts" => "It stands in FROM, or write a loop.",
+        _ => return None,
+    };
+    Some(SqlError::unsupported(format!("{name} in an expression of a procedure")).with_hint(remedy))
+}
+
+/// Runs a function of the tables.
+pub(super) fn run(builtin: &Builtin, args: &[Datum]) -> Result<Datum> {
+    if args.iter().any(Datum::is_null) {
+        return Ok(Datum::NULL);
+    }
+    (builtin.run)(args)
+}
+
+/// A misuse of a function's argument.
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+// The arguments by their types; a call's arguments were converted to them.
+
+fn arg(args: &[Datum], n: usize) -> Result<&Datum> {
+    args.get(n).ok_or_else(unexpected)
+}
+
+fn value(args: &[Datum], n: usize) -> Result<&Value> {
+    match arg(args, n)? {
+        Datum::Value(value) => Ok(value),
+        _ => Err(unexpected()),
+    }
+}
+
+fn str_at(args: &[Datum], n: usize) -> Result<&str> {
+    match value(args, n)? {
+        Value::Text(text) => Ok(text),
+        _ => Err(unexpected()),
+    }
+}
+
+fn int_at(args: &[Datum], n: usize) -> Result<i32> {
+    match value(args, n)? {
+        Value::Integer(n) => Ok(*n),
+        _ => Err(unexpected()),
+    }
+}
+
+fn decimal_at(args: &[Datum], n: usize) -> Result<Decimal> {
+    match value(args, n)? {
+        Value::Decimal(n) => Ok(*n),
+        _ => Err(unexpected()),
+    }
+}
+
+fn double_at(args: &[Datum], n: usize) -> Result<f64> {
+    match value(args, n)? {
+        Value::Double(n) => Ok(*n),
+        _ => Err(unexpected()),
+    }
+}
+
+fn interval_at(args: &[Datum], n: usize) -> Result<Interval> {
+    match arg(args, n)? {
+        Datum::Interval(interval) => Ok(*interval),
+        _ => Err(unexpected()),
+    }
+}
+
+fn array_of(datum: &Datum) -> Result<&Array> {
+    match datum {
+        Datum::Array(array) => Ok(array),
+        _ => Err(unexpected()),
+    }
+}
+
+fn text(text: impl Into<String>) -> Result<Datum> {
+    Ok(Value::Text(text.into()).into())
+}
+
+fn integer(n: usize) -> Result<Datum> {
+    let n = i32::try_from(n).map_err(|_| super::number::out_of_range("integer"))?;
+    Ok(Value::Integer(n).into())
+}
