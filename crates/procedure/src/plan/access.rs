@@ -136,7 +136,8 @@ impl<'r> Planner<'r> {
         let site = table.partition_by.and_then(|column| equal_to(&table, &sides, column)).map(|(_, b)| b);
         let mut best: Option<Candidate> = None;
         for index in &table.indexes {
-            let Some(mut candidate) = by_index(&table, index, relation, &sides, wanted.as_ref(), self.limited)
+            let Some(mut candidate) =
+                by_index(&table, index, relation, &sides, wanted.as_ref(), self.limited)
             else {
                 continue;
             };
@@ -170,9 +171,8 @@ impl<'r> Planner<'r> {
         rank: u32,
     ) -> Candidate {
         let mut access = all(relation);
-        let serves = |side: &&(usize, Side<'_>)| {
-            side.1.op == Comparison::Eq && side.1.needs != 0 && side.1.plain
-        };
+        let serves =
+            |side: &&(usize, Side<'_>)| side.1.op == Comparison::Eq && side.1.needs != 0 && side.1.plain;
         let joins: Vec<&(usize, Side<'_>)> = sides.iter().filter(serves).collect();
         if joins.is_empty() {
             return Candidate { access, used: Vec::new(), rank, ordered: false };
@@ -318,6 +318,7 @@ fn by_index(
     if let (Some(wanted), Some(column), None, Some(_)) =
         (wanted, index.columns.get(equal.len()), &range, order)
         && wanted.present
+        && wanted.keys.iter().any(|(key, ..)| key.column == column.0)
     {
         let def = table.column_def(*column);
         range = Some(RangeUse { column: *column, ty: def.ty, nullable: def.nullable, low: None, high: None });

@@ -20,8 +20,8 @@ use super::group::Phase;
 use super::query::{self, Columns, conditions};
 use super::scope::{Env, NoNames, Scope};
 use super::tree::{
-    AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select, Step,
-    Target, Update,
+    AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select,
+    Step, Target, Update,
 };
 use super::{ChangePlan, explain, select};
 use crate::expr::{self, CastKind, Expr, Names};
@@ -118,14 +118,7 @@ fn plan_target(
 }
 
 fn write(table: &Arc<TableDef>, partition: Option<Expr>) -> AccessInfo {
-    AccessInfo {
-        table: Arc::clone(table),
-        index: None,
-        equal: Vec::new(),
-        partition,
-        writes: true,
-        depth: 0,
-    }
+    AccessInfo { table: Arc::clone(table), index: None, equal: Vec::new(), partition, writes: true, depth: 0 }
 }
 
 /// The table a statement changes, as relation 0.
@@ -148,10 +141,7 @@ fn target(
     Ok((table, pool))
 }
 
-fn returning(
-    scope: &mut Scope<'_>,
-    items: Option<&[SelectItem]>,
-) -> Result<(Columns, Vec<Expr>), SqlError> {
+fn returning(scope: &mut Scope<'_>, items: Option<&[SelectItem]>) -> Result<(Columns, Vec<Expr>), SqlError> {
     scope.phase = Phase::Refused("RETURNING");
     let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
     Ok(select::split(outputs))
@@ -183,16 +173,17 @@ fn value_for(
         return default_of(table, column);
     }
     let def = table.column_def(column);
-    expr::bind_to(value, scope, def.ty, CastKind::Assignment)
-        .map_err(|error| explain_mismatch(error, &def.name, Scalar::of(def.ty)))
+    expr::bind_to(value, scope, def.ty, CastKind::Assignment).map_err(|error| {
+        match (error.state() == SqlState::DATATYPE_MISMATCH).then(|| expr::bind(value, scope)) {
+            Some(Ok(bound)) => mismatch(&error, &def.name, Scalar::of(def.ty), &bound.ty),
+            _ => error,
+        }
+    })
 }
 
 /// 42804 as PostgreSQL says it of a column.
-fn explain_mismatch(error: SqlError, column: &str, ty: Scalar) -> SqlError {
-    if error.state() != SqlState::DATATYPE_MISMATCH || !error.message().starts_with("cannot") {
-        return error;
-    }
-    let message = format!("column \"{column}\" is of type {ty} but expression is of another type");
+fn mismatch(error: &SqlError, column: &str, ty: Scalar, from: &Type) -> SqlError {
+    let message = format!("column \"{column}\" is of type {ty} but expression is of type {from}");
     let renamed = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
         .with_hint("You will need to rewrite or cast the expression.");
     match error.position() {
@@ -440,11 +431,17 @@ fn insert_query(
 ) -> Result<Query, SqlError> {
     let (mut query, given, unknown) = query::bind_in(env, source, pass)?;
     match_widths(columns, given.len(), listed)?;
+    let plain = is_plain(&query);
+    if !plain {
+        wrap(&mut query);
+    }
     for (at, column) in columns.iter().enumerate() {
         let def = table.column_def(*column);
-        let literal = unknown.get(at) == Some(&true);
-        assign_output(&mut query, at, def.ty, literal)
-            .map_err(|error| explain_mismatch(error, &def.name, Scalar::of(def.ty)))?;
+        let literal = plain && unknown.get(at) == Some(&true);
+        assign_output(&mut query, at, def.ty, literal).map_err(|error| match error.state() {
+            SqlState::DATATYPE_MISMATCH => mismatch(&error, &def.name, Scalar::of(def.ty), &given[at].1),
+            _ => error,
+        })?;
     }
     Ok(query)
 }
@@ -464,21 +461,22 @@ fn assign_output(
         *expr = expr::cast(taken, ty, CastKind::Assignment)?;
         Ok::<(), SqlError>(())
     };
-    // DISTINCT, ORDER BY and set operations look at values before the cast.
-    let simple = query.order.is_empty()
-        && match &query.body {
-            Body::Select(select) => matches!(select.distinct, super::tree::Distinct::No),
-            Body::Values(_) => true,
-            Body::Nested(_) | Body::Set(_) => false,
-        };
-    if !simple {
-        wrap(query);
-    }
     match &mut query.body {
         Body::Select(select) => convert(&mut select.outputs[at]),
         Body::Values(rows) => rows.iter_mut().try_for_each(|row| convert(&mut row[at])),
         Body::Nested(_) | Body::Set(_) => Ok(()),
     }
+}
+
+/// Whether nothing looks at the values of a query's columns before they are cast, as DISTINCT, ORDER BY
+/// and set operations do.
+fn is_plain(query: &Query) -> bool {
+    query.order.is_empty()
+        && match &query.body {
+            Body::Select(select) => matches!(select.distinct, super::tree::Distinct::No),
+            Body::Values(_) => true,
+            Body::Nested(_) | Body::Set(_) => false,
+        }
 }
 
 /// Makes a query `SELECT * FROM (query)`.
@@ -518,7 +516,9 @@ fn conflict(scope: &mut Scope<'_>, table: &TableDef, on: &OnConflict) -> Result<
     for index in table.indexes.iter().filter(|index| index.unique) {
         let serves = match &on.conflict_target {
             None => true,
-            Some(ConflictTarget::OnConstraint(name)) => single(name).is_ok_and(|n| names::fold(n) == index.name),
+            Some(ConflictTarget::OnConstraint(name)) => {
+                single(name).is_ok_and(|n| names::fold(n) == index.name)
+            }
             Some(ConflictTarget::Columns(columns)) => {
                 let mut set = Vec::new();
                 for column in columns {
@@ -538,8 +538,7 @@ fn conflict(scope: &mut Scope<'_>, table: &TableDef, on: &OnConflict) -> Result<
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         }
         Some(ConflictTarget::Columns(_)) if indexes.is_empty() => {
-            let message =
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         _ => {}

@@ -151,7 +151,11 @@ impl From {
     }
 
     /// Binds the items of FROM.
-    pub(super) fn items(&mut self, scope: &mut Scope<'_>, items: &[TableWithJoins]) -> Result<Pool, SqlError> {
+    pub(super) fn items(
+        &mut self,
+        scope: &mut Scope<'_>,
+        items: &[TableWithJoins],
+    ) -> Result<Pool, SqlError> {
         let mut pool = Pool::default();
         for item in items {
             pool.merge(self.item(scope, item)?);
@@ -219,8 +223,10 @@ impl From {
                 };
                 self.derived(scope, query, columns, alias).map(|relation| Pool::one(relation, 0))
             }
-            TableFactor::Derived { lateral: true, .. } => Err(SqlError::unsupported("LATERAL in a procedure")
-                .with_hint("Loop over the rows of one query and run the other for each.")),
+            TableFactor::Derived { lateral: true, .. } => {
+                Err(SqlError::unsupported("LATERAL in a procedure")
+                    .with_hint("Loop over the rows of one query and run the other for each."))
+            }
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.item(scope, table_with_joins),
             _ => Err(SqlError::unsupported("this form of FROM in a procedure")),
         }
@@ -391,7 +397,8 @@ fn position(scope: &Scope<'_>, name: &str, range: std::ops::Range<usize>) -> Res
     match (found.next(), found.next()) {
         (Some(at), None) => Ok(at),
         (None, _) => {
-            let message = format!("column \"{name}\" specified in USING clause does not exist in {side} table");
+            let message =
+                format!("column \"{name}\" specified in USING clause does not exist in {side} table");
             Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
         }
         _ => {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
-    BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind, OrderByOptions,
-    Query as AstQuery, SetExpr, SetOperator, SetQuantifier, Value as Literal, Values, With,
+    BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
+    OrderByOptions, Query as AstQuery, SetExpr, SetOperator, SetQuantifier, Value as Literal, Values, With,
 };
 use albireo_sql::names;
 
@@ -228,9 +228,7 @@ pub(super) fn ordinal(key: &Ast, columns: usize, clause: &str) -> Result<Option<
             let message = format!("{clause} position {n} is not in select list");
             Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
         }
-        Err(_) => {
-            Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}")))
-        }
+        Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
     }
 }
 
@@ -354,7 +352,8 @@ fn set_operation(
         if b != ty {
             retype(&mut second, at, &ty)?;
         }
-        unknown.push(a == Type::Scalar(Scalar::Unknown) && b == a);
+        // Two literals make a column of texts.
+        unknown.push(false);
         columns.push((name, ty));
     }
     let set = SetOperation { kind, all, left: first, right: second };

@@ -174,8 +174,9 @@ impl<'s> Scope<'s> {
                 return self.grouped_column(relation, column, ident);
             }
             several => {
-                let qualified =
-                    several.iter().map(|v| format!("\"{}.{name}\"", self.relations[v.relation as usize].name));
+                let qualified = several
+                    .iter()
+                    .map(|v| format!("\"{}.{name}\"", self.relations[v.relation as usize].name));
                 let hint = format!("Qualify it: {}.", qualified.collect::<Vec<_>>().join(" or "));
                 let message = format!("column reference \"{name}\" is ambiguous");
                 return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, ident).with_hint(hint));
@@ -248,9 +249,9 @@ impl<'s> Scope<'s> {
             let hiding = self.relations.iter().find(|r| r.hidden.as_ref() == Some(&table_name));
             return Err(match hiding {
                 Some(hiding) => {
-                    let message = format!("invalid reference to FROM-clause entry for table \"{table_name}\"");
-                    let hint =
-                        format!("Perhaps you meant to reference the table alias \"{}\".", hiding.name);
+                    let message =
+                        format!("invalid reference to FROM-clause entry for table \"{table_name}\"");
+                    let hint = format!("Perhaps you meant to reference the table alias \"{}\".", hiding.name);
                     self.error(SqlState::UNDEFINED_TABLE, message, table).with_hint(hint)
                 }
                 None => error,
@@ -380,10 +381,9 @@ impl Names for Scope<'_> {
         let env = self.env;
         let plan = super::query::bind_query(env, query, self)?;
         let deeper = plan.accesses.iter().cloned();
-        self.accesses.extend(deeper.map(|access| AccessInfo {
-            depth: access.depth + u16::from(self.level),
-            ..access
-        }));
+        self.accesses.extend(
+            deeper.map(|access| AccessInfo { depth: access.depth + u16::from(self.level), ..access }),
+        );
         Ok(plan)
     }
 
@@ -421,4 +421,3 @@ impl Names for NoNames<'_> {
         Source::new(self.0)
     }
 }
-

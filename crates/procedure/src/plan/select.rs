@@ -16,9 +16,7 @@ use super::from::{From, Pool};
 use super::group::{Phase, has_aggregate};
 use super::query::{Bound, Columns, conditions, fields, is_unknown, order_options, ordinal};
 use super::scope::{Env, Scope};
-use super::tree::{
-    Aggregate, AggregateKind, Body, Distinct, Grouping, OrderBy, OrderKey, Select, Step,
-};
+use super::tree::{Aggregate, AggregateKind, Body, Distinct, Grouping, OrderBy, OrderKey, Select, Step};
 use crate::expr::{self, ColumnRef, Expr, ExprKind, Names};
 
 /// A column of the result while it is bound.
@@ -63,8 +61,7 @@ pub(super) fn bind(
     let steps = planner.steps(pool);
     let ordered = planner.ordered && !grouped;
     let ends = grouped && planner.ordered && wish.is_some() && having.is_none();
-    let grouping =
-        grouped.then(|| Grouping { written: is_written(select), keys, aggregates, having });
+    let grouping = grouped.then(|| Grouping { written: is_written(select), keys, aggregates, having });
     let columns = outputs.iter().map(|output| (output.name.clone(), output.expr.ty.clone())).collect();
     let unknown = outputs.iter().map(|output| output.unknown).collect();
     let outputs = outputs.into_iter().map(|output| output.expr).collect();
@@ -110,11 +107,7 @@ fn group_by(scope: &mut Scope<'_>, select: &AstSelect, order_by: &[OrderByExpr])
 }
 
 /// What a key of GROUP BY means: a number or the name of a result that is no column is that result.
-fn group_key<'a>(
-    scope: &Scope<'_>,
-    key: &'a Ast,
-    projection: &'a [SelectItem],
-) -> Result<&'a Ast, SqlError> {
+fn group_key<'a>(scope: &Scope<'_>, key: &'a Ast, projection: &'a [SelectItem]) -> Result<&'a Ast, SqlError> {
     if let Some(position) = ordinal(key, projection.len(), "GROUP BY")? {
         return Ok(match &projection[position] {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
@@ -194,8 +187,7 @@ fn output(scope: &mut Scope<'_>, ast: &Ast, name: String) -> Result<Output, SqlE
 
 fn star_column(scope: &mut Scope<'_>, relation: u16, column: u16) -> Result<Expr, SqlError> {
     let named = &scope.relations[usize::from(relation)];
-    let parts =
-        [names::quoted(&named.name), names::quoted(&named.columns[usize::from(column)].0)];
+    let parts = [names::quoted(&named.name), names::quoted(&named.columns[usize::from(column)].0)];
     match scope.phase {
         // Whether it may stand there is asked as for a name.
         Phase::Grouped => scope.name(&parts),
@@ -386,4 +378,3 @@ pub(super) fn accesses_of(steps: &[Step], each: &mut dyn FnMut(&super::tree::Acc
         }
     }
 }
-

@@ -141,8 +141,7 @@ fn quotient(sum: Value, count: i64, running: &mut Running<'_>) -> Result<Datum, 
         return Ok(Datum::Value(Value::Double(sum / count as f64)));
     }
     let ty = Type::Scalar(Scalar::Numeric { scale: None });
-    let constant =
-        |value: Value| Expr { kind: ExprKind::Constant(Datum::Value(value)), ty: ty.clone() };
+    let constant = |value: Value| Expr { kind: ExprKind::Constant(Datum::Value(value)), ty: ty.clone() };
     let pair = (constant(sum), constant(Value::Decimal(Decimal::new(i128::from(count), 0))));
     let kind = ExprKind::Binary(Binary::Numeric(Arithmetic::Divide), Box::new(pair));
     running.value(&Expr { kind, ty: ty.clone() })
@@ -189,11 +188,7 @@ impl<'h> Running<'h> {
         Ok(outputs)
     }
 
-    fn enter_group(
-        &mut self,
-        grouping: &Grouping,
-        groups: &mut BTreeMap<Sorted, Group>,
-    ) -> Result<(), Stop> {
+    fn enter_group(&mut self, grouping: &Grouping, groups: &mut BTreeMap<Sorted, Group>) -> Result<(), Stop> {
         let keys = self.values(&grouping.keys)?;
         let group = match groups.entry(Sorted(keys.clone())) {
             Entry::Occupied(found) => found.into_mut(),

@@ -15,9 +15,7 @@ use super::scan::Flow;
 use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::plan::key;
-use crate::plan::tree::{
-    Change, Conflict, ConflictUpdate, Insert, Relation, RelationSource, Target, Update,
-};
+use crate::plan::tree::{Change, Conflict, ConflictUpdate, Insert, Relation, RelationSource, Target, Update};
 use crate::store::{Site, Stop};
 
 /// How many rows a change concerned, and what RETURNING says of each.
@@ -142,10 +140,8 @@ impl Running<'_> {
 
     fn insert(&mut self, insert: &Insert) -> Result<Outcome, Stop> {
         let rows = self.query(&insert.source, usize::MAX)?;
-        let table = || Relation {
-            source: RelationSource::Table(Arc::clone(&insert.table)),
-            columns: Vec::new(),
-        };
+        let table =
+            || Relation { source: RelationSource::Table(Arc::clone(&insert.table)), columns: Vec::new() };
         let excluded = Relation { source: RelationSource::Given, columns: Vec::new() };
         self.push_level(&[table(), excluded], vec![None, None]);
         let (mut count, mut returned) = (0, Vec::new());
@@ -260,8 +256,7 @@ impl Running<'_> {
             }
             for site in &sites {
                 let stored = self.host.store().table(*site, table.id);
-                let missing =
-                    |_| SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped meanwhile");
+                let missing = |_| SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped meanwhile");
                 let handle = stored.index(index).map_err(missing)?;
                 if let Some(tid) = stored.find_key(handle, builder.key()) {
                     return Ok(Some((*site, tid)));

@@ -85,12 +85,12 @@ impl<'h> Running<'h> {
     ) -> Result<Flow, Stop> {
         let Some((step, rest)) = steps.split_first() else { return each(self) };
         match step {
-            Step::Inner { access, filters } => self.access(relations, access, &mut |running| {
-                match running.all(filters)? {
+            Step::Inner { access, filters } => {
+                self.access(relations, access, &mut |running| match running.all(filters)? {
                     true => running.steps(relations, rest, each),
                     false => Ok(Flow::More),
-                }
-            }),
+                })
+            }
             Step::Left { steps, relations: absent, filters } => {
                 let mut found = false;
                 let flow = self.steps(relations, steps, &mut |running| {
@@ -114,12 +114,7 @@ impl<'h> Running<'h> {
         }
     }
 
-    fn access(
-        &mut self,
-        relations: &[Relation],
-        access: &Access,
-        each: Each<'_, 'h>,
-    ) -> Result<Flow, Stop> {
+    fn access(&mut self, relations: &[Relation], access: &Access, each: Each<'_, 'h>) -> Result<Flow, Stop> {
         if let Some(hash) = &access.hash {
             return self.probe(relations, access, hash, each);
         }
@@ -468,8 +463,7 @@ fn fetch(
         }
         Search::Between { low, high, backward, tests } => {
             let rows = table.between(handle()?, *low, *high);
-            let wanted =
-                |tid: &Tid| !seen.contains(tid) && tests.iter().all(|test| test.holds(table, *tid));
+            let wanted = |tid: &Tid| !seen.contains(tid) && tests.iter().all(|test| test.holds(table, *tid));
             match backward {
                 true => rows.rev().filter(wanted).take(count).collect(),
                 false => rows.filter(wanted).take(count).collect(),

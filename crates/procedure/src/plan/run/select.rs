@@ -110,10 +110,12 @@ impl Running<'_> {
     /// Whether the rows of the first step are in one partition.
     fn one_site(&mut self, select: &Select) -> Result<bool, Stop> {
         match select.steps.first() {
-            Some(Step::Inner { access, .. }) => match &select.relations[usize::from(access.relation)].source {
-                RelationSource::Table(table) => Ok(self.sites(table, access)?.len() <= 1),
-                _ => Ok(false),
-            },
+            Some(Step::Inner { access, .. }) => {
+                match &select.relations[usize::from(access.relation)].source {
+                    RelationSource::Table(table) => Ok(self.sites(table, access)?.len() <= 1),
+                    _ => Ok(false),
+                }
+            }
             _ => Ok(false),
         }
     }
