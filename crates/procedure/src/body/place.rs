@@ -36,7 +36,6 @@ pub struct RowPlace {
     pub fields: Vec<Place>,
 }
 
-
 impl Place {
     /// The type of its values in expressions.
     pub fn ty(&self) -> Type {
@@ -125,12 +124,12 @@ impl RowPlace {
         Self { ty: Arc::new(RowType { fields }), fields: places }
     }
 
-    /// For named places, which must be scalars.
-    pub fn of_columns(columns: &[(String, Place)]) -> Option<Self> {
-        let fields: Option<Vec<_>> =
-            columns.iter().map(|(name, place)| Some((name.clone(), place.scalar()?))).collect();
+    /// For named places. A field that is no scalar has no type an expression could give it.
+    pub fn of_columns(columns: &[(String, Place)]) -> Self {
+        let ty = |place: &Place| place.scalar().unwrap_or(Scalar::Unknown);
+        let fields = columns.iter().map(|(name, place)| (name.clone(), ty(place))).collect();
         let places = columns.iter().map(|(_, place)| place.clone()).collect();
-        Some(Self { ty: Arc::new(RowType { fields: fields? }), fields: places })
+        Self { ty: Arc::new(RowType { fields }), fields: places }
     }
 
     /// Which field has the name.
@@ -281,7 +280,9 @@ pub fn fit(expr: Expr, place: &Place, kind: CastKind) -> Result<Expr, SqlError> 
         Place::Plain(scalar) => expr::cast_to(expr, &Type::Scalar(*scalar), None, kind),
         Place::Array(element) => {
             let modifier = match **element {
-                Place::Sql(ty @ (SqlType::Decimal { .. } | SqlType::Char(_) | SqlType::Varchar(_))) => Some(ty),
+                Place::Sql(ty @ (SqlType::Decimal { .. } | SqlType::Char(_) | SqlType::Varchar(_))) => {
+                    Some(ty)
+                }
                 _ => None,
             };
             expr::cast_to(expr, &place.ty(), modifier, kind)

@@ -202,7 +202,8 @@ fn match_up(signature: &Signature, actuals: &[Actual], all: bool) -> Option<Vec<
             return None;
         }
     }
-    let complete = formals.iter().zip(&order).all(|(formal, given)| given.is_some() || formal.default.is_some());
+    let complete =
+        formals.iter().zip(&order).all(|(formal, given)| given.is_some() || formal.default.is_some());
     complete.then_some(order)
 }
 
@@ -314,10 +315,8 @@ pub fn arguments(resolved: &Resolved, mut args: Vec<Option<Expr>>) -> Result<Vec
             }
             (None, None) => None,
         };
-        let expr = expr.unwrap_or_else(|| Expr {
-            kind: ExprKind::Constant(Datum::NULL),
-            ty: formal.place.ty(),
-        });
+        let expr =
+            expr.unwrap_or_else(|| Expr { kind: ExprKind::Constant(Datum::NULL), ty: formal.place.ty() });
         given.push(super::place::fit(expr, &formal.place, CastKind::Variable)?);
     }
     Ok(given)
@@ -333,7 +332,12 @@ pub fn call(resolved: &Resolved, args: Vec<Expr>) -> Result<Expr, SqlError> {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
             .with_hint("Put the function into the FROM clause."));
     }
-    let ty = resolved.signature.result.place.ty();
+    let result = &resolved.signature.result;
+    if matches!(result.place, Place::Row(_)) && result.columns.iter().any(|(_, p)| p.scalar().is_none()) {
+        return Err(SqlError::unsupported("a row with an array as a value")
+            .with_hint("Put the function into the FROM clause."));
+    }
+    let ty = result.place.ty();
     let args = arguments(resolved, args.into_iter().map(Some).collect())?;
     Ok(Expr { kind: ExprKind::Call(resolved.id, args), ty })
 }

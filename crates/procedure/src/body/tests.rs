@@ -23,6 +23,7 @@ fn one(database: &mut Database, sql: &str) -> String {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the size of the stack is what is tested")]
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(test).unwrap().join().unwrap();
 }
@@ -43,6 +44,7 @@ fn recursion_without_end_is_an_error_before_a_stack_of_2_mib_ends() {
             let mut database = with_function("f(n integer) RETURNS integer", &format!("BEGIN {body} END;"));
             let error = database.run("SELECT f(0)").unwrap_err();
             assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX, "{body}: {error}");
+            eprintln!("{:?}", error.detail());
         }
     });
 }
@@ -138,7 +140,8 @@ fn replaced_routine_is_what_others_call() {
     let mut database = with_function("f() RETURNS integer", "BEGIN RETURN 1; END;");
     define(&mut database, "g() RETURNS integer", "BEGIN RETURN f(); END;").unwrap();
     assert_eq!(one(&mut database, "SELECT g()"), "1");
-    database.run("CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE plpgsql AS $$BEGIN RETURN 2; END$$")
+    database
+        .run("CREATE OR REPLACE FUNCTION f() RETURNS integer LANGUAGE plpgsql AS $$BEGIN RETURN 2; END$$")
         .unwrap();
     assert_eq!(one(&mut database, "SELECT g()"), "2");
     database.run("DROP FUNCTION f").unwrap();

@@ -9,9 +9,30 @@ use crate::parse::parser::Parser;
 
 /// The words that clauses begin with.
 pub(super) const FIRST_WORDS: [&str; 24] = [
-    "language", "as", "immutable", "stable", "volatile", "strict", "called", "returns", "security",
-    "external", "cost", "rows", "parallel", "leakproof", "not", "window", "set", "support", "transform",
-    "return", "begin", "atomic", "with", ";",
+    "language",
+    "as",
+    "immutable",
+    "stable",
+    "volatile",
+    "strict",
+    "called",
+    "returns",
+    "security",
+    "external",
+    "cost",
+    "rows",
+    "parallel",
+    "leakproof",
+    "not",
+    "window",
+    "set",
+    "support",
+    "transform",
+    "return",
+    "begin",
+    "atomic",
+    "with",
+    ";",
 ];
 
 /// What has been read of them.
@@ -102,12 +123,9 @@ fn without_effect(parser: &mut Parser<'_>, word: &str, token: Token) -> Result<(
         },
         "leakproof" => Ok(()),
         "not" => words(parser, &["leakproof"]),
-        "begin" | "return" => Err(refused(
-            parser,
-            token,
-            "a body without quotes",
-            "Write the body as a string: AS $$ ... $$.",
-        )),
+        "begin" | "return" => {
+            Err(refused(parser, token, "a body without quotes", "Write the body as a string: AS $$ ... $$."))
+        }
         "set" => Err(refused(parser, token, "SET in the definition of a routine", "Leave it out.")),
         "window" | "support" | "transform" => {
             Err(refused(parser, token, &word.to_ascii_uppercase(), "Leave it out."))
@@ -173,8 +191,8 @@ fn unquote(parser: &Parser<'_>, token: Token) -> Result<BodyText, SqlError> {
     let written = parser.text(token);
     let Span { start, .. } = token.span;
     let before = |bytes: usize| parser.source.get(..start + bytes).map_or(0, |text| text.chars().count());
-    if written.starts_with('$') {
-        let open = written[1..].find('$').map_or(1, |end| end + 2);
+    if let Some(rest) = written.strip_prefix('$') {
+        let open = rest.find('$').map_or(1, |end| end + 2);
         let text = written.get(open..written.len().saturating_sub(open)).unwrap_or_default();
         return Ok(BodyText { text: text.to_owned(), offset: before(open) });
     }

@@ -59,10 +59,7 @@ pub(super) fn call(mut parser: Parser<'_>) -> Result<RoutineStatement, SqlError>
 }
 
 /// Takes what follows DROP FUNCTION or the like.
-pub(super) fn drop(
-    mut parser: Parser<'_>,
-    kind: Option<RoutineKind>,
-) -> Result<RoutineStatement, SqlError> {
+pub(super) fn drop(mut parser: Parser<'_>, kind: Option<RoutineKind>) -> Result<RoutineStatement, SqlError> {
     let if_exists = parser.next_is("if") && parser.is(parser.peek_nth(1), "exists");
     if if_exists {
         parser.advance();

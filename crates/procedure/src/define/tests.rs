@@ -37,14 +37,16 @@ fn body_may_stand_before_language_and_in_single_quotes() {
 
 #[test]
 fn other_statements_are_none_of_ours() {
-    for text in ["create table t (a int)", "select 1", "drop table t", "create or replace view v as select 1"] {
+    for text in ["create table t (a int)", "select 1", "drop table t", "create or replace view v as select 1"]
+    {
         assert_eq!(parse(text), Ok(None), "{text}");
     }
 }
 
 #[test]
 fn drop_and_call_are_read() {
-    let Some(RoutineStatement::Drop(removal)) = parse("drop function if exists f(a int, out b int), g").unwrap()
+    let Some(RoutineStatement::Drop(removal)) =
+        parse("drop function if exists f(a int, out b int), g").unwrap()
     else {
         panic!()
     };

@@ -350,7 +350,7 @@ impl Names for Scope<'_> {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for arg in super::group::plain_args(function, self.source())? {
+        for (_, arg) in crate::body::actuals(function)? {
             args.push(crate::expr::bind(arg, self)?);
         }
         self.outer.routine(function, args)

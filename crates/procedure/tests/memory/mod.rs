@@ -401,7 +401,11 @@ impl Database {
                     let host: &mut dyn Host = host;
                     plan::change(&change, host)
                 })?;
-                Ok(if change.returning.is_empty() { Outcome::Done(count) } else { shown(&change.returning, rows) })
+                Ok(if change.returning.is_empty() {
+                    Outcome::Done(count)
+                } else {
+                    shown(&change.returning, rows)
+                })
             }
             _ => {
                 let changes = albireo_sql::plan_ddl(&library.catalog, &statement, sql)?.changes;

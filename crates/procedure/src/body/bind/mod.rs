@@ -92,9 +92,8 @@ fn bad_default(signature: &Signature) -> Option<SqlError> {
         let Default { tree, text } = formal.default.as_deref()?;
         let mut names = super::outside::NoNames::new(Source::new(text));
         let bound = crate::expr::bind(tree, &mut names);
-        let fitted = bound.and_then(|expr| {
-            super::place::fit(expr, &formal.place, crate::expr::CastKind::Assignment)
-        });
+        let fitted =
+            bound.and_then(|expr| super::place::fit(expr, &formal.place, crate::expr::CastKind::Assignment));
         fitted.err().filter(|error| error.state() != SqlState::DATATYPE_MISMATCH)
     })
 }

@@ -98,7 +98,8 @@ impl Binder<'_> {
         args: &[Expr],
     ) -> Result<Option<Resolved>, SqlError> {
         let source = Source::new(self.text);
-        let actuals: Vec<Actual> = resolve::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
+        let actuals: Vec<Actual> =
+            resolve::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
         resolve::resolve(self.routines, &function.name, kind, &actuals, &types, source)
     }

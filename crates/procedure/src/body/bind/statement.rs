@@ -78,7 +78,7 @@ impl Binder<'_> {
         let bound = self.query_of(&query.tree);
         let bound = self.later(query.span, bound);
         if let Some(into) = into {
-            let sink = self.into_sink(into, bound.as_ref())?;
+            let sink = self.sink_of(into, bound.as_ref())?;
             let (Some(query), Some(sink)) = (bound, sink) else { return Ok(None) };
             if query.columns().is_empty() {
                 let message = "INTO used with a command that cannot return data";
@@ -144,11 +144,7 @@ impl Binder<'_> {
     }
 
     /// The variable an argument is; `None` if it is something else.
-    fn writable(
-        &mut self,
-        argument: Option<&tree::Expr>,
-        span: Span,
-    ) -> Result<Option<Target>, SqlError> {
+    fn writable(&mut self, argument: Option<&tree::Expr>, span: Span) -> Result<Option<Target>, SqlError> {
         let names: Vec<String> = match argument {
             Some(tree::Expr::Identifier(name)) => vec![fold(name)],
             Some(tree::Expr::CompoundIdentifier(names)) => names.iter().map(fold).collect(),

@@ -90,10 +90,8 @@ impl Binder<'_> {
                 Ok(subscript.map(|subscript| Target::Element(*id, Box::new(subscript))))
             }
             (_, place, _) => {
-                let message = format!(
-                    "cannot subscript type {} because it does not support subscripting",
-                    place.ty()
-                );
+                let message =
+                    format!("cannot subscript type {} because it does not support subscripting", place.ty());
                 let error = self.error(wanted.span, SqlState::DATATYPE_MISMATCH, message);
                 self.later(wanted.span, Err::<(), _>(error));
                 Ok(None)
@@ -158,8 +156,7 @@ impl Binder<'_> {
             for (target, wanted) in targets.iter().zip(wanted) {
                 let is_record = matches!(target, Target::Variable(id) if self.records.contains_key(id));
                 if is_record || matches!(self.place_of(target), Place::Row(_)) {
-                    let message =
-                        format!("\"{}\" is not a scalar variable", wanted.span.text(self.text));
+                    let message = format!("\"{}\" is not a scalar variable", wanted.span.text(self.text));
                     return Err(self.error(wanted.span, SqlState::SYNTAX_ERROR, message));
                 }
             }
@@ -237,11 +234,7 @@ impl Binder<'_> {
     }
 
     /// INTO: the targets must exist whatever is wrong with the statement.
-    pub(super) fn into_sink(
-        &mut self,
-        into: &Into,
-        query: Option<&Query>,
-    ) -> Result<Option<Sink>, SqlError> {
+    pub(super) fn sink_of(&mut self, into: &Into, query: Option<&Query>) -> Result<Option<Sink>, SqlError> {
         let targets = self.targets(&into.targets)?;
         let (Some(targets), Some(query)) = (targets, query) else { return Ok(None) };
         let sink = self.sink(targets, query.columns());

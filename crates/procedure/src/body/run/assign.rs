@@ -18,7 +18,8 @@ impl Machine<'_> {
     /// Puts a value of the right type into a variable.
     pub(super) fn set(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
         let at = id.0 as usize;
-        let (Some(variable), Some(place)) = (self.routine.variables.get(at), self.variables.get_mut(at)) else {
+        let (Some(variable), Some(place)) = (self.routine.variables.get(at), self.variables.get_mut(at))
+        else {
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, "no such variable").into());
         };
         if value.is_null() {
@@ -93,7 +94,9 @@ impl Machine<'_> {
                 self.set(*id, value)
             }
             Target::Field(id, field) => {
-                let Some(place @ Datum::Row(_)) = self.variables.get_mut(id.0 as usize) else { return Ok(()) };
+                let Some(place @ Datum::Row(_)) = self.variables.get_mut(id.0 as usize) else {
+                    return Ok(());
+                };
                 let Datum::Row(fields) = std::mem::replace(place, Datum::NULL) else { return Ok(()) };
                 let mut fields = fields.to_vec();
                 if let Some(old) = fields.get_mut(*field) {

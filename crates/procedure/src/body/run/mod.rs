@@ -149,12 +149,7 @@ enum Flow<'r> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(
-        shared: &'a Shared<'a>,
-        routine: &'a Routine,
-        store: &'a mut dyn Store,
-        depth: usize,
-    ) -> Self {
+    fn new(shared: &'a Shared<'a>, routine: &'a Routine, store: &'a mut dyn Store, depth: usize) -> Self {
         let mut variables: Vec<Datum> = routine.variables.iter().map(|v| v.place.initial()).collect();
         if let Some(found) = variables.get_mut(FOUND.0 as usize) {
             *found = Value::Bool(false).into();

@@ -137,9 +137,7 @@ impl Machine<'_> {
     fn diagnostics(&mut self, items: &[(Target, Fit, DiagnosticItem)]) -> Result<(), Stop> {
         for (target, fit, item) in items {
             let value = match item {
-                DiagnosticItem::RowCount => {
-                    Value::BigInt(i64::try_from(self.row_count).unwrap_or(i64::MAX))
-                }
+                DiagnosticItem::RowCount => Value::BigInt(i64::try_from(self.row_count).unwrap_or(i64::MAX)),
                 other => Value::Text(self.of_handled(*other)?),
             };
             let value = self.fit(fit, value.into())?;

@@ -140,7 +140,12 @@ impl<'h> Running<'h> {
     }
 
     /// The rows of a routine, which is run once if its arguments are always the same.
-    fn routine_rows(&mut self, relation: u16, call: &crate::expr::RowsOf, once: bool) -> Result<super::frame::Rows, Stop> {
+    fn routine_rows(
+        &mut self,
+        relation: u16,
+        call: &crate::expr::RowsOf,
+        once: bool,
+    ) -> Result<super::frame::Rows, Stop> {
         let at = usize::from(relation);
         if let Some(rows) = self.level().derived.get(at).cloned().flatten().filter(|_| once) {
             return Ok(rows);
