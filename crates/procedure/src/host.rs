@@ -15,6 +15,14 @@ pub trait Host {
     /// The result of another routine.
     fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop>;
 
+    /// The rows of another routine in FROM.
+    ///
+    /// # Errors
+    /// The routine's.
+    fn call_rows(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Vec<Vec<Datum>>, Stop> {
+        self.call(routine, args).map(|value| vec![vec![value]])
+    }
+
     /// Accounts memory that the call holds on to until it ends.
     ///
     /// # Errors

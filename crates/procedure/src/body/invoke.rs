@@ -6,7 +6,6 @@ use albireo_base::{SqlError, SqlState};
 use albireo_sql::{Catalog, ast};
 
 use super::bind::Outside;
-use super::place::Place;
 use super::resolve::{self, Routines};
 use super::run::{Limits, with_host};
 use super::signature::Signature;
@@ -42,15 +41,15 @@ pub fn bind_call(
     text: &str,
 ) -> Result<BoundCall, SqlError> {
     let mut outside = Outside::new(catalog, routines, text);
-    let actuals = resolve::actuals(function)?;
-    let mut args = Vec::new();
-    for actual in &actuals {
-        args.push(expr::bind(actual.tree, &mut outside)?);
+    let (mut actuals, mut args) = (Vec::new(), Vec::new());
+    for (actual, tree) in resolve::actuals(function)? {
+        args.push(expr::bind(tree, &mut outside)?);
+        actuals.push(actual);
     }
     let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
     let source = albireo_sql::source::Source::new(text);
-    let Some(resolved) = resolve::resolve(routines, function, kind, &actuals, &types, source)? else {
-        let name = resolve::name_of(function);
+    let Some(resolved) = resolve::resolve(routines, &function.name, kind, &actuals, &types, source)? else {
+        let name = resolve::name_of(&function.name);
         let message = format!("function {name} does not exist");
         return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
     };
@@ -83,16 +82,6 @@ impl BoundCall {
             }
             host.call_for_values(self.id, args)
         })?;
-        Ok(values.into_iter().map(|value| self.row(value)).collect())
-    }
-
-    /// A value of the result as its columns.
-    fn row(&self, value: Datum) -> Vec<Datum> {
-        match (&self.signature.result.place, value) {
-            (Place::Void, _) => Vec::new(),
-            (Place::Row(_), Datum::Row(fields)) => fields.to_vec(),
-            (Place::Row(row), _) => vec![Datum::NULL; row.fields.len()],
-            (_, value) => vec![value],
-        }
+        Ok(values.into_iter().map(|value| self.signature.result.row(value)).collect())
     }
 }

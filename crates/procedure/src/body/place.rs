@@ -124,12 +124,12 @@ impl RowPlace {
         Self { ty: Arc::new(RowType { fields }), fields: places }
     }
 
-    /// For named places, which must be scalars.
-    pub fn of_columns(columns: &[(String, Place)]) -> Option<Self> {
-        let fields: Option<Vec<_>> =
-            columns.iter().map(|(name, place)| Some((name.clone(), place.scalar()?))).collect();
+    /// For named places. A field that is no scalar has no type an expression could give it.
+    pub fn of_columns(columns: &[(String, Place)]) -> Self {
+        let ty = |place: &Place| place.scalar().unwrap_or(Scalar::Unknown);
+        let fields = columns.iter().map(|(name, place)| (name.clone(), ty(place))).collect();
         let places = columns.iter().map(|(_, place)| place.clone()).collect();
-        Some(Self { ty: Arc::new(RowType { fields: fields? }), fields: places })
+        Self { ty: Arc::new(RowType { fields }), fields: places }
     }
 
     /// Which field has the name.

@@ -16,7 +16,7 @@ use super::signature::Signature;
 use super::tree::Routine;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
-use crate::expr::{self, CastKind, Expr, ExprKind, RoutineId};
+use crate::expr::{self, CastKind, Expr, ExprKind, RoutineId, RowsOf};
 use crate::types::{Scalar, Type};
 
 /// The routines of a database.
@@ -34,12 +34,11 @@ pub trait Routines {
     fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError>;
 }
 
-/// The arguments of a call as they are written.
-pub struct Actual<'a> {
+/// What an argument of a call says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Actual {
     /// The name before `=>`, if written.
     pub name: Option<String>,
-    /// The argument.
-    pub tree: &'a ast::Expr,
     /// Whether its type is not known: a literal in quotes, or NULL.
     pub unknown: bool,
 }
@@ -56,15 +55,15 @@ pub struct Resolved {
 }
 
 /// The name of a call's function without its schema.
-pub fn name_of(function: &ast::Function) -> String {
-    function.name.0.last().and_then(|part| part.as_ident()).map_or_else(String::new, fold)
+pub fn name_of(called: &ast::ObjectName) -> String {
+    called.0.last().and_then(|part| part.as_ident()).map_or_else(String::new, fold)
 }
 
 /// The arguments of a call.
 ///
 /// # Errors
 /// 0A000 for DISTINCT, FILTER and what else makes no sense here.
-pub fn actuals(function: &ast::Function) -> Result<Vec<Actual<'_>>, SqlError> {
+pub fn actuals(function: &ast::Function) -> Result<Vec<(Actual, &ast::Expr)>, SqlError> {
     let plain = function.filter.is_none()
         && function.over.is_none()
         && function.within_group.is_empty()
@@ -89,7 +88,7 @@ pub fn actuals(function: &ast::Function) -> Result<Vec<Actual<'_>>, SqlError> {
                 }
             };
             match arg {
-                ast::FunctionArgExpr::Expr(tree) => Ok(Actual { name, tree, unknown: is_unknown(tree) }),
+                ast::FunctionArgExpr::Expr(tree) => Ok((Actual { name, unknown: is_unknown(tree) }, tree)),
                 _ => Err(SqlError::unsupported("* as an argument")),
             }
         })
@@ -119,13 +118,13 @@ pub fn is_unknown(tree: &ast::Expr) -> bool {
 /// 42883 if none fits, 42725 if several do, 42809 for one of the other kind.
 pub fn resolve(
     routines: &dyn Routines,
-    function: &ast::Function,
+    called: &ast::ObjectName,
     kind: RoutineKind,
-    actuals: &[Actual<'_>],
+    actuals: &[Actual],
     types: &[Type],
     source: Source<'_>,
 ) -> Result<Option<Resolved>, SqlError> {
-    let name = name_of(function);
+    let name = name_of(called);
     let known = routines.named(&name);
     if known.is_empty() && kind == RoutineKind::Function {
         return Ok(None);
@@ -141,7 +140,7 @@ pub fn resolve(
         .collect();
     narrow(&mut fitting, actuals, types);
     let shown = || shown(&name, actuals, types);
-    let position = |error| source.locate(error, function.name.span());
+    let position = |error| source.locate(error, called.span());
     match fitting.as_slice() {
         [] => {
             let message = format!("{} {} does not exist", kind.word(), shown());
@@ -173,7 +172,7 @@ pub fn resolve(
     }
 }
 
-fn shown(name: &str, actuals: &[Actual<'_>], types: &[Type]) -> String {
+fn shown(name: &str, actuals: &[Actual], types: &[Type]) -> String {
     let types: Vec<String> = actuals
         .iter()
         .zip(types)
@@ -190,7 +189,7 @@ fn shown(name: &str, actuals: &[Actual<'_>], types: &[Type]) -> String {
 
 /// The arguments' numbers in the order of the parameters, if number and names fit. With `all` OUT
 /// parameters take an argument too.
-fn match_up(signature: &Signature, actuals: &[Actual<'_>], all: bool) -> Option<Vec<Option<usize>>> {
+fn match_up(signature: &Signature, actuals: &[Actual], all: bool) -> Option<Vec<Option<usize>>> {
     let formals: Vec<_> = signature.parameters.iter().filter(|p| all || p.mode.is_in()).collect();
     let mut order = vec![None; formals.len()];
     for (n, actual) in actuals.iter().enumerate() {
@@ -209,7 +208,7 @@ fn match_up(signature: &Signature, actuals: &[Actual<'_>], all: bool) -> Option<
 }
 
 /// How well the arguments fit: how many exactly; `None` if not at all.
-fn score(resolved: &Resolved, actuals: &[Actual<'_>], types: &[Type]) -> Option<usize> {
+fn score(resolved: &Resolved, actuals: &[Actual], types: &[Type]) -> Option<usize> {
     let mut exact = 0;
     for (argument, place) in pairs(resolved) {
         let (Some(actual), Some(ty)) = (actuals.get(argument), types.get(argument)) else { return None };
@@ -235,7 +234,7 @@ fn pairs(resolved: &Resolved) -> impl Iterator<Item = (usize, &Place)> {
 }
 
 /// Leaves those that fit best.
-fn narrow(fitting: &mut Vec<Resolved>, actuals: &[Actual<'_>], types: &[Type]) {
+fn narrow(fitting: &mut Vec<Resolved>, actuals: &[Actual], types: &[Type]) {
     keep_best(fitting, |resolved| score(resolved, actuals, types).unwrap_or(0));
     keep_best(fitting, |resolved| {
         pairs(resolved)
@@ -333,7 +332,28 @@ pub fn call(resolved: &Resolved, args: Vec<Expr>) -> Result<Expr, SqlError> {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
             .with_hint("Put the function into the FROM clause."));
     }
-    let ty = resolved.signature.result.place.ty();
+    let result = &resolved.signature.result;
+    if matches!(result.place, Place::Row(_)) && result.columns.iter().any(|(_, p)| p.scalar().is_none()) {
+        return Err(SqlError::unsupported("a row with an array as a value")
+            .with_hint("Put the function into the FROM clause."));
+    }
+    let ty = result.place.ty();
     let args = arguments(resolved, args.into_iter().map(Some).collect())?;
     Ok(Expr { kind: ExprKind::Call(resolved.id, args), ty })
+}
+
+/// A function in FROM.
+///
+/// # Errors
+/// As [`arguments`].
+pub fn rows_of(resolved: &Resolved, args: Vec<Expr>) -> Result<RowsOf, SqlError> {
+    let result = &resolved.signature.result;
+    let mut columns: Vec<(String, Type)> =
+        result.columns.iter().map(|(name, place)| (name.clone(), place.ty())).collect();
+    if columns.is_empty() {
+        columns.push((resolved.signature.name.clone(), Type::Void));
+    }
+    let scalar = !matches!(result.place, Place::Row(_)) && !result.from_variables;
+    let args = arguments(resolved, args.into_iter().map(Some).collect())?;
+    Ok(RowsOf { routine: resolved.id, args, columns, scalar })
 }

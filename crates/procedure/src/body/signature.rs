@@ -6,6 +6,7 @@ use albireo_base::{SqlError, SqlState};
 use albireo_sql::{Catalog, ast};
 
 use super::place::{Named, Place, RowPlace, Types};
+use crate::datum::Datum;
 use crate::define::{
     Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference,
     Volatility,
@@ -127,7 +128,7 @@ impl Signature {
             Err(SqlError::new(INVALID_FUNCTION_DEFINITION, message).with_hint(hint.clone()))
         };
         let same_columns = match (&self.result.place, &newer.result.place) {
-            (Place::Row(old), Place::Row(new)) => old.ty == new.ty,
+            (Place::Row(old), Place::Row(new)) => old == new,
             (old, new) => simplified(old.ty()) == simplified(new.ty()),
         };
         if !same_columns || self.result.setof != newer.result.setof {
@@ -182,20 +183,19 @@ impl ResultShape {
                 false => (parameter.name.clone(), parameter.place.clone()),
             })
             .collect();
-        let position = definition.name.name.span;
         match &definition.returns {
             None if outs.is_empty() => Ok(Self::nothing()),
             None => {
                 let always_row = definition.kind == RoutineKind::Procedure;
-                Self::of_variables(types, position, outs, false, always_row)
+                Ok(Self::of_variables(outs, false, always_row))
             }
             Some(Returns::Table(columns)) => {
                 let columns: Result<Vec<_>, SqlError> =
                     columns.iter().map(|(name, ty)| Ok((name.text.clone(), place_of(types, ty)?))).collect();
-                Self::of_variables(types, position, columns?, true, false)
+                Ok(Self::of_variables(columns?, true, false))
             }
             Some(Returns::Type { ty, setof }) if !outs.is_empty() => {
-                let shape = Self::of_variables(types, position, outs, *setof, false)?;
+                let shape = Self::of_variables(outs, *setof, false);
                 let is_record = matches!(types.resolve(ty, &mut |_| None)?, Named::Record);
                 let fits = match &shape.place {
                     Place::Row(_) => is_record,
@@ -226,31 +226,28 @@ impl ResultShape {
         }
     }
 
+    /// A value of the result as its columns.
+    pub fn row(&self, value: Datum) -> Vec<Datum> {
+        match (&self.place, value) {
+            (Place::Void, _) => Vec::new(),
+            (Place::Row(_), Datum::Row(fields)) => fields.to_vec(),
+            (Place::Row(row), _) => vec![Datum::NULL; row.fields.len()],
+            (_, value) => vec![value],
+        }
+    }
+
     /// No result.
     fn nothing() -> Self {
         Self { place: Place::Void, setof: false, columns: Vec::new(), from_variables: false }
     }
 
     /// The values of variables.
-    fn of_variables(
-        types: &Types<'_>,
-        position: Span,
-        columns: Vec<(String, Place)>,
-        setof: bool,
-        always_row: bool,
-    ) -> Result<Self, SqlError> {
+    fn of_variables(columns: Vec<(String, Place)>, setof: bool, always_row: bool) -> Self {
         let place = match columns.as_slice() {
             [(_, place)] if !always_row => place.clone(),
-            _ => match RowPlace::of_columns(&columns) {
-                Some(row) => Place::Row(Arc::new(row)),
-                None => {
-                    let error = SqlError::unsupported("an array or row among several results");
-                    let error = error.with_hint("Return it alone, or its elements as rows.");
-                    return Err(error.with_position(position.position(types.text)));
-                }
-            },
+            _ => Place::Row(Arc::new(RowPlace::of_columns(&columns))),
         };
-        Ok(Self { place, setof, columns, from_variables: true })
+        Self { place, setof, columns, from_variables: true }
     }
 }
 

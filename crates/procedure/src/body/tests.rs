@@ -23,6 +23,7 @@ fn one(database: &mut Database, sql: &str) -> String {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the size of the stack is what is tested")]
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(test).unwrap().join().unwrap();
 }
@@ -43,6 +44,7 @@ fn recursion_without_end_is_an_error_before_a_stack_of_2_mib_ends() {
             let mut database = with_function("f(n integer) RETURNS integer", &format!("BEGIN {body} END;"));
             let error = database.run("SELECT f(0)").unwrap_err();
             assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX, "{body}: {error}");
+            eprintln!("{:?}", error.detail());
         }
     });
 }
@@ -75,13 +77,38 @@ fn call_that_holds_too_much_memory_is_ended_and_no_handler_catches_it() {
     let body = "BEGIN LOOP RETURN NEXT 1; END LOOP; EXCEPTION WHEN OTHERS THEN NULL; END;";
     let mut database = with_function("f() RETURNS SETOF integer", body);
     database.limits.memory_bytes = 1 << 16;
-    database
-        .run(
-            "CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ DECLARE a integer[]; BEGIN
-                  a[10000000] := 1; END; $$",
-        )
-        .unwrap();
+    assert_eq!(database.run("SELECT * FROM f()").unwrap_err().state(), SqlState::OUT_OF_MEMORY);
+    let body = "DECLARE a integer[] := '{1}'; BEGIN a[10000000] := 1; END;";
+    database.run(&format!("CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ {body} $$")).unwrap();
     assert_eq!(database.run("CALL p()").unwrap_err().state(), SqlState::OUT_OF_MEMORY);
+}
+
+#[test]
+fn record_takes_rows_of_different_queries_one_after_the_other() {
+    let body = "DECLARE r record; s text := ''; BEGIN
+                    FOR r IN SELECT 1 AS a LOOP s := s || r.a; END LOOP;
+                    FOR r IN VALUES (2, 'x') LOOP s := s || r.column2; END LOOP;
+                    s := s || r.column1;
+                    SELECT 5 AS a, 6 AS b, 7 AS c INTO r;
+                    RETURN s || r.c;
+                END;";
+    let mut database = with_function("f() RETURNS text", body);
+    assert_eq!(one(&mut database, "SELECT f()"), "1x27");
+}
+
+#[test]
+fn record_is_refused_where_its_last_query_is_not_known() {
+    for body in [
+        "SELECT 1 AS a INTO r; IF p > 0 THEN SELECT 'x' AS b INTO r; END IF; RETURN r.b;",
+        "SELECT 1 AS a INTO r; FOR i IN 1..2 LOOP p := r.a; SELECT 'x' AS b INTO r; END LOOP; RETURN 'y';",
+        "SELECT 1 AS a INTO r; BEGIN SELECT 'x' AS b INTO r; EXCEPTION WHEN OTHERS THEN NULL; END; RETURN r.b;",
+    ] {
+        let body = format!("DECLARE r record; BEGIN {body} END;");
+        let mut database = with_function("f(p integer) RETURNS text", &body);
+        let error = database.run("SELECT f(1)").unwrap_err();
+        assert_eq!(error.state(), SqlState::FEATURE_NOT_SUPPORTED, "{body}: {error}");
+        assert!(error.hint().is_some() && error.position().is_some(), "{body}: {error}");
+    }
 }
 
 #[test]

@@ -191,8 +191,8 @@ fn unquote(parser: &Parser<'_>, token: Token) -> Result<BodyText, SqlError> {
     let written = parser.text(token);
     let Span { start, .. } = token.span;
     let before = |bytes: usize| parser.source.get(..start + bytes).map_or(0, |text| text.chars().count());
-    if written.starts_with('$') {
-        let open = written[1..].find('$').map_or(1, |end| end + 2);
+    if let Some(rest) = written.strip_prefix('$') {
+        let open = rest.find('$').map_or(1, |end| end + 2);
         let text = written.get(open..written.len().saturating_sub(open)).unwrap_or_default();
         return Ok(BodyText { text: text.to_owned(), offset: before(open) });
     }

@@ -14,6 +14,7 @@ mod order;
 mod resolve;
 mod text;
 mod unify;
+mod walk;
 
 use std::sync::Arc;
 
@@ -156,6 +157,13 @@ pub enum ExprKind {
         /// The value and the array.
         pair: Box<(Expr, Expr)>,
     },
+    /// `BETWEEN`, the value evaluated once.
+    Between {
+        /// The value, the lower and the upper bound.
+        parts: Box<[Expr; 3]>,
+        /// To what the value is converted before it is compared with each bound, if to anything.
+        conversions: [Option<Scalar>; 2],
+    },
     /// The transaction's time: as TIMESTAMPTZ, TIMESTAMP, DATE or TIME, as the expression's type says.
     Now,
     /// A function that is built in, of scalars.
@@ -167,6 +175,19 @@ pub enum ExprKind {
 /// A routine of the database's, as the caller's [`Names`] numbered it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RoutineId(pub u32);
+
+/// A routine in FROM.
+#[derive(Clone, Debug)]
+pub struct RowsOf {
+    /// The routine.
+    pub routine: RoutineId,
+    /// What its parameters get.
+    pub args: Vec<Expr>,
+    /// Names and types of the columns of its rows.
+    pub columns: Vec<(String, Type)>,
+    /// Whether the rows are single values, whose column is named as the relation.
+    pub scalar: bool,
+}
 
 /// A query inside an expression.
 #[derive(Clone, Debug)]
@@ -233,6 +254,20 @@ pub trait Names {
     /// It cannot be called so.
     fn routine(&mut self, function: &ast::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         let _ = (function, args);
+        Ok(None)
+    }
+
+    /// A routine of the database's in FROM, with its arguments bound; `trees` are these as written.
+    ///
+    /// # Errors
+    /// It cannot be called so.
+    fn rows_of(
+        &mut self,
+        name: &ast::ObjectName,
+        trees: &[&ast::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<RowsOf>, SqlError> {
+        let _ = (name, trees, args);
         Ok(None)
     }
 

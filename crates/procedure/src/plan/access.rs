@@ -318,6 +318,7 @@ fn by_index(
     if let (Some(wanted), Some(column), None, Some(_)) =
         (wanted, index.columns.get(equal.len()), &range, order)
         && wanted.present
+        && wanted.keys.iter().any(|(key, ..)| key.column == column.0)
     {
         let def = table.column_def(*column);
         range = Some(RangeUse { column: *column, ty: def.ty, nullable: def.nullable, low: None, high: None });

@@ -173,16 +173,17 @@ fn value_for(
         return default_of(table, column);
     }
     let def = table.column_def(column);
-    expr::bind_to(value, scope, def.ty, CastKind::Assignment)
-        .map_err(|error| explain_mismatch(error, &def.name, Scalar::of(def.ty)))
+    expr::bind_to(value, scope, def.ty, CastKind::Assignment).map_err(|error| {
+        match (error.state() == SqlState::DATATYPE_MISMATCH).then(|| expr::bind(value, scope)) {
+            Some(Ok(bound)) => mismatch(&error, &def.name, Scalar::of(def.ty), &bound.ty),
+            _ => error,
+        }
+    })
 }
 
 /// 42804 as PostgreSQL says it of a column.
-fn explain_mismatch(error: SqlError, column: &str, ty: Scalar) -> SqlError {
-    if error.state() != SqlState::DATATYPE_MISMATCH || !error.message().starts_with("cannot") {
-        return error;
-    }
-    let message = format!("column \"{column}\" is of type {ty} but expression is of another type");
+fn mismatch(error: &SqlError, column: &str, ty: Scalar, from: &Type) -> SqlError {
+    let message = format!("column \"{column}\" is of type {ty} but expression is of type {from}");
     let renamed = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
         .with_hint("You will need to rewrite or cast the expression.");
     match error.position() {
@@ -430,11 +431,17 @@ fn insert_query(
 ) -> Result<Query, SqlError> {
     let (mut query, given, unknown) = query::bind_in(env, source, pass)?;
     match_widths(columns, given.len(), listed)?;
+    let plain = is_plain(&query);
+    if !plain {
+        wrap(&mut query);
+    }
     for (at, column) in columns.iter().enumerate() {
         let def = table.column_def(*column);
-        let literal = unknown.get(at) == Some(&true);
-        assign_output(&mut query, at, def.ty, literal)
-            .map_err(|error| explain_mismatch(error, &def.name, Scalar::of(def.ty)))?;
+        let literal = plain && unknown.get(at) == Some(&true);
+        assign_output(&mut query, at, def.ty, literal).map_err(|error| match error.state() {
+            SqlState::DATATYPE_MISMATCH => mismatch(&error, &def.name, Scalar::of(def.ty), &given[at].1),
+            _ => error,
+        })?;
     }
     Ok(query)
 }
@@ -454,21 +461,22 @@ fn assign_output(
         *expr = expr::cast(taken, ty, CastKind::Assignment)?;
         Ok::<(), SqlError>(())
     };
-    // DISTINCT, ORDER BY and set operations look at values before the cast.
-    let simple = query.order.is_empty()
-        && match &query.body {
-            Body::Select(select) => matches!(select.distinct, super::tree::Distinct::No),
-            Body::Values(_) => true,
-            Body::Nested(_) | Body::Set(_) => false,
-        };
-    if !simple {
-        wrap(query);
-    }
     match &mut query.body {
         Body::Select(select) => convert(&mut select.outputs[at]),
         Body::Values(rows) => rows.iter_mut().try_for_each(|row| convert(&mut row[at])),
         Body::Nested(_) | Body::Set(_) => Ok(()),
     }
+}
+
+/// Whether nothing looks at the values of a query's columns before they are cast, as DISTINCT, ORDER BY
+/// and set operations do.
+fn is_plain(query: &Query) -> bool {
+    query.order.is_empty()
+        && match &query.body {
+            Body::Select(select) => matches!(select.distinct, super::tree::Distinct::No),
+            Body::Values(_) => true,
+            Body::Nested(_) | Body::Set(_) => false,
+        }
 }
 
 /// Makes a query `SELECT * FROM (query)`.

@@ -111,7 +111,11 @@ impl From {
     ) -> Result<u16, SqlError> {
         if let Some(alias) = alias {
             let name = names::fold(&alias.name);
-            let function = matches!(source, RelationSource::Series(_) | RelationSource::Unnest(_));
+            let function = match &source {
+                RelationSource::Series(_) | RelationSource::Unnest(_) => true,
+                RelationSource::Routine(call, _) => call.scalar,
+                _ => false,
+            };
             if function && alias.columns.is_empty() {
                 named.columns[0].0.clone_from(&name);
             }
@@ -288,8 +292,14 @@ impl From {
                 (RelationSource::Unnest(array), element)
             }
             _ => {
-                let error = SqlError::unsupported(format!("{}() in FROM in a procedure", written.name));
-                return Err(scope.source().locate(error, written.span));
+                let Some(call) = scope.outer.rows_of(name, args, bound)? else {
+                    let error = SqlError::unsupported(format!("{}() in FROM in a procedure", written.name));
+                    return Err(scope.source().locate(error, written.span));
+                };
+                let columns = call.columns.clone();
+                let source = RelationSource::Routine(call, requires == 0);
+                let relation = self.add(scope, source, unkeyed(written.name, columns), alias)?;
+                return Ok(Pool::one(relation, requires));
             }
         };
         let columns = vec![(written.name.clone(), Type::Scalar(ty))];

@@ -352,7 +352,8 @@ fn set_operation(
         if b != ty {
             retype(&mut second, at, &ty)?;
         }
-        unknown.push(a == Type::Scalar(Scalar::Unknown) && b == a);
+        // Two literals make a column of texts.
+        unknown.push(false);
         columns.push((name, ty));
     }
     let set = SetOperation { kind, all, left: first, right: second };

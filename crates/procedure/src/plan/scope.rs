@@ -350,7 +350,7 @@ impl Names for Scope<'_> {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for arg in super::group::plain_args(function, self.source())? {
+        for (_, arg) in crate::body::actuals(function)? {
             args.push(crate::expr::bind(arg, self)?);
         }
         self.outer.routine(function, args)
@@ -362,6 +362,15 @@ impl Names for Scope<'_> {
 
     fn routine(&mut self, function: &Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         self.outer.routine(function, args)
+    }
+
+    fn rows_of(
+        &mut self,
+        name: &ObjectName,
+        trees: &[&albireo_sql::ast::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
+        self.outer.rows_of(name, trees, args)
     }
 
     fn conflict(&mut self, parts: &[Ident]) -> Result<Option<Expr>, SqlError> {

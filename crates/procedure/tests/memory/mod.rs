@@ -386,27 +386,6 @@ impl Database {
         let mut outside = Outside::new(&library.catalog, library, sql);
         match &statement {
             ast::Statement::Query(query) => {
-                if let Some(exprs) = bare(query) {
-                    let mut all = Vec::new();
-                    for (name, expr) in exprs {
-                        let called = match expr {
-                            ast::Expr::Function(f) => albireo_procedure::expr::Names::call(&mut outside, f)?,
-                            _ => None,
-                        };
-                        let bound = match called {
-                            Some(bound) => bound,
-                            None => albireo_procedure::expr::bind(expr, &mut outside)?,
-                        };
-                        all.push((name, bound));
-                    }
-                    let around = outside.into_routine();
-                    let columns: Vec<_> = all.iter().map(|(n, e)| (n.clone(), e.ty.clone())).collect();
-                    let row: Result<Vec<Datum>, Stop> =
-                        with_host(memory, library, *limits, &around, |host| {
-                            all.iter().map(|(_, e)| host.evaluate(e)).collect()
-                        });
-                    return Ok(shown(&columns, vec![row?]));
-                }
                 let select = plan::bind_select(&library.catalog, query, &mut outside)?;
                 let around = outside.into_routine();
                 let rows = with_host(memory, library, *limits, &around, |host| {
@@ -446,17 +425,4 @@ fn shown(columns: &[(String, Type)], rows: Vec<Vec<Datum>>) -> Outcome {
     let columns = columns.iter().map(|(name, ty)| (name.clone(), ty.to_string())).collect();
     let rows = rows.iter().map(|row| row.iter().map(text_of).collect()).collect();
     Outcome::Rows(columns, rows)
-}
-
-fn bare(query: &ast::Query) -> Option<Vec<(String, &ast::Expr)>> {
-    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
-    if !select.from.is_empty() {
-        return None;
-    }
-    let items = select.projection.iter().map(|item| match item {
-        ast::SelectItem::UnnamedExpr(e @ ast::Expr::Function(f)) => Some((f.name.to_string(), e)),
-        ast::SelectItem::UnnamedExpr(e) => Some(("?column?".to_owned(), e)),
-        _ => None,
-    });
-    items.collect()
 }

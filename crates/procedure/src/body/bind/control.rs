@@ -23,10 +23,10 @@ impl Binder<'_> {
         let mut all = Vec::new();
         for branch in branches {
             let condition = self.condition(&branch.condition);
-            let statements = self.statements(&branch.statements)?;
+            let statements = self.branch(&branch.statements)?;
             all.extend(condition.map(|condition| (condition, statements)));
         }
-        let otherwise = otherwise.map_or(Ok(Vec::new()), |otherwise| self.statements(otherwise))?;
+        let otherwise = otherwise.map_or(Ok(Vec::new()), |otherwise| self.branch(otherwise))?;
         Ok(Some(Statement::If(all, otherwise)))
     }
 
@@ -59,12 +59,12 @@ impl Binder<'_> {
                     (None, false) => None,
                 });
             }
-            all.push((conditions, self.statements(&branch.statements)?));
+            all.push((conditions, self.branch(&branch.statements)?));
         }
         if bound.is_some() {
             self.leave();
         }
-        let otherwise = otherwise.map(|otherwise| self.statements(otherwise)).transpose()?;
+        let otherwise = otherwise.map(|otherwise| self.branch(otherwise)).transpose()?;
         let case = Case { operand: bound, branches: all, otherwise };
         Ok(known.then(|| Statement::Case(Box::new(case))))
     }
@@ -103,7 +103,7 @@ impl Binder<'_> {
             ast::LoopKind::Query { targets, query } => self.query_loop(targets, query)?,
             ast::LoopKind::Array { targets, array } => self.array_loop(targets, array)?,
         };
-        let statements = self.statements(&a_loop.statements)?;
+        let statements = self.repeated(&a_loop.statements)?;
         self.leave();
         Ok(kind.map(|kind| Statement::Loop(Box::new(Loop { label, kind, statements }))))
     }

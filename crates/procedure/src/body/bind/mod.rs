@@ -12,13 +12,14 @@ mod control;
 mod names;
 mod outside;
 mod queries;
+mod records;
 mod returns;
 mod statement;
 mod target;
 
 pub use outside::Outside;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
@@ -117,6 +118,10 @@ struct Binder<'a> {
     records: HashMap<VariableId, usize>,
     /// What rows the RECORD variables hold.
     shapes: HashMap<usize, Arc<RowType>>,
+    /// Versions of records that may hold rows of several kinds.
+    blurred: HashSet<VariableId>,
+    /// Records that were read, in order.
+    read: Vec<VariableId>,
     /// A record was used before its shape was known.
     wants_shapes: bool,
     /// The first mistake that PostgreSQL would find at run time only.
@@ -142,6 +147,8 @@ impl<'a> Binder<'a> {
             conflict: VariableConflict::Error,
             records: HashMap::new(),
             shapes: HashMap::new(),
+            blurred: HashSet::new(),
+            read: Vec::new(),
             wants_shapes: false,
             deferred: None,
         };
@@ -242,7 +249,11 @@ impl<'a> Binder<'a> {
         for declaration in &block.declarations {
             initial.extend(self.declaration(declaration)?);
         }
-        let statements = self.statements(&block.statements)?;
+        // What EXIT or an error leaves halfway is done in part.
+        let statements = match block.label.is_none() && block.handlers.is_empty() {
+            true => self.statements(&block.statements)?,
+            false => self.branch(&block.statements)?,
+        };
         let mut handlers = Vec::new();
         for handler in &block.handlers {
             handlers.push(self.handler(handler)?);
@@ -327,7 +338,7 @@ impl<'a> Binder<'a> {
         let message = self.declare("sqlerrm", Place::Sql(albireo_base::SqlType::Text));
         self.variable(state).constant = true;
         self.variable(message).constant = true;
-        let statements = self.statements(&handler.statements)?;
+        let statements = self.branch(&handler.statements)?;
         self.leave();
         let mut conditions = Vec::new();
         for condition in &handler.conditions {

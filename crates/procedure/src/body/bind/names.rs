@@ -1,7 +1,5 @@
 //! What names mean in a body.
 
-use std::sync::Arc;
-
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast as tree;
 use albireo_sql::names::fold;
@@ -9,13 +7,13 @@ use albireo_sql::source::Source;
 
 use super::Binder;
 use crate::body::outside::undefined;
-use crate::body::place::{Place, RowPlace};
-use crate::body::resolve::{self, Resolved};
+use crate::body::place::Place;
+use crate::body::resolve::{self, Actual, Resolved};
 use crate::define::RoutineKind;
-use crate::expr::{Expr, ExprKind, Names, VariableId};
+use crate::expr::{Expr, ExprKind, Names, RowsOf, VariableId};
 use crate::parse::ast::{Span, VariableConflict};
 use crate::plan::SelectPlan;
-use crate::types::{RowType, Scalar, Type};
+use crate::types::Type;
 
 impl Binder<'_> {
     /// The variable that the first one or two names mean, and how many of them.
@@ -49,6 +47,9 @@ impl Binder<'_> {
     /// A variable, or a field of one, as a value; `None` if the names mean no variable.
     fn value(&mut self, names: &[String]) -> Result<Option<Expr>, SqlError> {
         let Some((id, used)) = self.lookup(names) else { return Ok(None) };
+        if self.records.contains_key(&id) {
+            self.read.push(id);
+        }
         let whole = match self.place(id) {
             Place::Void => return Err(self.not_assigned(id)),
             place => Expr { kind: ExprKind::Variable(id), ty: place.ty() },
@@ -67,6 +68,9 @@ impl Binder<'_> {
 
     /// The error for a record that no query has said the columns of.
     pub(super) fn not_assigned(&mut self, id: VariableId) -> SqlError {
+        if self.blurred.contains(&id) {
+            return self.several_shapes(id);
+        }
         self.wants_shapes = true;
         let name = &self.variables[id.0 as usize].name;
         let message = format!("record \"{name}\" is not assigned yet");
@@ -86,36 +90,6 @@ impl Binder<'_> {
         }
     }
 
-    /// Says what rows a record holds.
-    pub(super) fn shape(&mut self, id: VariableId, shape: &Arc<RowType>) -> Result<(), SqlError> {
-        let Some(key) = self.records.get(&id).copied() else { return Ok(()) };
-        let Some(known) = self.shapes.get(&key) else {
-            self.shapes.insert(key, Arc::clone(shape));
-            self.variable(id).place = Place::Row(Arc::new(RowPlace::of(shape)));
-            return Ok(());
-        };
-        let same = |(a, b): (&(String, Scalar), &(String, Scalar))| a.0 == b.0 && a.1.same(b.1);
-        if known.fields.len() == shape.fields.len() && known.fields.iter().zip(&shape.fields).all(same) {
-            let exact = known.fields.iter().zip(&shape.fields).all(|(a, b)| a == b);
-            if !exact {
-                // Digits that differ are not known.
-                let fields = known.fields.iter().zip(&shape.fields).map(|(a, b)| {
-                    let ty = if a.1 == b.1 { a.1 } else { Scalar::Numeric { scale: None } };
-                    (a.0.clone(), ty)
-                });
-                let merged = Arc::new(RowType { fields: fields.collect() });
-                self.variable(id).place = Place::Row(Arc::new(RowPlace::of(&merged)));
-                self.shapes.insert(key, merged);
-                self.wants_shapes = true;
-            }
-            return Ok(());
-        }
-        let name = self.variables[id.0 as usize].name.clone();
-        Err(SqlError::unsupported(format!("record \"{name}\" with rows of different columns"))
-            .with_detail("The types of its fields must be known when the routine is created.")
-            .with_hint("Declare a RECORD for each of the queries."))
-    }
-
     /// The routine a call means, with its arguments.
     pub(super) fn resolve(
         &self,
@@ -124,9 +98,10 @@ impl Binder<'_> {
         args: &[Expr],
     ) -> Result<Option<Resolved>, SqlError> {
         let source = Source::new(self.text);
-        let actuals = resolve::actuals(function)?;
+        let actuals: Vec<Actual> =
+            resolve::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
-        resolve::resolve(self.routines, function, kind, &actuals, &types, source)
+        resolve::resolve(self.routines, &function.name, kind, &actuals, &types, source)
     }
 }
 
@@ -151,24 +126,38 @@ impl Names for Binder<'_> {
     }
 
     fn call(&mut self, function: &tree::Function) -> Result<Option<Expr>, SqlError> {
-        if self.routines.named(&resolve::name_of(function)).is_empty() {
+        if self.routines.named(&resolve::name_of(&function.name)).is_empty() {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for actual in resolve::actuals(function)? {
-            args.push(crate::expr::bind(actual.tree, self)?);
+        for (_, tree) in resolve::actuals(function)? {
+            args.push(crate::expr::bind(tree, self)?);
         }
         self.routine(function, args)
     }
 
     fn has_routine(&mut self, name: &tree::ObjectName) -> bool {
-        let last = name.0.last().and_then(|part| part.as_ident()).map(fold);
-        last.is_some_and(|name| !self.routines.named(&name).is_empty())
+        !self.routines.named(&resolve::name_of(name)).is_empty()
     }
 
     fn routine(&mut self, function: &tree::Function, args: Vec<Expr>) -> Result<Option<Expr>, SqlError> {
         let Some(resolved) = self.resolve(function, RoutineKind::Function, &args)? else { return Ok(None) };
         resolve::call(&resolved, args).map(Some)
+    }
+
+    fn rows_of(
+        &mut self,
+        name: &tree::ObjectName,
+        trees: &[&tree::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<RowsOf>, SqlError> {
+        let actual = |tree: &tree::Expr| Actual { name: None, unknown: resolve::is_unknown(tree) };
+        let actuals: Vec<Actual> = trees.iter().map(|tree| actual(tree)).collect();
+        let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
+        let source = Source::new(self.text);
+        let kind = RoutineKind::Function;
+        let found = resolve::resolve(self.routines, name, kind, &actuals, &types, source)?;
+        found.map(|resolved| resolve::rows_of(&resolved, args)).transpose()
     }
 
     fn conflict(&mut self, parts: &[tree::Ident]) -> Result<Option<Expr>, SqlError> {

@@ -72,6 +72,15 @@ impl Names for Outside<'_> {
         self.0.routine(function, args)
     }
 
+    fn rows_of(
+        &mut self,
+        name: &tree::ObjectName,
+        trees: &[&tree::Expr],
+        args: Vec<Expr>,
+    ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
+        self.0.rows_of(name, trees, args)
+    }
+
     fn conflict(&mut self, parts: &[tree::Ident]) -> Result<Option<Expr>, SqlError> {
         self.0.conflict(parts)
     }

@@ -78,7 +78,7 @@ impl Binder<'_> {
         let bound = self.query_of(&query.tree);
         let bound = self.later(query.span, bound);
         if let Some(into) = into {
-            let sink = self.into_sink(into, bound.as_ref())?;
+            let sink = self.sink_of(into, bound.as_ref())?;
             let (Some(query), Some(sink)) = (bound, sink) else { return Ok(None) };
             if query.columns().is_empty() {
                 let message = "INTO used with a command that cannot return data";
@@ -108,7 +108,7 @@ impl Binder<'_> {
             if !formal.mode.is_out() {
                 continue;
             }
-            let tree = argument.and_then(|n| actuals.get(n)).map(|actual| actual.tree);
+            let tree = argument.and_then(|n| actuals.get(n)).map(|(_, tree)| *tree);
             let Some(target) = self.writable(tree, span)? else {
                 let message = format!(
                     "procedure parameter \"{}\" is an output parameter but corresponding argument is not writable",
@@ -134,8 +134,8 @@ impl Binder<'_> {
         function: &tree::Function,
     ) -> Result<(resolve::Resolved, Vec<Option<Expr>>), SqlError> {
         let mut args = Vec::new();
-        for actual in resolve::actuals(function)? {
-            args.push(crate::expr::bind(actual.tree, self)?);
+        for (_, tree) in resolve::actuals(function)? {
+            args.push(crate::expr::bind(tree, self)?);
         }
         match self.resolve(function, RoutineKind::Procedure, &args)? {
             Some(resolved) => Ok((resolved, args.into_iter().map(Some).collect())),

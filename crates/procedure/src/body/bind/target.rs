@@ -100,10 +100,10 @@ impl Binder<'_> {
     }
 
     /// An assignment of a bound value.
-    pub(super) fn assign(&mut self, target: Target, value: Expr) -> Result<Assignment, SqlError> {
+    pub(super) fn assign(&mut self, mut target: Target, value: Expr) -> Result<Assignment, SqlError> {
         if let (Target::Variable(id), Type::Row(row)) = (&target, &value.ty) {
             let row = Arc::clone(row);
-            self.shape(*id, &row)?;
+            target = Target::Variable(self.shape(*id, &row));
         }
         let place = self.place_of(&target);
         if let (Target::Variable(id), Place::Void) = (&target, &place) {
@@ -171,10 +171,10 @@ impl Binder<'_> {
         columns: &[(String, Type)],
     ) -> Result<Sink, SqlError> {
         if let [Target::Variable(id)] = targets.as_slice() {
-            let id = *id;
+            let mut id = *id;
             if self.records.contains_key(&id) {
                 let shape = self.row_of(columns)?;
-                self.shape(id, &shape)?;
+                id = self.shape(id, &shape);
             }
             if let Place::Row(row) = self.place(id).clone() {
                 let types: Vec<Type> = columns.iter().map(|(_, ty)| ty.clone()).collect();
@@ -234,7 +234,7 @@ impl Binder<'_> {
     }
 
     /// INTO: the targets must exist whatever is wrong with the statement.
-    pub(super) fn into_sink(&mut self, into: &Into, query: Option<&Query>) -> Result<Option<Sink>, SqlError> {
+    pub(super) fn sink_of(&mut self, into: &Into, query: Option<&Query>) -> Result<Option<Sink>, SqlError> {
         let targets = self.targets(&into.targets)?;
         let (Some(targets), Some(query)) = (targets, query) else { return Ok(None) };
         let sink = self.sink(targets, query.columns());

@@ -376,6 +376,18 @@ impl Host for Machine<'_> {
         Frame::call(self, routine, args)
     }
 
+    fn call_rows(&mut self, id: RoutineId, args: Vec<Datum>) -> Result<Vec<Vec<Datum>>, Stop> {
+        let signature = self.shared.routines.signature(id);
+        let values = self.call_routine(id, args)?;
+        Ok(values
+            .into_iter()
+            .map(|value| match &signature {
+                Some(signature) if signature.result.place != Place::Void => signature.result.row(value),
+                _ => vec![value],
+            })
+            .collect())
+    }
+
     fn take_memory(&mut self, bytes: usize) -> Result<(), Stop> {
         let taken = self.shared.memory.get().saturating_add(bytes);
         self.shared.memory.set(taken);

@@ -127,12 +127,36 @@ impl<'h> Running<'h> {
                 self.made_rows(access.relation, rows.iter().cloned(), each)
             }
             RelationSource::Series(args) => self.series(access.relation, args, each),
+            RelationSource::Routine(call, once) => {
+                let rows = self.routine_rows(access.relation, call, *once)?;
+                self.made_rows(access.relation, rows.iter().cloned(), each)
+            }
             RelationSource::Unnest(array) => {
                 let Datum::Array(array) = self.value(array)? else { return Ok(Flow::More) };
                 let rows = array.items.clone().into_iter().map(|item| Arc::from(vec![item]));
                 self.made_rows(access.relation, rows, each)
             }
         }
+    }
+
+    /// The rows of a routine, which is run once if its arguments are always the same.
+    fn routine_rows(
+        &mut self,
+        relation: u16,
+        call: &crate::expr::RowsOf,
+        once: bool,
+    ) -> Result<super::frame::Rows, Stop> {
+        let at = usize::from(relation);
+        if let Some(rows) = self.level().derived.get(at).cloned().flatten().filter(|_| once) {
+            return Ok(rows);
+        }
+        let args = call.args.iter().map(|arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
+        let rows = self.host.call_rows(call.routine, args)?;
+        let rows: super::frame::Rows = rows.into_iter().map(Arc::from).collect::<Vec<_>>().into();
+        if let Some(place) = self.level().derived.get_mut(at) {
+            *place = Some(rows.clone());
+        }
+        Ok(rows)
     }
 
     fn made_rows(
