@@ -14,7 +14,7 @@ use super::resolve::{Level, NUMERIC, is_text, level};
 use super::text::{is_space, text_of};
 use super::{CastKind, Conversion, Expr, ExprKind};
 use crate::datum::{Array, Datum};
-use crate::types::{Scalar, Type};
+use crate::types::{RowType, Scalar, Type};
 
 /// The type a type name means, and with which modifier: NUMERIC without one, INTERVAL and arrays
 /// included.
@@ -121,11 +121,29 @@ fn convert_type(expr: Expr, to: &Type, kind: CastKind) -> Option<Expr> {
         (Type::Array(_) | Type::Row(_), Type::Scalar(to)) if is_text(*to) => {
             Some(fold(expr, Conversion::Text, Type::Scalar(*to)))
         }
-        (Type::Row(from), Type::Row(to)) if from.fields.len() == to.fields.len() => Some(expr),
+        (Type::Row(_), Type::Row(to)) => convert_row(expr, to, kind),
         (Type::Scalar(Scalar::Unknown), Type::Row(_)) if is_null(&expr) => {
             Some(Expr { ty: to.clone(), ..expr })
         }
         (Type::Void, Type::Void) => Some(expr),
+        _ => None,
+    }
+}
+
+/// A row that is written as such, field by field; another must have these types.
+fn convert_row(expr: Expr, to: &Arc<RowType>, kind: CastKind) -> Option<Expr> {
+    let Type::Row(from) = &expr.ty else { return None };
+    if from.fields.len() != to.fields.len() {
+        return None;
+    }
+    let same = from.fields.iter().zip(&to.fields).all(|((_, from), (_, to))| from.same(*to));
+    match expr.kind {
+        ExprKind::Row(items) => {
+            let fields = items.into_iter().zip(&to.fields);
+            let items = fields.map(|(item, (_, to))| convert_type(item, &Type::Scalar(*to), kind));
+            Some(Expr { kind: ExprKind::Row(items.collect::<Option<_>>()?), ty: Type::Row(to.clone()) })
+        }
+        _ if same => Some(Expr { ty: Type::Row(to.clone()), ..expr }),
         _ => None,
     }
 }
@@ -321,9 +339,21 @@ fn from_float(number: f64, text: &str) -> Result<Datum, SqlError> {
     number_of(&format!("{mantissa}e{exponent}")).map(Datum::from)
 }
 
+/// Reads a number of at most 38 digits after the point; more would be rounded away.
+pub(super) fn exact(text: &str) -> Result<Decimal, DecimalError> {
+    let number = Decimal::parse(text)?;
+    let (mantissa, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
+    let fraction = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len() as i64);
+    let places = fraction.saturating_sub(exponent.parse().unwrap_or(0));
+    match places > i64::from(Decimal::MAX_SCALE) {
+        true => Err(DecimalError::Overflow),
+        false => Ok(number),
+    }
+}
+
 /// Reads a NUMERIC, keeping the digits that are written.
 fn number_of(text: &str) -> Result<Value, SqlError> {
-    match Decimal::parse(text) {
+    match exact(text) {
         Ok(number) => Ok(Value::Decimal(checked(Some(number))?)),
         Err(DecimalError::Overflow) => Err(numeric_overflow()),
         // It says what is wrong in PostgreSQL's words.

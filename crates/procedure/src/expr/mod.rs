@@ -14,6 +14,7 @@ mod order;
 mod resolve;
 mod text;
 mod unify;
+mod walk;
 
 use std::sync::Arc;
 
@@ -155,6 +156,13 @@ pub enum ExprKind {
         all: bool,
         /// The value and the array.
         pair: Box<(Expr, Expr)>,
+    },
+    /// `BETWEEN`, the value evaluated once.
+    Between {
+        /// The value, the lower and the upper bound.
+        parts: Box<[Expr; 3]>,
+        /// To what the value is converted before it is compared with each bound, if to anything.
+        conversions: [Option<Scalar>; 2],
     },
     /// The transaction's time: as TIMESTAMPTZ, TIMESTAMP, DATE or TIME, as the expression's type says.
     Now,

@@ -147,6 +147,7 @@ pub enum Binary {
 }
 
 /// An operator for two types: what it takes, what it works on, what it gives.
+#[derive(Clone)]
 struct Candidate {
     takes: [Scalar; 2],
     works: [Scalar; 2],
@@ -262,7 +263,7 @@ fn moments(plus: bool, all: &mut Vec<Candidate>) {
     let spans = pick(Binary::IntervalPlusInterval, Binary::IntervalMinusInterval);
     let mut add = |candidate: Candidate, both: bool| {
         if plus && both {
-            all.push(Candidate { ..candidate_copy(&candidate) }.swapped());
+            all.push(candidate.clone().swapped());
         }
         all.push(candidate);
     };
@@ -281,10 +282,6 @@ fn moments(plus: bool, all: &mut Vec<Candidate>) {
         add(Candidate::new(Binary::MomentMinusMoment, [TimestampTz, TimestampTz], Interval), false);
         add(Candidate::new(Binary::TimeMinusTime, [Time, Time], Interval), false);
     }
-}
-
-fn candidate_copy(from: &Candidate) -> Candidate {
-    Candidate { takes: from.takes, works: from.works, gives: from.gives, op: from.op, swapped: from.swapped }
 }
 
 /// No operator of this name takes these types.
@@ -397,14 +394,10 @@ pub(super) fn unary(symbol: &str, operand: Expr) -> Result<Expr, SqlError> {
              cast.",
         )
     };
-    let operand = match (&operand.ty, symbol) {
-        (Type::Scalar(Scalar::Unknown), "+" | "-") => implicit_to(operand, Scalar::Double)?,
-        (Type::Scalar(Scalar::Unknown), _) => {
-            let message = format!("operator is not unique: {symbol} unknown");
-            return Err(SqlError::new(SqlState(*b"42725"), message));
-        }
-        _ => operand,
-    };
+    if operand.ty == Type::Scalar(Scalar::Unknown) {
+        let message = format!("operator is not unique: {symbol} unknown");
+        return Err(SqlError::new(SqlState(*b"42725"), message));
+    }
     let Type::Scalar(ty) = operand.ty else { return Err(bad(&operand.ty)) };
     let number = super::resolve::category(ty) == 'N';
     let op = match symbol {
@@ -417,7 +410,7 @@ pub(super) fn unary(symbol: &str, operand: Expr) -> Result<Expr, SqlError> {
 }
 
 /// A pair of types that can be compared, and the type in which they are.
-pub(super) fn comparison_types(a: Scalar, b: Scalar) -> Choice3 {
+pub(super) fn comparison_types(a: Scalar, b: Scalar) -> Pairing {
     use Scalar::{Bool, Bpchar, Bytea, Date, Interval, Text, Time, Timestamp, TimestampTz, Uuid};
     let mut takes: Vec<([Scalar; 2], Scalar)> = Vec::new();
     takes.extend(pairs(&INTEGERS));
@@ -426,18 +419,18 @@ pub(super) fn comparison_types(a: Scalar, b: Scalar) -> Choice3 {
     let alone = [NUMERIC, Bool, Text, Bpchar, Bytea, Time, Interval, Uuid];
     takes.extend(alone.map(|ty| ([ty; 2], ty)));
     if (a, b) == (Scalar::Unknown, Scalar::Unknown) {
-        return Choice3::Found([Text; 2], Text);
+        return Pairing::Found([Text; 2], Text);
     }
     let lists: Vec<&[Scalar]> = takes.iter().map(|(takes, _)| takes.as_slice()).collect();
     match choose(&lists, &[a, b]) {
-        Choice::One(n) => Choice3::Found(takes[n].0, takes[n].1),
-        Choice::Missing => Choice3::Missing,
-        Choice::Ambiguous => Choice3::Ambiguous,
+        Choice::One(n) => Pairing::Found(takes[n].0, takes[n].1),
+        Choice::Missing => Pairing::Missing,
+        Choice::Ambiguous => Pairing::Ambiguous,
     }
 }
 
 /// How two types are compared.
-pub(super) enum Choice3 {
+pub(super) enum Pairing {
     /// As these types, both converted to the last.
     Found([Scalar; 2], Scalar),
     /// Not at all.
@@ -450,13 +443,13 @@ pub(super) enum Choice3 {
 pub(super) fn comparable(symbol: &str, left: Expr, right: Expr) -> Result<(Expr, Expr), SqlError> {
     match (&left.ty, &right.ty) {
         (Type::Scalar(a), Type::Scalar(b)) => match comparison_types(*a, *b) {
-            Choice3::Found(takes, works) => {
+            Pairing::Found(takes, works) => {
                 let left = implicit_to(implicit_to(left, takes[0])?, works)?;
                 let right = implicit_to(implicit_to(right, takes[1])?, works)?;
                 Ok((left, right))
             }
-            Choice3::Missing => Err(missing(symbol, &left.ty, &right.ty)),
-            Choice3::Ambiguous => Err(ambiguous(symbol, &left.ty, &right.ty)),
+            Pairing::Missing => Err(missing(symbol, &left.ty, &right.ty)),
+            Pairing::Ambiguous => Err(ambiguous(symbol, &left.ty, &right.ty)),
         },
         (Type::Array(a), Type::Array(b)) if a.same(*b) => Ok((left, right)),
         (Type::Array(_), Type::Scalar(Scalar::Unknown)) => {
@@ -467,28 +460,69 @@ pub(super) fn comparable(symbol: &str, left: Expr, right: Expr) -> Result<(Expr,
             let left = super::convert::implicit_to_type(left, &right.ty.clone())?;
             Ok((left, right))
         }
-        (Type::Row(a), Type::Row(b)) if a.fields.len() == b.fields.len() => Ok((left, right)),
+        (Type::Row(a), Type::Row(b)) => same_rows(&a.fields, &b.fields).map(|()| (left, right)),
         _ => Err(missing(symbol, &left.ty, &right.ty)),
     }
 }
 
+/// Records are compared only if their fields have the same types.
+fn same_rows(a: &[(String, Scalar)], b: &[(String, Scalar)]) -> Result<(), SqlError> {
+    let mismatch = |message: String| Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+    if a.len() != b.len() {
+        return mismatch("cannot compare record types with different numbers of columns".to_owned());
+    }
+    for (n, ((_, a), (_, b))) in a.iter().zip(b).enumerate() {
+        if !a.same(*b) {
+            let column = n + 1;
+            return mismatch(format!(
+                "cannot compare dissimilar column types {a} and {b} at record column {column}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// A comparison of two values.
 pub(super) fn compare(op: Comparison, left: Expr, right: Expr) -> Result<Expr, SqlError> {
-    if let (ExprKind::Row(_), ExprKind::Row(_)) = (&left.kind, &right.kind) {
+    let rows = matches!((&left.ty, &right.ty), (Type::Row(_), Type::Row(_)));
+    if rows && (matches!(left.kind, ExprKind::Row(_)) || matches!(right.kind, ExprKind::Row(_))) {
         return compare_rows(op, left, right);
     }
     let pair = comparable(op.symbol(), left, right)?;
     Ok(Expr::condition(ExprKind::Compare(op, Box::new(pair))))
 }
 
+/// Rows of which one is written as such: by the types of the fields.
 fn compare_rows(op: Comparison, left: Expr, right: Expr) -> Result<Expr, SqlError> {
-    let (ExprKind::Row(a), ExprKind::Row(b)) = (left.kind, right.kind) else {
-        return Err(SqlError::unsupported("this comparison"));
-    };
+    let pairs: Result<Vec<(Expr, Expr)>, SqlError> =
+        row_pairs(left, right)?.into_iter().map(|(a, b)| comparable(op.symbol(), a, b)).collect();
+    Ok(Expr::condition(ExprKind::CompareRows(op, pairs?)))
+}
+
+/// The fields of two rows, side by side.
+pub(super) fn row_pairs(left: Expr, right: Expr) -> Result<Vec<(Expr, Expr)>, SqlError> {
+    let (a, b) = (fields(left)?, fields(right)?);
     if a.len() != b.len() {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions"));
     }
-    let pairs: Result<Vec<(Expr, Expr)>, SqlError> =
-        a.into_iter().zip(b).map(|(a, b)| comparable(op.symbol(), a, b)).collect();
-    Ok(Expr::condition(ExprKind::CompareRows(op, pairs?)))
+    Ok(a.into_iter().zip(b).collect())
+}
+
+/// The fields of a row, each an expression of its own. What computes the row must be cheap: it is a
+/// variable or a column.
+fn fields(row: Expr) -> Result<Vec<Expr>, SqlError> {
+    match (&row.kind, &row.ty) {
+        (ExprKind::Row(_), _) => {}
+        (ExprKind::Variable(_) | ExprKind::Column(_), Type::Row(ty)) => {
+            let field = |(n, (_, ty)): (usize, &(String, Scalar))| {
+                Expr::scalar(ExprKind::Field(Box::new(row.clone()), n), *ty)
+            };
+            return Ok(ty.fields.iter().enumerate().map(field).collect());
+        }
+        _ => return Err(SqlError::unsupported("this comparison of rows")),
+    }
+    match row.kind {
+        ExprKind::Row(items) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
 }

@@ -1,10 +1,11 @@
 //! Literals.
 
-use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
+use albireo_base::{Interval, SqlError, SqlState, Value};
 use albireo_sql::ast;
 
 use super::{Binder, Result};
 use crate::datum::Datum;
+use crate::expr::convert::exact;
 use crate::expr::number::{checked, numeric_overflow};
 use crate::expr::{CastKind, Expr, ExprKind, cast_to, declared};
 use crate::types::Scalar;
@@ -76,6 +77,21 @@ pub(super) fn text(value: &ast::Value) -> Option<&str> {
     })
 }
 
+/// A number with its sign, which counts for its type: -2147483648 is an INTEGER.
+pub(super) fn negative(operand: &ast::Expr) -> Result<Option<Expr>> {
+    let mut inner = operand;
+    while let ast::Expr::Nested(next) = inner {
+        inner = next;
+    }
+    match inner {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => number(&format!("-{digits}")).map(Some),
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
 /// The smallest of INTEGER, BIGINT and NUMERIC that holds the number.
 fn number(digits: &str) -> Result<Expr> {
     let digits = digits.replace('_', "");
@@ -85,7 +101,7 @@ fn number(digits: &str) -> Result<Expr> {
     if let Ok(n) = digits.parse::<i64>() {
         return Ok(constant(Value::BigInt(n), Scalar::BigInt));
     }
-    let number = checked(Some(Decimal::parse(&digits).map_err(|_| numeric_overflow())?))?;
+    let number = checked(Some(exact(&digits).map_err(|_| numeric_overflow())?))?;
     let ty = Scalar::Numeric { scale: Some(number.scale) };
     Ok(constant(Value::Decimal(number), ty))
 }

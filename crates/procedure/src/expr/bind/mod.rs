@@ -57,7 +57,12 @@ impl Binder<'_> {
 
     fn cast(&mut self, expr: &ast::Expr, to: &ast::DataType) -> Result<Expr> {
         let (ty, modifier) = declared(to)?;
-        let bound = self.expr(expr)?;
+        let bound = match (expr, &ty) {
+            (ast::Expr::Array(array), Type::Array(_)) if array.elem.is_empty() => {
+                Expr { kind: ExprKind::Array(Vec::new()), ty: ty.clone() }
+            }
+            _ => self.expr(expr)?,
+        };
         cast_to(bound, &ty, modifier, CastKind::Explicit)
     }
 
@@ -68,9 +73,10 @@ impl Binder<'_> {
     }
 
     fn unary(&mut self, op: &UnaryOperator, operand: &ast::Expr) -> Result<Expr> {
-        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, operand) {
-            // PostgreSQL reads the number before its sign: the least BIGINT is a NUMERIC.
-            let _ = value;
+        if *op == UnaryOperator::Minus {
+            if let Some(number) = literal::negative(operand)? {
+                return Ok(number);
+            }
         }
         let bound = self.expr(operand)?;
         let symbol = match op {
@@ -139,9 +145,8 @@ impl Binder<'_> {
     }
 }
 
-/// A row of values.
+/// A row of values. Literals stay unknown: what the row is compared with says their type.
 pub(super) fn row_of(items: Vec<Expr>) -> Expr {
-    let items: Vec<Expr> = items.into_iter().map(settle_in_row).collect();
     let scalar = |ty: &Type| match ty {
         Type::Scalar(ty) => *ty,
         _ => Scalar::Text,
@@ -149,11 +154,6 @@ pub(super) fn row_of(items: Vec<Expr>) -> Expr {
     let fields = items.iter().enumerate().map(|(n, item)| (format!("f{}", n + 1), scalar(&item.ty)));
     let ty = Type::Row(std::sync::Arc::new(RowType { fields: fields.collect() }));
     Expr { kind: ExprKind::Row(items), ty }
-}
-
-/// Literals stay unknown where the row is compared with another, which says their type.
-fn settle_in_row(expr: Expr) -> Expr {
-    expr
 }
 
 /// The comparison an operator is.

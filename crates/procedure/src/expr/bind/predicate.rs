@@ -9,11 +9,14 @@ use albireo_sql::ast::{self, BinaryOperator};
 use super::literal::constant;
 use super::{Binder, Result, comparison, row_of};
 use crate::expr::convert::{implicit_to, shown};
-use crate::expr::operator::{Comparison, comparable, compare, missing};
+use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
 use crate::expr::resolve::is_text;
 use crate::expr::unify::{common, common_type, settle, to_bool};
 use crate::expr::{Connective, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::types::{Scalar, Type};
+
+/// How many expressions a list may make out of the value before it.
+const MAX_COPIES: usize = 100_000;
 
 impl Binder<'_> {
     pub(super) fn predicate(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -67,8 +70,9 @@ impl Binder<'_> {
 
     fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Expr> {
         let (left, right) = (self.expr(left)?, self.expr(right)?);
-        let pair = match (&left.kind, &right.kind) {
-            (ExprKind::Row(_), ExprKind::Row(_)) => comparable_rows("=", left, right)?,
+        let written = [&left, &right].into_iter().any(|row| matches!(row.kind, ExprKind::Row(_)));
+        let pair = match (&left.ty, &right.ty) {
+            (Type::Row(_), Type::Row(_)) if written => comparable_rows("=", left, right)?,
             _ => comparable("=", left, right)?,
         };
         Ok(negate(Expr::condition(ExprKind::IsDistinct(Box::new(pair))), negated))
@@ -83,9 +87,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let value = self.expr(value)?;
         let (low, high) = (self.expr(low)?, self.expr(high)?);
-        let above = compare(Comparison::Ge, value.clone(), low)?;
-        let below = compare(Comparison::Le, value, high)?;
-        Ok(negate(Expr::condition(ExprKind::Logic(Connective::And, vec![above, below])), negated))
+        Ok(negate(between_of(value, low, high)?, negated))
     }
 
     fn in_list(&mut self, value: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
@@ -105,6 +107,12 @@ impl Binder<'_> {
                 ExprKind::In(Box::new(value), all)
             }
             None => {
+                if value.size().saturating_mul(list.len()) > MAX_COPIES {
+                    return Err(SqlError::new(
+                        SqlState::STATEMENT_TOO_COMPLEX,
+                        "the list of IN is too complex",
+                    ));
+                }
                 let terms: Result<Vec<Expr>> =
                     list.into_iter().map(|item| compare(Comparison::Eq, value.clone(), item)).collect();
                 ExprKind::Logic(Connective::Or, terms?)
@@ -211,6 +219,28 @@ impl Binder<'_> {
     }
 }
 
+/// `value BETWEEN low AND high`; the value is there once, however deep these are nested.
+fn between_of(value: Expr, low: Expr, high: Expr) -> Result<Expr> {
+    let Type::Scalar(ty) = value.ty else {
+        return Err(SqlError::unsupported(format!("BETWEEN for a value of type {}", value.ty))
+            .with_hint("Write two comparisons."));
+    };
+    if ty == Scalar::Unknown {
+        let above = compare(Comparison::Ge, value.clone(), low)?;
+        let below = compare(Comparison::Le, value, high)?;
+        return Ok(Expr::condition(ExprKind::Logic(Connective::And, vec![above, below])));
+    }
+    let stand_in = || Expr::scalar(ExprKind::Constant(crate::datum::Datum::NULL), ty);
+    let (above, low) = comparable(">=", stand_in(), low)?;
+    let (below, high) = comparable("<=", stand_in(), high)?;
+    let conversion = |expr: Expr| match expr.ty {
+        Type::Scalar(to) if !to.same(ty) => Some(to),
+        _ => None,
+    };
+    let conversions = [conversion(above), conversion(below)];
+    Ok(Expr::condition(ExprKind::Between { parts: Box::new([value, low, high]), conversions }))
+}
+
 /// A comparison with the elements of an array.
 fn any_array(left: Expr, op: Comparison, array: Expr, all: bool) -> Result<Expr> {
     let array = match (&array.ty, &left.ty) {
@@ -248,19 +278,13 @@ fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Resu
 }
 
 fn comparable_rows(symbol: &str, left: Expr, right: Expr) -> Result<(Expr, Expr)> {
-    let (ExprKind::Row(a), ExprKind::Row(b)) = (left.kind, right.kind) else {
-        return Err(SqlError::unsupported("this comparison"));
-    };
-    if a.len() != b.len() {
-        return Err(super::syntax("unequal number of entries in row expressions"));
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for (left, right) in row_pairs(left, right)? {
+        let (left, right) = comparable(symbol, left, right)?;
+        a.push(left);
+        b.push(right);
     }
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for (a, b) in a.into_iter().zip(b) {
-        let (a, b) = comparable(symbol, a, b)?;
-        left.push(a);
-        right.push(b);
-    }
-    Ok((row_of(left), row_of(right)))
+    Ok((row_of(a), row_of(b)))
 }
 
 /// NOT of a condition, if asked for.

@@ -275,8 +275,9 @@ fn operands(operand: Expr, values: Vec<Expr>) -> Result<(Expr, Vec<Expr>)> {
 }
 
 fn null_if(value: Expr, other: Expr) -> Result<Expr> {
-    let value = crate::expr::unify::settle(value);
     let (left, right) = comparable("=", value.clone(), other)?;
+    let unknown = value.ty == Type::Scalar(Scalar::Unknown);
+    let value = if unknown { left.clone() } else { value };
     let (Type::Scalar(from), Type::Scalar(works)) = (&value.ty, &left.ty) else {
         let ty = value.ty.clone();
         return Ok(Expr { kind: ExprKind::NullIf(Box::new((value, right)), None), ty });
@@ -328,5 +329,9 @@ fn field(row: Expr, name: &str) -> Result<Expr> {
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
     let ty = fields.fields[n].1;
+    if let ExprKind::Row(items) = &row.kind {
+        // Its type may be one that fields have no name for.
+        return items.get(n).cloned().ok_or_else(crate::expr::convert::unexpected);
+    }
     Ok(Expr::scalar(ExprKind::Field(Box::new(row), n), ty))
 }

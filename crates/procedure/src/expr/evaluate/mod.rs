@@ -85,6 +85,7 @@ fn rare(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
             let (value, array) = (evaluate(&pair.0, frame)?, evaluate(&pair.1, frame)?);
             Ok(any_of(*op, *all, &value, &array))
         }
+        ExprKind::Between { parts, conversions } => between(parts, *conversions, frame),
         ExprKind::Now => moment(expr, frame),
         ExprKind::General(general, args) => {
             let args = all(args, frame)?;
@@ -161,6 +162,27 @@ fn moment(expr: &Expr, frame: &mut dyn Frame) -> Result<Datum> {
         _ => return Ok(now.into()),
     };
     Ok(now.coerce(ty)?.into())
+}
+
+/// Whether a value is at least the one bound and at most the other.
+fn between(parts: &[Expr; 3], conversions: [Option<Scalar>; 2], frame: &mut dyn Frame) -> Result<Datum> {
+    let [value, low, high] = parts;
+    let value = evaluate(value, frame)?;
+    let bounds = [(low, Comparison::Ge), (high, Comparison::Le)];
+    let mut unknown = false;
+    for ((bound, op), conversion) in bounds.into_iter().zip(conversions) {
+        let bound = evaluate(bound, frame)?;
+        let holds = match conversion {
+            Some(to) => compared(op, &apply(value.clone(), super::Conversion::Scalar(to))?, &bound),
+            None => compared(op, &value, &bound),
+        };
+        match as_bool(&holds) {
+            Some(false) => return Ok(truth(false)),
+            Some(true) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::NULL } else { truth(true) })
 }
 
 /// A comparison with the elements of an array.

@@ -71,7 +71,7 @@ pub(super) fn scale_of(name: &str, args: &[Expr]) -> Option<u8> {
     }
 }
 
-fn inexact(name: &str) -> SqlError {
+pub(super) fn inexact(name: &str) -> SqlError {
     SqlError::unsupported(format!("{name} of a numeric value"))
         .with_hint("Cast it to double precision, and the result back.")
 }

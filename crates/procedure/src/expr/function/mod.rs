@@ -151,6 +151,15 @@ impl Binder<'_> {
 
 /// A call of this function, its arguments converted.
 pub(super) fn call(builtin: &'static Builtin, args: Vec<Expr>) -> Result<Expr> {
+    match (builtin.name, builtin.takes) {
+        ("exp" | "ln" | "log" | "log10", [Scalar::Numeric { .. }, ..]) => {
+            return Err(math::inexact(builtin.name));
+        }
+        ("substring", [_, Scalar::Text]) => {
+            return Err(SqlError::unsupported("substring by a regular expression"));
+        }
+        _ => {}
+    }
     let args: Result<Vec<Expr>> =
         args.into_iter().zip(builtin.takes).map(|(arg, to)| implicit_to(arg, *to)).collect();
     let args = args?;
@@ -225,6 +234,7 @@ fn refusal(name: &str) -> Option<SqlError> {
         | "regexp_count"
         | "regexp_substr"
         | "regexp_instr" => "Use LIKE, position, replace or split_part.",
+        "md5" | "sha256" | "encode" | "decode" => "Let the client compute it and pass it as an argument.",
         "unnest" | "generate_series" | "generate_subscripts" => "It stands in FROM, or write a loop.",
         _ => return None,
     };

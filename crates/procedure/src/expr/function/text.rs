@@ -59,7 +59,6 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("quote_ident", &[TEXT], TEXT, |a| text(quote_ident(str_at(a, 0)?))),
     entry("overlay", &[TEXT, TEXT, INT], TEXT, |a| overlay(a, None)),
     entry("overlay", &[TEXT, TEXT, INT, INT], TEXT, |a| overlay(a, Some(int_at(a, 3)?))),
-    entry("md5", &[TEXT], TEXT, |_| Err(SqlError::unsupported("md5 in a procedure"))),
 ];
 
 fn bytes_at(args: &[Datum], n: usize) -> Result<&[u8]> {
