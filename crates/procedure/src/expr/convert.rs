@@ -88,10 +88,10 @@ fn no_cast(from: &Type, to: &Type, kind: CastKind) -> SqlError {
 
 /// Adds the cast to a length or precision.
 fn modified(expr: Expr, modifier: SqlType, kind: CastKind) -> Expr {
-    if let ExprKind::Constant(datum) = &expr.kind {
-        if let Ok(fitting) = modify(datum.clone(), modifier, kind) {
-            return Expr { kind: ExprKind::Constant(fitting), ty: with_modifier(&expr.ty, modifier) };
-        }
+    if let ExprKind::Constant(datum) = &expr.kind
+        && let Ok(fitting) = modify(datum.clone(), modifier, kind)
+    {
+        return Expr { kind: ExprKind::Constant(fitting), ty: with_modifier(&expr.ty, modifier) };
     }
     let ty = with_modifier(&expr.ty, modifier);
     Expr { kind: ExprKind::Cast(Box::new(expr), modifier, kind), ty }
@@ -222,10 +222,10 @@ fn convert(expr: Expr, to: Scalar) -> Expr {
 
 /// Adds a conversion, or makes it now if it is of a constant and can be made.
 fn fold(expr: Expr, conversion: Conversion, ty: Type) -> Expr {
-    if let ExprKind::Constant(datum) = &expr.kind {
-        if let Ok(datum) = apply(datum.clone(), conversion) {
-            return Expr { kind: ExprKind::Constant(datum), ty };
-        }
+    if let ExprKind::Constant(datum) = &expr.kind
+        && let Ok(datum) = apply(datum.clone(), conversion)
+    {
+        return Expr { kind: ExprKind::Constant(datum), ty };
     }
     Expr { kind: ExprKind::Convert(Box::new(expr), conversion), ty }
 }
@@ -415,10 +415,10 @@ pub(super) fn modify(datum: Datum, to: SqlType, kind: CastKind) -> Result<Datum,
 /// The text as long as the type allows.
 fn cut(mut text: String, ty: SqlType) -> String {
     let (SqlType::Char(n) | SqlType::Varchar(n)) = ty else { return text };
-    if text.len() > n as usize {
-        if let Some((end, _)) = text.char_indices().nth(n as usize) {
-            text.truncate(end);
-        }
+    if text.len() > n as usize
+        && let Some((end, _)) = text.char_indices().nth(n as usize)
+    {
+        text.truncate(end);
     }
     if matches!(ty, SqlType::Char(_)) {
         text.truncate(text.trim_end_matches(' ').len());

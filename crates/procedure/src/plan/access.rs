@@ -244,16 +244,17 @@ fn column_in(expr: &Expr) -> Option<(ColumnRef, bool)> {
     match &expr.kind {
         ExprKind::Column(column) => Some((*column, true)),
         ExprKind::Convert(of, conversion) => {
-            let keeps = match (&of.ty, conversion) {
+            let keeps = matches!(
+                (&of.ty, conversion),
                 (
                     Type::Scalar(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt),
                     Conversion::Scalar(Scalar::Integer | Scalar::BigInt | Scalar::Numeric { .. }),
-                )
-                | (Type::Scalar(Scalar::Numeric { .. }), Conversion::Scalar(Scalar::Numeric { .. }))
-                | (Type::Scalar(Scalar::Bpchar | Scalar::Text), Conversion::Scalar(Scalar::Text)) => true,
-                (Type::Scalar(Scalar::Bpchar | Scalar::Text), Conversion::Text) => true,
-                _ => false,
-            };
+                ) | (Type::Scalar(Scalar::Numeric { .. }), Conversion::Scalar(Scalar::Numeric { .. }))
+                    | (
+                        Type::Scalar(Scalar::Bpchar | Scalar::Text),
+                        Conversion::Scalar(Scalar::Text) | Conversion::Text,
+                    )
+            );
             let column = column_in(of)?.0;
             keeps.then_some((column, false))
         }

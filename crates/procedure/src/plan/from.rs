@@ -68,6 +68,15 @@ impl Pool {
         })
     }
 
+    /// The relations that its items and conditions refer to.
+    fn requires(&self) -> u64 {
+        let items = self.items.iter().fold(0, |set, item| {
+            let (Item::One { requires, .. } | Item::Left { requires, .. }) = item;
+            set | requires
+        });
+        self.conditions.iter().fold(items, |set, condition| set | condition.relations())
+    }
+
     pub(super) fn merge(&mut self, other: Pool) {
         self.items.extend(other.items);
         self.conditions.extend(other.conditions);
@@ -178,11 +187,11 @@ impl From {
                 }
                 JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => {
                     let on = join_condition(scope, on, place, false)?;
-                    outer_join(pool, right, on)
+                    outer_join(pool, right, on)?
                 }
                 JoinOperator::Right(on) | JoinOperator::RightOuter(on) => {
                     let on = join_condition(scope, on, place, true)?;
-                    outer_join(right, pool, on)
+                    outer_join(right, pool, on)?
                 }
                 JoinOperator::FullOuter(_) => {
                     return Err(SqlError::unsupported("FULL JOIN in a procedure")
@@ -337,11 +346,15 @@ fn function_args(args: &[FunctionArg]) -> Result<Vec<&Ast>, SqlError> {
         .collect()
 }
 
-fn outer_join(mut left: Pool, mut right: Pool, on: Vec<Condition>) -> Pool {
-    let requires = left.relations();
+fn outer_join(mut left: Pool, mut right: Pool, on: Vec<Condition>) -> Result<Pool, SqlError> {
     right.conditions.extend(on);
+    let inside = right.relations();
+    if left.requires() & inside != 0 {
+        return Err(SqlError::unsupported("a function over columns of the other side of an outer join"));
+    }
+    let requires = (left.relations() | right.requires()) & !inside;
     left.items.push(Item::Left { pool: right, requires });
-    left
+    Ok(left)
 }
 
 /// The conditions of a join. `place` is where the columns of its left and right side begin.

@@ -169,7 +169,7 @@ impl<'s> Scope<'s> {
             [one] => {
                 let (relation, column) = (one.relation, one.column);
                 if let Some(variable) = self.outer.conflict(parts)? {
-                    return Ok(self.from_outer(variable));
+                    return Ok(self.outside(variable));
                 }
                 return self.grouped_column(relation, column, ident);
             }
@@ -183,7 +183,7 @@ impl<'s> Scope<'s> {
             }
         }
         let error = match self.outer.name(parts) {
-            Ok(expr) => return Ok(self.from_outer(expr)),
+            Ok(expr) => return Ok(self.outside(expr)),
             Err(error) => error,
         };
         if error.state() == SqlState::UNDEFINED_COLUMN {
@@ -238,12 +238,12 @@ impl<'s> Scope<'s> {
         let (schema, table, column) = match parts {
             [table, column] => (None, table, column),
             [schema, table, column] => (Some(names::fold(schema)), table, column),
-            _ => return self.outer.name(parts).map(|expr| self.from_outer(expr)),
+            _ => return self.outer.name(parts).map(|expr| self.outside(expr)),
         };
         let (table_name, name) = (names::fold(table), names::fold(column));
         let Some(relation) = self.relation(schema.as_deref(), &table_name) else {
             let error = match self.outer.name(parts) {
-                Ok(expr) => return Ok(self.from_outer(expr)),
+                Ok(expr) => return Ok(self.outside(expr)),
                 Err(error) => error,
             };
             let hiding = self.relations.iter().find(|r| r.hidden.as_ref() == Some(&table_name));
@@ -262,7 +262,7 @@ impl<'s> Scope<'s> {
         match (found.next(), found.next()) {
             (Some(at), None) => {
                 if let Some(variable) = self.outer.conflict(parts)? {
-                    return Ok(self.from_outer(variable));
+                    return Ok(self.outside(variable));
                 }
                 self.grouped_column(relation, at as u16, &parts[0])
             }
@@ -302,7 +302,7 @@ impl<'s> Scope<'s> {
     }
 
     /// An expression of the names around, as this level sees it.
-    fn from_outer(&mut self, mut expr: Expr) -> Expr {
+    fn outside(&mut self, mut expr: Expr) -> Expr {
         if shift(&mut expr, u16::from(self.level)) {
             self.correlated = true;
         }
@@ -335,7 +335,7 @@ impl Names for Scope<'_> {
 
     fn parameter(&mut self, number: usize) -> Result<Expr, SqlError> {
         let expr = self.outer.parameter(number)?;
-        Ok(self.from_outer(expr))
+        Ok(self.outside(expr))
     }
 
     fn call(&mut self, function: &Function) -> Result<Option<Expr>, SqlError> {
@@ -344,7 +344,7 @@ impl Names for Scope<'_> {
         }
         if !self.level {
             let called = self.outer.call(function)?;
-            return Ok(called.map(|expr| self.from_outer(expr)));
+            return Ok(called.map(|expr| self.outside(expr)));
         }
         if !self.outer.has_routine(&function.name) {
             return Ok(None);

@@ -73,10 +73,10 @@ impl Binder<'_> {
     }
 
     fn unary(&mut self, op: &UnaryOperator, operand: &ast::Expr) -> Result<Expr> {
-        if *op == UnaryOperator::Minus {
-            if let Some(number) = literal::negative(operand)? {
-                return Ok(number);
-            }
+        if *op == UnaryOperator::Minus
+            && let Some(number) = literal::negative(operand)?
+        {
+            return Ok(number);
         }
         let bound = self.expr(operand)?;
         let symbol = match op {

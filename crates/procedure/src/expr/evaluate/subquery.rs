@@ -93,3 +93,36 @@ fn row_compared(
     }
     Ok(if unknown { Datum::NULL } else { truth(op.holds(std::cmp::Ordering::Equal)) })
 }
+
+#[cfg(test)]
+mod tests {
+    use albireo_base::Value;
+
+    use super::*;
+
+    #[test]
+    fn comparison_with_rows_knows_null() {
+        let rows = |values: &[Option<i32>]| -> Vec<Vec<Datum>> {
+            values.iter().map(|n| vec![Datum::from(Value::from(*n))]).collect()
+        };
+        let asked = |op, all, value: Option<i32>, of: &[Option<i32>]| {
+            as_bool(&any(op, all, &[Value::from(value).into()], &[None], rows(of)).unwrap())
+        };
+        let (is, differs) = (Comparison::Eq, Comparison::Ne);
+        assert_eq!(asked(is, false, Some(1), &[Some(2), Some(1)]), Some(true));
+        assert_eq!(asked(is, false, Some(1), &[Some(2), None]), None);
+        assert_eq!(asked(is, false, Some(1), &[Some(2)]), Some(false));
+        assert_eq!(asked(is, false, None, &[]), Some(false));
+        assert_eq!(asked(differs, true, Some(1), &[Some(2), None]), None);
+        assert_eq!(asked(differs, true, Some(1), &[Some(1), None]), Some(false));
+        assert_eq!(asked(differs, true, None, &[]), Some(true));
+    }
+
+    #[test]
+    fn column_of_another_type_is_converted() {
+        let row = vec![vec![Datum::from(Value::Integer(1))]];
+        let value = [Datum::from(Value::BigInt(1))];
+        let found = any(Comparison::Eq, false, &value, &[Some(Scalar::BigInt)], row).unwrap();
+        assert_eq!(as_bool(&found), Some(true));
+    }
+}

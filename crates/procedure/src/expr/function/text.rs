@@ -223,9 +223,23 @@ pub(super) fn quote_literal(from: &str) -> String {
     format!("{prefix}'{}'", from.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// Words of SQL that are no names without quotes, or not everywhere.
+const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean \
+    both case cast char character check coalesce collate collation column concurrently constraint \
+    create cross current_catalog current_date current_role current_schema current_time \
+    current_timestamp current_user dec decimal default deferrable desc distinct do else end except \
+    exists extract false fetch float for foreign freeze from full grant greatest group grouping having \
+    ilike in initially inner inout int integer intersect interval into is isnull join lateral leading \
+    least left like limit localtime localtimestamp national natural nchar none normalize not notnull \
+    null nullif numeric offset on only or order out outer overlaps overlay placing position precision \
+    primary real references returning right row select session_user setof similar smallint some \
+    substring symmetric table tablesample then time timestamp to trailing treat trim true union unique \
+    user using values varchar variadic verbose when where window with xmlattributes xmlconcat \
+    xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
+
 /// The text as a name: in double quotes where they are needed.
 pub(super) fn quote_ident(from: &str) -> String {
-    match albireo_sql::names::is_reserved(from) {
+    match KEYWORDS.split(' ').any(|word| word == from) {
         true => format!("\"{from}\""),
         false => albireo_sql::names::display(from),
     }

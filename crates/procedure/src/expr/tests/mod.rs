@@ -178,3 +178,113 @@ fn expression_we_do_not_have_is_refused_with_a_remedy() {
         assert_eq!(found, expected, "{expression}");
     }
 }
+
+#[test]
+fn time_and_parameters_come_from_the_frame() {
+    let cases = [
+        ("now()", "timestamp with time zone: 2024-02-29 13:14:15.678+00"),
+        ("current_timestamp", "timestamp with time zone: 2024-02-29 13:14:15.678+00"),
+        ("transaction_timestamp()", "timestamp with time zone: 2024-02-29 13:14:15.678+00"),
+        ("localtimestamp", "timestamp without time zone: 2024-02-29 13:14:15.678"),
+        ("current_date", "date: 2024-02-29"),
+        ("localtime", "time without time zone: 13:14:15.678"),
+        ("$1 + 1", "integer: 8"),
+        ("$1 * 1.5", "numeric: 10.5"),
+        ("$4 * 1.5", "numeric: 3.750"),
+        ("$2 + 1", "numeric: NULL"),
+        ("$3 || $1", "text: abc7"),
+        ("$3 = 'abc'", "boolean: t"),
+        ("$9", "!42P02"),
+        ("row($1, $3) = (7, 'abc')", "boolean: t"),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(says(expression), expected, "{expression}");
+    }
+}
+
+#[test]
+fn scale_is_known_where_all_values_have_it() {
+    let scale = |text: &str| match outcome(text).unwrap().0.ty {
+        Type::Scalar(Scalar::Numeric { scale }) => scale,
+        other => panic!("{text}: {other}"),
+    };
+    let cases = [
+        ("1.50 + 2", Some(2)),
+        ("1.50 * 2.5", Some(3)),
+        ("round($4, 3)", Some(3)),
+        ("round($4, $1)", None),
+        ("$4::numeric(8,2)", Some(2)),
+        ("$4", None),
+        ("1.5 / 2", None),
+        ("ceil($4)", Some(0)),
+        ("- 1.50", Some(2)),
+        ("case when true then 1.50 else 2.25 end", Some(2)),
+        ("case when true then 1.50 else 2 end", None),
+        ("coalesce(null, 1.50)", Some(2)),
+        ("$1::numeric", Some(0)),
+        ("extract(second from now())", Some(6)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(scale(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn expression_as_deep_as_the_parser_allows_is_evaluated() {
+    let forms =
+        [("(", "1", ")"), ("abs(", "1", ")"), ("1 + (", "1", ")"), ("case when true then (", "1", ") end")];
+    let forms = forms.into_iter().chain([
+        ("coalesce(", "1", ")"),
+        ("array[1] || (", "array[2]", ")"),
+        ("- ", "1", ""),
+    ]);
+    for (before, inner, after) in
+        forms.chain([("1 + ", "1", ""), ("not ", "true", ""), ("true and ", "true", "")])
+    {
+        let nested = |depth: usize| format!("{}{inner}{}", before.repeat(depth), after.repeat(depth));
+        let mut deepest = 0;
+        for depth in [10, 30, 60, 90, 120, 145, 200, 280, 1000, 9000] {
+            match outcome(&nested(depth)) {
+                Ok(_) => deepest = depth,
+                Err(error) => {
+                    // Nested too deeply, or the parser gave up.
+                    let state = error.state().to_string();
+                    assert!(["54001", "42601"].contains(&state.as_str()), "{before} {depth}: {error}");
+                }
+            }
+        }
+        assert!(deepest > 0, "{before}");
+    }
+}
+
+#[test]
+fn assignment_goes_through_text_for_variables_only() {
+    let text = "$3";
+    let tree = albireo_sql::parse::parse_expr(text).unwrap();
+    let state = |kind| {
+        bind_to(&tree, &mut Nothing { text }, SqlType::Integer, kind).map_err(|e| e.state().to_string())
+    };
+    assert_eq!(state(CastKind::Assignment).err().as_deref(), Some("42804"));
+    assert!(state(CastKind::Explicit).is_ok());
+    let bound = state(CastKind::Variable).unwrap();
+    match evaluate(&bound, &mut Values::new()) {
+        Err(Stop::Error(error)) => assert_eq!(error.state().to_string(), "22P02"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn value_too_long_is_cut_by_a_cast_and_refused_by_an_assignment() {
+    let text = "$3";
+    let tree = albireo_sql::parse::parse_expr(text).unwrap();
+    let value = |kind| {
+        let bound = bind_to(&tree, &mut Nothing { text }, SqlType::Varchar(2), kind).unwrap();
+        match evaluate(&bound, &mut Values::new()) {
+            Ok(value) => text_of(&value).unwrap(),
+            Err(Stop::Error(error)) => error.to_string(),
+            Err(stop) => panic!("{stop:?}"),
+        }
+    };
+    assert_eq!(value(CastKind::Explicit), "ab");
+    assert_eq!(value(CastKind::Assignment), "ERROR 22001: value too long for type character varying(2)");
+}

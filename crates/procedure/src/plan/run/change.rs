@@ -55,8 +55,7 @@ impl Running<'_> {
                 _ => None,
             });
         }
-        self.push_level(relations, derived);
-        Ok(())
+        self.push_level(relations, derived)
     }
 
     /// The rows that a change concerns, each once.
@@ -143,7 +142,7 @@ impl Running<'_> {
         let table =
             || Relation { source: RelationSource::Table(Arc::clone(&insert.table)), columns: Vec::new() };
         let excluded = Relation { source: RelationSource::Given, columns: Vec::new() };
-        self.push_level(&[table(), excluded], vec![None, None]);
+        self.push_level(&[table(), excluded], vec![None, None])?;
         let (mut count, mut returned) = (0, Vec::new());
         let mut touched = BTreeSet::new();
         for row in rows {

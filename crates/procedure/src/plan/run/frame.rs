@@ -84,6 +84,9 @@ pub(in crate::plan) struct Running<'h> {
     ticks: u32,
 }
 
+/// How many relations may be read inside of each other: each takes a few frames of the stack.
+const MAX_OPEN: usize = 256;
+
 /// How many rows are read between two questions whether to go on.
 const TICKS: u32 = 256;
 
@@ -129,7 +132,18 @@ impl<'h> Running<'h> {
     }
 
     /// Begins a level over these relations, and one of computed values.
-    pub(super) fn push_level(&mut self, relations: &[Relation], derived: Vec<Option<Rows>>) {
+    pub(super) fn push_level(
+        &mut self,
+        relations: &[Relation],
+        derived: Vec<Option<Rows>>,
+    ) -> Result<(), Stop> {
+        let open: usize = self.levels.iter().map(|level| level.rows.len()).sum();
+        if open + relations.len() > MAX_OPEN {
+            let message = "stack depth limit exceeded";
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message)
+                .with_detail("Too many relations are read inside of each other.")
+                .into());
+        }
         let table = |relation: &Relation| match &relation.source {
             RelationSource::Table(table) => Some(table.id),
             _ => None,
@@ -137,6 +151,7 @@ impl<'h> Running<'h> {
         let tables = relations.iter().map(table).chain([None]).collect();
         let rows = vec![Row::Missing; relations.len() + 1];
         self.levels.push(Level { tables, rows, derived, hashes: Vec::new() });
+        Ok(())
     }
 
     /// The innermost level.

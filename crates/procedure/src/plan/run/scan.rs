@@ -31,6 +31,9 @@ pub(super) enum Flow {
 /// What is done with each row, or combination of rows.
 pub(super) type Each<'e, 'h> = &'e mut dyn FnMut(&mut Running<'h>) -> Result<Flow, Stop>;
 
+/// The least and greatest prefix of keys, where there is one.
+type Bounds = (Option<u128>, Option<u128>);
+
 /// Addresses fetched first.
 const FIRST: usize = 64;
 
@@ -325,7 +328,7 @@ impl<'h> Running<'h> {
         range: &RangeUse,
         prefix: &KeyBuilder,
         tests: &mut Vec<Test>,
-    ) -> Result<Option<(Option<u128>, Option<u128>)>, Stop> {
+    ) -> Result<Option<Bounds>, Stop> {
         let (mut low, mut high) = (None, None);
         if let Some((expr, inclusive)) = &range.low {
             let (value, inclusive) = match self.fitting(expr, range.ty)? {

@@ -73,7 +73,7 @@ impl Running<'_> {
                 _ => None,
             });
         }
-        self.push_level(&select.relations, derived);
+        self.push_level(&select.relations, derived)?;
         let outputs = self.select_level(select, order, need);
         self.levels.pop();
         outputs

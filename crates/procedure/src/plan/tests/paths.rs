@@ -111,11 +111,11 @@ fn limit_stops_reading_an_index_early() {
     assert_eq!(world.memory.interrupts, 0);
 }
 
+/// Values of `a`, `b`, `c`, `s` and `n`.
+type Generated = (Option<i16>, Option<i32>, Option<i64>, Option<String>, Option<i32>);
+
 /// Rows of `t`: the same in a table with indexes and in one without.
-fn pair(
-    rows: &[(Option<i16>, Option<i32>, Option<i64>, Option<String>, Option<i32>)],
-    layout: &str,
-) -> World {
+fn pair(rows: &[Generated], layout: &str) -> World {
     let mut world = World::new(2);
     let columns = "k integer, a smallint, b integer, c bigint, s varchar(6), n numeric(6,1), x char(3)";
     world.run(&format!("CREATE TABLE plain ({columns})"));
@@ -133,7 +133,7 @@ fn pair(
             number(b.map(i64::from)),
             number(*c),
             text(s.clone()),
-            number(n.map(i64::from)).replace("NULL", "NULL"),
+            number(n.map(i64::from)),
             text(s.clone().map(|s| s.chars().take(3).collect())),
         );
         for table in ["plain", "t"] {

@@ -261,6 +261,16 @@ fn inner_queries_see_what_is_around_them() {
                 "42P10: for SELECT DISTINCT, ORDER BY expressions must appear in select list",
             ),
             ("SELECT c FROM customer c WHERE id = 1", "(1,ann,Rome)"),
+            (
+                "SELECT g, o.id FROM generate_series(10, 12) g LEFT JOIN customer c ON c.id = g - 10
+                 LEFT JOIN orders o ON o.customer = c.id AND o.id = g + 1 ORDER BY 1",
+                "10 | NULL\n11 | NULL\n12 | NULL",
+            ),
+            (
+                "SELECT count(*), count(c.id), count(l.n) FROM orders o LEFT JOIN customer c ON c.id = o.customer
+                 LEFT JOIN line l ON l.orders = o.id AND l.price > 4 WHERE o.id > 10",
+                "4 | 3 | 1",
+            ),
         ],
     );
 }
