@@ -44,7 +44,6 @@ fn recursion_without_end_is_an_error_before_a_stack_of_2_mib_ends() {
             let mut database = with_function("f(n integer) RETURNS integer", &format!("BEGIN {body} END;"));
             let error = database.run("SELECT f(0)").unwrap_err();
             assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX, "{body}: {error}");
-            eprintln!("{:?}", error.detail());
         }
     });
 }

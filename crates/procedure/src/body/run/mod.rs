@@ -37,6 +37,9 @@ pub struct Limits {
     pub memory_bytes: usize,
 }
 
+/// Half of the 2 MiB that a thread has by default: one level of calls may need some 100 KiB, several
+/// hundred with expressions as deep as the parser lets them be. It is enough for 300 calls in each other
+/// of a small function, for 20 within a deep expression.
 impl Default for Limits {
     fn default() -> Self {
         Self { depth: 1000, stack_bytes: 1 << 20, memory_bytes: 256 << 20 }

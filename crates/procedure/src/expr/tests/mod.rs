@@ -251,6 +251,7 @@ fn expression_as_deep_as_the_parser_allows_is_evaluated() {
                     let state = error.state().to_string();
                     assert!(["54001", "42601"].contains(&state.as_str()), "{before} {depth}: {error}");
                 }
+            }
         }
         assert!(deepest > 0, "{before}");
     }
