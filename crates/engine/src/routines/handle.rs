@@ -123,10 +123,21 @@ impl RoutineHandle {
         let args = datums(&signature, args)?;
         let limits = database.limits(&Settings::default(), &albireo_olap::CancelToken::new());
         let call = Call { id: self.id, name: signature.name.clone(), library, limits };
-        let route = Route::Partition(PartitionId(0));
+        let route = guess(&args);
         let values = database.inner.partitions.call(&call, &(route, args));
         let values = values.map_err(|error| database.explain_call(error))?;
         Ok(values.into_iter().map(|value| row(&signature, value)).collect())
+    }
+}
+
+/// Where the call probably belongs: with the rows that its first argument places, as partitioned
+/// procedures mostly begin with their key. A wrong guess is run again over all partitions.
+fn guess(args: &[Datum]) -> Route {
+    match args.first() {
+        Some(Datum::Value(Value::SmallInt(key))) => Route::Key((*key).into()),
+        Some(Datum::Value(Value::Integer(key))) => Route::Key((*key).into()),
+        Some(Datum::Value(Value::BigInt(key))) => Route::Key(*key),
+        _ => Route::Partition(PartitionId(0)),
     }
 }
 
