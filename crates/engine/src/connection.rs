@@ -101,11 +101,13 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        let library = self.database.library_for(parsed)?;
+        if !self.database.calls_routines(parsed) {
+            return None;
+        }
         let settings = self.state.lock().settings.clone();
         Some(self.refuse_in_session("call a routine").and_then(|()| {
             let limits = self.database.limits(&settings, cancel);
-            self.database.run_calling_query(&library, parsed, text, parameters, &limits)
+            self.database.run_calling_query(parsed, text, parameters, &limits)
         }))
     }
 

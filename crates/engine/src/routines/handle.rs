@@ -1,8 +1,10 @@
 //! Calls of stored routines from a program, without SQL around them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use albireo_base::{PartitionId, SqlError, SqlState, Value};
+use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run};
 use albireo_procedure::datum::{Array, Datum};
@@ -114,6 +116,19 @@ impl RoutineHandle {
     /// 42883 for another number of arguments; what the conversion of an argument to its parameter's type
     /// says; the routine's own. Nothing of the transaction remains then.
     pub fn call(&self, args: &[Argument]) -> Result<Vec<Vec<Argument>>, SqlError> {
+        self.call_until(&CancelToken::new(), None, args)
+    }
+
+    /// As [`RoutineHandle::call`], until `cancel` is cancelled from another thread or `timeout` is over.
+    ///
+    /// # Errors
+    /// As [`RoutineHandle::call`]; 57014 once it was ended.
+    pub fn call_until(
+        &self,
+        cancel: &CancelToken,
+        timeout: Option<Duration>,
+        args: &[Argument],
+    ) -> Result<Vec<Vec<Argument>>, SqlError> {
         let database = &self.database;
         let _fixed = database.inner.definitions.read();
         let library = database.library();
@@ -121,7 +136,8 @@ impl RoutineHandle {
         let signature =
             signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
         let args = datums(&signature, args)?;
-        let limits = database.limits(&Settings::default(), &albireo_olap::CancelToken::new());
+        let settings = Settings { statement_timeout: timeout, ..Settings::default() };
+        let limits = database.limits(&settings, cancel);
         let call = Call { id: self.id, name: signature.name.clone(), library, limits };
         let route = guess(&args);
         let values = database.inner.partitions.call(&call, &(route, args));

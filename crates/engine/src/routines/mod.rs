@@ -104,15 +104,15 @@ impl Database {
         Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
     }
 
-    /// The library if the query calls a routine of it, which makes it a transaction.
-    pub(crate) fn library_for(&self, query: &Statement) -> Option<Arc<Library>> {
+    /// Whether the query calls a routine, which makes it a transaction.
+    pub(crate) fn calls_routines(&self, query: &Statement) -> bool {
         let library = self.library();
         if library.is_empty() {
-            return None;
+            return false;
         }
         let mut finder = Finder { library: &library, found: false };
         let _ = query.visit(&mut finder);
-        finder.found.then_some(library)
+        finder.found
     }
 }
 

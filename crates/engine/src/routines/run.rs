@@ -84,16 +84,17 @@ impl Procedure for Run {
 }
 
 impl Database {
-    /// Runs a query that calls routines of `library`.
+    /// Runs a query that calls routines.
     pub(crate) fn run_calling_query(
         &self,
-        library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[albireo_base::Value],
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
         let _fixed = self.inner.definitions.read();
+        // Of the catalog as it is now that it does not change any more.
+        let library = &self.library();
         let mut statement = statement.clone();
         parameters::fill(&mut statement, values)?;
         let Statement::Query(query) = &statement else {

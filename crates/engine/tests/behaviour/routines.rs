@@ -179,6 +179,12 @@ fn endless_loop_runs_out_of_time_and_memory_and_leaves_the_partition_alive() {
     let start = clock.now();
     assert_eq!(state(&client.execute("SELECT forever()").unwrap_err()), "57014");
     assert!(Duration::from_nanos(clock.now() - start) < Duration::from_secs(20));
+    let forever = db.routine("forever").unwrap();
+    let ended = forever.call_until(&albireo::CancelToken::new(), Some(Duration::from_millis(50)), &[]);
+    assert_eq!(state(&ended.unwrap_err()), "57014");
+    let cancel = albireo::CancelToken::new();
+    cancel.cancel();
+    assert_eq!(state(&forever.call_until(&cancel, None, &[]).unwrap_err()), "57014");
     client.execute("SET statement_timeout = '60s'").unwrap();
     assert_eq!(state(&client.execute("SELECT greedy()").unwrap_err()), "53200");
     assert_eq!(state(&client.execute("SELECT deep(1)").unwrap_err()), "54001");
