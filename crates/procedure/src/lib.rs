@@ -11,12 +11,13 @@
 //! - I-1 No text makes the parser or binder panic or overflow its stack.
 //! - I-2 What a bound routine does depends on its arguments, the tables, and the transaction's time
 //!   alone.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(test)]
 extern crate self as albireo_procedure;
 
 pub mod body;
+pub mod compile;
 pub mod conditions;
 pub mod datum;
 pub mod define;

@@ -22,7 +22,10 @@ use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
 pub use self::convert::{cast, cast_to, declared, read};
+pub(crate) use self::convert::unexpected;
 pub use self::evaluate::evaluate;
+pub(crate) use self::evaluate::evaluate_node;
+pub(crate) use self::number::numeric;
 pub use self::function::{Builtin, General};
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
 pub use self::order::compare;

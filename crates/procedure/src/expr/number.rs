@@ -94,7 +94,7 @@ pub(super) fn real(op: Arithmetic, a: f32, b: f32) -> Result<f32, SqlError> {
     Ok(result)
 }
 
-pub(super) fn numeric(op: Arithmetic, a: Decimal, b: Decimal) -> Result<Decimal, SqlError> {
+pub(crate) fn numeric(op: Arithmetic, a: Decimal, b: Decimal) -> Result<Decimal, SqlError> {
     match op {
         Arithmetic::Add => checked(a.checked_add(b)),
         Arithmetic::Subtract => checked(a.checked_sub(b)),

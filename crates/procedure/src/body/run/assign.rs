@@ -130,7 +130,7 @@ impl Machine<'_> {
         }
     }
 
-    fn put_element(&mut self, id: VariableId, subscript: i32, value: Datum) -> Result<(), Stop> {
+    pub(crate) fn put_element(&mut self, id: VariableId, subscript: i32, value: Datum) -> Result<(), Stop> {
         let at = id.0 as usize;
         let Some(place) = self.variables.get_mut(at) else { return Ok(()) };
         let mut array = match std::mem::replace(place, Datum::NULL) {
@@ -170,7 +170,7 @@ impl Machine<'_> {
     }
 
     /// Puts a row of a query, or none, where it goes.
-    pub(super) fn sink(&mut self, sink: &Sink, row: Option<Vec<Datum>>) -> Result<(), Stop> {
+    pub(crate) fn sink(&mut self, sink: &Sink, row: Option<Vec<Datum>>) -> Result<(), Stop> {
         match sink {
             Sink::Row(id, fits) => {
                 let Some(row) = row else { return self.set(*id, Datum::NULL) };

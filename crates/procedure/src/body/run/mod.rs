@@ -15,10 +15,11 @@ mod statement;
 use std::cell::Cell;
 
 use albireo_base::{SqlError, SqlState, Value};
+use albireo_storage::Savepoint;
 
 use super::place::Place;
 use super::resolve::Routines;
-use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine};
+use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, Statement};
 use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
@@ -122,7 +123,7 @@ impl<'a> Shared<'a> {
 }
 
 /// A routine under way.
-pub(super) struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     shared: &'a Shared<'a>,
     routine: &'a Routine,
     store: &'a mut dyn Store,
@@ -193,6 +194,11 @@ impl<'a> Machine<'a> {
 
     fn body(mut self, block: &'a Block) -> Result<Vec<Datum>, Stop> {
         let flow = self.block(block)?;
+        self.result(flow == Flow::Return)
+    }
+
+    /// The result, once the body has come to its end or to RETURN.
+    pub(crate) fn result(&mut self, returned: bool) -> Result<Vec<Datum>, Stop> {
         let signature = &self.routine.signature;
         if signature.result.setof {
             return Ok(std::mem::take(&mut self.values));
@@ -204,8 +210,8 @@ impl<'a> Machine<'a> {
             // As PostgreSQL, whose value of type void is the empty text.
             return Ok(vec![Value::Text(String::new()).into()]);
         }
-        match (flow, self.value.take()) {
-            (Flow::Return, Some(value)) => Ok(vec![value]),
+        match (returned, self.value.take()) {
+            (true, Some(value)) => Ok(vec![value]),
             _ => {
                 let message = "control reached end of function without RETURN";
                 Err(SqlError::new(SqlState(*b"2F005"), message).into())
@@ -303,23 +309,39 @@ impl<'a> Machine<'a> {
         let before = self.store.savepoint();
         let handling = self.handling.len();
         let error = match self.statements(&block.statements) {
-            Err(Stop::Error(error)) => *error,
+            Err(Stop::Error(error)) => Stop::Error(error),
             other => return other,
         };
-        self.handling.truncate(handling);
-        let fits = |handler: &&Handler| handler.conditions.iter().any(|c| c.holds(error.state()));
-        let Some(handler) = block.handlers.iter().find(fits) else { return Err(error.into()) };
-        self.store.roll_back_to(before);
-        self.store.check_interrupt()?;
-        let (state, message) = handler.variables;
-        self.set(state, Value::Text(error.state().to_string()).into())?;
-        self.set(message, Value::Text(error.message().to_owned()).into())?;
-        self.handling.push(error);
-        let flow = self.statements(&handler.statements);
+        let handler = self.begin_handler(block, error, before, handling)?;
+        let flow = self.statements(&block.handlers[handler].statements);
         if flow.is_ok() {
             self.handling.pop();
         }
         flow
+    }
+
+    /// After an error: takes back what the block did and gives the number of the handler to run.
+    ///
+    /// # Errors
+    /// The same, if no handler is for it.
+    pub(crate) fn begin_handler(
+        &mut self,
+        block: &Block,
+        stop: Stop,
+        before: Savepoint,
+        handling: usize,
+    ) -> Result<usize, Stop> {
+        let Stop::Error(error) = stop else { return Err(stop) };
+        self.handling.truncate(handling);
+        let fits = |handler: &Handler| handler.conditions.iter().any(|c| c.holds(error.state()));
+        let Some(handler) = block.handlers.iter().position(fits) else { return Err(Stop::Error(error)) };
+        self.store.roll_back_to(before);
+        self.store.check_interrupt()?;
+        let (state, message) = block.handlers[handler].variables;
+        self.set(state, Value::Text(error.state().to_string()).into())?;
+        self.set(message, Value::Text(error.message().to_owned()).into())?;
+        self.handling.push(*error);
+        Ok(handler)
     }
 
     fn call_routine(&mut self, id: RoutineId, args: Vec<Datum>) -> Result<Vec<Datum>, Stop> {
@@ -327,6 +349,56 @@ impl<'a> Machine<'a> {
         let routine = self.shared.routines.bound(id)?;
         self.store.check_interrupt()?;
         self.shared.enter(&routine, args, &mut *self.store, self.depth + 1)
+    }
+}
+
+/// What compiled code asks of the interpreter.
+impl<'a> Machine<'a> {
+    /// A variable.
+    pub(crate) fn boxed(&self, id: VariableId) -> &Datum {
+        Frame::variable(self, id)
+    }
+
+    /// Gives a variable a value that compiled code keeps elsewhere.
+    pub(crate) fn lend(&mut self, id: VariableId, value: Datum) {
+        if let Some(place) = self.variables.get_mut(id.0 as usize) {
+            *place = value;
+        }
+    }
+
+    /// Puts a value of the right type into a variable; a row may have fewer fields.
+    pub(crate) fn put_variable(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
+        self.put(&super::tree::Target::Variable(id), value)
+    }
+
+    /// How many errors are being handled.
+    pub(crate) fn handling_depth(&self) -> usize {
+        self.handling.len()
+    }
+
+    /// The innermost handler has ended.
+    pub(crate) fn end_handler(&mut self) {
+        self.handling.pop();
+    }
+
+    /// The value of RETURN.
+    pub(crate) fn set_value(&mut self, value: Datum) {
+        self.value = Some(value);
+    }
+
+    /// How many rows the last statement saw or changed.
+    pub(crate) fn set_row_count(&mut self, count: u64) {
+        self.row_count = count;
+    }
+
+    /// All rows of a query.
+    pub(crate) fn query_rows(&mut self, query: &Query) -> Result<Vec<Vec<Datum>>, Stop> {
+        self.rows(query, usize::MAX).map(|(_, rows)| rows)
+    }
+
+    /// Does a statement that neither jumps nor returns.
+    pub(crate) fn simple_statement(&mut self, statement: &Statement) -> Result<(), Stop> {
+        self.statements(std::slice::from_ref(statement)).map(|_| ())
     }
 }
 

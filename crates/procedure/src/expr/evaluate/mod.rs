@@ -17,7 +17,10 @@ use crate::datum::{Array, Datum};
 use crate::store::Stop;
 use crate::types::{Scalar, Type};
 
+mod node;
 mod subquery;
+
+pub(crate) use self::node::evaluate_node;
 
 type Result<T> = std::result::Result<T, Stop>;
 
@@ -289,14 +292,18 @@ fn compare_rows(op: Comparison, pairs: &[(Expr, Expr)], frame: &mut dyn Frame) -
 }
 
 fn extreme(wanted: Ordering, items: &[Expr], frame: &mut dyn Frame) -> Result<Datum> {
+    Ok(extreme_of(wanted, all(items, frame)?))
+}
+
+/// The greatest or least value.
+fn extreme_of(wanted: Ordering, values: Vec<Datum>) -> Datum {
     let mut best = Datum::NULL;
-    for item in items {
-        let value = evaluate(item, frame)?;
+    for value in values {
         if !value.is_null() && (best.is_null() || compare(&value, &best) == wanted) {
             best = value;
         }
     }
-    Ok(best)
+    best
 }
 
 fn is_in(value: &Expr, list: &[Expr], frame: &mut dyn Frame) -> Result<Datum> {

@@ -1,0 +1,73 @@
+//! Where the variables of a routine are while generated code runs it.
+
+use crate::body::{Place, Routine};
+use crate::expr::VariableId;
+
+use super::kind::Kind;
+
+/// Where a variable is.
+#[derive(Clone, Debug)]
+pub(super) enum Slot {
+    /// In a cell.
+    Cell(CellSlot),
+    /// A row: each field in a cell.
+    Fields(Vec<CellSlot>),
+    /// Among the interpreter's variables.
+    Boxed,
+}
+
+/// A cell of the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CellSlot {
+    /// Its number.
+    pub(super) at: u32,
+    /// What it holds.
+    pub(super) kind: Kind,
+}
+
+/// The frame of a routine.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    slots: Vec<Slot>,
+    /// How many cells there are.
+    pub(super) cells: usize,
+}
+
+impl Frame {
+    pub(super) fn of(routine: &Routine) -> Self {
+        let mut frame = Self { slots: Vec::new(), cells: 0 };
+        for variable in &routine.variables {
+            let slot = match &variable.place {
+                Place::Row(row) => {
+                    let kinds: Vec<Kind> = row.fields.iter().map(Kind::of_place).collect();
+                    match kinds.contains(&Kind::Boxed) {
+                        true => Slot::Boxed,
+                        false => Slot::Fields(kinds.into_iter().map(|kind| frame.cell(kind)).collect()),
+                    }
+                }
+                place => match Kind::of_place(place) {
+                    Kind::Boxed => Slot::Boxed,
+                    kind => Slot::Cell(frame.cell(kind)),
+                },
+            };
+            frame.slots.push(slot);
+        }
+        frame
+    }
+
+    fn cell(&mut self, kind: Kind) -> CellSlot {
+        let at = self.cells as u32;
+        self.cells += 1;
+        CellSlot { at, kind }
+    }
+
+    /// Where a variable is.
+    pub(super) fn slot(&self, variable: VariableId) -> &Slot {
+        self.slots.get(variable.0 as usize).unwrap_or(&Slot::Boxed)
+    }
+
+    /// All variables with where they are.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (VariableId, &Slot)> {
+        self.slots.iter().enumerate().map(|(n, slot)| (VariableId(n as u32), slot))
+    }
+}

@@ -1,0 +1,116 @@
+//! What generated code calls.
+//!
+//! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
+//! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
+//! statements (`statements`), rows (`rows`).
+//!
+//! Invariants:
+//! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
+//!   what it got and nothing else has it meanwhile.
+//! - R-2 Addresses of trees in generated code are of the routine that it was made from, which
+//!   [`super::Compiled`] keeps.
+//! - R-3 A text cell's address may be read: it is in a variable's buffer, in the arena since the last
+//!   [`statements::reset`], in a constant, or in a table that has not changed since.
+//! - R-4 No panic leaves a function: it is kept in the context and goes on where generated code was
+//!   entered.
+
+pub(super) mod nodes;
+pub(super) mod statements;
+pub(super) mod values;
+pub(super) mod variables;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use albireo_storage::Cell;
+
+use super::frame::Frame;
+use crate::body::Machine;
+use crate::datum::Datum;
+use crate::store::Stop;
+
+/// What functions give generated code: go on.
+pub(super) const OK: u32 = 0;
+/// An error is in the context.
+pub(super) const FAILED: u32 = 1;
+
+/// A call under way.
+#[repr(C)]
+pub(super) struct Context<'a> {
+    /// The frame's first cell; generated code reads it from here.
+    pub(super) cells: *mut Cell,
+    /// Not 0 if there are temporaries to forget; generated code reads it too.
+    pub(super) dirty: u64,
+    /// The interpreter, with the variables that have no cell.
+    pub(super) machine: Machine<'a>,
+    /// Why it does not go on.
+    pub(super) stop: Option<Stop>,
+    /// The panic that ended it.
+    pub(super) panic: Option<Box<dyn Any + Send>>,
+    /// By cell: the text of a variable.
+    pub(super) texts: Vec<Vec<u8>>,
+    /// Texts of the statement at hand.
+    pub(super) arena: Arena,
+    /// Boxed values of the statement at hand.
+    pub(super) boxes: Vec<Datum>,
+    /// Where the variables are.
+    pub(super) frame: &'a Frame,
+    /// Rows that loops go over, the innermost last.
+    pub(super) cursors: Vec<statements::Cursor>,
+    /// Blocks with handlers under way, the innermost last.
+    pub(super) protected: Vec<statements::Protected>,
+}
+
+/// Where [`Context::cells`] is.
+pub(super) const CELLS_OFFSET: i32 = 0;
+/// Where [`Context::dirty`] is.
+pub(super) const DIRTY_OFFSET: i32 = 8;
+
+/// Texts that are forgotten together. Their addresses stay until then.
+#[derive(Default)]
+pub(super) struct Arena {
+    chunk: Vec<u8>,
+    full: Vec<Vec<u8>>,
+}
+
+impl Arena {
+    const CHUNK: usize = 4096;
+
+    /// Keeps a text.
+    pub(super) fn keep(&mut self, text: &[u8]) -> *const u8 {
+        if self.chunk.capacity() - self.chunk.len() < text.len() {
+            let size = text.len().max(Self::CHUNK);
+            self.full.push(std::mem::replace(&mut self.chunk, Vec::with_capacity(size)));
+        }
+        let at = self.chunk.len();
+        // There is room: the vector does not move.
+        self.chunk.extend_from_slice(text);
+        self.chunk[at..].as_ptr()
+    }
+
+    /// Forgets all texts.
+    pub(super) fn clear(&mut self) {
+        self.full.clear();
+        self.chunk.clear();
+    }
+}
+
+/// Does what generated code asked for; an error or panic is kept.
+pub(super) fn guard(
+    context: *mut Context<'_>,
+    act: impl FnOnce(&mut Context<'_>) -> Result<u32, Stop>,
+) -> u32 {
+    // SAFETY: R-1.
+    let context = unsafe { &mut *context };
+    match catch_unwind(AssertUnwindSafe(|| act(context))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(stop)) => {
+            context.stop = Some(stop);
+            FAILED
+        }
+        Err(panic) => {
+            context.panic = Some(panic);
+            FAILED
+        }
+    }
+}

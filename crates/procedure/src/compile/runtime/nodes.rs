@@ -1,0 +1,183 @@
+//! Nodes of expressions that have no code of their own: their parts are computed by generated code, they
+//! themselves as the interpreter does it.
+
+use albireo_storage::Cell;
+
+use super::{Context, OK, guard, values};
+use crate::compile::kind::Kind;
+use crate::datum::Datum;
+use crate::expr::{self, Arithmetic, Expr, VariableId};
+use crate::store::Stop;
+
+/// A node of an expression.
+pub(in crate::compile) struct Node {
+    /// Itself.
+    pub(in crate::compile) expr: *const Expr,
+    /// Of what kinds its parts are, in the order of evaluation.
+    pub(in crate::compile) parts: Box<[Kind]>,
+    /// Of what kind its value is.
+    pub(in crate::compile) kind: Kind,
+}
+
+// SAFETY: it is never changed, nor what it points at.
+unsafe impl Send for Node {}
+// SAFETY: as above.
+unsafe impl Sync for Node {}
+
+/// Computes a node from its parts.
+pub(in crate::compile) unsafe extern "C" fn node(
+    context: *mut Context<'_>,
+    node: *const Node,
+    parts: *const Cell,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2; generated code passes as many cells as the node has parts, and room for one.
+        let (node, parts) = unsafe { (&*node, std::slice::from_raw_parts(parts, (*node).parts.len())) };
+        let parts = parts.iter().zip(&node.parts).map(|(cell, kind)| context.datum(cell, *kind)).collect();
+        // SAFETY: R-2.
+        let value = expr::evaluate_node(unsafe { &*node.expr }, parts, &mut context.machine)?;
+        // SAFETY: as above.
+        unsafe { *out = context.cell(value, node.kind)? };
+        Ok(OK)
+    })
+}
+
+/// Computes an expression by the interpreter alone: its variables are handed over before.
+pub(in crate::compile) unsafe extern "C" fn whole(
+    context: *mut Context<'_>,
+    node: *const Node,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2, and generated code passes room for a cell.
+        let (node, out) = unsafe { (&*node, &mut *out) };
+        context.lend_all();
+        // SAFETY: R-2.
+        let value = expr::evaluate(unsafe { &*node.expr }, &mut context.machine)?;
+        *out = context.cell(value, node.kind)?;
+        Ok(OK)
+    })
+}
+
+/// Arithmetic on NUMERIC; NULL if one is.
+pub(in crate::compile) unsafe extern "C" fn numeric(
+    context: *mut Context<'_>,
+    op: u32,
+    a: *const Cell,
+    b: *const Cell,
+    out: *mut Cell,
+) -> u32 {
+    // SAFETY: generated code passes the addresses of two cells, and of room for one.
+    let (a, b, out) = unsafe { (&*a, &*b, &mut *out) };
+    if values::is_null(a) || values::is_null(b) {
+        *out = values::NULL;
+        return OK;
+    }
+    let op = match op {
+        0 => Arithmetic::Add,
+        1 => Arithmetic::Subtract,
+        2 => Arithmetic::Multiply,
+        3 => Arithmetic::Divide,
+        _ => Arithmetic::Modulo,
+    };
+    guard(context, |_| {
+        *out = values::decimal(expr::numeric(op, values::decimal_of(a), values::decimal_of(b))?);
+        Ok(OK)
+    })
+}
+
+/// How two NUMERICs compare: -1, 0 or 1.
+pub(in crate::compile) unsafe extern "C" fn compare_numeric(a: *const Cell, b: *const Cell) -> i32 {
+    // SAFETY: generated code passes the addresses of two cells that are not NULL.
+    let (a, b) = unsafe { (values::decimal_of(&*a), values::decimal_of(&*b)) };
+    a.cmp(&b) as i32
+}
+
+/// How two texts compare: below, equal to or above 0.
+pub(in crate::compile) unsafe extern "C" fn compare_text(
+    a: *const u8,
+    a_length: u64,
+    b: *const u8,
+    b_length: u64,
+) -> i32 {
+    let cell = |at: *const u8, length| Cell { lo: at.addr() as u64, hi: length, tag: values::PRESENT };
+    // SAFETY: R-3.
+    let (a, b) = unsafe { (values::text(&cell(a, a_length)), values::text(&cell(b, b_length))) };
+    a.cmp(b) as i32
+}
+
+/// One text behind the other.
+pub(in crate::compile) unsafe extern "C" fn concat(
+    context: *mut Context<'_>,
+    a: *const Cell,
+    b: *const Cell,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes the addresses of two texts, and of room for a cell; R-3.
+        let (a, b, out) = unsafe { (values::text(&*a), values::text(&*b), &mut *out) };
+        let mut whole = String::with_capacity(a.len() + b.len());
+        whole.push_str(a);
+        whole.push_str(b);
+        *out = context.keep_text(&whole);
+        Ok(OK)
+    })
+}
+
+/// Whether a text holds another: `LIKE '%...%'` without other wildcards.
+pub(in crate::compile) unsafe extern "C" fn contains(
+    text: *const u8,
+    length: u64,
+    part: *const u8,
+    part_length: u64,
+) -> u32 {
+    let cell = |at: *const u8, length| Cell { lo: at.addr() as u64, hi: length, tag: values::PRESENT };
+    // SAFETY: R-3.
+    let (text, part) = unsafe { (values::text(&cell(text, length)), values::text(&cell(part, part_length))) };
+    u32::from(text.contains(part))
+}
+
+/// An element of an array variable; NULL outside of it.
+pub(in crate::compile) unsafe extern "C" fn element(
+    context: *mut Context<'_>,
+    variable: u32,
+    subscript: i64,
+    kind: u64,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        let array = context.machine.boxed(VariableId(variable));
+        let item = match array {
+            Datum::Array(array) => {
+                let at = subscript - i64::from(array.lower);
+                usize::try_from(at).ok().and_then(|at| array.items.get(at)).cloned()
+            }
+            _ => None,
+        };
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = context.cell(item.unwrap_or(Datum::NULL), Kind::from_code(kind))? };
+        Ok(OK)
+    })
+}
+
+/// The result of a routine.
+pub(in crate::compile) unsafe extern "C" fn call(
+    context: *mut Context<'_>,
+    node: *const Node,
+    parts: *const Cell,
+    out: *mut Cell,
+) -> u32 {
+    // SAFETY: as of `node`, which is what it is: the interpreter calls the routine.
+    unsafe { self::node(context, node, parts, out) }
+}
+
+/// The transaction's time in microseconds since 1970.
+pub(in crate::compile) unsafe extern "C" fn now(context: *mut Context<'_>, out: *mut Cell) -> u32 {
+    guard(context, |context| -> Result<u32, Stop> {
+        let now = expr::Frame::now(&mut context.machine);
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = values::number(now as u64) };
+        Ok(OK)
+    })
+}

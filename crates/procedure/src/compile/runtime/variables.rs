@@ -1,0 +1,198 @@
+//! Variables.
+
+use albireo_base::{SqlError, SqlState, Value};
+use albireo_storage::Cell;
+
+use super::{Context, OK, guard, values};
+use crate::compile::frame::{CellSlot, Slot};
+use crate::compile::kind::Kind;
+use crate::datum::Datum;
+use crate::expr::VariableId;
+use crate::store::Stop;
+
+impl Context<'_> {
+    /// A cell of the frame.
+    pub(in crate::compile) fn frame_cell(&mut self, at: u32) -> &mut Cell {
+        assert!((at as usize) < self.frame.cells, "a slot is in its frame");
+        // SAFETY: in the frame, checked, whose cells `Compiled::run` holds; no reference to one lives on.
+        unsafe { &mut *self.cells.add(at as usize) }
+    }
+
+    /// Puts a value into a cell of the frame; a text goes to the cell's own buffer.
+    pub(in crate::compile) fn store(&mut self, slot: CellSlot, cell: Cell) {
+        match slot.kind {
+            Kind::Text if !values::is_null(&cell) => {
+                // SAFETY: a cell of this kind holds a text; R-3.
+                unsafe { self.store_text(slot.at, cell.lo as usize as *const u8, cell.hi as usize) };
+            }
+            _ => *self.frame_cell(slot.at) = cell,
+        }
+    }
+
+    /// Copies a text to a cell's own buffer.
+    ///
+    /// # Safety
+    /// `length` bytes at `from` may be read.
+    unsafe fn store_text(&mut self, at: u32, from: *const u8, length: usize) {
+        let buffer = &mut self.texts[at as usize];
+        let begin = buffer.as_ptr().addr();
+        if length > 0 && (begin..begin + buffer.len()).contains(&from.addr()) {
+            // A part of what the variable holds itself.
+            let offset = from.addr() - begin;
+            buffer.copy_within(offset..offset + length, 0);
+            buffer.truncate(length);
+        } else {
+            buffer.clear();
+            if length > 0 {
+                // SAFETY: the caller's; it is not in this buffer.
+                buffer.extend_from_slice(unsafe { std::slice::from_raw_parts(from, length) });
+            }
+        }
+        let lo = buffer.as_ptr().addr() as u64;
+        *self.frame_cell(at) = Cell { lo, hi: length as u64, tag: values::PRESENT };
+    }
+
+    /// Gives the interpreter all variables.
+    pub(in crate::compile) fn lend_all(&mut self) {
+        let frame = self.frame;
+        for (id, slot) in frame.slots() {
+            let value = match slot {
+                Slot::Boxed => continue,
+                Slot::Cell(slot) => {
+                    let cell = *self.frame_cell(slot.at);
+                    self.datum(&cell, slot.kind)
+                }
+                Slot::Fields(fields) => {
+                    let mut values = Vec::with_capacity(fields.len());
+                    for slot in fields {
+                        let cell = *self.frame_cell(slot.at);
+                        values.push(self.datum(&cell, slot.kind));
+                    }
+                    Datum::Row(values.into())
+                }
+            };
+            self.machine.lend(id, value);
+        }
+    }
+
+    /// Takes a variable back that the interpreter may have changed.
+    pub(in crate::compile) fn take_back(&mut self, id: VariableId) -> Result<(), Stop> {
+        match self.frame.slot(id) {
+            Slot::Boxed => {}
+            Slot::Cell(slot) => {
+                let value = self.machine.boxed(id).clone();
+                let cell = self.cell(value, slot.kind)?;
+                self.store(*slot, cell);
+            }
+            Slot::Fields(fields) => {
+                let row = self.machine.boxed(id).clone();
+                for (n, slot) in fields.iter().enumerate() {
+                    let value = match &row {
+                        Datum::Row(values) => values.get(n).cloned().unwrap_or(Datum::NULL),
+                        _ => Datum::NULL,
+                    };
+                    let cell = self.cell(value, slot.kind)?;
+                    self.store(*slot, cell);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a text into a variable's cell.
+pub(in crate::compile) unsafe extern "C" fn set_text(
+    context: *mut Context<'_>,
+    at: u32,
+    from: *const u8,
+    length: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-3.
+        unsafe { context.store_text(at, from, length as usize) };
+        Ok(OK)
+    })
+}
+
+/// A text that is kept until the statement ends: of a table that the statement changes.
+pub(in crate::compile) unsafe extern "C" fn keep_text(
+    context: *mut Context<'_>,
+    from: *const u8,
+    length: u64,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        let cell = Cell { lo: from.addr() as u64, hi: length, tag: values::PRESENT };
+        // SAFETY: R-3, and generated code passes room for a cell.
+        unsafe { *out = context.keep_text(values::text(&cell)) };
+        Ok(OK)
+    })
+}
+
+/// The value of a boxed variable as a box of the statement.
+pub(in crate::compile) unsafe extern "C" fn get_boxed(
+    context: *mut Context<'_>,
+    variable: u32,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        let value = match context.frame.slot(VariableId(variable)) {
+            Slot::Boxed => context.machine.boxed(VariableId(variable)).clone(),
+            // A whole row whose fields have cells.
+            _ => {
+                context.lend_all();
+                context.machine.boxed(VariableId(variable)).clone()
+            }
+        };
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = context.cell(value, Kind::Boxed)? };
+        Ok(OK)
+    })
+}
+
+/// Puts a value into a boxed variable.
+pub(in crate::compile) unsafe extern "C" fn set_boxed(
+    context: *mut Context<'_>,
+    variable: u32,
+    from: *const Cell,
+    kind: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a cell's address.
+        let value = context.datum(unsafe { &*from }, Kind::from_code(kind));
+        context.machine.put_variable(VariableId(variable), value)?;
+        Ok(OK)
+    })
+}
+
+/// Puts a value into an element of an array variable.
+pub(in crate::compile) unsafe extern "C" fn set_element(
+    context: *mut Context<'_>,
+    variable: u32,
+    subscript: i64,
+    from: *const Cell,
+    kind: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a cell's address.
+        let value = context.datum(unsafe { &*from }, Kind::from_code(kind));
+        context.machine.put_element(VariableId(variable), subscript as i32, value)?;
+        Ok(OK)
+    })
+}
+
+/// NULL for a subscript that is assigned to.
+pub(in crate::compile) unsafe extern "C" fn no_subscript(context: *mut Context<'_>) -> u32 {
+    guard(context, |_| {
+        let message = "array subscript in assignment must not be null";
+        Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into())
+    })
+}
+
+/// NULL for a variable that may not be NULL.
+pub(in crate::compile) unsafe extern "C" fn refuse_null(context: *mut Context<'_>, variable: u32) -> u32 {
+    guard(context, |context| {
+        context.machine.put_variable(VariableId(variable), Datum::Value(Value::Null))?;
+        Ok(OK)
+    })
+}
