@@ -3,7 +3,7 @@
 use albireo_base::{ColumnId, PartitionId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
-    FixedRow, NewRow, RowShape, RowUpdate, Savepoint, ShapeRow, Table, TableError, UndoLog,
+    CellShape, Cells, FixedRow, NewRow, RowShape, RowUpdate, Savepoint, ShapeRow, Table, TableError, UndoLog,
 };
 
 use crate::Abort;
@@ -187,6 +187,33 @@ impl<'a, 'p> Transaction<'a, 'p> {
     ) -> Result<Tid, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.insert_values(undo, values)?)
+    }
+
+    /// Inserts a row of cells at `site`; see [`Table::insert_cells`].
+    #[inline]
+    pub fn insert_cells_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<Tid, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.insert_cells(undo, shape, cells)?)
+    }
+
+    /// Gives a row at `site` new values; see [`Table::update_cells`].
+    #[inline]
+    pub fn update_cells_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Tid,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<(), Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.update_cells(undo, tid, shape, cells)?)
     }
 
     /// Updates a row at home in place; see [`Table::update`].

@@ -3,7 +3,7 @@
 //! `engine` implements it over the transaction of a partition; tests over a table or two.
 
 use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
-use albireo_storage::{Savepoint, Table};
+use albireo_storage::{CellShape, Cells, Savepoint, Table};
 
 /// Why a procedure does not go on.
 #[derive(Debug)]
@@ -28,6 +28,15 @@ pub use crate::parse::ast::RaiseLevel;
 /// A partition that the transaction owns, by number among these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Site(pub u16);
+
+/// A table as compiled code names it: what is needed to find it without the catalog.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableRef {
+    /// Its id.
+    pub id: TableId,
+    /// Whether it is shared by all partitions, as it was created.
+    pub shared: bool,
+}
 
 /// The transaction of a running procedure.
 pub trait Store {
@@ -81,4 +90,39 @@ pub trait Store {
     /// # Errors
     /// [`Stop::Fatal`] once the statement was cancelled or has no time left.
     fn check_interrupt(&mut self) -> Result<(), Stop>;
+
+    /// Where the transaction is at home. Shared tables are named by this site.
+    fn home(&self) -> Site;
+
+    /// The partition of the rows of a partitioned table whose partitioning column is of a whole-number
+    /// type and holds `key`.
+    ///
+    /// # Errors
+    /// [`Stop::Crossing`] if it is not this transaction's.
+    fn site_of_key(&self, key: i64) -> Result<Site, Stop>;
+
+    /// A table's part in a partition; the site of a shared table does not matter.
+    fn table_at(&self, site: Site, table: TableRef) -> &Table;
+
+    /// Inserts a row into its partition, which the caller knows.
+    fn insert_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<Tid, Stop>;
+
+    /// Gives a row new values that leave it in its partition, as the caller knows.
+    fn update_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<(), Stop>;
+
+    /// Deletes a row.
+    fn delete_at(&mut self, site: Site, table: TableRef, tid: Tid) -> Result<(), Stop>;
 }

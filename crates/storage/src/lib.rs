@@ -35,8 +35,10 @@ pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
-    Asked, FixedRow, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowCheck, RowShape, RowUpdate,
-    ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec,
+    Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FixedRow,
+    INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck, RowShape,
+    RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
+    VIEW_TEXT_BYTES,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};

@@ -75,8 +75,8 @@ unsafe impl Sync for Rows {}
 /// it (making a block private, a new chunk, a new heap block) is followed by another `locate`.
 #[derive(Clone, Copy)]
 pub struct RowPlace {
-    entries: *const Entry,
-    slot: usize,
+    pub(crate) entries: *const Entry,
+    pub(crate) slot: usize,
 }
 
 /// A slot for a new row, not yet visible.
@@ -88,7 +88,7 @@ pub(crate) struct NewSlot {
 
 #[cold]
 #[inline(never)]
-fn no_such_row(tid: Tid) -> ! {
+pub(crate) fn no_such_row(tid: Tid) -> ! {
     panic!("row {} is not in the table", tid.0)
 }
 

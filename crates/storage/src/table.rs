@@ -11,6 +11,7 @@
 //! - I-3 Undoing the records of a transaction, newest first, restores rows and indexes, except the
 //!   order of free slots and garbage in string heaps.
 
+mod cells;
 mod indexes;
 mod insert;
 mod shape;
@@ -29,6 +30,10 @@ use crate::registry::SnapshotRegistry;
 use crate::rows::Rows;
 use crate::undo::{Change, UndoLog, UndoRecord};
 
+pub use cells::{
+    Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, RowAddress,
+    VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+};
 pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};

@@ -7,9 +7,9 @@ use albireo_env::Clock;
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, TableHandle, Transaction};
 use albireo_procedure::parse::ast::RaiseLevel;
-use albireo_procedure::store::{Site, Stop, Store};
+use albireo_procedure::store::{Site, Stop, Store, TableRef};
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{Savepoint, Table};
+use albireo_storage::{CellShape, Cells, Savepoint, Table};
 
 use crate::errors::Explainer;
 
@@ -202,4 +202,51 @@ impl Store for TransactionStore<'_, '_, '_> {
             false => Ok(()),
         }
     }
+
+    fn home(&self) -> Site {
+        self.number(self.tx.home())
+    }
+
+    fn site_of_key(&self, key: i64) -> Result<Site, Stop> {
+        let site = self.tx.site_of(key).map_err(|_| Stop::Crossing)?;
+        Ok(self.number(site))
+    }
+
+    fn table_at(&self, site: Site, table: TableRef) -> &Table {
+        self.tx.table_at(self.sites[usize::from(site.0)], handle_of(table))
+    }
+
+    fn insert_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<Tid, Stop> {
+        let at = self.sites[usize::from(site.0)];
+        let inserted = self.tx.insert_cells_at(at, handle_of(table), shape, cells);
+        inserted.map_err(|abort| self.stop(at, abort))
+    }
+
+    fn update_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<(), Stop> {
+        let at = self.sites[usize::from(site.0)];
+        let updated = self.tx.update_cells_at(at, handle_of(table), tid, shape, cells);
+        updated.map_err(|abort| self.stop(at, abort))
+    }
+
+    fn delete_at(&mut self, site: Site, table: TableRef, tid: Tid) -> Result<(), Stop> {
+        let at = self.sites[usize::from(site.0)];
+        self.tx.delete_at(at, handle_of(table), tid).map_err(|abort| self.stop(at, abort))
+    }
+}
+
+fn handle_of(table: TableRef) -> TableHandle {
+    TableHandle::new(table.id, table.shared)
 }

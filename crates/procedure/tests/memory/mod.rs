@@ -16,12 +16,12 @@ use albireo_procedure::define::{self, Definition, RoutineKind, RoutineStatement}
 use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan;
-use albireo_procedure::store::{RaiseLevel, Site, Stop, Store};
+use albireo_procedure::store::{RaiseLevel, Site, Stop, Store, TableRef};
 use albireo_procedure::types::Type;
 use albireo_sql::{Catalog, DdlChange, TableDef, ast};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Savepoint, SnapshotRegistry,
-    Table, TableError, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Savepoint,
+    SnapshotRegistry, Table, TableError, TableSpec, UndoLog,
 };
 
 /// The tables, and the transaction.
@@ -203,6 +203,45 @@ impl Store for Memory {
                 Ok(())
             }
         }
+    }
+
+    fn home(&self) -> Site {
+        Site(0)
+    }
+
+    fn site_of_key(&self, _: i64) -> Result<Site, Stop> {
+        Ok(Site(0))
+    }
+
+    fn table_at(&self, site: Site, table: TableRef) -> &Table {
+        self.table(site, table.id)
+    }
+
+    fn insert_cells(
+        &mut self,
+        _: Site,
+        table: TableRef,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<Tid, Stop> {
+        let rows = self.tables.get_mut(&table.id).unwrap();
+        rows.insert_cells(&mut self.undo, shape, cells).map_err(|error| self.error(error))
+    }
+
+    fn update_cells(
+        &mut self,
+        _: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<(), Stop> {
+        let rows = self.tables.get_mut(&table.id).unwrap();
+        rows.update_cells(&mut self.undo, tid, shape, cells).map_err(|error| self.error(error))
+    }
+
+    fn delete_at(&mut self, site: Site, table: TableRef, tid: Tid) -> Result<(), Stop> {
+        self.delete(site, table.id, tid)
     }
 }
 

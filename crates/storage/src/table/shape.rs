@@ -30,18 +30,18 @@ pub struct RowShape<V> {
 }
 
 /// Every column has whole blocks to itself, so that its values lie `width` apart.
-const APART: u8 = 0;
+pub(super) const APART: u8 = 0;
 /// All columns are of one group: the row's place in it is found once.
-const TOGETHER: u8 = 1;
+pub(super) const TOGETHER: u8 = 1;
 /// Some are, some are not.
-const ANYHOW: u8 = 2;
+pub(super) const ANYHOW: u8 = 2;
 
 /// Where the values of a row are.
 #[derive(Clone, Copy)]
 pub struct Spot {
-    row: RowPlace,
+    pub(super) row: RowPlace,
     /// The row in the group of a shape whose columns lie [`TOGETHER`].
-    base: *mut u8,
+    pub(super) base: *mut u8,
 }
 
 /// Calls `$call` with the constant `LIE` that is the value of `$lie`.
@@ -63,6 +63,8 @@ macro_rules! with_lie {
         }
     };
 }
+
+pub(super) use with_lie;
 
 /// Where an element of the tuple lies.
 pub struct ShapeColumn {
@@ -158,7 +160,12 @@ impl ShapeValue for &'static str {}
 /// # Safety
 /// P-1 of `sealed`; values are `width` wide.
 #[inline(always)]
-unsafe fn address<const LIE: u8>(rows: &Rows, spot: Spot, at: &ColumnLocation, width: usize) -> *mut u8 {
+pub(super) unsafe fn address<const LIE: u8>(
+    rows: &Rows,
+    spot: Spot,
+    at: &ColumnLocation,
+    width: usize,
+) -> *mut u8 {
     // SAFETY: P-1; for columns that lie together, `spot` is right (see `spot`).
     unsafe {
         match LIE {
@@ -175,9 +182,22 @@ unsafe fn address<const LIE: u8>(rows: &Rows, spot: Spot, at: &ColumnLocation, w
 /// P-1 of `sealed`: `row` is where the row is, and the columns are of this table.
 #[inline(always)]
 unsafe fn spot<const LIE: u8>(rows: &Rows, row: RowPlace, columns: &[ShapeColumn]) -> Spot {
-    let base = match LIE {
-        TOGETHER => {
-            let at = &columns[0].at;
+    // SAFETY: P-1 is the caller's.
+    unsafe { spot_by::<LIE>(rows, row, columns.first().map(|column| &column.at)) }
+}
+
+/// Where a row's values are, by the first column of the shape.
+///
+/// # Safety
+/// As for [`spot`].
+#[inline(always)]
+pub(super) unsafe fn spot_by<const LIE: u8>(
+    rows: &Rows,
+    row: RowPlace,
+    first: Option<&ColumnLocation>,
+) -> Spot {
+    let base = match (LIE, first) {
+        (TOGETHER, Some(at)) => {
             // SAFETY: P-1; the value lies `offset` behind the beginning of its row's part of the group.
             unsafe { rows.known_place(row, at).sub(at.offset as usize) }
         }
@@ -453,11 +473,11 @@ rows! {
     12: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11;
 }
 
-fn lie_of(columns: &[ShapeColumn]) -> u8 {
-    let entry = columns.first().map(|column| column.at.entry);
-    if columns.iter().all(|column| column.at.alone && column.at.fills_chunk()) {
+pub(super) fn lie_of<'l>(columns: impl Iterator<Item = &'l ColumnLocation> + Clone) -> u8 {
+    let entry = columns.clone().next().map(|at| at.entry);
+    if columns.clone().all(|at| at.alone && at.fills_chunk()) {
         APART
-    } else if columns.iter().all(|column| Some(column.at.entry) == entry) {
+    } else if columns.clone().all(|at| Some(at.entry) == entry) {
         TOGETHER
     } else {
         ANYHOW
@@ -485,7 +505,7 @@ impl Table {
         let bit = |id: &ColumnId| 1u64.checked_shl(id.0.into());
         Ok(RowShape {
             layout: self.rows.layout.id,
-            lie: lie_of(&columns),
+            lie: lie_of(columns.iter().map(|column| &column.at)),
             whole: columns.len() == self.columns,
             bits: ids.iter().try_fold(0, |bits, id| Some(bits | bit(id)?)),
             columns,

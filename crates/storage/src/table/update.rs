@@ -63,7 +63,7 @@ impl Table {
     }
 
     #[cold]
-    fn roll_back_to(&mut self, undo: &mut UndoLog, start: Savepoint) {
+    pub(super) fn roll_back_to(&mut self, undo: &mut UndoLog, start: Savepoint) {
         while let Some(record) = undo.pop_for_rollback(start) {
             self.undo(undo, &record);
         }

@@ -8,8 +8,8 @@ use albireo_sql::ast::{Function, Ident, Query, Statement};
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, DdlChange, IndexKind, Layout, TableDef, names, plan_ddl};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexSpec, LayoutChoice, Placement, Savepoint, SnapshotRegistry,
-    Table, TableError, TableSpec, UndoLog, partition_of,
+    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, IndexSpec, LayoutChoice, Placement, Savepoint,
+    SnapshotRegistry, Table, TableError, TableSpec, UndoLog, partition_of,
 };
 
 use crate::datum::Datum;
@@ -17,7 +17,7 @@ use crate::expr::{Expr, ExprKind, Names, RoutineId, VariableId, text_of};
 use crate::host::Host;
 use crate::plan::tree::AccessInfo;
 use crate::plan::{self, SelectPlan, bind_change, bind_select};
-use crate::store::{RaiseLevel, Site, Stop, Store};
+use crate::store::{RaiseLevel, Site, Stop, Store, TableRef};
 use crate::types::{Scalar, Type};
 
 /// A database of a few partitions.
@@ -318,6 +318,45 @@ impl Store for Memory {
     fn check_interrupt(&mut self) -> Result<(), Stop> {
         self.interrupts += 1;
         Ok(())
+    }
+
+    fn home(&self) -> Site {
+        Site(0)
+    }
+
+    fn site_of_key(&self, key: i64) -> Result<Site, Stop> {
+        Ok(Site(key.rem_euclid(i64::from(self.sites)) as u16))
+    }
+
+    fn table_at(&self, site: Site, table: TableRef) -> &Table {
+        self.table(site, table.id)
+    }
+
+    fn insert_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<Tid, Stop> {
+        let (rows, undo) = self.table_mut(site, table.id);
+        rows.insert_cells(undo, shape, cells).map_err(|error| self.error(table.id, error))
+    }
+
+    fn update_cells(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        cells: Cells<'_>,
+    ) -> Result<(), Stop> {
+        let (rows, undo) = self.table_mut(site, table.id);
+        rows.update_cells(undo, tid, shape, cells).map_err(|error| self.error(table.id, error))
+    }
+
+    fn delete_at(&mut self, site: Site, table: TableRef, tid: Tid) -> Result<(), Stop> {
+        self.delete(site, table.id, tid)
     }
 }
 
