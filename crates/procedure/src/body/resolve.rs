@@ -14,6 +14,7 @@ use super::outside::NoNames;
 use super::place::Place;
 use super::signature::Signature;
 use super::tree::Routine;
+use crate::compile::Compiled;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, CastKind, Expr, ExprKind, RoutineId, RowsOf};
@@ -32,6 +33,12 @@ pub trait Routines {
     /// # Errors
     /// It cannot be bound any more.
     fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError>;
+
+    /// The machine code of one that was bound; without it the interpreter runs it.
+    fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {
+        let _ = routine;
+        None
+    }
 }
 
 /// What an argument of a call says of itself.

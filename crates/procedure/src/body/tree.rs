@@ -75,6 +75,15 @@ pub enum Target {
     Element(VariableId, Box<Expr>),
 }
 
+impl Target {
+    /// The variable that is assigned to, or to a part of which.
+    pub fn variable(&self) -> VariableId {
+        match self {
+            Self::Variable(id) | Self::Field(id, _) | Self::Element(id, _) => *id,
+        }
+    }
+}
+
 /// Where a row of a query goes.
 #[derive(Clone, Debug)]
 pub enum Sink {

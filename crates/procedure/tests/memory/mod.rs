@@ -11,6 +11,7 @@ use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_procedure::body::{
     BindError, Limits, Outside, Routine, Routines, Signature, bind, bind_call, find_removed, with_host,
 };
+use albireo_procedure::compile::{Compiled, compile};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::define::{self, Definition, RoutineKind, RoutineStatement};
 use albireo_procedure::expr::{RoutineId, text_of};
@@ -250,12 +251,13 @@ struct Registered {
     definition: Definition,
     signature: Arc<Signature>,
     bound: OnceCell<Result<Arc<Routine>, SqlError>>,
+    compiled: OnceCell<Option<Arc<Compiled>>>,
 }
 
 impl Registered {
     fn again(&self) -> Rc<Self> {
         let (definition, signature) = (self.definition.clone(), Arc::clone(&self.signature));
-        Rc::new(Self { definition, signature, bound: OnceCell::new() })
+        Rc::new(Self { definition, signature, bound: OnceCell::new(), compiled: OnceCell::new() })
     }
 }
 
@@ -265,6 +267,8 @@ pub struct Library {
     catalog: Catalog,
     routines: BTreeMap<u32, Rc<Registered>>,
     next: u32,
+    /// Whether routines are compiled.
+    compiles: bool,
 }
 
 impl Library {
@@ -299,6 +303,17 @@ impl Routines for Library {
         };
         routine.bound.get_or_init(bind).clone()
     }
+
+    fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {
+        if !self.compiles {
+            return None;
+        }
+        let code = || {
+            let bound = self.bound(routine).ok()?;
+            compile(&bound).expect("every routine can be compiled").map(Arc::new)
+        };
+        self.routines.get(&routine.0)?.compiled.get_or_init(code).clone()
+    }
 }
 
 /// What a statement gives.
@@ -320,8 +335,9 @@ pub struct Database {
 }
 
 impl Database {
-    pub fn new() -> Self {
-        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1 };
+    /// An empty one whose routines are interpreted, or compiled.
+    pub fn new(compiles: bool) -> Self {
+        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1, compiles };
         Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
     }
 
@@ -399,7 +415,8 @@ impl Database {
         };
         let mut library = self.library.clone();
         library.unbind();
-        let registered = Registered { definition, signature, bound: OnceCell::new() };
+        let (bound, compiled) = (OnceCell::new(), OnceCell::new());
+        let registered = Registered { definition, signature, bound, compiled };
         library.routines.insert(id, Rc::new(registered));
         library.next = library.next.max(id + 1);
         let routine = &library.routines[&id];

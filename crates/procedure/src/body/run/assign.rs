@@ -69,14 +69,17 @@ impl Machine<'_> {
         match &initial.value {
             Some(assignment) => self.assign(assignment),
             None => {
-                let at = initial.variable.0 as usize;
-                if let (Some(variable), Some(place)) =
-                    (self.routine.variables.get(at), self.variables.get_mut(at))
-                {
-                    *place = variable.place.initial();
-                }
+                self.clear(initial.variable);
                 Ok(())
             }
+        }
+    }
+
+    /// Gives a variable what it holds before anything is assigned to it.
+    pub(crate) fn clear(&mut self, id: VariableId) {
+        let at = id.0 as usize;
+        if let (Some(variable), Some(place)) = (self.routine.variables.get(at), self.variables.get_mut(at)) {
+            *place = variable.place.initial();
         }
     }
 

@@ -19,7 +19,8 @@ use albireo_storage::Savepoint;
 
 use super::place::Place;
 use super::resolve::Routines;
-use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, Statement};
+use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, Statement, Target};
+use crate::compile::Compiled;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
@@ -67,7 +68,22 @@ pub fn run(
     limits: Limits,
 ) -> Result<Outcome, Stop> {
     let shared = Shared::new(routines, limits);
-    shared.enter(routine, args, store, 0).map(|values| Outcome { values })
+    shared.enter(routine, None, args, store, 0).map(|values| Outcome { values })
+}
+
+/// As [`run`], of a routine that was compiled.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_compiled(
+    code: &Compiled,
+    args: Vec<Datum>,
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+) -> Result<Outcome, Stop> {
+    let shared = Shared::new(routines, limits);
+    shared.enter(code.routine(), Some(code), args, store, 0).map(|values| Outcome { values })
 }
 
 /// What all calls of one have in common.
@@ -104,6 +120,7 @@ impl<'a> Shared<'a> {
     fn enter(
         &self,
         routine: &Routine,
+        code: Option<&Compiled>,
         args: Vec<Datum>,
         store: &mut dyn Store,
         depth: usize,
@@ -115,6 +132,9 @@ impl<'a> Shared<'a> {
         }
         let mut machine = Machine::new(self, routine, store, depth);
         machine.take_arguments(args)?;
+        if let Some(code) = code {
+            return code.run(machine);
+        }
         match &routine.code {
             Code::Block(block) => machine.body(block),
             Code::Queries(queries, fits) => machine.queries(queries, fits),
@@ -348,7 +368,10 @@ impl<'a> Machine<'a> {
         self.shared.check_depth(self.depth + 1)?;
         let routine = self.shared.routines.bound(id)?;
         self.store.check_interrupt()?;
-        self.shared.enter(&routine, args, &mut *self.store, self.depth + 1)
+        // What was compiled was made from a routine that it keeps itself.
+        let code = self.shared.routines.compiled(id);
+        let routine = code.as_ref().map_or(&routine, |code| code.routine());
+        self.shared.enter(routine, code.as_deref(), args, &mut *self.store, self.depth + 1)
     }
 }
 
@@ -368,7 +391,13 @@ impl<'a> Machine<'a> {
 
     /// Puts a value of the right type into a variable; a row may have fewer fields.
     pub(crate) fn put_variable(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
-        self.put(&super::tree::Target::Variable(id), value)
+        self.put(&Target::Variable(id), value)
+    }
+
+    /// Casts a value as its target wants it, and puts it there.
+    pub(crate) fn fit_and_put(&mut self, target: &Target, fit: &Fit, value: Datum) -> Result<(), Stop> {
+        let value = self.fit(fit, value)?;
+        self.put(target, value)
     }
 
     /// How many errors are being handled.

@@ -32,12 +32,14 @@ pub(in crate::compile) unsafe extern "C" fn node(
     out: *mut Cell,
 ) -> u32 {
     guard(context, |context| {
-        // SAFETY: R-2; generated code passes as many cells as the node has parts, and room for one.
-        let (node, parts) = unsafe { (&*node, std::slice::from_raw_parts(parts, (*node).parts.len())) };
+        // SAFETY: R-2.
+        let node = unsafe { &*node };
+        // SAFETY: generated code passes as many cells as the node has parts.
+        let parts = unsafe { std::slice::from_raw_parts(parts, node.parts.len()) };
         let parts = parts.iter().zip(&node.parts).map(|(cell, kind)| context.datum(cell, *kind)).collect();
         // SAFETY: R-2.
         let value = expr::evaluate_node(unsafe { &*node.expr }, parts, &mut context.machine)?;
-        // SAFETY: as above.
+        // SAFETY: generated code passes room for a cell.
         unsafe { *out = context.cell(value, node.kind)? };
         Ok(OK)
     })
@@ -159,17 +161,6 @@ pub(in crate::compile) unsafe extern "C" fn element(
         unsafe { *out = context.cell(item.unwrap_or(Datum::NULL), Kind::from_code(kind))? };
         Ok(OK)
     })
-}
-
-/// The result of a routine.
-pub(in crate::compile) unsafe extern "C" fn call(
-    context: *mut Context<'_>,
-    node: *const Node,
-    parts: *const Cell,
-    out: *mut Cell,
-) -> u32 {
-    // SAFETY: as of `node`, which is what it is: the interpreter calls the routine.
-    unsafe { self::node(context, node, parts, out) }
 }
 
 /// The transaction's time in microseconds since 1970.

@@ -4,6 +4,7 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_storage::Cell;
 
 use super::{Context, OK, guard, values};
+use crate::body::{Fit, Target};
 use crate::compile::frame::{CellSlot, Slot};
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
@@ -55,24 +56,30 @@ impl Context<'_> {
     /// Gives the interpreter all variables.
     pub(in crate::compile) fn lend_all(&mut self) {
         let frame = self.frame;
-        for (id, slot) in frame.slots() {
-            let value = match slot {
-                Slot::Boxed => continue,
-                Slot::Cell(slot) => {
-                    let cell = *self.frame_cell(slot.at);
-                    self.datum(&cell, slot.kind)
-                }
-                Slot::Fields(fields) => {
-                    let mut values = Vec::with_capacity(fields.len());
-                    for slot in fields {
-                        let cell = *self.frame_cell(slot.at);
-                        values.push(self.datum(&cell, slot.kind));
-                    }
-                    Datum::Row(values.into())
-                }
-            };
-            self.machine.lend(id, value);
+        for (id, _) in frame.slots() {
+            self.lend(id);
         }
+    }
+
+    /// Gives the interpreter a variable.
+    pub(in crate::compile) fn lend(&mut self, id: VariableId) {
+        let frame = self.frame;
+        let value = match frame.slot(id) {
+            Slot::Boxed => return,
+            Slot::Cell(slot) => {
+                let cell = *self.frame_cell(slot.at);
+                self.datum(&cell, slot.kind)
+            }
+            Slot::Fields(fields) => {
+                let mut values = Vec::with_capacity(fields.len());
+                for slot in fields {
+                    let cell = *self.frame_cell(slot.at);
+                    values.push(self.datum(&cell, slot.kind));
+                }
+                Datum::Row(values.into())
+            }
+        };
+        self.machine.lend(id, value);
     }
 
     /// Takes a variable back that the interpreter may have changed.
@@ -98,6 +105,38 @@ impl Context<'_> {
         }
         Ok(())
     }
+}
+
+/// A target that the interpreter puts values into.
+pub(in crate::compile) struct Placing {
+    pub(in crate::compile) target: *const Target,
+    pub(in crate::compile) fit: *const Fit,
+    /// The target's variable.
+    pub(in crate::compile) changes: VariableId,
+}
+
+// SAFETY: it is never changed, nor what it points at.
+unsafe impl Send for Placing {}
+// SAFETY: as above.
+unsafe impl Sync for Placing {}
+
+/// Casts a value as its target wants it, and puts it there.
+pub(in crate::compile) unsafe extern "C" fn place(
+    context: *mut Context<'_>,
+    placing: *const Placing,
+    from: *const Cell,
+    kind: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2, and generated code passes a cell's address.
+        let (placing, from) = unsafe { (&*placing, &*from) };
+        let value = context.datum(from, Kind::from_code(kind));
+        context.lend_all();
+        // SAFETY: R-2.
+        context.machine.fit_and_put(unsafe { &*placing.target }, unsafe { &*placing.fit }, value)?;
+        context.take_back(placing.changes)?;
+        Ok(OK)
+    })
 }
 
 /// Puts a text into a variable's cell.
@@ -193,6 +232,14 @@ pub(in crate::compile) unsafe extern "C" fn no_subscript(context: *mut Context<'
 pub(in crate::compile) unsafe extern "C" fn refuse_null(context: *mut Context<'_>, variable: u32) -> u32 {
     guard(context, |context| {
         context.machine.put_variable(VariableId(variable), Datum::Value(Value::Null))?;
+        Ok(OK)
+    })
+}
+
+/// Gives a boxed variable what it holds before anything is assigned to it.
+pub(in crate::compile) unsafe extern "C" fn clear_boxed(context: *mut Context<'_>, variable: u32) -> u32 {
+    guard(context, |context| {
+        context.machine.clear(VariableId(variable));
         Ok(OK)
     })
 }

@@ -1,0 +1,48 @@
+//! What generated code refers to by address.
+
+use super::runtime::nodes::Node;
+use super::runtime::statements::{Escape, RowSink};
+use super::runtime::variables::Placing;
+
+/// Things whose addresses are in generated code; they stay where they are as long as this lives.
+#[derive(Default)]
+pub(super) struct Parts {
+    nodes: Vec<Box<Node>>,
+    escapes: Vec<Box<Escape>>,
+    sinks: Vec<Box<RowSink>>,
+    placings: Vec<Box<Placing>>,
+    texts: Vec<Box<[u8]>>,
+    /// Statements that the interpreter does.
+    pub(super) interpreted: usize,
+    /// Statements that have code.
+    pub(super) compiled: usize,
+}
+
+/// Keeps a thing and gives its address.
+fn keep<T>(all: &mut Vec<Box<T>>, thing: T) -> *const T {
+    all.push(Box::new(thing));
+    &raw const **all.last().expect("pushed just now")
+}
+
+impl Parts {
+    pub(super) fn node(&mut self, node: Node) -> *const Node {
+        keep(&mut self.nodes, node)
+    }
+
+    pub(super) fn escape(&mut self, escape: Escape) -> *const Escape {
+        keep(&mut self.escapes, escape)
+    }
+
+    pub(super) fn sink(&mut self, sink: RowSink) -> *const RowSink {
+        keep(&mut self.sinks, sink)
+    }
+
+    pub(super) fn place(&mut self, placing: Placing) -> *const Placing {
+        keep(&mut self.placings, placing)
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> *const u8 {
+        self.texts.push(text.as_bytes().into());
+        self.texts.last().expect("pushed just now").as_ptr()
+    }
+}
