@@ -17,6 +17,7 @@
 mod emit;
 mod frame;
 mod kind;
+mod layout;
 mod parts;
 mod runtime;
 
@@ -35,6 +36,7 @@ use crate::datum::Datum;
 use crate::store::Stop;
 use emit::Emitter;
 use frame::Frame;
+pub use layout::{Layouts, NoLayouts, TableLayout};
 use parts::Parts;
 use runtime::Context;
 
@@ -67,7 +69,7 @@ fn failed(error: impl std::fmt::Display) -> SqlError {
 ///
 /// # Errors
 /// XX000: Cranelift refused; the interpreter can run it still.
-pub fn compile(routine: &Arc<Routine>) -> Result<Option<Compiled>, SqlError> {
+pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<Compiled>, SqlError> {
     if !matches!(routine.code, Code::Block(_)) {
         return Ok(None);
     }
@@ -87,7 +89,7 @@ pub fn compile(routine: &Arc<Routine>) -> Result<Option<Compiled>, SqlError> {
     let mut parts = Parts::default();
     let mut builder = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut function.func, &mut builder);
-    let builder = Emitter::run(builder, routine, &frame, &mut parts, call_conv);
+    let builder = Emitter::run(builder, routine, &frame, &mut parts, layouts, call_conv);
     builder.finalize(module.isa().frontend_config());
 
     let made = (|| {
@@ -143,6 +145,8 @@ impl Compiled {
             frame: &self.frame,
             cursors: Vec::new(),
             protected: Vec::new(),
+            searches: vec![Vec::new(); self.parts.searches()],
+            distinct: (0..self.parts.distinct).map(|_| Default::default()).collect(),
         };
         for (id, _) in self.frame.slots() {
             context.take_back(id)?;

@@ -1,6 +1,8 @@
 //! What generated code refers to by address.
 
+use super::runtime::changes::Writing;
 use super::runtime::nodes::Node;
+use super::runtime::rows::Access;
 use super::runtime::statements::{Escape, RowSink};
 use super::runtime::variables::Placing;
 
@@ -11,6 +13,10 @@ pub(super) struct Parts {
     escapes: Vec<Box<Escape>>,
     sinks: Vec<Box<RowSink>>,
     placings: Vec<Box<Placing>>,
+    accesses: Vec<Box<Access>>,
+    writings: Vec<Box<Writing>>,
+    /// How many aggregates there are that count each value once.
+    pub(super) distinct: usize,
     texts: Vec<Box<[u8]>>,
     /// Statements that the interpreter does.
     pub(super) interpreted: usize,
@@ -39,6 +45,19 @@ impl Parts {
 
     pub(super) fn place(&mut self, placing: Placing) -> *const Placing {
         keep(&mut self.placings, placing)
+    }
+
+    pub(super) fn access(&mut self, access: Access) -> *const Access {
+        keep(&mut self.accesses, access)
+    }
+
+    /// How many searches there are so far.
+    pub(super) fn searches(&self) -> usize {
+        self.accesses.len()
+    }
+
+    pub(super) fn writing(&mut self, writing: Writing) -> *const Writing {
+        keep(&mut self.writings, writing)
     }
 
     pub(super) fn text(&mut self, text: &str) -> *const u8 {

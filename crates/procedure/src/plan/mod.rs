@@ -32,6 +32,7 @@ use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
 use scope::Env;
+pub(crate) use run::{Search, search_of};
 use tree::{AccessInfo, Change, Query};
 
 /// A query.
@@ -83,6 +84,14 @@ pub fn bind_change(
 ) -> Result<ChangePlan, SqlError> {
     let next_cte = Cell::new(0);
     change::bind(Env { catalog, ctes: None, next_cte: &next_cte }, statement, outer)
+}
+
+/// The value of a column that a bound's value is; `None` if it is none of them.
+pub(crate) fn key_of(value: albireo_base::Value, bound: &tree::Bound) -> Option<albireo_base::Value> {
+    match key::fit(value, &bound.value.ty, bound.ty) {
+        key::Fit::Exact(value) => Some(value),
+        _ => None,
+    }
 }
 
 /// The rows of a query, at most `limit`, all read before the first is given back.

@@ -160,7 +160,11 @@ impl<'r> Emitter<'_, 'r> {
             LoopKind::Range { variable, reverse, from, to, step } => {
                 self.range(a_loop, *variable, *reverse, [from, to], step.as_ref());
             }
-            LoopKind::Query { sink, query } => self.query_loop(a_loop, sink, query),
+            LoopKind::Query { sink, query } => {
+                if !self.compiled_query_loop(a_loop, sink, query) {
+                    self.query_loop(a_loop, sink, query);
+                }
+            }
             LoopKind::Array { target, fit, array } => self.array_loop(a_loop, target, fit, array),
         }
     }
@@ -251,7 +255,7 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// A loop over a cursor: `next` asks for the next thing and gives a status, `take` takes it.
-    fn cursor_loop(
+    pub(super) fn cursor_loop(
         &mut self,
         a_loop: &'r Loop,
         count: Value,

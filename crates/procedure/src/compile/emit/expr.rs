@@ -278,10 +278,7 @@ impl<'r> Emitter<'_, 'r> {
             &[text.a, text_length, part, length],
             Width::W32,
         );
-        let a = match found {
-            Some(found) => self.b.ins().uextend(types::I64, found),
-            None => self.int(0),
-        };
+        let a = self.b.ins().uextend(types::I64, found);
         Operand::new(Kind::Int(Scalar::Bool), a, text.null)
     }
 
@@ -319,8 +316,7 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// Whether an order, below, equal to or above 0, is as a comparison wants it.
-    pub(super) fn order_holds(&mut self, op: Comparison, order: Option<Value>, null: Null) -> Operand {
-        let order = order.unwrap_or_else(|| self.word(0));
+    pub(super) fn order_holds(&mut self, op: Comparison, order: Value, null: Null) -> Operand {
         let flag = self.b.ins().icmp_imm_s(condition(op), order, 0);
         let a = self.b.ins().uextend(types::I64, flag);
         Operand::new(Kind::Int(Scalar::Bool), a, null)
@@ -371,7 +367,10 @@ fn literal(expr: &Expr) -> Option<&str> {
 pub(super) fn needs_whole(expr: &Expr) -> bool {
     matches!(
         expr.kind,
-        ExprKind::Subquery(_) | ExprKind::CompareRows(..) | ExprKind::Between { .. } | ExprKind::Call(..)
+        ExprKind::Subquery(_)
+            | ExprKind::CompareRows(..)
+            | ExprKind::Call(..)
+            | ExprKind::Between { conversions: [Some(_), _] | [_, Some(_)], .. }
     )
 }
 

@@ -32,6 +32,7 @@ pub(super) use operand::{Null, Operand};
 
 use super::frame::Frame;
 use super::kind::Kind;
+use super::layout::Layouts;
 use super::parts::Parts;
 use super::runtime::{self, nodes::Node};
 use crate::body::Routine;
@@ -76,22 +77,25 @@ pub(super) struct Emitter<'f, 'r> {
     catch: Vec<Block>,
     /// Values on their way to targets, which stand for variables of the binder's.
     scratch: BTreeMap<VariableId, Operand>,
+    layouts: &'r dyn Layouts,
+    /// The query under generation.
+    query: query::State,
+    /// Whether GET DIAGNOSTICS may ask how many rows there were.
+    counts: bool,
 }
 
 /// The type of an argument or result of a runtime function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Width {
-    None,
     W32,
     W64,
 }
 
 impl Width {
-    fn ty(self) -> Option<Type> {
+    fn ty(self) -> Type {
         match self {
-            Self::None => None,
-            Self::W32 => Some(types::I32),
-            Self::W64 => Some(types::I64),
+            Self::W32 => types::I32,
+            Self::W64 => types::I64,
         }
     }
 
@@ -112,6 +116,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         routine: &'r Routine,
         frame: &'r Frame,
         parts: &'r mut Parts,
+        layouts: &'r dyn Layouts,
         call_conv: CallConv,
     ) -> FunctionBuilder<'f> {
         let mut b = b;
@@ -133,6 +138,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
             scopes: Vec::new(),
             catch: vec![failed],
             scratch: BTreeMap::new(),
+            layouts,
+            query: query::State::default(),
+            counts: statement::asks_for_counts(routine),
         };
         emitter.body();
         emitter.go_to(failed);
@@ -188,15 +196,15 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     /// Calls a function of the runtime.
-    fn call(&mut self, function: *const (), args: &[Value], gives: Width) -> Option<Value> {
+    fn call(&mut self, function: *const (), args: &[Value], gives: Width) -> Value {
         let widths: Vec<Width> =
             args.iter().map(|arg| Width::of(self.b.func.dfg.value_type(*arg))).collect();
         let signature = match self.signatures.get(&(widths.clone(), gives)) {
             Some(known) => *known,
             None => {
                 let mut signature = Signature::new(self.call_conv);
-                signature.params = widths.iter().filter_map(|w| w.ty()).map(AbiParam::new).collect();
-                signature.returns = gives.ty().into_iter().map(AbiParam::new).collect();
+                signature.params = widths.iter().map(|w| AbiParam::new(w.ty())).collect();
+                signature.returns = vec![AbiParam::new(gives.ty())];
                 let known = self.b.import_signature(signature);
                 self.signatures.insert((widths, gives), known);
                 known
@@ -204,7 +212,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         };
         let callee = self.address(function);
         let call = self.b.ins().call_indirect(signature, callee, args);
-        self.b.inst_results(call).first().copied()
+        self.b.inst_results(call)[0]
     }
 
     /// Calls a function of the runtime with the context before its arguments, and goes where errors go if
@@ -220,8 +228,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn ask_for(&mut self, function: *const (), args: &[Value]) -> Value {
         let mut all = vec![self.context];
         all.extend_from_slice(args);
-        let status = self.call(function, &all, Width::W32);
-        status.unwrap_or_else(|| self.word(runtime::FAILED))
+        self.call(function, &all, Width::W32)
     }
 
     fn catch_block(&self) -> Block {

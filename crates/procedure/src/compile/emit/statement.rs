@@ -1,7 +1,7 @@
 //! Statements one by one.
 
 use super::{END, Emitter, RETURNED};
-use crate::body::{Block, Code, FOUND, Into, Jump, RowFit, Sink, Statement};
+use crate::body::{Block, Code, FOUND, Into, Jump, Routine, RowFit, Sink, Statement};
 use crate::compile::runtime;
 use crate::compile::runtime::statements::Escape;
 use crate::expr::VariableId;
@@ -49,6 +49,8 @@ impl<'r> Emitter<'_, 'r> {
                 self.parts.compiled += 1;
                 self.assign(assignment);
             }
+            Statement::Perform(query) | Statement::Execute(query) if self.perform(query) => {}
+            Statement::Into(into) if self.into(into) => {}
             Statement::Assert(condition, _) => {
                 let holds = self.holds(condition);
                 let (failing, next) = (self.cold_block(), self.b.create_block());
@@ -132,6 +134,33 @@ impl<'r> Emitter<'_, 'r> {
         }
         self.leave(jump.label.as_deref(), jump.goes_on);
         self.go_to(next);
+    }
+}
+
+/// Whether a routine has a GET DIAGNOSTICS.
+pub(super) fn asks_for_counts(routine: &Routine) -> bool {
+    fn any(all: &[Statement]) -> bool {
+        all.iter().any(|statement| match statement {
+            Statement::Diagnostics(_) => true,
+            Statement::Block(block) => {
+                any(&block.statements) || block.handlers.iter().any(|handler| any(&handler.statements))
+            }
+            Statement::If(branches, otherwise) => {
+                branches.iter().any(|(_, statements)| any(statements)) || any(otherwise)
+            }
+            Statement::Case(case) => {
+                case.branches.iter().any(|(_, statements)| any(statements))
+                    || case.otherwise.as_ref().is_some_and(|statements| any(statements))
+            }
+            Statement::Loop(a_loop) => any(&a_loop.statements),
+            _ => false,
+        })
+    }
+    match &routine.code {
+        Code::Block(block) => {
+            any(&block.statements) || block.handlers.iter().any(|handler| any(&handler.statements))
+        }
+        Code::Queries(..) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
 //! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
-//! statements (`statements`), rows (`rows`).
+//! statements (`statements`), rows found (`rows`) and changed (`changes`).
 //!
 //! Invariants:
 //! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
@@ -14,7 +14,9 @@
 //! - R-4 No panic leaves a function: it is kept in the context and goes on where generated code was
 //!   entered.
 
+pub(super) mod changes;
 pub(super) mod nodes;
+pub(super) mod rows;
 pub(super) mod statements;
 pub(super) mod values;
 pub(super) mod variables;
@@ -22,12 +24,13 @@ pub(super) mod variables;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use albireo_base::Tid;
 use albireo_storage::Cell;
 
 use super::frame::Frame;
 use crate::body::Machine;
 use crate::datum::Datum;
-use crate::store::Stop;
+use crate::store::{Site, Stop};
 
 /// What functions give generated code: go on.
 pub(super) const OK: u32 = 0;
@@ -59,6 +62,10 @@ pub(super) struct Context<'a> {
     pub(super) cursors: Vec<statements::Cursor>,
     /// Blocks with handlers under way, the innermost last.
     pub(super) protected: Vec<statements::Protected>,
+    /// By search: the rows that it found.
+    pub(super) searches: Vec<Vec<(Site, Tid)>>,
+    /// By aggregate that counts each value once: the values that it has met.
+    pub(super) distinct: Vec<rows::Distinct>,
 }
 
 /// Where [`Context::cells`] is.

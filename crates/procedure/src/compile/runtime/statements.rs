@@ -5,6 +5,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::{Cell, Savepoint};
 
+use super::rows::Buffer;
 use super::{Context, FAILED, OK, guard, values};
 use crate::body::{Block, Query, Sink, Statement};
 use crate::compile::kind::Kind;
@@ -21,6 +22,8 @@ pub(in crate::compile) enum Cursor {
     Rows(std::vec::IntoIter<Vec<Datum>>),
     /// The elements of an array.
     Items(Arc<Array>, usize),
+    /// As generated code kept them.
+    Cells(Buffer),
 }
 
 /// A block with handlers that is under way.

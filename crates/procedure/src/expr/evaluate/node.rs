@@ -19,6 +19,7 @@ pub(crate) fn evaluate_node(expr: &Expr, parts: Vec<Datum>, frame: &mut dyn Fram
             return Ok(Datum::Array(std::sync::Arc::new(Array { lower: 1, items: parts })));
         }
         ExprKind::Row(_) => return Ok(Datum::Row(parts.into())),
+        ExprKind::Constant(datum) => return Ok(datum.clone()),
         ExprKind::Call(routine, _) => return frame.call(*routine, parts),
         ExprKind::Extreme(wanted, _) => return Ok(extreme_of(*wanted, parts)),
         ExprKind::Now => return moment(expr, frame),

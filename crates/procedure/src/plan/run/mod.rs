@@ -12,3 +12,4 @@ mod scan;
 mod select;
 
 pub(super) use frame::Running;
+pub(crate) use scan::{Search, search_of};

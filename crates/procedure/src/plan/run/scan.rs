@@ -38,12 +38,12 @@ type Bounds = (Option<u128>, Option<u128>);
 const FIRST: usize = 64;
 
 /// What is looked for in a table.
-enum Search {
+pub(crate) enum Search {
     Nothing,
     Everything,
     /// Rows with this key.
     Equal(KeyBuilder),
-    /// Rows whose keys begin between these.
+    /// Rows whose keys' first bytes are between two.
     Between {
         low: u128,
         high: u128,
@@ -53,14 +53,14 @@ enum Search {
 }
 
 /// What must be asked of a row because its key is longer than what an index compares.
-enum Test {
+pub(crate) enum Test {
     Equal(ColumnId, Value),
     Low(ColumnId, Value, bool),
     High(ColumnId, Value, bool),
 }
 
 impl Test {
-    fn holds(&self, table: &Table, tid: Tid) -> bool {
+    pub(crate) fn holds(&self, table: &Table, tid: Tid) -> bool {
         let (column, bound) = match self {
             Self::Equal(column, value) | Self::Low(column, value, _) | Self::High(column, value, _) => {
                 (*column, value)
@@ -224,9 +224,14 @@ impl<'h> Running<'h> {
     }
 
     fn fitting(&mut self, expr: &Expr, ty: albireo_base::SqlType) -> Result<Fit, Stop> {
+        fitting(expr, ty, &mut |expr| self.plain_value(expr))
+    }
+
+    /// A value that may be a key: NULL for what none can be.
+    fn plain_value(&mut self, expr: &Expr) -> Result<Value, Stop> {
         match self.value(expr)? {
-            Datum::Value(value) => Ok(key::fit(value, &expr.ty, ty)),
-            _ => Ok(Fit::Null),
+            Datum::Value(value) => Ok(value),
+            _ => Ok(Value::Null),
         }
     }
 
@@ -287,94 +292,7 @@ impl<'h> Running<'h> {
     }
 
     fn search(&mut self, index: &IndexUse) -> Result<Search, Stop> {
-        let mut builder = KeyBuilder::new();
-        let mut tests = Vec::new();
-        for bound in &index.equal {
-            let Fit::Exact(value) = self.fitting(&bound.value, bound.ty)? else {
-                return Ok(Search::Nothing);
-            };
-            key::push(&mut builder, &value, bound.ty, bound.nullable);
-            tests.push(Test::Equal(bound.column, value));
-        }
-        if index.whole {
-            return Ok(Search::Equal(builder));
-        }
-        debug_assert_eq!(index.kind, IndexKind::Ordered);
-        if builder.key().rest.is_empty() {
-            tests.clear();
-        }
-        let (mut low, mut high) = builder.prefix_range();
-        if let Some(range) = &index.range {
-            if range.nullable {
-                let mut present = builder.clone();
-                present.push_present();
-                (low, high) = present.prefix_range();
-            }
-            let Some((from, to)) = self.bounds(range, &builder, &mut tests)? else {
-                return Ok(Search::Nothing);
-            };
-            low = from.unwrap_or(low);
-            high = to.unwrap_or(high);
-        }
-        match low <= high {
-            true => Ok(Search::Between { low, high, backward: index.backward, tests }),
-            false => Ok(Search::Nothing),
-        }
-    }
-
-    /// The least and greatest prefix of a range, where it is bounded; `None` if nothing is in it.
-    fn bounds(
-        &mut self,
-        range: &RangeUse,
-        prefix: &KeyBuilder,
-        tests: &mut Vec<Test>,
-    ) -> Result<Option<Bounds>, Stop> {
-        let (mut low, mut high) = (None, None);
-        if let Some((expr, inclusive)) = &range.low {
-            let (value, inclusive) = match self.fitting(expr, range.ty)? {
-                Fit::Exact(value) => (Some(value), *inclusive),
-                Fit::After(value) => (Some(value), false),
-                Fit::Below => (None, true),
-                Fit::Above | Fit::Null => return Ok(None),
-            };
-            if let Some(value) = value {
-                let mut key = prefix.clone();
-                key::push(&mut key, &value, range.ty, range.nullable);
-                let (from, to) = key.prefix_range();
-                low = Some(from);
-                if !key.key().rest.is_empty() {
-                    tests.push(Test::Low(range.column, value, inclusive));
-                } else if !inclusive {
-                    low = to.checked_add(1);
-                    if low.is_none() {
-                        return Ok(None);
-                    }
-                }
-            }
-        }
-        if let Some((expr, inclusive)) = &range.high {
-            let (value, inclusive) = match self.fitting(expr, range.ty)? {
-                Fit::Exact(value) => (Some(value), *inclusive),
-                Fit::After(value) => (Some(value), true),
-                Fit::Above => (None, true),
-                Fit::Below | Fit::Null => return Ok(None),
-            };
-            if let Some(value) = value {
-                let mut key = prefix.clone();
-                key::push(&mut key, &value, range.ty, range.nullable);
-                let (from, to) = key.prefix_range();
-                high = Some(to);
-                if !key.key().rest.is_empty() {
-                    tests.push(Test::High(range.column, value, inclusive));
-                } else if !inclusive {
-                    high = from.checked_sub(1);
-                    if high.is_none() {
-                        return Ok(None);
-                    }
-                }
-            }
-        }
-        Ok(Some((low, high)))
+        search_of(index, &mut |expr| self.plain_value(expr))
     }
 
     fn probe(
@@ -448,9 +366,108 @@ impl<'h> Running<'h> {
     }
 }
 
+/// How the value of a bound is found.
+pub(crate) type ValueOf<'v> = &'v mut dyn FnMut(&Expr) -> Result<Value, Stop>;
+
+fn fitting(expr: &Expr, ty: albireo_base::SqlType, value: ValueOf<'_>) -> Result<Fit, Stop> {
+    Ok(key::fit(value(expr)?, &expr.ty, ty))
+}
+
+/// What an index is asked for, its bounds computed by `value` in the order in which they stand.
+pub(crate) fn search_of(index: &IndexUse, value: ValueOf<'_>) -> Result<Search, Stop> {
+    let mut builder = KeyBuilder::new();
+    let mut tests = Vec::new();
+    for bound in &index.equal {
+        let Fit::Exact(value) = fitting(&bound.value, bound.ty, value)? else {
+            return Ok(Search::Nothing);
+        };
+        key::push(&mut builder, &value, bound.ty, bound.nullable);
+        tests.push(Test::Equal(bound.column, value));
+    }
+    if index.whole {
+        return Ok(Search::Equal(builder));
+    }
+    debug_assert_eq!(index.kind, IndexKind::Ordered);
+    if builder.key().rest.is_empty() {
+        tests.clear();
+    }
+    let (mut low, mut high) = builder.prefix_range();
+    if let Some(range) = &index.range {
+        if range.nullable {
+            let mut present = builder.clone();
+            present.push_present();
+            (low, high) = present.prefix_range();
+        }
+        let Some((from, to)) = bounds(range, &builder, &mut tests, value)? else {
+            return Ok(Search::Nothing);
+        };
+        low = from.unwrap_or(low);
+        high = to.unwrap_or(high);
+    }
+    match low <= high {
+        true => Ok(Search::Between { low, high, backward: index.backward, tests }),
+        false => Ok(Search::Nothing),
+    }
+}
+
+/// The least and greatest prefix of a range, where it is bounded; `None` if nothing is in it.
+fn bounds(
+    range: &RangeUse,
+    prefix: &KeyBuilder,
+    tests: &mut Vec<Test>,
+    value_of: ValueOf<'_>,
+) -> Result<Option<Bounds>, Stop> {
+    let (mut low, mut high) = (None, None);
+    if let Some((expr, inclusive)) = &range.low {
+        let (value, inclusive) = match fitting(expr, range.ty, value_of)? {
+            Fit::Exact(value) => (Some(value), *inclusive),
+            Fit::After(value) => (Some(value), false),
+            Fit::Below => (None, true),
+            Fit::Above | Fit::Null => return Ok(None),
+        };
+        if let Some(value) = value {
+            let mut key = prefix.clone();
+            key::push(&mut key, &value, range.ty, range.nullable);
+            let (from, to) = key.prefix_range();
+            low = Some(from);
+            if !key.key().rest.is_empty() {
+                tests.push(Test::Low(range.column, value, inclusive));
+            } else if !inclusive {
+                low = to.checked_add(1);
+                if low.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    if let Some((expr, inclusive)) = &range.high {
+        let (value, inclusive) = match fitting(expr, range.ty, value_of)? {
+            Fit::Exact(value) => (Some(value), *inclusive),
+            Fit::After(value) => (Some(value), true),
+            Fit::Above => (None, true),
+            Fit::Below | Fit::Null => return Ok(None),
+        };
+        if let Some(value) = value {
+            let mut key = prefix.clone();
+            key::push(&mut key, &value, range.ty, range.nullable);
+            let (from, to) = key.prefix_range();
+            high = Some(to);
+            if !key.key().rest.is_empty() {
+                tests.push(Test::High(range.column, value, inclusive));
+            } else if !inclusive {
+                high = from.checked_sub(1);
+                if high.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok(Some((low, high)))
+}
+
 /// Addresses of rows: of a search in an index the first ones, or all others if some have been `seen`; of
 /// all rows so many `from` an address on.
-fn fetch(
+pub(crate) fn fetch(
     table: &Table,
     index: Option<&str>,
     search: &Search,

@@ -1,0 +1,244 @@
+//! INSERT, UPDATE and DELETE.
+
+use std::sync::{Arc, OnceLock};
+
+use albireo_base::{ColumnId, SqlType};
+use albireo_sql::TableDef;
+use cranelift_codegen::ir::Value;
+
+use super::super::{CELL, Emitter, Operand};
+use super::steps::{columns_of, exprs_of};
+use super::{Source, State};
+use crate::compile::kind::Kind;
+use crate::compile::runtime;
+use crate::compile::runtime::changes::Writing;
+use crate::compile::runtime::rows::{At, RowAt, code_of};
+use crate::expr::{Expr, ExprKind};
+use crate::plan::tree::{Body, Change, Insert, RelationSource, Target};
+use crate::store::TableRef;
+
+/// What is done with each row of RETURNING.
+type Each<'q, 'f, 'r> = &'q mut dyn FnMut(&mut Emitter<'f, 'r>, &[Operand]);
+
+impl<'f, 'r> Emitter<'f, 'r> {
+    /// Whether a change has code.
+    pub(super) fn takes_change(&mut self, change: &'r Change) -> bool {
+        match change {
+            Change::Insert(insert) => self.takes_insert(insert),
+            Change::Update(update) => {
+                let set = update.set.iter();
+                let table = &update.target.table;
+                let stays = set.clone().all(|(column, _)| Some(*column) != table.partition_by);
+                let good = set.clone().all(|(column, expr)| writes(table, *column) && self.takes(expr, 1));
+                stays && good && self.takes_target(&update.target)
+            }
+            Change::Delete(target) => self.takes_target(target),
+        }
+    }
+
+    fn takes_target(&mut self, target: &'r Target) -> bool {
+        let table = match target.relations.as_slice() {
+            [relation] => matches!(relation.source, RelationSource::Table(_)),
+            _ => false,
+        };
+        let Some(sources) = self.sources(&target.relations).filter(|_| table) else { return false };
+        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let good = target.steps.len() == 1
+            && target.constants.is_empty()
+            && self.takes_steps(&target.steps, 1)
+            && target.returning.iter().all(|expr| self.takes(expr, 1));
+        self.query = outer;
+        good
+    }
+
+    fn takes_insert(&self, insert: &'r Insert) -> bool {
+        let Body::Values(rows) = &insert.source.body else { return false };
+        let plain = insert.source.ctes.is_empty()
+            && insert.source.order.is_empty()
+            && insert.source.limit.is_none()
+            && insert.source.offset.is_none()
+            && insert.conflict.is_none();
+        let columns = insert.table.columns.iter().enumerate();
+        let known = columns.into_iter().all(|(n, _)| writes(&insert.table, ColumnId(n as u16)));
+        plain
+            && known
+            && self.layouts.layout(insert.table.id).is_some()
+            && rows.iter().flatten().all(|value| self.takes(value, 0))
+            && insert.defaults.iter().all(|(_, value)| self.takes(value, 0))
+            && insert.returning.iter().all(|value| self.takes(value, 1))
+    }
+
+    /// Makes a change, each row of RETURNING given to `each`; gives the room of the number of rows.
+    pub(super) fn change(&mut self, change: &'r Change, each: Each<'_, 'f, 'r>) -> Value {
+        match change {
+            Change::Insert(insert) => self.insert(insert, each),
+            Change::Update(update) => self.target(&update.target, Some(&update.set), each),
+            Change::Delete(target) => self.target(target, None, each),
+        }
+    }
+
+    /// Changes or deletes the rows of a target.
+    fn target(
+        &mut self,
+        target: &'r Target,
+        set: Option<&'r [(ColumnId, Expr)]>,
+        each: Each<'_, 'f, 'r>,
+    ) -> Value {
+        let count = self.counter();
+        let mut sources = self.sources(&target.relations).unwrap_or_default();
+        let values = set.iter().flat_map(|set| set.iter().map(|(_, expr)| expr));
+        columns_of(exprs_of(&target.steps).chain(values).chain(&target.returning), &mut sources);
+        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let done = self.b.create_block();
+        let code = code_of(table_ref(&target.table));
+        self.steps(&target.steps, None, done, &mut |this, next| {
+            let Some(row) = this.query.relations[0].row.as_ref().map(|row| row.at) else { return };
+            match set {
+                Some(set) => {
+                    this.update(&target.table, set, row);
+                    if !target.returning.is_empty() {
+                        let code = this.int(code as i64);
+                        this.ask(runtime::rows::again as *const (), &[code, row]);
+                        let used = this.query.relations[0].used.clone();
+                        this.take_row(0, row, &used);
+                        this.returning(&target.returning, false, each);
+                    }
+                }
+                None => {
+                    if !target.returning.is_empty() {
+                        this.returning(&target.returning, true, each);
+                    }
+                    let code = this.int(code as i64);
+                    this.ask(runtime::changes::delete as *const (), &[code, row]);
+                }
+            }
+            this.count_up(count);
+            this.jump(next);
+        });
+        self.go_to(done);
+        self.query = outer;
+        count
+    }
+
+    /// Gives what RETURNING says of a row; texts are copied if the row goes.
+    fn returning(&mut self, returning: &'r [Expr], goes: bool, each: Each<'_, 'f, 'r>) {
+        let mut outputs = Vec::with_capacity(returning.len());
+        for expr in returning {
+            let value = self.output(expr);
+            let kept = match value.kind {
+                Kind::Text if goes => self.copy_text(value),
+                _ => value,
+            };
+            outputs.push(kept);
+        }
+        each(self, &outputs);
+    }
+
+    fn update(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], row: Value) {
+        let cells = self.room(set.len());
+        for (n, (column, expr)) in set.iter().enumerate() {
+            self.new_value(table, *column, expr, cells, n);
+        }
+        let columns: Vec<ColumnId> = set.iter().map(|(column, _)| *column).collect();
+        let writing = self.writing(table, &columns, At::Shared);
+        if let Some(writing) = writing {
+            self.ask(runtime::changes::update as *const (), &[writing, cells, row]);
+        }
+    }
+
+    /// Puts a new value of a column into the `n`th of some cells.
+    fn new_value(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr, cells: Value, n: usize) {
+        let value = self.expr(expr);
+        let value = match value.kind {
+            // It may be in the table that changes.
+            Kind::Text if !matches!(expr.kind, ExprKind::Constant(_) | ExprKind::Variable(_)) => {
+                self.copy_text(value)
+            }
+            _ => value,
+        };
+        let value = self.as_kind(value, Kind::of_column(table.columns[column.index()].ty));
+        self.store_cell(value, cells, n as i32 * CELL);
+    }
+
+    /// What the runtime must know to write rows.
+    fn writing(&mut self, table: &TableDef, columns: &[ColumnId], site: At) -> Option<Value> {
+        let layout = self.layouts.layout(table.id)?;
+        let writing = self.parts.writing(Writing {
+            table: table_ref(table),
+            layout,
+            columns: columns.into(),
+            site,
+            shape: OnceLock::new(),
+        });
+        Some(self.address(writing))
+    }
+
+    fn insert(&mut self, insert: &'r Insert, each: Each<'_, 'f, 'r>) -> Value {
+        let count = self.counter();
+        let Body::Values(rows) = &insert.source.body else { return count };
+        let table = &insert.table;
+        let site = match table.partition_by {
+            None => At::Shared,
+            Some(column) => match table.columns[column.index()].ty {
+                SqlType::SmallInt | SqlType::Integer | SqlType::BigInt => At::Key(column.index()),
+                ty => At::Column(column.index(), ty),
+            },
+        };
+        let Some(writing) = self.writing(table, &[], site) else { return count };
+        // All values are made before the first row is.
+        let mut made = Vec::with_capacity(rows.len());
+        for values in rows {
+            made.push(self.new_row(insert, values));
+        }
+        let row = self.room(size_of::<RowAt>().div_ceil(CELL as usize));
+        for cells in made {
+            self.ask(runtime::changes::insert as *const (), &[writing, cells, row]);
+            self.count_up(count);
+            if !insert.returning.is_empty() {
+                self.returning_of_new(insert, row, each);
+            }
+        }
+        count
+    }
+
+    /// The cells of a new row.
+    fn new_row(&mut self, insert: &'r Insert, values: &'r [Expr]) -> Value {
+        let table = &insert.table;
+        let cells = self.room(table.columns.len());
+        let mut missing: Vec<usize> = (0..table.columns.len()).collect();
+        let given = insert.columns.iter().copied().zip(values);
+        let defaults = insert.defaults.iter().map(|(column, value)| (*column, value));
+        for (column, value) in given.chain(defaults) {
+            missing.retain(|n| *n != column.index());
+            self.new_value(table, column, value, cells, column.index());
+        }
+        for n in missing {
+            let nothing = self.null(Kind::of_column(table.columns[n].ty));
+            self.store_cell(nothing, cells, n as i32 * CELL);
+        }
+        cells
+    }
+
+    fn returning_of_new(&mut self, insert: &'r Insert, row: Value, each: Each<'_, 'f, 'r>) {
+        let Some(layout) = self.layouts.layout(insert.table.id) else { return };
+        let table = Arc::clone(&insert.table);
+        let code = self.int(code_of(table_ref(&table)) as i64);
+        let mut sources = vec![Source { table, layout, row: None, used: Vec::new() }];
+        columns_of(insert.returning.iter(), &mut sources);
+        let used = sources[0].used.clone();
+        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        self.ask(runtime::rows::again as *const (), &[code, row]);
+        self.take_row(0, row, &used);
+        self.returning(&insert.returning, false, each);
+        self.query = outer;
+    }
+}
+
+fn table_ref(table: &TableDef) -> TableRef {
+    TableRef { id: table.id, shared: table.is_shared() }
+}
+
+/// Whether values of a column are written as cells.
+fn writes(table: &TableDef, column: ColumnId) -> bool {
+    table.columns.get(column.index()).is_some_and(|def| Kind::of_column(def.ty) != Kind::Boxed)
+}

@@ -1,0 +1,238 @@
+//! Finding rows: loops in loops.
+
+use albireo_sql::{IndexKind, TableDef};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+
+use super::super::{Emitter, memory};
+use super::Source;
+use crate::compile::kind::Kind;
+use crate::compile::runtime;
+use crate::compile::runtime::rows::{Access, At, RowAt};
+use crate::compile::runtime::statements::DONE;
+use crate::expr::{Expr, ExprKind};
+use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
+use crate::store::TableRef;
+use crate::types::Scalar;
+
+/// What is done with each combination of rows; the block is where the next one is looked for.
+pub(super) type Give<'g, 'f, 'r> = &'g mut dyn FnMut(&mut Emitter<'f, 'r>, Block);
+
+impl<'f, 'r> Emitter<'f, 'r> {
+    /// Whether rows are found by code: all by indexes.
+    pub(super) fn takes_steps(&self, steps: &[Step], relations: usize) -> bool {
+        steps.iter().all(|step| match step {
+            Step::Inner { access, filters } => {
+                let Some(index) = &access.index else { return false };
+                let bounds = bounds(index).chain(access.site.iter().map(|site| &site.value));
+                let known = self
+                    .query
+                    .relations
+                    .get(usize::from(access.relation))
+                    .is_some_and(|source| source.layout.indexes.contains_key(&index.name));
+                known
+                    && access.hash.is_none()
+                    && bounds.into_iter().all(|bound| self.takes(bound, relations))
+                    && filters.iter().all(|filter| self.takes(filter, relations))
+            }
+            Step::Left { .. } => false,
+        })
+    }
+
+    /// Whether the rows of the first step are in one partition.
+    pub(super) fn in_one_site(&self, select: &Select) -> bool {
+        let Some(Step::Inner { access, .. }) = select.steps.first() else { return false };
+        match &select.relations[usize::from(access.relation)].source {
+            RelationSource::Table(table) => table.is_shared() || access.site.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The rows of steps, from the first on; `most` of the first in a partition are enough. Ends by going
+    /// to `next`.
+    pub(super) fn steps(&mut self, steps: &'r [Step], most: Option<i64>, next: Block, give: Give<'_, 'f, 'r>) {
+        let Some((Step::Inner { access, filters }, rest)) = steps.split_first() else {
+            give(self, next);
+            return;
+        };
+        let Some(index) = &access.index else { return self.jump(next) };
+        let relation = usize::from(access.relation);
+        let Some(source) = self.query.relations.get(relation) else { return self.jump(next) };
+        let table = std::sync::Arc::clone(&source.table);
+        let used = source.used.clone();
+        let mut operands = Vec::new();
+        for bound in bounds(index) {
+            let operand = self.expr(bound);
+            operands.push(operand);
+        }
+        let site = match &access.site {
+            _ if table.is_shared() => At::Shared,
+            None => At::Anywhere,
+            Some(bound) => {
+                let operand = self.expr(&bound.value);
+                operands.push(operand);
+                site_of(bound, operands.len() - 1, operand.kind)
+            }
+        };
+        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+        let cells = self.in_cells(&operands);
+        let unique = index.whole && is_unique(&table, &index.name) && !matches!(site, At::Anywhere);
+        let access = self.access(&table, relation, index, &kinds, site, unique);
+        let row = self.room(size_of::<RowAt>().div_ceil(size_of::<albireo_storage::Cell>()));
+        // With filters any number of rows may be needed for one that is wanted.
+        let most = most.filter(|_| filters.is_empty() && rest.is_empty());
+        let again = match unique {
+            true => {
+                let status =
+                    self.ask_for(runtime::rows::find as *const (), &[access, cells, row]);
+                self.row_or(status, next);
+                next
+            }
+            false => self.search(access, cells, most, row, next),
+        };
+        self.take_row(relation, row, &used);
+        for filter in filters {
+            let holds = self.holds(filter);
+            let good = self.b.create_block();
+            self.branch(holds, good, again);
+            self.go_to(good);
+        }
+        self.steps(rest, None, again, give);
+    }
+
+    /// Goes on with a row, elsewhere without one, or where errors go.
+    fn row_or(&mut self, status: Value, none: Block) {
+        let (other, found) = (self.b.create_block(), self.b.create_block());
+        self.branch(status, other, found);
+        self.go_to(other);
+        let done = self.equals(status, i64::from(DONE));
+        let catch = self.catch_block();
+        self.branch(done, none, catch);
+        self.go_to(found);
+    }
+
+    /// Looks for rows and goes over them; gives the block where the next one is taken.
+    fn search(&mut self, access: Value, cells: Value, most: Option<i64>, row: Value, next: Block) -> Block {
+        let (most, count) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
+        self.ask(runtime::rows::search as *const (), &[access, cells, most, count]);
+        let count = self.b.ins().load(types::I64, memory(), count, 0);
+        let (head, body, again) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let at = self.b.append_block_param(head, types::I64);
+        let zero = self.int(0);
+        self.b.ins().jump(head, &[zero.into()]);
+        self.go_to(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, at, count);
+        self.branch(more, body, next);
+        self.go_to(again);
+        let following = self.b.ins().iadd_imm_u(at, 1);
+        self.b.ins().jump(head, &[following.into()]);
+        self.go_to(body);
+        let status = self.ask_for(runtime::rows::row as *const (), &[access, at, row]);
+        self.row_or(status, again);
+        again
+    }
+
+    /// What the runtime must know to look for rows.
+    fn access(
+        &mut self,
+        table: &TableDef,
+        relation: usize,
+        index: &'r IndexUse,
+        kinds: &[Kind],
+        site: At,
+        unique: bool,
+    ) -> Value {
+        let integers = match (unique, is_ordered(index)) {
+            (true, _) | (false, true) => integers(index, kinds),
+            _ => None,
+        };
+        let Source { layout, .. } = &self.query.relations[relation];
+        let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
+        let number = self.parts.searches();
+        let access = self.parts.access(Access {
+            table: TableRef { id: table.id, shared: table.is_shared() },
+            layout,
+            index: index_ref,
+            by: index,
+            kinds: kinds.into(),
+            integers,
+            site,
+            number,
+        });
+        self.address(access)
+    }
+}
+
+/// The values that an index is asked for, in the order in which the runtime wants them.
+fn bounds(index: &IndexUse) -> impl Iterator<Item = &Expr> {
+    let range = index.range.iter();
+    let ends = range.flat_map(|range| [&range.low, &range.high]).flatten().map(|(expr, _)| expr);
+    index.equal.iter().map(|bound| &bound.value).chain(ends)
+}
+
+/// In which partition the rows of a bound are.
+fn site_of(bound: &Bound, at: usize, kind: Kind) -> At {
+    let whole = matches!(
+        bound.ty,
+        albireo_base::SqlType::SmallInt | albireo_base::SqlType::Integer | albireo_base::SqlType::BigInt
+    );
+    match kind {
+        Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt) if whole => At::Key(at),
+        _ => At::Bound(at, bound),
+    }
+}
+
+fn is_unique(table: &TableDef, index: &str) -> bool {
+    table.indexes.iter().any(|known| known.name == index && known.unique)
+}
+
+fn is_ordered(index: &IndexUse) -> bool {
+    index.kind == IndexKind::Ordered
+}
+
+/// The widths of the columns that an index is asked for, if all are whole numbers that are never NULL.
+fn integers(index: &IndexUse, kinds: &[Kind]) -> Option<Box<[u8]>> {
+    use albireo_base::SqlType;
+    if index.range.is_some() {
+        return None;
+    }
+    let width = |(bound, kind): (&Bound, &Kind)| {
+        let whole = matches!(kind, Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt));
+        match bound.ty {
+            SqlType::SmallInt if whole && !bound.nullable => Some(2),
+            SqlType::Integer if whole && !bound.nullable => Some(4),
+            SqlType::BigInt if whole && !bound.nullable => Some(8),
+            _ => None,
+        }
+    };
+    let widths: Box<[u8]> = index.equal.iter().zip(kinds).map(width).collect::<Option<_>>()?;
+    let bytes: usize = widths.iter().map(|width| usize::from(*width)).sum();
+    (bytes <= 16 && !widths.is_empty()).then_some(widths)
+}
+
+/// The columns of relations that expressions ask for.
+pub(super) fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>, sources: &mut [Source]) {
+    for expr in exprs {
+        expr.walk(&mut |part| {
+            if let ExprKind::Column(column) = &part.kind
+                && let Some(source) = sources.get_mut(usize::from(column.relation))
+                && !source.used.contains(&column.column)
+            {
+                source.used.push(column.column);
+            }
+        });
+    }
+}
+
+/// The expressions in steps.
+pub(super) fn exprs_of(steps: &[tree::Step]) -> impl Iterator<Item = &Expr> {
+    steps.iter().flat_map(|step| -> Box<dyn Iterator<Item = &Expr>> {
+        match step {
+            Step::Inner { access, filters } => {
+                let keys = access.index.iter().flat_map(bounds);
+                Box::new(keys.chain(access.site.iter().map(|site| &site.value)).chain(filters))
+            }
+            Step::Left { steps, filters, .. } => Box::new(exprs_of(steps).chain(filters)),
+        }
+    })
+}

@@ -1,0 +1,111 @@
+//! Changes of rows.
+
+use std::sync::{Arc, OnceLock};
+
+use albireo_base::{ColumnId, Value};
+use albireo_storage::{Cell, CellShape, Cells};
+
+use super::rows::{At, RowAt, table_of};
+use super::{Context, OK, guard, values};
+use crate::compile::kind::Kind;
+use crate::compile::layout::TableLayout;
+use crate::datum::Datum;
+use crate::host::Host;
+use crate::store::{Site, Stop, TableRef};
+
+/// A table that generated code changes, and the columns that it writes.
+pub(in crate::compile) struct Writing {
+    pub(in crate::compile) table: TableRef,
+    pub(in crate::compile) layout: Arc<TableLayout>,
+    /// The columns of an UPDATE, in the order of the cells; of INSERT all are written.
+    pub(in crate::compile) columns: Box<[ColumnId]>,
+    /// Which of the cells says in which partition a new row is, and the column's type.
+    pub(in crate::compile) site: At,
+    pub(in crate::compile) shape: OnceLock<CellShape>,
+}
+
+// SAFETY: it is never changed but for the shape, once, nor what it points at.
+unsafe impl Send for Writing {}
+// SAFETY: as above.
+unsafe impl Sync for Writing {}
+
+impl Context<'_> {
+    fn home_of(&mut self, writing: &Writing, cells: &[Cell]) -> Result<Site, Stop> {
+        match writing.site {
+            At::Key(n) if !values::is_null(&cells[n]) => {
+                self.machine.store().site_of_key(cells[n].lo as i64)
+            }
+            At::Column(n, ty) => {
+                let value = match self.datum(&cells[n], Kind::of_column(ty)) {
+                    Datum::Value(value) => value,
+                    _ => Value::Null,
+                };
+                self.machine.store().site_of(writing.table.id, &value)
+            }
+            At::Key(_) => self.machine.store().site_of(writing.table.id, &Value::Null),
+            At::Shared | At::Anywhere | At::Bound(..) => Ok(self.machine.store().home()),
+        }
+    }
+}
+
+/// Inserts a row: a cell for each column.
+pub(in crate::compile) unsafe extern "C" fn insert(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    cells: *const Cell,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let writing = unsafe { &*writing };
+        let width = writing.layout.columns.len();
+        // SAFETY: generated code passes a cell for each column, and room for a row.
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, width), &mut *row) };
+        let site = context.home_of(writing, cells)?;
+        // SAFETY: their kinds are those of the columns, and texts are not in the table: generated code
+        // has copied those that may be.
+        let cells = unsafe { Cells::new(cells) };
+        let store = context.machine.store();
+        row.tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
+        row.site = u64::from(site.0);
+        Ok(OK)
+    })
+}
+
+/// Gives a row new values.
+pub(in crate::compile) unsafe extern "C" fn update(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    cells: *const Cell,
+    row: *const RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let writing = unsafe { &*writing };
+        // SAFETY: generated code passes a cell for each column that is written, and a row.
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, writing.columns.len()), &*row) };
+        let site = Site(row.site as u16);
+        let store = context.machine.store();
+        let shape =
+            writing.shape.get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
+        // SAFETY: as of `insert`.
+        let cells = unsafe { Cells::new(cells) };
+        store.update_cells(site, writing.table, row.tid, shape, cells)?;
+        Ok(OK)
+    })
+}
+
+/// Deletes a row.
+pub(in crate::compile) unsafe extern "C" fn delete(
+    context: *mut Context<'_>,
+    table: u64,
+    row: *const RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a row's address.
+        let row = unsafe { &*row };
+        let table = table_of(table);
+        context.machine.store().delete_at(Site(row.site as u16), table, row.tid)?;
+        Ok(OK)
+    })
+}

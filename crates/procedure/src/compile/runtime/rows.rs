@@ -1,0 +1,459 @@
+//! Rows of tables: found by indexes, addressed for generated code, kept for loops.
+
+use std::collections::HashSet;
+
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
+use albireo_storage::{Cell, IndexRef, ShortKey, Table};
+
+use super::statements::{Cursor, DONE};
+use super::{Arena, Context, OK, guard, values};
+use crate::compile::kind::Kind;
+use crate::datum::Datum;
+use crate::host::Host;
+use crate::plan::tree::{Bound, IndexUse};
+use crate::plan::{self, Search};
+use crate::store::{Site, Stop, Store, TableRef};
+
+/// A row at hand, as generated code has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(in crate::compile) struct RowAt {
+    /// The first entry of its chunk.
+    pub(in crate::compile) entries: *const u8,
+    /// Its slot there.
+    pub(in crate::compile) slot: u64,
+    pub(in crate::compile) tid: Tid,
+    pub(in crate::compile) site: u64,
+}
+
+/// Where [`RowAt::entries`] and [`RowAt::slot`] are.
+pub(in crate::compile) const ENTRIES_OFFSET: i32 = 0;
+pub(in crate::compile) const SLOT_OFFSET: i32 = 8;
+
+/// What generated code looks for in a table.
+pub(in crate::compile) struct Access {
+    pub(in crate::compile) table: TableRef,
+    pub(in crate::compile) layout: u64,
+    pub(in crate::compile) index: IndexRef,
+    /// What the plan says; its bounds are the cells that come, in order.
+    pub(in crate::compile) by: *const IndexUse,
+    pub(in crate::compile) kinds: Box<[Kind]>,
+    /// Widths of the key's columns in bytes, if they are whole numbers that cannot be NULL, compared with
+    /// whole numbers, and are the index's whole key.
+    pub(in crate::compile) integers: Option<Box<[u8]>>,
+    pub(in crate::compile) site: At,
+    /// The number of this search in its routine.
+    pub(in crate::compile) number: usize,
+}
+
+/// In which partition rows are.
+#[derive(Clone, Copy)]
+pub(in crate::compile) enum At {
+    /// In the first, as those of shared tables.
+    Shared,
+    /// In that of the whole number in this cell.
+    Key(usize),
+    /// In that of the value in this cell, as the plan says.
+    Bound(usize, *const Bound),
+    /// In that of the value in this cell, which is of this column type.
+    Column(usize, SqlType),
+    /// In any.
+    Anywhere,
+}
+
+// SAFETY: it is never changed, nor what it points at.
+unsafe impl Send for Access {}
+// SAFETY: as above.
+unsafe impl Sync for Access {}
+
+impl Access {
+    /// The table's part in a partition.
+    fn table<'s>(&self, store: &'s dyn Store, site: Site) -> &'s Table {
+        let table = store.table_at(site, self.table);
+        assert!(table.layout_id() == self.layout, "code is made anew when a table is");
+        table
+    }
+
+    /// The key that the cells make, of an index of whole numbers; `None` if no row can have it.
+    fn short_key(&self, widths: &[u8], cells: &[Cell]) -> Option<ShortKey> {
+        let mut key = ShortKey::new();
+        for (width, cell) in widths.iter().zip(cells) {
+            let n = cell.lo as i64;
+            if values::is_null(cell) {
+                return None;
+            }
+            key = match width {
+                2 => key.i16(i16::try_from(n).ok()?),
+                4 => key.i32(i32::try_from(n).ok()?),
+                _ => key.i64(n),
+            };
+        }
+        Some(key)
+    }
+}
+
+/// Turns the cells of an access into values, one after another.
+fn value_at(context: &Context<'_>, kinds: &[Kind], cells: &[Cell], n: usize) -> Value {
+    match (kinds.get(n), cells.get(n)) {
+        (Some(kind), Some(cell)) => match context.datum(cell, *kind) {
+            Datum::Value(value) => value,
+            _ => Value::Null,
+        },
+        _ => Value::Null,
+    }
+}
+
+impl Context<'_> {
+    /// Where the rows of an access can be; nowhere if its value is NULL or none of the column's.
+    fn sites(&mut self, access: &Access, cells: &[Cell]) -> Result<Sites, Stop> {
+        Ok(match access.site {
+            At::Shared => Sites::One(self.machine.store().home()),
+            At::Key(n) => match values::is_null(&cells[n]) {
+                true => Sites::None,
+                false => Sites::One(self.machine.store().site_of_key(cells[n].lo as i64)?),
+            },
+            At::Bound(n, bound) => {
+                let value = value_at(self, &access.kinds, cells, n);
+                // SAFETY: R-2.
+                match plan::key_of(value, unsafe { &*bound }) {
+                    Some(key) => Sites::One(self.machine.store().site_of(access.table.id, &key)?),
+                    None => Sites::None,
+                }
+            }
+            At::Column(..) | At::Anywhere => Sites::Many(self.machine.store().all_sites(access.table.id)?),
+        })
+    }
+
+    /// The rows of an access in a partition, behind those found before.
+    fn collect(&mut self, access: &Access, cells: &[Cell], site: Site, most: usize) -> Result<(), Stop> {
+        let mut found = std::mem::take(&mut self.searches[access.number]);
+        let done = self.collect_into(access, cells, site, most, &mut found);
+        self.searches[access.number] = found;
+        done
+    }
+
+    fn collect_into(
+        &mut self,
+        access: &Access,
+        cells: &[Cell],
+        site: Site,
+        most: usize,
+        found: &mut Vec<(Site, Tid)>,
+    ) -> Result<(), Stop> {
+        // SAFETY: R-2.
+        let by = unsafe { &*access.by };
+        if let Some(widths) = &access.integers
+            && by.range.is_none()
+        {
+            let Some(key) = access.short_key(widths, cells) else { return Ok(()) };
+            let table = access.table(self.machine.store(), site);
+            let rows = table.prefix(access.index, key);
+            match by.backward {
+                true => found.extend(rows.rev().take(most).map(|tid| (site, tid))),
+                false => found.extend(rows.take(most).map(|tid| (site, tid))),
+            }
+            return Ok(());
+        }
+        let mut n = 0;
+        let search = plan::search_of(by, &mut |_| {
+            n += 1;
+            Ok(value_at(self, &access.kinds, cells, n - 1))
+        })?;
+        let table = access.table(self.machine.store(), site);
+        let keep = |tid| (site, tid);
+        match search {
+            Search::Nothing | Search::Everything => {}
+            Search::Equal(key) => {
+                found.extend(table.find_all(access.index, key.key()).into_iter().take(most).map(keep));
+            }
+            Search::Between { low, high, backward, tests } => {
+                let wanted = |tid: &Tid| tests.iter().all(|test| test.holds(table, *tid));
+                let rows = table.between(access.index, low, high);
+                match backward {
+                    true => found.extend(rows.rev().filter(wanted).take(most).map(keep)),
+                    false => found.extend(rows.filter(wanted).take(most).map(keep)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The partitions where rows can be.
+enum Sites {
+    None,
+    One(Site),
+    Many(Vec<Site>),
+}
+
+/// Finds the row of a key that at most one has: [`OK`], [`DONE`] without one, or an error.
+pub(in crate::compile) unsafe extern "C" fn find(
+    context: *mut Context<'_>,
+    access: *const Access,
+    cells: *const Cell,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let access = unsafe { &*access };
+        // SAFETY: generated code passes as many cells as the access has kinds, and room for a row.
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *row) };
+        if let Some(widths) = &access.integers {
+            let Some(key) = access.short_key(widths, cells) else { return Ok(DONE) };
+            if let Sites::One(site) = context.sites(access, cells)? {
+                let table = access.table(context.machine.store(), site);
+                return Ok(match table.find(access.index, key) {
+                    Some(tid) => {
+                        *row = row_at(table, site, tid);
+                        OK
+                    }
+                    None => DONE,
+                });
+            }
+        }
+        let sites = context.sites(access, cells)?;
+        context.searches[access.number].clear();
+        context.search_all(access, cells, sites, 1)?;
+        match context.searches[access.number].first() {
+            Some((site, tid)) => {
+                let (site, tid) = (*site, *tid);
+                *row = row_at(access.table(context.machine.store(), site), site, tid);
+                Ok(OK)
+            }
+            None => Ok(DONE),
+        }
+    })
+}
+
+impl Context<'_> {
+    fn search_all(&mut self, access: &Access, cells: &[Cell], sites: Sites, most: usize) -> Result<(), Stop> {
+        match sites {
+            Sites::None => Ok(()),
+            Sites::One(site) => self.collect(access, cells, site, most),
+            Sites::Many(all) => all.into_iter().try_for_each(|site| self.collect(access, cells, site, most)),
+        }
+    }
+}
+
+fn row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
+    let at = table.row_address(tid);
+    RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) }
+}
+
+/// Looks for rows, at most `most` in a partition if it says so; `count` gets how many there are.
+pub(in crate::compile) unsafe extern "C" fn search(
+    context: *mut Context<'_>,
+    access: *const Access,
+    cells: *const Cell,
+    most: u64,
+    count: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let access = unsafe { &*access };
+        // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
+        let (cells, count) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *count) };
+        context.searches[access.number].clear();
+        let sites = context.sites(access, cells)?;
+        context.search_all(access, cells, sites, most as usize)?;
+        *count = values::number(context.searches[access.number].len() as u64);
+        Ok(OK)
+    })
+}
+
+/// The `n`th row that a search found: [`OK`], or [`DONE`] if it has been deleted meanwhile.
+pub(in crate::compile) unsafe extern "C" fn row(
+    context: *mut Context<'_>,
+    access: *const Access,
+    n: u64,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let access = unsafe { &*access };
+        context.machine.store().check_interrupt()?;
+        let (site, tid) = context.searches[access.number][n as usize];
+        let table = access.table(context.machine.store(), site);
+        if !table.is_live(tid) {
+            return Ok(DONE);
+        }
+        // SAFETY: generated code passes room for a row.
+        unsafe { *row = row_at(table, site, tid) };
+        Ok(OK)
+    })
+}
+
+/// A table as generated code names it.
+pub(in crate::compile) fn table_of(code: u64) -> TableRef {
+    TableRef { id: TableId(code as u32), shared: code >> 32 != 0 }
+}
+
+/// The number that [`table_of`] reads.
+pub(in crate::compile) fn code_of(table: TableRef) -> u64 {
+    u64::from(table.id.0) | u64::from(table.shared) << 32
+}
+
+/// Where a row is after it was written.
+pub(in crate::compile) unsafe extern "C" fn again(
+    context: *mut Context<'_>,
+    table: u64,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a row's address.
+        let row = unsafe { &mut *row };
+        let site = Site(row.site as u16);
+        let table = table_of(table);
+        *row = row_at(context.machine.store().table_at(site, table), site, row.tid);
+        Ok(OK)
+    })
+}
+
+/// A column of a row, of any type.
+pub(in crate::compile) unsafe extern "C" fn column(
+    context: *mut Context<'_>,
+    table: u64,
+    row: *const RowAt,
+    column: u32,
+    kind: u64,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a row's address.
+        let row = unsafe { &*row };
+        let table = table_of(table);
+        let table = context.machine.store().table_at(Site(row.site as u16), table);
+        let value = table.value(row.tid, ColumnId(column as u16));
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = context.cell(value.into(), Kind::from_code(kind))? };
+        Ok(OK)
+    })
+}
+
+/// A text of a row that does not lie with it.
+pub(in crate::compile) unsafe extern "C" fn text(
+    context: *mut Context<'_>,
+    table: u64,
+    row: *const RowAt,
+    column: u32,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a row's address.
+        let row = unsafe { &*row };
+        let table = table_of(table);
+        let table = context.machine.store().table_at(Site(row.site as u16), table);
+        let bytes = table.text_bytes_at(row.tid, ColumnId(column as u16));
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = Cell::of_bytes(bytes) };
+        Ok(OK)
+    })
+}
+
+/// Rows that generated code keeps for a loop.
+pub(in crate::compile) struct Buffer {
+    cells: Vec<Cell>,
+    width: usize,
+    next: usize,
+    texts: Arena,
+}
+
+/// Begins to keep rows of so many cells.
+pub(in crate::compile) unsafe extern "C" fn open_buffer(context: *mut Context<'_>, width: u64) -> u32 {
+    guard(context, |context| {
+        let width = width as usize;
+        let buffer = Buffer { cells: Vec::new(), width, next: 0, texts: Arena::default() };
+        context.cursors.push(Cursor::Cells(buffer));
+        Ok(OK)
+    })
+}
+
+/// Keeps a row. Bit `n` of `texts` says that cell `n` is a text.
+pub(in crate::compile) unsafe extern "C" fn keep_row(
+    context: *mut Context<'_>,
+    cells: *const Cell,
+    texts: u64,
+) -> u32 {
+    guard(context, |context| {
+        let Some(Cursor::Cells(buffer)) = context.cursors.last_mut() else { return Ok(OK) };
+        // SAFETY: generated code passes as many cells as the buffer was opened with.
+        let cells = unsafe { std::slice::from_raw_parts(cells, buffer.width) };
+        let mut bytes = size_of_val(cells);
+        for (n, cell) in cells.iter().enumerate() {
+            let mut kept = *cell;
+            if texts >> n & 1 == 1 && !values::is_null(cell) {
+                // SAFETY: R-3.
+                let text = unsafe { values::text(cell) };
+                kept.lo = buffer.texts.keep(text.as_bytes()).expose_provenance() as u64;
+                bytes += text.len();
+            }
+            buffer.cells.push(kept);
+        }
+        context.machine.take_memory(bytes)?;
+        Ok(OK)
+    })
+}
+
+/// The next row that was kept: its cells' address, or 0 after the last.
+pub(in crate::compile) unsafe extern "C" fn kept_row(context: *mut Context<'_>) -> u64 {
+    // SAFETY: R-1.
+    let context = unsafe { &mut *context };
+    let Some(Cursor::Cells(buffer)) = context.cursors.last_mut() else { return 0 };
+    let at = buffer.next * buffer.width;
+    buffer.next += 1;
+    match buffer.cells.get(at..at + buffer.width) {
+        Some(row) if buffer.width > 0 => row.as_ptr().expose_provenance() as u64,
+        _ => 0,
+    }
+}
+
+/// Values met by an aggregate that counts each once.
+#[derive(Default)]
+pub(in crate::compile) struct Distinct {
+    numbers: HashSet<u64>,
+    texts: HashSet<Box<[u8]>>,
+}
+
+/// Forgets what an aggregate has met.
+pub(in crate::compile) unsafe extern "C" fn no_values(context: *mut Context<'_>, number: u64) -> u32 {
+    guard(context, |context| {
+        context.distinct[number as usize] = Distinct::default();
+        Ok(OK)
+    })
+}
+
+/// Whether an aggregate has not met a value before: 1 or 0, by `out`.
+pub(in crate::compile) unsafe extern "C" fn is_first(
+    context: *mut Context<'_>,
+    number: u64,
+    cell: *const Cell,
+    is_text: u32,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes two cells' addresses.
+        let (cell, out) = unsafe { (&*cell, &mut *out) };
+        let distinct = &mut context.distinct[number as usize];
+        // SAFETY: R-3.
+        let first = match is_text != 0 {
+            true => distinct.texts.insert(unsafe { values::text(cell) }.as_bytes().into()),
+            false => distinct.numbers.insert(cell.lo),
+        };
+        if first {
+            context.machine.take_memory(32 + if is_text != 0 { cell.hi as usize } else { 0 })?;
+        }
+        *out = values::number(u64::from(first));
+        Ok(OK)
+    })
+}
+
+/// A number of rows for LIMIT or OFFSET that is negative.
+pub(in crate::compile) unsafe extern "C" fn negative_count(context: *mut Context<'_>, offset: u32) -> u32 {
+    guard(context, |_| {
+        let (what, state) = match offset {
+            0 => ("LIMIT", SqlState::INVALID_ROW_COUNT_IN_LIMIT),
+            _ => ("OFFSET", SqlState::INVALID_ROW_COUNT_IN_OFFSET),
+        };
+        Err(SqlError::new(state, format!("{what} must not be negative")).into())
+    })
+}
