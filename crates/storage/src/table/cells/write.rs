@@ -382,14 +382,17 @@ unsafe fn set(row: &mut RowUpdate<'_>, column: &CellColumn, cell: Cell) -> Resul
     if cell.is_null() {
         return row.set_null_at(&column.at);
     }
-    // SAFETY: P-2.
-    unsafe {
-        if !column.takes(cell) {
-            return Err(row.table().fault(column, cell));
-        }
-        if let (false, Some(bytes)) = (column.form.is_fixed(), column.stored(cell)) {
-            return row.set_bytes(&column.at, bytes);
-        }
+    if !column.form.is_fixed() {
+        // SAFETY: P-2.
+        return match unsafe { column.stored(cell) } {
+            Some(bytes) => row.set_bytes(&column.at, bytes),
+            // SAFETY: P-2.
+            None => Err(unsafe { row.table().fault(column, cell) }),
+        };
+    }
+    if !column.takes_fixed(cell) {
+        // SAFETY: P-2.
+        return Err(unsafe { row.table().fault(column, cell) });
     }
     let bytes = match column.form {
         Form::Bool => u128::from(cell.lo != 0),
