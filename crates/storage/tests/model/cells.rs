@@ -131,8 +131,8 @@ fn read_by_address(table: &Table, tid: Tid, column: ColumnId) -> Cell {
             unsafe { at.cast::<$ty>().read_unaligned() }
         }};
     }
-    // SAFETY: the addresses stay in the value.
     let text = |from: usize, length: usize| {
+        // SAFETY: the addresses stay in the value.
         Cell::of_bytes(unsafe { std::slice::from_raw_parts(at.add(from), length) })
     };
     match c.physical {
