@@ -248,7 +248,11 @@ impl World {
             (1, (SqlType::Bytea, _)) => Some(Value::Bytea(vec![1; albireo_storage::MAX_TEXT_BYTES + 1])),
             (1..3, (ty, _)) if ty.is_string() => Some(Value::from("\0")),
             (_, (SqlType::Decimal { precision, scale }, _)) => {
-                let unscaled = -(10i128.pow(precision.into()));
+                // Too many digits, or in the lower word right ones.
+                let unscaled = match (kind, precision) {
+                    (2, 0..=18) => 1 << 64 | 1,
+                    _ => -(10i128.pow(precision.into())),
+                };
                 Some(Value::Decimal(Decimal { unscaled, scale }))
             }
             _ => None,
@@ -345,6 +349,7 @@ proptest! {
                 13 => world.delete(row),
                 14 => world.commit(),
                 15 => world.abort(),
+                16 if row % 2 == 0 => world.take_snapshot(),
                 16 => world.take_snapshot_of(row),
                 _ => world.drop_snapshot(row, false),
             }
@@ -380,6 +385,27 @@ fn rows_in_later_blocks_and_chunks_are_found_by_address() {
         world.abort();
         assert_eq!(world.table.row_count(), 0);
         world.finish(false);
+    }
+}
+
+#[test]
+fn snapshot_keeps_values_and_nulls_that_cells_overwrite() {
+    let groups = LayoutChoice::Groups(vec![vec![ColumnId(31), ColumnId(8), ColumnId(29)]]);
+    for layout in [LayoutChoice::Columns, LayoutChoice::Rows, groups] {
+        let mut world = World::new(all_types(layout, None), 64 << 20);
+        for pick in 1..7 {
+            world.insert_cells(world.shape.row(&[pick]), 0);
+        }
+        // Column 8 is never NULL; pick 7 names NULL for the others.
+        for (row, changes) in [[(8, 2), (31, 7)], [(8, 3), (29, 7)], [(31, 7), (29, 2)]].iter().enumerate() {
+            world.take_snapshot();
+            world.update_cells(row as u16, changes, None, 0);
+            world.check();
+            world.update_cells(row as u16, &[(29, 1), (31, 4), (8, 1)], None, 0);
+            world.check();
+        }
+        world.abort();
+        world.finish(true);
     }
 }
 
