@@ -14,7 +14,7 @@ use albireo_base::{ColumnId, SqlType, Tid};
 
 use super::Table;
 use super::shape::{ANYHOW, APART, Spot, TOGETHER, address, lie_of, spot_by, with_lie};
-use crate::column::{TextLimit, has_digits};
+use crate::column::{Sealed, TextLimit, has_digits};
 use crate::layout::{ColumnLocation, Physical};
 use crate::rows::{OVERFLOW, Rows, VIEW_INLINE_BYTES, foreign_handle, no_such_row};
 
@@ -265,33 +265,50 @@ unsafe fn read_all<const LIE: u8>(rows: &Rows, tid: Tid, columns: &[CellColumn],
     unsafe {
         let spot = spot_by::<LIE>(rows, row, columns.first().map(|column| &column.at));
         for (column, out) in columns.iter().zip(out) {
-            *out = match column.nullable && rows.known_is_null(row, &column.at) {
-                true => Cell::NULL,
-                false => column.read::<LIE>(rows, tid, spot),
-            };
+            if column.nullable && rows.known_is_null(row, &column.at) {
+                *out = Cell::NULL;
+                continue;
+            }
+            let (lo, hi) = column.read::<LIE>(rows, tid, spot);
+            *out = Cell::of_two(lo, hi);
         }
     }
 }
 
 impl CellColumn {
-    /// Whether the column takes the cell, which is none of a text.
+    /// The cell, or zeroes for NULL; `None` if that is not allowed.
     #[inline(always)]
-    fn takes_fixed(&self, cell: Cell) -> bool {
-        if cell.is_null() {
-            return self.nullable;
+    fn or_zeroes(&self, cell: Cell) -> Option<Cell> {
+        match (cell.is_null(), self.nullable) {
+            (false, _) => Some(cell),
+            (true, true) => Some(Cell::of(0)),
+            (true, false) => None,
         }
+    }
+
+    /// Whether an unscaled value has at most the digits of the column, which lies in 64 bits.
+    #[inline(always)]
+    fn takes_decimal64(&self, cell: Cell) -> bool {
+        let unscaled = cell.lo as i64;
+        cell.hi == (unscaled >> 63) as u64 && unscaled.fits(self.digits)
+    }
+
+    /// Whether the column takes the cell, which is none of a text.
+    fn takes_fixed(&self, cell: Cell) -> bool {
         match self.form {
-            Form::Decimal64 | Form::Decimal128 => has_digits(cell.unscaled(), self.digits),
+            _ if cell.is_null() => self.nullable,
+            Form::Decimal64 => self.takes_decimal64(cell),
+            Form::Decimal128 => has_digits(cell.unscaled(), self.digits),
             _ => true,
         }
     }
 
-    /// Reads a value that is not NULL.
+    /// The two words of a value that is not NULL.
     ///
     /// # Safety
     /// P-1 and S-1 of [`read_all`]; `spot` is where the row is.
     #[inline(always)]
-    unsafe fn read<const LIE: u8>(&self, rows: &Rows, tid: Tid, spot: Spot) -> Cell {
+    unsafe fn read<const LIE: u8>(&self, rows: &Rows, tid: Tid, spot: Spot) -> (u64, u64) {
         macro_rules! read {
             ($ty:ty) => {{
                 // SAFETY: P-1; as many bytes lie there, because the form is that of the column's type.
@@ -303,13 +320,19 @@ impl CellColumn {
             }};
         }
         match self.form {
-            Form::Bool => Cell::of(u64::from(read!(u8) != 0)),
-            Form::I16 => Cell::of(i64::from(read!(i16)) as u64),
-            Form::I32 => Cell::of(i64::from(read!(i32)) as u64),
-            Form::I64 | Form::F64 => Cell::of(read!(u64)),
-            Form::F32 => Cell::of(u64::from(read!(u32))),
-            Form::Decimal64 => Cell::of_unscaled(i128::from(read!(i64))),
-            Form::Decimal128 | Form::Uuid => Cell::of_unscaled(read!(i128)),
+            Form::Bool => (u64::from(read!(u8) != 0), 0),
+            Form::I16 => (i64::from(read!(i16)) as u64, 0),
+            Form::I32 => (i64::from(read!(i32)) as u64, 0),
+            Form::I64 | Form::F64 => (read!(u64), 0),
+            Form::F32 => (u64::from(read!(u32)), 0),
+            Form::Decimal64 => {
+                let unscaled = read!(i64);
+                (unscaled as u64, (unscaled >> 63) as u64)
+            }
+            Form::Decimal128 | Form::Uuid => {
+                let both = read!(u128);
+                (both as u64, (both >> 64) as u64)
+            }
             Form::Inline(_) => {
                 // SAFETY: P-1; a slot has a length byte and as many bytes as that says, or four for a
                 // text that lies in the heap.
@@ -317,7 +340,7 @@ impl CellColumn {
                     let slot = address::<LIE>(rows, spot, &self.at, self.at.width as usize);
                     match *slot {
                         OVERFLOW => self.read_apart(rows, tid, slot),
-                        length => Cell::of_two(slot.add(1).expose_provenance() as u64, u64::from(length)),
+                        length => (slot.add(1).expose_provenance() as u64, u64::from(length)),
                     }
                 }
             }
@@ -327,7 +350,7 @@ impl CellColumn {
                     let slot = address::<LIE>(rows, spot, &self.at, 16);
                     let length = u32::from_le_bytes(slot.cast::<[u8; 4]>().read_unaligned());
                     match length as usize <= VIEW_INLINE_BYTES {
-                        true => Cell::of_two(slot.add(4).expose_provenance() as u64, u64::from(length)),
+                        true => (slot.add(4).expose_provenance() as u64, u64::from(length)),
                         false => self.read_apart(rows, tid, slot),
                     }
                 }
@@ -340,8 +363,9 @@ impl CellColumn {
     /// # Safety
     /// S-1: `slot` is the address of the column's value of the row `tid`.
     #[inline(never)]
-    unsafe fn read_apart(&self, rows: &Rows, tid: Tid, slot: *const u8) -> Cell {
+    unsafe fn read_apart(&self, rows: &Rows, tid: Tid, slot: *const u8) -> (u64, u64) {
         // SAFETY: S-1.
-        Cell::of_bytes(unsafe { rows.text_in(tid, &self.at, slot) })
+        let text = unsafe { rows.text_in(tid, &self.at, slot) };
+        (text.as_ptr().expose_provenance() as u64, text.len() as u64)
     }
 }

@@ -18,8 +18,13 @@ enum Op {
     InsertLike(u16, u16, u16),
     InsertWrong(Vec<u16>, u16, u8),
     InsertAbandoned(Vec<u16>, u16),
+    /// As cells, in any order.
+    InsertCells(Vec<u16>, u16),
+    InsertWrongCells(Vec<u16>, Vec<(u16, u8)>, u16),
     Update(u16, Vec<(u16, u16)>),
     UpdateTyped(u16, u16, u16),
+    /// As cells, perhaps with a wrong value.
+    UpdateCells(u16, Vec<(u16, u16)>, Option<u8>, u16),
     UpdateWrong(u16, Vec<(u16, u16)>, u16, u8),
     /// One row takes another's values column by column, but ends with a key of its own.
     UpdateThrough(u16, u16, u16),
@@ -50,7 +55,12 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => (row(), 0u16..9, pick()).prop_map(|(r, c, p)| Op::InsertLike(r, c, p)),
         2 => (picks(), 0u16..9, 0u8..5).prop_map(|(p, c, w)| Op::InsertWrong(p, c, w)),
         2 => (picks(), 0u16..9).prop_map(|(p, c)| Op::InsertAbandoned(p, c)),
+        8 => (picks(), row()).prop_map(|(p, o)| Op::InsertCells(p, o)),
+        2 => (picks(), proptest::collection::vec((0u16..9, 0u8..4), 1..4), row())
+            .prop_map(|(p, w, o)| Op::InsertWrongCells(p, w, o)),
         12 => (row(), changes()).prop_map(|(r, c)| Op::Update(r, c)),
+        10 => (row(), changes(), proptest::option::weighted(0.2, 0u8..4), row())
+            .prop_map(|(r, c, w, o)| Op::UpdateCells(r, c, w, o)),
         8 => (row(), 0u16..9, pick()).prop_map(|(r, c, p)| Op::UpdateTyped(r, c, p)),
         2 => (row(), changes(), 0u16..9, 0u8..5).prop_map(|(r, c, d, w)| Op::UpdateWrong(r, c, d, w)),
         3 => (row(), row(), pick()).prop_map(|(r, s, p)| Op::UpdateThrough(r, s, p)),
@@ -123,6 +133,12 @@ impl World {
             }
             Op::InsertWrong(picks, c, kind) => self.insert_wrong(&picks, column(c), kind),
             Op::InsertAbandoned(picks, set) => self.insert_abandoned(&picks, column(set)),
+            Op::InsertCells(picks, order) => self.insert_cells(self.shape.row(&picks), order),
+            Op::InsertWrongCells(picks, wrong, order) => {
+                let wrong: Vec<(usize, u8)> = wrong.into_iter().map(|(c, kind)| (column(c), kind)).collect();
+                self.insert_wrong_cells(self.shape.row(&picks), &wrong, order);
+            }
+            Op::UpdateCells(row, changes, wrong, pick) => self.update_cells(row, &changes, wrong, pick),
             Op::Update(row, changes) => self.update(row, &changes),
             Op::UpdateTyped(row, c, pick) => self.update_typed(row, column(c), pick),
             Op::UpdateWrong(row, changes, c, kind) => self.update_wrong(row, &changes, column(c), kind),

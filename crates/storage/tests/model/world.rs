@@ -268,6 +268,7 @@ impl World {
     /// Compares everything with the model.
     pub fn check(&mut self) {
         check::table_equals(&self.table, &self.shape, &self.current);
+        crate::cells::cells_equal(&self.table, &self.shape, &self.current);
         check::indexes_agree(&self.table, &self.shape, &self.current);
         for seen in &self.snapshots {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");

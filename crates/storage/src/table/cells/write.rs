@@ -6,6 +6,7 @@ use super::super::shape::{ANYHOW, APART, Spot, TOGETHER, address, spot_by, with_
 use super::super::{NewRow, RowUpdate, Table, TableError};
 use super::{Cell, CellColumn, CellShape, Cells, Form, wrong_number};
 use crate::MAX_TEXT_BYTES;
+use crate::column::has_digits;
 use crate::rows::{Rows, VIEW_INLINE_BYTES, View, foreign_handle};
 use crate::undo::{Change, Image, UndoLog};
 
@@ -119,19 +120,20 @@ impl Table {
             }
         }
         for (column, &cell) in columns.iter().zip(cells) {
-            if !column.takes_fixed(cell) {
-                // SAFETY: no column is a text, so nothing is read behind the cell.
-                return Err(unsafe { self.fault(column, cell) });
-            }
             // SAFETY: P-1 and S-1; `row` is located again wherever the directory changes. The blocks of
             // the value and its null bitmap are private before they are written.
-            let (was_null, old) = unsafe {
-                match LIE {
-                    TOGETHER => self.rows.make_null_private(tid, &mut row, &column.at)?,
-                    _ => self.rows.make_private(tid, &mut row, &column.at)?,
+            let replaced = unsafe {
+                if LIE != TOGETHER {
+                    self.rows.make_private(tid, &mut row, &column.at)?;
+                } else if column.nullable {
+                    self.rows.make_null_private(tid, &mut row, &column.at)?;
                 }
                 spot.row = row;
                 column.replace::<LIE>(&mut self.rows, spot, cell)
+            };
+            let Some((was_null, old)) = replaced else {
+                // SAFETY: no column is a text, so nothing is read behind the cell.
+                return Err(unsafe { self.fault(column, cell) });
             };
             let image = Image::Here(old.to_le_bytes());
             undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
@@ -205,20 +207,21 @@ unsafe fn put_all<const LIE: u8>(
     unsafe {
         let mut spot = spot_by::<LIE>(row.rows_ref(), row.place(), first);
         for (column, &cell) in columns.iter().zip(cells) {
-            if column.form.is_fixed() {
-                if !column.takes_fixed(cell) {
-                    return Ok(false);
+            let Some(value) = column.or_zeroes(cell) else { return Ok(false) };
+            let put = match column.form {
+                Form::Inline(_) | Form::View | Form::Bytea => {
+                    let slot = address::<LIE>(row.rows_ref(), spot, &column.at, column.at.width as usize);
+                    column.put_text(row, slot, value.lo, value.hi)?
                 }
-                column.write::<LIE>(row.rows(), spot, cell);
-            } else {
-                match column.put_text::<LIE>(row, spot, cell) {
-                    Put::Done => {}
-                    Put::Refused => return Ok(false),
-                    Put::Apart(bytes) => {
-                        row.set_bytes(&column.at, bytes)?;
-                        spot = spot_by::<LIE>(row.rows_ref(), row.place(), first);
-                    }
-                }
+                _ => match column.write::<LIE, false>(row.rows_ref(), spot, value) {
+                    Some(_) => Put::Here,
+                    None => Put::Nowhere,
+                },
+            };
+            match put {
+                Put::Here => {}
+                Put::InHeap => spot = spot_by::<LIE>(row.rows_ref(), row.place(), first),
+                Put::Nowhere => return Ok(false),
             }
             if column.nullable {
                 row.rows().known_null(spot.row, &column.at, cell.is_null());
@@ -228,56 +231,29 @@ unsafe fn put_all<const LIE: u8>(
     Ok(true)
 }
 
-/// What became of a text.
-enum Put<'a> {
-    /// It lies in its slot.
-    Done,
+/// Where a new row's value was put.
+enum Put {
+    /// In its slot.
+    Here,
+    /// In the heap, so that the directory may have changed.
+    InHeap,
     /// The column does not take it.
-    Refused,
-    /// These bytes are to be laid down in the heap.
-    Apart(&'a [u8]),
+    Nowhere,
 }
 
-/// The bytes of a value that a column of fixed width takes: `write` gives their address and the bytes
-/// to `$do`.
-macro_rules! with_bytes {
-    ($column:expr, $cell:expr, $LIE:ident, $rows:expr, $spot:expr, $do:ident) => {{
-        let (lo, hi) = match $cell.is_null() {
-            true => (0, 0),
-            false => ($cell.lo, $cell.hi),
-        };
-        let place = |width| address::<$LIE>($rows, $spot, &$column.at, width);
-        match $column.form {
-            Form::Bool => $do(place(1), [u8::from(lo != 0)]),
-            Form::I16 => $do(place(2), (lo as u16).to_le_bytes()),
-            Form::I32 | Form::F32 => $do(place(4), (lo as u32).to_le_bytes()),
-            Form::Decimal128 | Form::Uuid => $do(place(16), Cell::of_two(lo, hi).unscaled().to_le_bytes()),
-            _ => $do(place(8), lo.to_le_bytes()),
-        }
-    }};
-}
-
-/// Writes bytes.
+/// Writes bytes; with `OLD` it gives what was there, as a number of as many bytes.
 ///
 /// # Safety
-/// They may be written at `place`.
+/// They may be written at `place`; with `OLD` also read.
 #[inline(always)]
-unsafe fn store<const N: usize>(place: *mut u8, bytes: [u8; N]) {
-    // SAFETY: the caller's.
-    unsafe { place.cast::<[u8; N]>().write_unaligned(bytes) }
-}
-
-/// Writes bytes; gives what was there, as a number of as many bytes.
-///
-/// # Safety
-/// They may be read and written at `place`.
-#[inline(always)]
-unsafe fn swap<const N: usize>(place: *mut u8, bytes: [u8; N]) -> u128 {
+unsafe fn swap<const OLD: bool, const N: usize>(place: *mut u8, bytes: [u8; N]) -> u128 {
     let mut old = [0; 16];
     // SAFETY: the caller's; no value of fixed width has more than 16 bytes.
     unsafe {
         let place = place.cast::<[u8; N]>();
-        old[..N].copy_from_slice(&place.read_unaligned());
+        if OLD {
+            old[..N].copy_from_slice(&place.read_unaligned());
+        }
         place.write_unaligned(bytes);
     }
     u128::from_le_bytes(old)
@@ -298,49 +274,76 @@ impl CellColumn {
         }
     }
 
-    /// Writes a value that the column takes, of fixed width; its NULL bit is the caller's.
+    /// Writes a value of fixed width; its NULL bit is the caller's. With `OLD` it gives what was there.
+    /// `None`: the column does not take it, and nothing was written.
     ///
     /// # Safety
-    /// P-1 of [`put_all`]; `spot` is where the row is, which may be written.
+    /// P-1 of [`put_all`]; `spot` is where the row is, which may be written, and with `OLD` has a value.
     #[inline(always)]
-    unsafe fn write<const LIE: u8>(&self, rows: &Rows, spot: Spot, cell: Cell) {
+    unsafe fn write<const LIE: u8, const OLD: bool>(
+        &self,
+        rows: &Rows,
+        spot: Spot,
+        cell: Cell,
+    ) -> Option<u128> {
         // SAFETY: P-1; as many bytes lie there, because the form is that of the column's type.
-        unsafe { with_bytes!(self, cell, LIE, rows, spot, store) }
+        unsafe {
+            let place = |width| address::<LIE>(rows, spot, &self.at, width);
+            let Cell { lo, .. } = cell;
+            Some(match self.form {
+                Form::Bool => swap::<OLD, 1>(place(1), [u8::from(lo != 0)]),
+                Form::I16 => swap::<OLD, 2>(place(2), (lo as u16).to_le_bytes()),
+                Form::I32 | Form::F32 => swap::<OLD, 4>(place(4), (lo as u32).to_le_bytes()),
+                Form::I64 | Form::F64 => swap::<OLD, 8>(place(8), lo.to_le_bytes()),
+                Form::Decimal64 if self.takes_decimal64(cell) => swap::<OLD, 8>(place(8), lo.to_le_bytes()),
+                Form::Decimal128 if has_digits(cell.unscaled(), self.digits) => {
+                    swap::<OLD, 16>(place(16), cell.unscaled().to_le_bytes())
+                }
+                Form::Uuid => swap::<OLD, 16>(place(16), cell.unscaled().to_le_bytes()),
+                _ => return None,
+            })
+        }
     }
 
-    /// Overwrites a value by one that the column takes, of fixed width, with its NULL bit; tells whether
-    /// it was NULL, and its bytes.
+    /// Overwrites a value of fixed width and its NULL bit; tells whether it was NULL, and its bytes.
+    /// `None`: the column does not take it, and nothing was written.
     ///
     /// # Safety
-    /// As for [`CellColumn::write`]; the blocks are private.
+    /// P-1 of [`put_all`]; `spot` is where a row is, in private blocks.
     #[inline(always)]
-    unsafe fn replace<const LIE: u8>(&self, rows: &mut Rows, spot: Spot, cell: Cell) -> (bool, u128) {
+    unsafe fn replace<const LIE: u8>(&self, rows: &mut Rows, spot: Spot, cell: Cell) -> Option<(bool, u128)> {
+        let value = self.or_zeroes(cell)?;
         let mut was_null = false;
         // SAFETY: the caller's; a nullable column has a null bitmap.
         unsafe {
+            let old = self.write::<LIE, true>(rows, spot, value)?;
             if self.nullable {
                 was_null = rows.known_is_null(spot.row, &self.at);
                 rows.known_null(spot.row, &self.at, cell.is_null());
             }
-            (was_null, with_bytes!(self, cell, LIE, rows, spot, swap))
+            Some((was_null, old))
         }
     }
 
-    /// Writes a text or byte string of a new row into its slot, if it fits there.
+    /// Writes a text or byte string of a new row; its NULL bit is the caller's. Out of line, so that
+    /// columns of fixed width have the registers.
     ///
     /// # Safety
-    /// P-1 and P-2 of [`put_all`]; `spot` is where the new row is.
-    #[inline(always)]
-    unsafe fn put_text<'a, const LIE: u8>(&self, row: &mut NewRow<'_>, spot: Spot, cell: Cell) -> Put<'a> {
-        if cell.is_null() && !self.nullable {
-            return Put::Refused;
-        }
+    /// P-1 and P-2 of [`put_all`], of the cell with `lo` and `hi`, which are zeroes for NULL; `slot` is
+    /// where the value of the new row is.
+    #[inline(never)]
+    unsafe fn put_text(
+        &self,
+        row: &mut NewRow<'_>,
+        slot: *mut u8,
+        lo: u64,
+        hi: u64,
+    ) -> Result<Put, TableError> {
         // SAFETY: P-2.
-        let Some(bytes) = (unsafe { self.stored(cell) }) else { return Put::Refused };
+        let Some(bytes) = (unsafe { self.stored(Cell::of_two(lo, hi)) }) else { return Ok(Put::Nowhere) };
         // SAFETY: P-1; the slot has `1 + capacity` bytes, or is a view, and `bytes` is not in it (S-2 of
         // `Cells`).
         unsafe {
-            let slot = address::<LIE>(row.rows(), spot, &self.at, self.at.width as usize);
             match self.form {
                 Form::Inline(capacity) if bytes.len() <= capacity as usize => {
                     *slot = bytes.len() as u8;
@@ -349,10 +352,13 @@ impl CellColumn {
                 Form::View | Form::Bytea if bytes.len() <= VIEW_INLINE_BYTES => {
                     slot.cast::<[u8; 16]>().write_unaligned(View::short(bytes).0);
                 }
-                _ => return Put::Apart(bytes),
+                _ => {
+                    row.set_bytes(&self.at, bytes)?;
+                    return Ok(Put::InHeap);
+                }
             }
         }
-        Put::Done
+        Ok(Put::Here)
     }
 
     /// What is stored of a text or byte string; `None` if the column does not take it.
@@ -382,14 +388,17 @@ unsafe fn set(row: &mut RowUpdate<'_>, column: &CellColumn, cell: Cell) -> Resul
     if cell.is_null() {
         return row.set_null_at(&column.at);
     }
-    // SAFETY: P-2.
-    unsafe {
-        if !column.takes(cell) {
-            return Err(row.table().fault(column, cell));
-        }
-        if let (false, Some(bytes)) = (column.form.is_fixed(), column.stored(cell)) {
-            return row.set_bytes(&column.at, bytes);
-        }
+    if !column.form.is_fixed() {
+        // SAFETY: P-2.
+        return match unsafe { column.stored(cell) } {
+            Some(bytes) => row.set_bytes(&column.at, bytes),
+            // SAFETY: P-2.
+            None => Err(unsafe { row.table().fault(column, cell) }),
+        };
+    }
+    if !column.takes_fixed(cell) {
+        // SAFETY: P-2.
+        return Err(unsafe { row.table().fault(column, cell) });
     }
     let bytes = match column.form {
         Form::Bool => u128::from(cell.lo != 0),
