@@ -11,7 +11,7 @@ use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_procedure::body::{
     BindError, Limits, Outside, Routine, Routines, Signature, bind, bind_call, find_removed, with_host,
 };
-use albireo_procedure::compile::{Compiled, compile};
+use albireo_procedure::compile::{Compiled, TableLayout, compile};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::define::{self, Definition, RoutineKind, RoutineStatement};
 use albireo_procedure::expr::{RoutineId, text_of};
@@ -269,6 +269,17 @@ pub struct Library {
     next: u32,
     /// Whether routines are compiled.
     compiles: bool,
+    layouts: Layouts,
+}
+
+/// Where the tables lie.
+#[derive(Clone, Default)]
+struct Layouts(BTreeMap<TableId, Arc<TableLayout>>);
+
+impl albireo_procedure::compile::Layouts for Layouts {
+    fn layout(&self, table: TableId) -> Option<Arc<TableLayout>> {
+        self.0.get(&table).cloned()
+    }
 }
 
 impl Library {
@@ -310,7 +321,7 @@ impl Routines for Library {
         }
         let code = || {
             let bound = self.bound(routine).ok()?;
-            compile(&bound).expect("every routine can be compiled").map(Arc::new)
+            compile(&bound, &self.layouts).expect("every routine can be compiled").map(Arc::new)
         };
         self.routines.get(&routine.0)?.compiled.get_or_init(code).clone()
     }
@@ -337,7 +348,7 @@ pub struct Database {
 impl Database {
     /// An empty one whose routines are interpreted, or compiled.
     pub fn new(compiles: bool) -> Self {
-        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1, compiles };
+        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1, compiles, layouts: Layouts::default() };
         Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
     }
 
@@ -470,6 +481,8 @@ impl Database {
                     memory.apply(&catalog, change);
                 }
                 library.catalog = catalog;
+                let layouts = memory.tables.iter().map(|(id, table)| (*id, Arc::new(TableLayout::of(table))));
+                library.layouts = Layouts(layouts.collect());
                 library.unbind();
                 Ok(Outcome::Done(0))
             }

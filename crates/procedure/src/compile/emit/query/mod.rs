@@ -367,7 +367,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
                     _ => None,
                 };
                 self.steps(&select.steps, hint, done, &mut give);
-                self.jump(done);
             }
             Some(grouping) => self.group(select, grouping, &mut give, done),
         }
