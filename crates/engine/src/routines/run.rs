@@ -5,7 +5,6 @@ use std::sync::Arc;
 use albireo_base::{PartitionId, SqlError};
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
-use albireo_procedure::datum::Datum;
 use albireo_procedure::define::RoutineKind;
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
@@ -19,7 +18,7 @@ use albireo_sql::ast::{
 use super::library::Library;
 use super::store::{Limits, Notice, TransactionStore};
 use super::{parameters, rows};
-use crate::{Database, Outcome};
+use crate::{Database, Outcome, QueryResult};
 
 /// A bound statement.
 enum Work {
@@ -39,7 +38,10 @@ struct Run {
 
 /// What it gave.
 struct Ran {
-    rows: Vec<Vec<Datum>>,
+    /// How many rows.
+    count: usize,
+    /// The rows, if they have columns.
+    result: Option<QueryResult>,
     notices: Vec<Notice>,
 }
 
@@ -76,7 +78,13 @@ impl Procedure for Run {
             }),
         };
         match ran {
-            Ok(rows) => Ok(Ran { rows, notices: store.notices }),
+            // Made before the commit, as a result that cannot be shown undoes the changes.
+            Ok(rows) => {
+                let columns = self.columns();
+                let result = (!columns.is_empty()).then(|| rows::result(&columns, &rows)).transpose();
+                let result = result.map_err(Abort::Raised)?;
+                Ok(Ran { count: rows.len(), result, notices: store.notices })
+            }
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
@@ -142,11 +150,10 @@ impl Database {
         let route = Route::Partition(PartitionId(0));
         let ran = self.inner.partitions.call(&run, &route).map_err(|error| self.explain_call(error))?;
         let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
-        let columns = run.columns();
-        if columns.is_empty() {
-            return Ok(Outcome::Done { tag: format!("SELECT {}", ran.rows.len()), rows: 0, notices });
-        }
-        rows::result(&columns, &ran.rows).map(Outcome::Rows)
+        Ok(match ran.result {
+            Some(result) => Outcome::Rows(result),
+            None => Outcome::Done { tag: format!("SELECT {}", ran.count), rows: 0, notices },
+        })
     }
 }
 
