@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use albireo::{Config, Database, Outcome, Value};
+use albireo::{Argument, Config, Database, Outcome, Value};
 
 use crate::support::{ask, is_well, run, show, small, state};
 
@@ -213,4 +213,47 @@ fn numbers_that_no_one_type_holds_are_an_error_and_undo_the_call() {
         assert_eq!(ask(&db, "SELECT id, cents FROM account ORDER BY id"), before);
     }
     assert_eq!(ask(&db, "SELECT * FROM apart(1e35)"), format!("1{}.00 0.01", "0".repeat(35)));
+}
+
+#[test]
+fn arguments_of_a_handle_become_the_types_of_the_parameters() {
+    let db = Database::in_memory(small()).unwrap();
+    run(
+        &db,
+        "CREATE FUNCTION share(n numeric(6,2)) RETURNS numeric LANGUAGE plpgsql AS $$ BEGIN RETURN n / 8; END $$;
+         CREATE FUNCTION later(i interval) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN RETURN date '2024-02-28' + i; END $$;
+         CREATE FUNCTION half(n double precision) RETURNS double precision LANGUAGE plpgsql AS $$
+         BEGIN RETURN n / 2; END $$;
+         CREATE FUNCTION flip(b boolean) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN NOT b; END $$;
+         CREATE FUNCTION padded(c char(4)) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN c = 'ab'; END $$;
+         CREATE FUNCTION total(n numeric[]) RETURNS numeric LANGUAGE plpgsql AS $$
+         BEGIN RETURN n[1] + n[2]; END $$",
+    );
+    let called = |name: &str, arg: Argument| db.routine(name).unwrap().call(&[arg]);
+    let one = |name: &str, arg: Argument| match called(name, arg).unwrap().remove(0).remove(0) {
+        Argument::Value(value) => value.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(one("share", 1.into()), one("share", Value::BigInt(1).into()));
+    assert_eq!(one("share", 1.into()), one("share", Value::from("1").into()));
+    assert_eq!(one("share", 1.into()).trim_end_matches('0'), "0.125");
+    assert_eq!(one("share", Value::Double(0.8).into()).trim_end_matches('0'), "0.1");
+    assert_eq!(one("later", Value::from("2 days 01:00").into()), "2024-03-01 01:00:00");
+    assert_eq!(one("half", 3.into()), "1.5");
+    assert_eq!(one("padded", Value::from("ab  ").into()), "t");
+    assert_eq!(one("total", Argument::Array(vec![1.into(), Value::from("0.5")])), "1.5");
+    assert_eq!(one("total", Value::from("{1,0.25}").into()), "1.25");
+    for (name, arg, expected) in [
+        ("share", Value::from("much"), "22P02"),
+        ("share", Value::Bool(true), "42804"),
+        ("later", Value::from("soon"), "22007"),
+        ("later", Value::Integer(3), "42804"),
+        ("flip", Value::Integer(1), "42804"),
+        ("flip", Value::from("perhaps"), "22P02"),
+        ("total", Value::from("1,2"), "22P02"),
+        ("total", Value::Integer(1), "42804"),
+    ] {
+        assert_eq!(state(&called(name, arg.clone().into()).unwrap_err()), expected, "{name} {arg}");
+    }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
-pub use self::convert::{cast, cast_to, declared, read};
+pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
 pub use self::function::{Builtin, General};
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
