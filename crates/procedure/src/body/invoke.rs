@@ -42,7 +42,7 @@ pub fn bind_call(
 ) -> Result<BoundCall, SqlError> {
     let mut outside = Outside::new(catalog, routines, text);
     let (mut actuals, mut args) = (Vec::new(), Vec::new());
-    for (actual, tree) in resolve::actuals(function)? {
+    for (actual, tree) in expr::actuals(function)? {
         args.push(expr::bind(tree, &mut outside)?);
         actuals.push(actual);
     }

@@ -6,7 +6,6 @@
 
 mod bind;
 mod invoke;
-mod outside;
 mod place;
 mod resolve;
 mod run;
@@ -17,9 +16,8 @@ mod tree;
 
 pub use bind::{BindError, Outside, bind};
 pub use invoke::{BoundCall, bind_call};
-pub use outside::NoNames;
 pub use place::{Named, Place, RowPlace, Types};
-pub use resolve::{Actual, Resolved, Routines, actuals, name_of, resolve};
+pub use resolve::{Resolved, Routines, name_of, resolve};
 pub use run::{HostFrame, Limits, Outcome, run, with_host};
 pub use signature::{Default, Formal, ResultShape, Signature, find_removed};
 pub use tree::{
