@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, Value};
 use albireo_procedure::body::find_removed;
-use albireo_procedure::define::{self, Definition, Removal, RoutineKind};
+use albireo_procedure::define::{self, Definition, Removal};
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
 use albireo_sql::names::fold;
 
@@ -72,7 +72,7 @@ impl Database {
             RoutineStatement::Call(mut function) => {
                 parameters::fill(function.as_mut(), parameters)?;
                 let _fixed = self.inner.definitions.read();
-                self.call_routine(&self.library(), &function, RoutineKind::Procedure, text, limits)
+                self.call_procedure(&self.library(), &function, text, limits)
             }
         }
     }

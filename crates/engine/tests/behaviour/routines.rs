@@ -42,6 +42,13 @@ fn function_changes_rows_and_gives_its_out_parameters() {
         let db = bank(partitions);
         assert_eq!(ask(&db, "SELECT * FROM transfer(1, 2, 30.5)"), "69.50,1 to 2");
         assert_eq!(
+            ask(&db, "SELECT * FROM transfer(p_cents => '0.5', p_to => 1, p_from => 2)"),
+            "80.00,2 to 1"
+        );
+        assert_eq!(ask(&db, "SELECT r_note FROM transfer(1, 2, p_cents => 0.5) AS t"), "1 to 2");
+        let both = "SELECT * FROM transfer(p_from => 1, nobody => 2, p_cents => 1)";
+        assert_eq!(state(&db.execute(both).unwrap_err()), "42883");
+        assert_eq!(
             rows(&db, "SELECT * FROM transfer($1, $2, $3)", &[2.into(), 3.into(), 80.into()]),
             "0.50,2 to 3"
         );

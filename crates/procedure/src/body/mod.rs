@@ -1,7 +1,7 @@
 //! Bodies of routines: variables, control flow, errors; bound from their tree and run.
 //!
 //! Responsible for: signatures (`signature`), which routine a call means (`resolve`), typed bodies
-//! (`tree`, made by `bind`), running them (`run`), calls from outside (`invoke`). Not responsible for:
+//! (`tree`, made by `bind`), running them (`run`), CALL from outside (`invoke`). Not responsible for:
 //! expressions (`expr`), queries (`plan`), keeping routines (`engine`).
 
 mod bind;
