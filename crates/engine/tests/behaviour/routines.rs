@@ -264,3 +264,31 @@ fn arguments_of_a_handle_become_the_types_of_the_parameters() {
         assert_eq!(state(&called(name, arg.clone().into()).unwrap_err()), expected, "{name} {arg}");
     }
 }
+
+#[test]
+fn built_in_function_comes_before_a_routine_of_its_name_and_types() {
+    let db = bank(1);
+    let function = |head: &str, result: &str| {
+        let made = db
+            .execute(&format!("CREATE FUNCTION {head} LANGUAGE plpgsql AS $$ BEGIN RETURN {result}; END $$"));
+        let Ok([Outcome::Done { notices, .. }]) = made.as_deref() else { panic!("{made:?}") };
+        notices.join("; ")
+    };
+    let notice = function("abs(n integer) RETURNS integer", "-1");
+    assert!(notice.contains("public.abs"), "{notice}");
+    assert_eq!(function("round(n double precision, digits integer) RETURNS text", "'mine'"), "");
+    assert_eq!(function("sum(n integer) RETURNS text", "'mine'"), "");
+    function("both(n integer) RETURNS text", "abs(n) || ' ' || public.abs(n) || ' ' || round(n::numeric, 1)");
+    assert_eq!(
+        ask(&db, "SELECT abs(-3), sum(id) FROM account WHERE id < 3 GROUP BY id ORDER BY id"),
+        "3,1 3,2"
+    );
+    assert_eq!(ask(&db, "SELECT public.abs(-3)"), "-1");
+    assert_eq!(ask(&db, "SELECT both(-3)"), "3 -1 -3.0");
+    assert_eq!(ask(&db, "SELECT round(1.25, 1), round(1.25::double precision, 1)"), "1.3,mine");
+    // A query without calls of routines reads a snapshot, as such a transaction does.
+    let reader = db.connect();
+    reader.execute("BEGIN READ ONLY").unwrap();
+    assert!(reader.execute("SELECT abs(-3), sum(id) FROM account").is_ok());
+    assert_eq!(state(&reader.execute("SELECT public.abs(-3)").unwrap_err()), "25006");
+}

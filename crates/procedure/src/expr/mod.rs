@@ -24,7 +24,7 @@ use albireo_sql::ast;
 
 pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
-pub use self::function::{Builtin, General};
+pub use self::function::{Builtin, General, has_builtin};
 pub(crate) use self::names::undefined;
 pub use self::names::{Actual, NoNames, actuals, arguments, is_unknown};
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
