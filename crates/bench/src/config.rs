@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::ch::queries::Selection;
@@ -34,7 +35,8 @@ impl fmt::Display for Workload {
 }
 
 /// What transactions are written in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Procedures {
     /// Rust.
     #[default]

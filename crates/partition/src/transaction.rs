@@ -13,6 +13,14 @@ use crate::data::{PartitionData, SHARED_SITE, TableHandle, roll_back};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Site(u16);
 
+impl Site {
+    /// Its number among those that the transaction owns, from 0.
+    #[inline(always)]
+    pub fn number(self) -> u16 {
+        self.0
+    }
+}
+
 /// The running transaction: the only one on the partitions it owns.
 pub struct Transaction<'a, 'p> {
     /// One partition, or all of them in order.
@@ -54,8 +62,18 @@ impl<'a, 'p> Transaction<'a, 'p> {
         self.partitions
     }
 
+    /// The partition of this [number](Site::number).
+    ///
+    /// # Panics
+    /// The transaction owns fewer.
+    #[inline(always)]
+    pub fn site(&self, number: u16) -> Site {
+        assert!(usize::from(number) < self.sites.len());
+        Site(number)
+    }
+
     /// Every partition the transaction owns.
-    pub fn sites(&self) -> impl Iterator<Item = Site> + use<> {
+    pub fn sites(&self) -> impl ExactSizeIterator<Item = Site> + use<> {
         (0..self.sites.len() as u16).map(Site)
     }
 

@@ -115,6 +115,9 @@ pub struct DeletePlan {
 /// ON CONFLICT and other databases' clauses.
 pub fn plan_insert(catalog: &Catalog, insert: &Insert, text: &str) -> Result<InsertPlan, SqlError> {
     let source = Source::new(text);
+    if insert.on.is_some() {
+        return Err(SqlError::unsupported("ON CONFLICT"));
+    }
     refuse_insert(insert)?;
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::unsupported("INSERT into other than a table"));
@@ -134,7 +137,13 @@ pub fn plan_insert(catalog: &Catalog, insert: &Insert, text: &str) -> Result<Ins
             None => InsertSource::Query(Box::new(Binder::new(catalog, source).bound(query.clone())?)),
         },
     };
-    match_widths(&values, &mut columns, !idents.is_empty())?;
+    let width = match &values {
+        InsertSource::Values(rows) => Some(rows.first().map_or(0, Vec::len)),
+        InsertSource::Query(query) => query.exact.then_some(query.output.len()),
+    };
+    if let Some(width) = width {
+        match_widths(&mut columns, width, !idents.is_empty())?;
+    }
     let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |a| names::fold(&a.alias));
     let tree = target_tree(&table, &alias);
     let returning = bind_returning(&mut binder, insert.returning.as_deref(), &tree)?;
@@ -147,10 +156,11 @@ pub fn plan_insert(catalog: &Catalog, insert: &Insert, text: &str) -> Result<Ins
     Ok(InsertPlan { table, columns, source: values, returning, parameters, tables })
 }
 
-fn refuse_insert(insert: &Insert) -> Result<(), SqlError> {
-    if insert.on.is_some() {
-        return Err(SqlError::unsupported("ON CONFLICT"));
-    }
+/// Refuses other databases' clauses.
+///
+/// # Errors
+/// 0A000.
+pub fn refuse_insert(insert: &Insert) -> Result<(), SqlError> {
     let other = insert.or.is_some()
         || insert.ignore
         || insert.overwrite
@@ -163,7 +173,11 @@ fn refuse_insert(insert: &Insert) -> Result<(), SqlError> {
     if other { Err(SqlError::unsupported("this form of INSERT")) } else { Ok(()) }
 }
 
-fn single(name: &ObjectName) -> Result<&Ident, SqlError> {
+/// The name of a column that a statement changes.
+///
+/// # Errors
+/// 0A000 for one with dots.
+pub fn single(name: &ObjectName) -> Result<&Ident, SqlError> {
     match name.0.as_slice() {
         [part] => part.as_ident().ok_or_else(|| SqlError::unsupported("this column name")),
         _ => Err(SqlError::unsupported(format!("the qualified column name {name} here"))),
@@ -171,7 +185,7 @@ fn single(name: &ObjectName) -> Result<&Ident, SqlError> {
 }
 
 /// The rows of `VALUES (...), (...)` with nothing around it.
-fn bare_values(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Expr>>]> {
+pub fn bare_values(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Expr>>]> {
     let bare = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()
@@ -215,12 +229,10 @@ fn bind_value(binder: &mut Binder<'_>, expr: &Expr, scope: &Scope<'_>) -> Result
 
 /// Checks that there is a column for each value. Without a list of columns, fewer values than the
 /// table has columns fill the first ones, as in PostgreSQL.
-fn match_widths(values: &InsertSource, columns: &mut Vec<ColumnId>, listed: bool) -> Result<(), SqlError> {
-    let width = match values {
-        InsertSource::Values(rows) => rows.first().map_or(0, Vec::len),
-        InsertSource::Query(query) if query.exact => query.output.len(),
-        InsertSource::Query(_) => return Ok(()),
-    };
+///
+/// # Errors
+/// 42601 if columns and values do not match in number.
+pub fn match_widths(columns: &mut Vec<ColumnId>, width: usize, listed: bool) -> Result<(), SqlError> {
     if width > columns.len() {
         let message = "INSERT has more expressions than target columns";
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));

@@ -267,6 +267,7 @@ fn blank(config: &Config) -> Report {
         partitions: config.partitions,
         layout: config.layout,
         mix: config.mix,
+        procedures: config.procedures,
         seed: config.seed,
         query_streams: streams,
         load_seconds: 0.0,

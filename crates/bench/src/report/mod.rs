@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use crate::config::Procedures;
 use crate::latency::Quantiles;
 use crate::tpcc::input::Mix;
 use crate::tpcc::schema::Layout;
@@ -33,6 +34,8 @@ pub struct Report {
     pub layout: Layout,
     /// Which transactions ran.
     pub mix: Mix,
+    /// What the transactions were written in.
+    pub procedures: Procedures,
     /// What decided population and inputs.
     pub seed: u64,
     /// Streams of queries in the mixed phase.

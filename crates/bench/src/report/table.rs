@@ -101,12 +101,15 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 pub(super) fn head(out: &mut String, report: &Report) {
-    let Report { benchmark, warehouses, partitions, layout, mix, seed, .. } = report;
+    let Report { benchmark, warehouses, partitions, layout, mix, procedures, seed, .. } = report;
     let warehouses = counted(*warehouses as u64, "warehouse");
     let partitions = counted(u64::from(*partitions), "partition");
     line(
         out,
-        format_args!("{benchmark}: {warehouses}, {partitions}, layout {layout}, mix {mix}, seed {seed}"),
+        format_args!(
+            "{benchmark}: {warehouses}, {partitions}, layout {layout}, mix {mix}, {procedures} procedures, \
+             seed {seed}"
+        ),
     );
     let rows = thousands(report.rows_loaded);
     line(out, format_args!("loaded {rows} rows in {:.1} s", report.load_seconds));

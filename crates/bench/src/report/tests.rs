@@ -28,6 +28,7 @@ fn report() -> Report {
         partitions: 1,
         layout: Layout::Groups,
         mix: Mix::Spec,
+        procedures: Procedures::PlPgSql,
         seed: 1,
         query_streams: 1,
         load_seconds: 3.21,
@@ -59,6 +60,7 @@ fn json_has_every_key_of_the_contract() {
         "/partitions",
         "/layout",
         "/mix",
+        "/procedures",
         "/load_seconds",
         "/oltp_alone/transactions_per_second",
         "/oltp_alone/new_orders_per_second",
@@ -87,6 +89,7 @@ fn json_has_every_key_of_the_contract() {
         assert!(json.pointer(key).is_some(), "{key} is missing");
     }
     assert_eq!(json["layout"], "groups");
+    assert_eq!(json["procedures"], "plpgsql");
     assert_eq!(json["consistency"]["12"], true);
 }
 
@@ -108,7 +111,14 @@ fn table_of_a_full_run_fits_one_screen_and_names_the_other_machine() {
     let table = report().table();
     assert!(table.lines().count() <= 40, "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
-    for part in ["450,000", "98.0 %", "161,290 / 144,928", "26 as rows, 8 as columns", "8,000 to 11,000"] {
+    for part in [
+        "plpgsql procedures",
+        "450,000",
+        "98.0 %",
+        "161,290 / 144,928",
+        "26 as rows, 8 as columns",
+        "8,000 to 11,000",
+    ] {
         assert!(table.contains(part), "{part} is missing in\n{table}");
     }
     assert!(table.contains("Another machine") && table.contains("all 12 conditions hold"));

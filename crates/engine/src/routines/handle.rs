@@ -8,8 +8,9 @@ use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run};
 use albireo_procedure::datum::{Array, Datum};
-use albireo_procedure::expr::{RoutineId, text_of};
+use albireo_procedure::expr::{self, RoutineId, text_of};
 use albireo_procedure::store::Stop;
+use albireo_procedure::types::Scalar;
 
 use super::library::Library;
 use super::store::{Limits, TransactionStore};
@@ -21,7 +22,7 @@ use crate::settings::Settings;
 pub enum Argument {
     /// One value, or NULL.
     Value(Value),
-    /// An array of one dimension.
+    /// An array of one dimension. An argument's first subscript is 1; of a result it is not told.
     Array(Vec<Value>),
 }
 
@@ -113,8 +114,8 @@ impl RoutineHandle {
     /// `SELECT * FROM f(...)`.
     ///
     /// # Errors
-    /// 42883 for another number of arguments; what the conversion of an argument to its parameter's type
-    /// says; the routine's own. Nothing of the transaction remains then.
+    /// 42883 for another number of arguments; 42804 for one that an assignment could not convert to its
+    /// parameter's type; 22P02 for a text that is no such value; the routine's own. Nothing of the transaction remains then.
     pub fn call(&self, args: &[Argument]) -> Result<Vec<Vec<Argument>>, SqlError> {
         self.call_until(&CancelToken::new(), None, args)
     }
@@ -170,8 +171,11 @@ fn datums(signature: &Signature, args: &[Argument]) -> Result<Vec<Datum>, SqlErr
 fn datum(place: &Place, arg: &Argument) -> Result<Datum, SqlError> {
     match (place, arg) {
         (_, Argument::Value(Value::Null)) => Ok(Datum::NULL),
-        (Place::Sql(ty), Argument::Value(value)) => value.clone().coerce(*ty).map(Datum::Value),
-        (Place::Plain(_), Argument::Value(value)) => Ok(Datum::Value(value.clone())),
+        (Place::Sql(_) | Place::Plain(_), Argument::Value(value)) => {
+            // Parameters have no lengths and digits.
+            expr::assign(value.clone(), place.scalar().unwrap_or(Scalar::Text))
+        }
+        (Place::Array(_), Argument::Value(Value::Text(text))) => expr::read(text, &place.ty()),
         (Place::Array(element), Argument::Array(values)) => {
             let element = |value: &Value| datum(element, &Argument::Value(value.clone()));
             let items = values.iter().map(element).collect::<Result<_, _>>()?;

@@ -97,9 +97,11 @@ impl Library {
         self.routines.is_empty()
     }
 
-    /// Whether there is one of this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.routines.values().any(|routine| routine.signature.name == name)
+    /// Whether a call by this name may mean one; without a schema it does not mean one that a built-in
+    /// function hides.
+    pub(crate) fn has(&self, name: &str, with_schema: bool) -> bool {
+        let mut named = self.signatures().filter(|(_, signature)| signature.name == name);
+        named.any(|(_, signature)| with_schema || !signature.is_hidden())
     }
 
     fn bind(&self, id: u32) -> Result<Routine, BindError> {

@@ -17,8 +17,9 @@ mod store;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, Value};
-use albireo_procedure::body::find_removed;
-use albireo_procedure::define::{self, Definition, Removal, RoutineKind};
+use albireo_procedure::body::{Signature, find_removed};
+use albireo_procedure::define::{self, Definition, Removal};
+use albireo_procedure::plan::is_aggregate;
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
 use albireo_sql::names::fold;
 
@@ -72,7 +73,7 @@ impl Database {
             RoutineStatement::Call(mut function) => {
                 parameters::fill(function.as_mut(), parameters)?;
                 let _fixed = self.inner.definitions.read();
-                self.call_routine(&self.library(), &function, RoutineKind::Procedure, text, limits)
+                self.call_procedure(&self.library(), &function, text, limits)
             }
         }
     }
@@ -81,9 +82,15 @@ impl Database {
         // Alone, so that the library is the newest and the catalog does not change meanwhile.
         let _alone = self.inner.definitions.write();
         let tag = format!("CREATE {}", definition.kind.word().to_uppercase());
+        let signature = Signature::new(&self.catalog(), &definition)?;
         let (library, wrong) = self.library().with(definition)?;
         *self.inner.routines.write() = Arc::new(library);
-        let notices = wrong.iter().map(|error| format!("it will fail when it is called: {error}")).collect();
+        let fails = wrong.iter().map(|error| format!("it will fail when it is called: {error}"));
+        let mut notices: Vec<String> = fails.collect();
+        if signature.is_hidden() {
+            let name = &signature.name;
+            notices.push(format!("{name} without a schema means the built-in function: write public.{name}"));
+        }
         Ok(Outcome::Done { tag, rows: 0, notices })
     }
 
@@ -124,8 +131,12 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn look(&mut self, name: &ObjectName) -> std::ops::ControlFlow<()> {
-        let name = name.0.last().and_then(|part| part.as_ident()).map(fold);
-        self.found = name.is_some_and(|name| self.library.has(&name));
+        let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect();
+        self.found = match parts.as_slice() {
+            [.., schema, _] if schema == "pg_catalog" => false,
+            [.., name] => self.library.has(name, parts.len() > 1),
+            [] => false,
+        };
         if self.found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     }
 }
@@ -135,7 +146,7 @@ impl Visitor for Finder<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> std::ops::ControlFlow<()> {
         match expr {
-            Expr::Function(function) => self.look(&function.name),
+            Expr::Function(function) if !is_aggregate(function) => self.look(&function.name),
             _ => std::ops::ControlFlow::Continue(()),
         }
     }

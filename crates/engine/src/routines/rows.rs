@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{Decimal, SqlError, SqlType, Value};
+use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::text_of;
 use albireo_procedure::types::{Scalar, Type};
@@ -14,22 +14,27 @@ use crate::arrays::{array, internal};
 use crate::{Column, QueryResult};
 
 /// Rows with names and types of their columns. Arrays, rows and intervals become texts.
+///
+/// # Errors
+/// 22003 if the numbers of a NUMERIC column have no place in one type of 38 digits.
 pub(super) fn result(columns: &[(String, Type)], rows: &[Vec<Datum>]) -> Result<QueryResult, SqlError> {
     let types: Vec<SqlType> =
         columns.iter().enumerate().map(|(index, (_, ty))| column_type(ty, rows, index)).collect();
-    let arrays: Result<Vec<ArrayRef>, _> = types
+    let arrays: Result<Vec<ArrayRef>, SqlError> = types
         .iter()
         .enumerate()
         .map(|(index, &ty)| {
-            let values: Vec<Value> = rows.iter().map(|row| value(&row[index], ty)).collect();
-            array(ty, values.iter())
+            let values = rows.iter().map(|row| value(&row[index], ty));
+            let values: Vec<Value> =
+                values.collect::<Option<_>>().ok_or_else(|| too_wide(&columns[index].0, ty))?;
+            array(ty, values.iter()).map_err(internal)
         })
         .collect();
     let field =
         |((name, _), ty): (&(String, Type), &SqlType)| Field::new(name, albireo_olap::arrow_type(*ty), true);
     let schema = Arc::new(Schema::new(columns.iter().zip(&types).map(field).collect::<Vec<_>>()));
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays.map_err(internal)?, &options);
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays?, &options);
     let column = |((name, _), ty): (&(String, Type), &SqlType)| Column { name: name.clone(), ty: *ty };
     Ok(QueryResult {
         columns: columns.iter().zip(&types).map(column).collect(),
@@ -69,15 +74,27 @@ fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
     }
 }
 
-fn value(datum: &Datum, ty: SqlType) -> Value {
-    match (datum, ty) {
-        (Datum::Value(Value::Decimal(number)), SqlType::Decimal { scale, .. }) => {
-            Value::Decimal(number.rescale(scale).unwrap_or(Decimal::new(0, scale)))
+/// A value as the column has it; `None` for a number that has no place there.
+fn value(datum: &Datum, ty: SqlType) -> Option<Value> {
+    Some(match (datum, ty) {
+        (Datum::Value(Value::Decimal(number)), SqlType::Decimal { precision, scale }) => {
+            Value::Decimal(number.rescale(scale).filter(|number| number.fits(precision))?)
         }
         (Datum::Value(value), SqlType::Text) if !matches!(value, Value::Text(_)) => {
             text_of(datum).map_or(Value::Null, Value::Text)
         }
         (Datum::Value(value), _) => value.clone(),
         (other, _) => text_of(other).map_or(Value::Null, Value::Text),
-    }
+    })
+}
+
+fn too_wide(column: &str, ty: SqlType) -> SqlError {
+    let scale = if let SqlType::Decimal { scale, .. } = ty { scale } else { 0 };
+    let message = format!("the numbers of column \"{column}\" do not fit in one type");
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        .with_detail(format!(
+            "With {scale} digits after the point, which one of them has, another has more than {} digits.",
+            SqlType::MAX_DECIMAL_PRECISION
+        ))
+        .with_hint("Round the column.")
 }

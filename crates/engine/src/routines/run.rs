@@ -5,21 +5,16 @@ use std::sync::Arc;
 use albireo_base::{PartitionId, SqlError};
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::define::RoutineKind;
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
 use albireo_procedure::store::{RaiseLevel, Stop};
 use albireo_procedure::types::Type;
-use albireo_sql::ast::{
-    Function, FunctionArg, FunctionArgumentList, FunctionArguments, Query, SelectItem, SetExpr, Statement,
-    TableFactor,
-};
+use albireo_sql::ast::{Function, Statement};
 
 use super::library::Library;
 use super::store::{Limits, Notice, TransactionStore};
 use super::{parameters, rows};
-use crate::{Database, Outcome};
+use crate::{Database, Outcome, QueryResult};
 
 /// A bound statement.
 enum Work {
@@ -39,7 +34,10 @@ struct Run {
 
 /// What it gave.
 struct Ran {
-    rows: Vec<Vec<Datum>>,
+    /// How many rows.
+    count: usize,
+    /// The rows, if they have columns.
+    result: Option<QueryResult>,
     notices: Vec<Notice>,
 }
 
@@ -76,7 +74,13 @@ impl Procedure for Run {
             }),
         };
         match ran {
-            Ok(rows) => Ok(Ran { rows, notices: store.notices }),
+            // Made before the commit, as a result that cannot be shown undoes the changes.
+            Ok(rows) => {
+                let columns = self.columns();
+                let result = (!columns.is_empty()).then(|| rows::result(&columns, &rows)).transpose();
+                let result = result.map_err(Abort::Raised)?;
+                Ok(Ran { count: rows.len(), result, notices: store.notices })
+            }
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
@@ -100,33 +104,26 @@ impl Database {
         let Statement::Query(query) = &statement else {
             return Err(SqlError::unsupported("a call of a routine here"));
         };
-        if let Some(function) = only_call(query) {
-            return self.call_routine(library, &function, RoutineKind::Function, text, limits);
-        }
         let mut outside = Outside::new(&library.catalog, library.as_ref(), text);
         let plan = plan::bind_select(&library.catalog, query, &mut outside)?;
         let work = Work::Query(plan, outside.into_routine());
         self.run_work(library, "SELECT", work, limits)
     }
 
-    /// Calls a routine of `library`.
-    pub(super) fn call_routine(
+    /// Calls a procedure of `library`.
+    pub(super) fn call_procedure(
         &self,
         library: &Arc<Library>,
         function: &Function,
-        kind: RoutineKind,
         text: &str,
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
-        let call = bind_call(&library.catalog, library.as_ref(), function, kind, text)?;
+        let call = bind_call(&library.catalog, library.as_ref(), function, text)?;
         let name = call.signature.name.clone();
-        let done = self.run_work(library, &name, Work::Call(call), limits)?;
-        match (kind, done) {
-            (RoutineKind::Procedure, Outcome::Done { notices, .. }) => {
-                Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices })
-            }
-            (_, done) => Ok(done),
-        }
+        Ok(match self.run_work(library, &name, Work::Call(call), limits)? {
+            Outcome::Done { notices, .. } => Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices },
+            rows => rows,
+        })
     }
 
     fn run_work(
@@ -142,53 +139,14 @@ impl Database {
         let route = Route::Partition(PartitionId(0));
         let ran = self.inner.partitions.call(&run, &route).map_err(|error| self.explain_call(error))?;
         let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
-        let columns = run.columns();
-        if columns.is_empty() {
-            return Ok(Outcome::Done { tag: format!("SELECT {}", ran.rows.len()), rows: 0, notices });
-        }
-        rows::result(&columns, &ran.rows).map(Outcome::Rows)
+        Ok(match ran.result {
+            Some(result) => Outcome::Rows(result),
+            None => Outcome::Done { tag: format!("SELECT {}", ran.count), rows: 0, notices },
+        })
     }
 }
 
 /// As `client_min_messages = notice` has it.
 fn is_for_client(notice: &Notice) -> bool {
     matches!(notice.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)
-}
-
-/// The call in `SELECT * FROM f(...)`.
-fn only_call(query: &Query) -> Option<Function> {
-    let plain = query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none();
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    let all = matches!(select.projection.as_slice(), [SelectItem::Wildcard(_)]);
-    let rest = select.selection.is_none() && select.having.is_none() && select.distinct.is_none();
-    let [from] = select.from.as_slice() else { return None };
-    if !(plain && all && rest && from.joins.is_empty()) {
-        return None;
-    }
-    let (name, args) = match &from.relation {
-        TableFactor::Table { name, args: Some(args), alias: None, .. } => (name, args.args.clone()),
-        TableFactor::Function { name, args, alias: None, lateral: false, .. } => (name, args.clone()),
-        _ => return None,
-    };
-    Some(call_of(name.clone(), args))
-}
-
-fn call_of(name: albireo_sql::ast::ObjectName, args: Vec<FunctionArg>) -> Function {
-    Function {
-        name,
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    }
 }

@@ -48,7 +48,6 @@ pub(crate) struct Notice {
 /// The transaction of a running routine.
 pub(crate) struct TransactionStore<'t, 'a, 'p> {
     tx: &'t mut Transaction<'a, 'p>,
-    sites: Vec<albireo_partition::Site>,
     catalog: &'t Arc<Catalog>,
     limits: &'t Limits,
     rounds: u32,
@@ -61,8 +60,7 @@ impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
         catalog: &'t Arc<Catalog>,
         limits: &'t Limits,
     ) -> Self {
-        let sites = tx.sites().collect();
-        Self { tx, sites, catalog, limits, rounds: 0, notices: Vec::new() }
+        Self { tx, catalog, limits, rounds: 0, notices: Vec::new() }
     }
 
     /// A table that a bound routine names, which therefore exists.
@@ -72,11 +70,6 @@ impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
 
     fn handle(&self, table: TableId) -> TableHandle {
         crate::ddl::handle(self.def(table))
-    }
-
-    fn number(&self, site: albireo_partition::Site) -> Site {
-        let number = self.sites.iter().position(|known| *known == site);
-        Site(number.expect("the transaction owns the site") as u16)
     }
 
     /// Why a change was not made, in words.
@@ -113,6 +106,10 @@ impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
     }
 }
 
+fn number(site: albireo_partition::Site) -> Site {
+    Site(site.number())
+}
+
 impl Store for TransactionStore<'_, '_, '_> {
     fn now(&mut self) -> i64 {
         self.tx.now()
@@ -120,33 +117,33 @@ impl Store for TransactionStore<'_, '_, '_> {
 
     fn sites(&self, table: TableId) -> Vec<Site> {
         match self.def(table).is_shared() {
-            true => vec![self.number(self.tx.home())],
-            false => (0..self.sites.len() as u16).map(Site).collect(),
+            true => vec![number(self.tx.home())],
+            false => self.tx.sites().map(number).collect(),
         }
     }
 
     fn site_of(&self, table: TableId, key: &Value) -> Result<Site, Stop> {
         if self.def(table).is_shared() {
-            return Ok(self.number(self.tx.home()));
+            return Ok(number(self.tx.home()));
         }
         let site = self.tx.site_of_value(key).map_err(|_| Stop::Crossing)?;
-        Ok(self.number(site))
+        Ok(number(site))
     }
 
     fn all_sites(&self, table: TableId) -> Result<Vec<Site>, Stop> {
-        match self.def(table).is_shared() || self.sites.len() == usize::from(self.tx.partitions()) {
+        match self.def(table).is_shared() || self.tx.sites().len() == usize::from(self.tx.partitions()) {
             true => Ok(self.sites(table)),
             false => Err(Stop::Crossing),
         }
     }
 
     fn table(&self, site: Site, table: TableId) -> &Table {
-        self.tx.table_at(self.sites[usize::from(site.0)], self.handle(table))
+        self.tx.table_at(self.tx.site(site.0), self.handle(table))
     }
 
     fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(Site, Tid), Stop> {
         let (site, tid) = self.insert_at_home_of(table, values)?;
-        Ok((self.number(site), tid))
+        Ok((number(site), tid))
     }
 
     fn update(
@@ -156,7 +153,7 @@ impl Store for TransactionStore<'_, '_, '_> {
         tid: Tid,
         values: &[(ColumnId, Value)],
     ) -> Result<(Site, Tid), Stop> {
-        let at = self.sites[usize::from(site.0)];
+        let at = self.tx.site(site.0);
         let handle = self.handle(table);
         let key = self.def(table).partition_by;
         let moves = match values.iter().rfind(|(column, _)| Some(*column) == key) {
@@ -174,11 +171,11 @@ impl Store for TransactionStore<'_, '_, '_> {
         }
         self.tx.delete_at(at, handle, tid).map_err(|abort| self.stop(at, abort))?;
         let (to, tid) = self.insert_at_home_of(table, &row)?;
-        Ok((self.number(to), tid))
+        Ok((number(to), tid))
     }
 
     fn delete(&mut self, site: Site, table: TableId, tid: Tid) -> Result<(), Stop> {
-        let at = self.sites[usize::from(site.0)];
+        let at = self.tx.site(site.0);
         let handle = self.handle(table);
         self.tx.delete_at(at, handle, tid).map_err(|abort| self.stop(at, abort))
     }

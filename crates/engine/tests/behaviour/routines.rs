@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use albireo::{Config, Database, Outcome, Value};
+use albireo::{Argument, Config, Database, Outcome, Value};
 
 use crate::support::{ask, is_well, run, show, small, state};
 
@@ -41,6 +41,13 @@ fn function_changes_rows_and_gives_its_out_parameters() {
     for partitions in [1, 3] {
         let db = bank(partitions);
         assert_eq!(ask(&db, "SELECT * FROM transfer(1, 2, 30.5)"), "69.50,1 to 2");
+        assert_eq!(
+            ask(&db, "SELECT * FROM transfer(p_cents => '0.5', p_to => 1, p_from => 2)"),
+            "80.00,2 to 1"
+        );
+        assert_eq!(ask(&db, "SELECT r_note FROM transfer(1, 2, p_cents => 0.5) AS t"), "1 to 2");
+        let both = "SELECT * FROM transfer(p_from => 1, nobody => 2, p_cents => 1)";
+        assert_eq!(state(&db.execute(both).unwrap_err()), "42883");
         assert_eq!(
             rows(&db, "SELECT * FROM transfer($1, $2, $3)", &[2.into(), 3.into(), 80.into()]),
             "0.50,2 to 3"
@@ -190,4 +197,98 @@ fn endless_loop_runs_out_of_time_and_memory_and_leaves_the_partition_alive() {
     assert_eq!(state(&client.execute("SELECT deep(1)").unwrap_err()), "54001");
     assert_eq!(ask(&db, "SELECT id, cents FROM account ORDER BY id"), "1,100.00 2,50.00 3,0.00");
     is_well(&db);
+}
+
+#[test]
+fn numbers_that_no_one_type_holds_are_an_error_and_undo_the_call() {
+    let db = bank(2);
+    run(
+        &db,
+        "CREATE FUNCTION apart(n numeric) RETURNS SETOF numeric LANGUAGE plpgsql AS $$
+         BEGIN
+             UPDATE account SET cents = 7 WHERE id = 1;
+             RETURN NEXT n;
+             RETURN NEXT 0.01;
+         END $$",
+    );
+    let before = ask(&db, "SELECT id, cents FROM account ORDER BY id");
+    // The first overflows 128 bits as hundredths, the second only 38 digits.
+    for n in ["1e37", "1e36"] {
+        let error = db.execute(&format!("SELECT * FROM apart({n})")).unwrap_err();
+        assert_eq!(state(&error), "22003", "{error}");
+        assert!(error.message().contains("\"apart\""), "{error}");
+        assert_eq!(ask(&db, "SELECT id, cents FROM account ORDER BY id"), before);
+    }
+    assert_eq!(ask(&db, "SELECT * FROM apart(1e35)"), format!("1{}.00 0.01", "0".repeat(35)));
+}
+
+#[test]
+fn arguments_of_a_handle_become_the_types_of_the_parameters() {
+    let db = Database::in_memory(small()).unwrap();
+    run(
+        &db,
+        "CREATE FUNCTION share(n numeric(6,2)) RETURNS numeric LANGUAGE plpgsql AS $$ BEGIN RETURN n / 8; END $$;
+         CREATE FUNCTION later(i interval) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN RETURN date '2024-02-28' + i; END $$;
+         CREATE FUNCTION half(n double precision) RETURNS double precision LANGUAGE plpgsql AS $$
+         BEGIN RETURN n / 2; END $$;
+         CREATE FUNCTION flip(b boolean) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN NOT b; END $$;
+         CREATE FUNCTION padded(c char(4)) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN c = 'ab'; END $$;
+         CREATE FUNCTION total(n numeric[]) RETURNS numeric LANGUAGE plpgsql AS $$
+         BEGIN RETURN n[1] + n[2]; END $$",
+    );
+    let called = |name: &str, arg: Argument| db.routine(name).unwrap().call(&[arg]);
+    let one = |name: &str, arg: Argument| match called(name, arg).unwrap().remove(0).remove(0) {
+        Argument::Value(value) => value.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(one("share", 1.into()), one("share", Value::BigInt(1).into()));
+    assert_eq!(one("share", 1.into()), one("share", Value::from("1").into()));
+    assert_eq!(one("share", 1.into()).trim_end_matches('0'), "0.125");
+    assert_eq!(one("share", Value::Double(0.8).into()).trim_end_matches('0'), "0.1");
+    assert_eq!(one("later", Value::from("2 days 01:00").into()), "2024-03-01 01:00:00");
+    assert_eq!(one("half", 3.into()), "1.5");
+    assert_eq!(one("padded", Value::from("ab  ").into()), "t");
+    assert_eq!(one("total", Argument::Array(vec![1.into(), Value::from("0.5")])), "1.5");
+    assert_eq!(one("total", Value::from("{1,0.25}").into()), "1.25");
+    for (name, arg, expected) in [
+        ("share", Value::from("much"), "22P02"),
+        ("share", Value::Bool(true), "42804"),
+        ("later", Value::from("soon"), "22007"),
+        ("later", Value::Integer(3), "42804"),
+        ("flip", Value::Integer(1), "42804"),
+        ("flip", Value::from("perhaps"), "22P02"),
+        ("total", Value::from("1,2"), "22P02"),
+        ("total", Value::Integer(1), "42804"),
+    ] {
+        assert_eq!(state(&called(name, arg.clone().into()).unwrap_err()), expected, "{name} {arg}");
+    }
+}
+
+#[test]
+fn built_in_function_comes_before_a_routine_of_its_name_and_types() {
+    let db = bank(1);
+    let function = |head: &str, result: &str| {
+        let made = db
+            .execute(&format!("CREATE FUNCTION {head} LANGUAGE plpgsql AS $$ BEGIN RETURN {result}; END $$"));
+        let Ok([Outcome::Done { notices, .. }]) = made.as_deref() else { panic!("{made:?}") };
+        notices.join("; ")
+    };
+    let notice = function("abs(n integer) RETURNS integer", "-1");
+    assert!(notice.contains("public.abs"), "{notice}");
+    assert_eq!(function("round(n double precision, digits integer) RETURNS text", "'mine'"), "");
+    assert_eq!(function("sum(n integer) RETURNS text", "'mine'"), "");
+    function("both(n integer) RETURNS text", "abs(n) || ' ' || public.abs(n) || ' ' || round(n::numeric, 1)");
+    assert_eq!(
+        ask(&db, "SELECT abs(-3), sum(id) FROM account WHERE id < 3 GROUP BY id ORDER BY id"),
+        "3,1 3,2"
+    );
+    assert_eq!(ask(&db, "SELECT public.abs(-3)"), "-1");
+    assert_eq!(ask(&db, "SELECT both(-3)"), "3 -1 -3.0");
+    assert_eq!(ask(&db, "SELECT round(1.25, 1), round(1.25::double precision, 1)"), "1.3,mine");
+    // A query without calls of routines reads a snapshot, as such a transaction does.
+    let reader = db.connect();
+    reader.execute("BEGIN READ ONLY").unwrap();
+    assert!(reader.execute("SELECT abs(-3), sum(id) FROM account").is_ok());
+    assert_eq!(state(&reader.execute("SELECT public.abs(-3)").unwrap_err()), "25006");
 }

@@ -1,4 +1,4 @@
-//! Calls from outside of any routine: `CALL p(...)`, `SELECT f(...)`, `SELECT * FROM f(...)`.
+//! CALL from outside of any routine.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::expr::{self, Expr, RoutineId};
 use crate::store::{Stop, Store};
 use crate::types::Type;
 
-/// A call with its routine and arguments.
+/// A call of a procedure with its arguments.
 #[derive(Clone, Debug)]
 pub struct BoundCall {
-    /// The routine.
+    /// The procedure.
     pub id: RoutineId,
     /// Its signature.
     pub signature: Arc<Signature>,
@@ -29,7 +29,7 @@ pub struct BoundCall {
     around: Arc<Routine>,
 }
 
-/// Binds a call that stands in `text`.
+/// Binds a CALL that stands in `text`.
 ///
 /// # Errors
 /// 42883, 42725, 42809 as [`resolve()`](resolve::resolve); what is wrong with the arguments.
@@ -37,20 +37,19 @@ pub fn bind_call(
     catalog: &Catalog,
     routines: &dyn Routines,
     function: &ast::Function,
-    kind: RoutineKind,
     text: &str,
 ) -> Result<BoundCall, SqlError> {
     let mut outside = Outside::new(catalog, routines, text);
     let (mut actuals, mut args) = (Vec::new(), Vec::new());
-    for (actual, tree) in resolve::actuals(function)? {
+    for (actual, tree) in expr::actuals(function)? {
         args.push(expr::bind(tree, &mut outside)?);
         actuals.push(actual);
     }
     let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
     let source = albireo_sql::source::Source::new(text);
+    let kind = RoutineKind::Procedure;
     let Some(resolved) = resolve::resolve(routines, &function.name, kind, &actuals, &types, source)? else {
-        let name = resolve::name_of(&function.name);
-        let message = format!("function {name} does not exist");
+        let message = format!("procedure {} does not exist", resolve::name_of(&function.name));
         return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
     };
     let args = resolve::arguments(&resolved, args.into_iter().map(Some).collect())?;
@@ -59,13 +58,13 @@ pub fn bind_call(
 }
 
 impl BoundCall {
-    /// Names and types of the columns of the result, as a table: one for a value, several for a row.
+    /// Names and types of the columns of the result: those of its INOUT and OUT parameters.
     pub fn columns(&self) -> Vec<(String, Type)> {
         let columns = self.signature.result.columns.iter();
         columns.map(|(name, place)| (name.clone(), place.ty())).collect()
     }
 
-    /// Makes the call: the rows of the result, one unless it is a set.
+    /// Makes the call: the row of the result.
     ///
     /// # Errors
     /// The arguments', the routine's; the caller rolls back.

@@ -1,12 +1,11 @@
 //! Bodies of routines: variables, control flow, errors; bound from their tree and run.
 //!
 //! Responsible for: signatures (`signature`), which routine a call means (`resolve`), typed bodies
-//! (`tree`, made by `bind`), running them (`run`), calls from outside (`invoke`). Not responsible for:
+//! (`tree`, made by `bind`), running them (`run`), CALL from outside (`invoke`). Not responsible for:
 //! expressions (`expr`), queries (`plan`), keeping routines (`engine`).
 
 mod bind;
 mod invoke;
-mod outside;
 mod place;
 mod resolve;
 mod run;
@@ -17,9 +16,8 @@ mod tree;
 
 pub use bind::{BindError, Outside, bind};
 pub use invoke::{BoundCall, bind_call};
-pub use outside::NoNames;
 pub use place::{Named, Place, RowPlace, Types};
-pub use resolve::{Actual, Resolved, Routines, actuals, name_of, resolve};
+pub use resolve::{Resolved, Routines, name_of, resolve};
 pub(crate) use run::Machine;
 pub use run::{HostFrame, Limits, Outcome, run, run_compiled, with_host};
 pub use signature::{Default, Formal, ResultShape, Signature, find_removed};

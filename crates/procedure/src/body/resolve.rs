@@ -10,14 +10,13 @@ use albireo_sql::ast::{self, Spanned};
 use albireo_sql::names::fold;
 use albireo_sql::source::Source;
 
-use super::outside::NoNames;
 use super::place::Place;
 use super::signature::Signature;
 use super::tree::Routine;
 use crate::compile::Compiled;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
-use crate::expr::{self, CastKind, Expr, ExprKind, RoutineId, RowsOf};
+use crate::expr::{self, Actual, CastKind, Expr, ExprKind, NoNames, RoutineId, RowsOf, implicit, preferred};
 use crate::types::{Scalar, Type};
 
 /// The routines of a database.
@@ -41,15 +40,6 @@ pub trait Routines {
     }
 }
 
-/// What an argument of a call says of itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Actual {
-    /// The name before `=>`, if written.
-    pub name: Option<String>,
-    /// Whether its type is not known: a literal in quotes, or NULL.
-    pub unknown: bool,
-}
-
 /// A routine found, with what its arguments become.
 #[derive(Clone, Debug)]
 pub struct Resolved {
@@ -64,59 +54,6 @@ pub struct Resolved {
 /// The name of a call's function without its schema.
 pub fn name_of(called: &ast::ObjectName) -> String {
     called.0.last().and_then(|part| part.as_ident()).map_or_else(String::new, fold)
-}
-
-/// The arguments of a call.
-///
-/// # Errors
-/// 0A000 for DISTINCT, FILTER and what else makes no sense here.
-pub fn actuals(function: &ast::Function) -> Result<Vec<(Actual, &ast::Expr)>, SqlError> {
-    let plain = function.filter.is_none()
-        && function.over.is_none()
-        && function.within_group.is_empty()
-        && function.null_treatment.is_none()
-        && matches!(function.parameters, ast::FunctionArguments::None);
-    let list = match &function.args {
-        ast::FunctionArguments::None => return Ok(Vec::new()),
-        ast::FunctionArguments::List(list)
-            if plain && list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
-        {
-            &list.args
-        }
-        _ => return Err(SqlError::unsupported("this form of a call")),
-    };
-    list.iter()
-        .map(|arg| {
-            let (name, arg) = match arg {
-                ast::FunctionArg::Named { name, arg, .. } => (Some(fold(name)), arg),
-                ast::FunctionArg::Unnamed(arg) => (None, arg),
-                ast::FunctionArg::ExprNamed { .. } => {
-                    return Err(SqlError::unsupported("this form of a call"));
-                }
-            };
-            match arg {
-                ast::FunctionArgExpr::Expr(tree) => Ok((Actual { name, unknown: is_unknown(tree) }, tree)),
-                _ => Err(SqlError::unsupported("* as an argument")),
-            }
-        })
-        .collect()
-}
-
-/// Whether nothing says what type an expression has.
-pub fn is_unknown(tree: &ast::Expr) -> bool {
-    match tree {
-        ast::Expr::Nested(inner) => is_unknown(inner),
-        ast::Expr::Value(value) => matches!(
-            value.value,
-            ast::Value::SingleQuotedString(_)
-                | ast::Value::DollarQuotedString(_)
-                | ast::Value::EscapedStringLiteral(_)
-                | ast::Value::UnicodeStringLiteral(_)
-                | ast::Value::NationalStringLiteral(_)
-                | ast::Value::Null
-        ),
-        _ => false,
-    }
 }
 
 /// Finds the routine that a call of `kind` means; `None` if there is none of this name at all.
@@ -266,40 +203,6 @@ fn narrow(fitting: &mut Vec<Resolved>, actuals: &[Actual], types: &[Type]) {
 fn keep_best(fitting: &mut Vec<Resolved>, score: impl Fn(&Resolved) -> usize) {
     let best = fitting.iter().map(&score).max().unwrap_or(0);
     fitting.retain(|resolved| score(resolved) == best);
-}
-
-/// Whether a value converts to another type by itself.
-fn implicit(from: Scalar, to: Scalar) -> bool {
-    use Scalar::{Bpchar, Date, Interval, Text, Time, Timestamp, TimestampTz};
-    let rank = |scalar| {
-        Some(match scalar {
-            Scalar::SmallInt => 0,
-            Scalar::Integer => 1,
-            Scalar::BigInt => 2,
-            Scalar::Numeric { .. } => 3,
-            Scalar::Real => 4,
-            Scalar::Double => 5,
-            _ => return None,
-        })
-    };
-    match (rank(from), rank(to)) {
-        (Some(a), Some(b)) => a <= b,
-        _ => {
-            from.same(to)
-                || matches!(
-                    (from, to),
-                    (Text, Bpchar)
-                        | (Bpchar, Text)
-                        | (Date, Timestamp | TimestampTz)
-                        | (Timestamp, TimestampTz)
-                        | (Time, Interval)
-                )
-        }
-    }
-}
-
-fn preferred(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::Bool | Scalar::Double | Scalar::Text | Scalar::TimestampTz | Scalar::Interval)
 }
 
 /// What the input parameters of a routine get: the arguments, cast, and defaults.

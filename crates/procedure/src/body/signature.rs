@@ -11,6 +11,7 @@ use crate::define::{
     Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference,
     Volatility,
 };
+use crate::expr;
 use crate::parse::ast::{Span, TypeName};
 use crate::types::Type;
 
@@ -101,6 +102,11 @@ impl Signature {
     /// The parameters that the caller gives values for, in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Formal> {
         self.parameters.iter().filter(|parameter| parameter.mode.is_in())
+    }
+
+    /// Whether a call without a schema never means it, as a built-in function has its name and types.
+    pub fn is_hidden(&self) -> bool {
+        self.kind == RoutineKind::Function && expr::has_builtin(&self.name, &self.key())
     }
 
     /// The types that tell it from others of its name.

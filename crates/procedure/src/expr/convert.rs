@@ -305,6 +305,7 @@ fn scalar(datum: Datum, to: Scalar) -> Result<Datum, SqlError> {
     };
     match (value, to) {
         (Value::Null, _) => Ok(Datum::NULL),
+        (text @ Value::Text(_), Scalar::Text) => Ok(text.into()),
         (Value::Text(text), to) => read(&text, &Type::Scalar(to)),
         (Value::Integer(n), Scalar::Numeric { .. }) => Ok(whole(i64::from(n))),
         (Value::SmallInt(n), Scalar::Numeric { .. }) => Ok(whole(i64::from(n))),
@@ -321,6 +322,22 @@ fn scalar(datum: Datum, to: Scalar) -> Result<Datum, SqlError> {
             Ok(Datum::Interval(Interval { months: 0, days: 0, micros }))
         }
         (value, to) => Ok(value.coerce(plain(to).ok_or_else(unexpected)?)?.into()),
+    }
+}
+
+/// A value that a program gives, for a place without length or precision: converted as an assignment
+/// does; a text is read.
+///
+/// # Errors
+/// 42804 if there is no such cast, 22P02 and what else [`read`] says, 22003.
+pub fn assign(value: Value, to: Scalar) -> Result<Datum, SqlError> {
+    let Some(from) = value.sql_type().map(Scalar::of) else { return Ok(Datum::NULL) };
+    if let (Value::Text(text), true) = (&value, to != Scalar::Text) {
+        return read(text, &Type::Scalar(to));
+    }
+    match level(from, to) {
+        Some(level) if level <= Level::Assignment => scalar(value.into(), to),
+        _ => Err(no_cast(&Type::Scalar(from), &Type::Scalar(to), CastKind::Assignment)),
     }
 }
 

@@ -8,6 +8,7 @@ mod bind;
 mod convert;
 mod evaluate;
 mod function;
+mod names;
 mod number;
 mod operator;
 mod order;
@@ -21,14 +22,17 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
-pub use self::convert::{cast, cast_to, declared, read};
 pub(crate) use self::convert::unexpected;
+pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
 pub(crate) use self::evaluate::evaluate_node;
+pub use self::function::{Builtin, General, has_builtin};
+pub(crate) use self::names::undefined;
+pub use self::names::{Actual, NoNames, actuals, arguments, is_unknown};
 pub(crate) use self::number::numeric;
-pub use self::function::{Builtin, General};
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
 pub use self::order::compare;
+pub(crate) use self::resolve::{implicit, preferred};
 pub use self::text::text_of;
 pub use self::unify::{common_type, to_bool};
 
@@ -260,17 +264,17 @@ pub trait Names {
         Ok(None)
     }
 
-    /// A routine of the database's in FROM, with its arguments bound; `trees` are these as written.
+    /// A routine of the database's in FROM, with its arguments bound; `actuals` says how they are written.
     ///
     /// # Errors
     /// It cannot be called so.
     fn rows_of(
         &mut self,
         name: &ast::ObjectName,
-        trees: &[&ast::Expr],
+        actuals: &[Actual],
         args: Vec<Expr>,
     ) -> Result<Option<RowsOf>, SqlError> {
-        let _ = (name, trees, args);
+        let _ = (name, actuals, args);
         Ok(None)
     }
 

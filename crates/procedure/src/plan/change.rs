@@ -7,24 +7,26 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_sql::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete as AstDelete, Expr as Ast, FromTable, Ident,
+    Assignment, AssignmentTarget, ConflictTarget, Delete as AstDelete, Expr as Ast, FromTable,
     Insert as AstInsert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query as AstQuery, SelectItem,
-    SetExpr, Statement, TableAlias, TableFactor, TableObject, TableWithJoins, Update as AstUpdate,
+    Statement, TableAlias, TableFactor, TableObject, TableWithJoins, Update as AstUpdate,
     UpdateTableFromKind,
 };
-use albireo_sql::{TableDef, names};
+use albireo_sql::dml::{bare_values, match_widths, refuse_insert, single};
+use albireo_sql::source::Source;
+use albireo_sql::{TableDef, ast, names};
 
 use super::access::Planner;
 use super::from::{From, Item, Pool};
 use super::group::Phase;
 use super::query::{self, Columns, conditions};
-use super::scope::{Env, NoNames, Scope};
+use super::scope::{Env, Scope};
 use super::tree::{
     AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select,
     Step, Target, Update,
 };
 use super::{ChangePlan, explain, select};
-use crate::expr::{self, CastKind, Expr, Names};
+use crate::expr::{self, CastKind, Expr, Names, NoNames};
 use crate::types::{Scalar, Type};
 
 /// Binds a change.
@@ -156,7 +158,8 @@ fn default_of(table: &TableDef, column: ColumnId) -> Result<Expr, SqlError> {
     let def = table.column_def(column);
     match &def.default {
         Some(default) => {
-            expr::bind_to(&default.ast, &mut NoNames(&default.text), def.ty, CastKind::Assignment)
+            let mut names = NoNames::new(Source::new(&default.text));
+            expr::bind_to(&default.ast, &mut names, def.ty, CastKind::Assignment)
         }
         None => Ok(Expr { ty: Type::Scalar(Scalar::of(def.ty)), ..Expr::null() }),
     }
@@ -221,13 +224,6 @@ fn assignments(
         }
     }
     Ok(set)
-}
-
-fn single(name: &ObjectName) -> Result<&Ident, SqlError> {
-    match name.0.as_slice() {
-        [part] => part.as_ident().ok_or_else(|| SqlError::unsupported("this column name")),
-        _ => Err(SqlError::unsupported(format!("the qualified column name {name} here"))),
-    }
 }
 
 fn assign(
@@ -320,19 +316,6 @@ fn insert_accesses(
     }
 }
 
-fn refuse_insert(insert: &AstInsert) -> Result<(), SqlError> {
-    let other = insert.or.is_some()
-        || insert.ignore
-        || insert.overwrite
-        || insert.replace_into
-        || insert.partitioned.is_some()
-        || insert.output.is_some()
-        || !insert.assignments.is_empty()
-        || !insert.after_columns.is_empty()
-        || insert.multi_table_insert_type.is_some();
-    if other { Err(SqlError::unsupported("this form of INSERT")) } else { Ok(()) }
-}
-
 fn target_columns(
     scope: &mut Scope<'_>,
     table: &TableDef,
@@ -354,39 +337,8 @@ fn target_columns(
     Ok(columns)
 }
 
-/// The rows of `VALUES (...), (...)` with nothing around it.
-fn bare_values(query: &AstQuery) -> Option<Vec<&[Ast]>> {
-    let bare = query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none();
-    match query.body.as_ref() {
-        SetExpr::Values(values) if bare => {
-            Some(values.rows.iter().map(|row| row.content.as_slice()).collect())
-        }
-        _ => None,
-    }
-}
-
 fn values_query(rows: Vec<Vec<Expr>>) -> Query {
     Query { ctes: Vec::new(), body: Body::Values(rows), order: Vec::new(), limit: None, offset: None }
-}
-
-/// Checks that there is a column for each value. Without a list of columns, fewer values than the table
-/// has columns fill the first ones.
-fn match_widths(columns: &mut Vec<ColumnId>, width: usize, listed: bool) -> Result<(), SqlError> {
-    if width > columns.len() {
-        let message = "INSERT has more expressions than target columns";
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-    }
-    if width < columns.len() {
-        if listed {
-            let message = "INSERT has more target columns than expressions";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        columns.truncate(width);
-    }
-    Ok(())
 }
 
 fn insert_values(
@@ -394,11 +346,12 @@ fn insert_values(
     table: &TableDef,
     columns: &mut Vec<ColumnId>,
     listed: bool,
-    rows: Vec<&[Ast]>,
+    rows: &[ast::Parens<Vec<Ast>>],
 ) -> Result<Query, SqlError> {
     let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
     pass.phase = Phase::Refused("VALUES");
     for row in rows {
+        let row = &row.content;
         let mut exprs = Vec::with_capacity(row.len());
         if row.iter().any(|value| matches!(value, Ast::QualifiedWildcard(..))) {
             let (values, _) = query::value_row(row, pass)?;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
-    BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator,
-    ObjectName, TableAlias, TableFactor, TableWithJoins,
+    BinaryOperator, Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    TableWithJoins,
 };
 use albireo_sql::{TableDef, names};
 
 use super::scope::{Named, Scope, Uses, Visible};
 use super::tree::{Query, Relation, RelationSource};
-use crate::expr::{self, CastKind, Expr, Names};
+use crate::expr::{self, Actual, CastKind, Expr, Names};
 use crate::types::{Scalar, Type};
 
 /// A condition of WHERE or ON without AND.
@@ -209,17 +209,18 @@ impl From {
                 self.table(scope, name, alias.as_ref())
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } => {
-                let args = function_args(&args.args)?;
+                let args = expr::arguments(&args.args)?;
                 self.function(scope, name, &args, alias.as_ref())
             }
             TableFactor::Function { name, args, alias, with_ordinality: false, .. } => {
-                let args = function_args(args)?;
+                let args = expr::arguments(args)?;
                 self.function(scope, name, &args, alias.as_ref())
             }
             TableFactor::UNNEST {
                 alias, array_exprs, with_offset: false, with_ordinality: false, ..
             } => {
-                let args: Vec<&Ast> = array_exprs.iter().collect();
+                let arg = |tree| (Actual { name: None, unknown: expr::is_unknown(tree) }, tree);
+                let args: Vec<(Actual, &Ast)> = array_exprs.iter().map(arg).collect();
                 self.function(scope, &ObjectName::from(vec![Ident::new("unnest")]), &args, alias.as_ref())
             }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
@@ -281,14 +282,18 @@ impl From {
         &mut self,
         scope: &mut Scope<'_>,
         name: &ObjectName,
-        args: &[&Ast],
+        args: &[(Actual, &Ast)],
         alias: Option<&TableAlias>,
     ) -> Result<Pool, SqlError> {
         let written = names::qualified(name, scope.source())?;
         scope.take_uses();
-        let bound = args.iter().map(|arg| expr::bind(arg, scope)).collect::<Result<Vec<_>, _>>()?;
+        let bound = args.iter().map(|(_, arg)| expr::bind(arg, scope)).collect::<Result<Vec<_>, _>>()?;
         let requires = mask(&scope.take_uses());
-        let (source, ty) = match (written.name.as_str(), bound.as_slice()) {
+        let actuals: Vec<Actual> = args.iter().map(|(actual, _)| actual.clone()).collect();
+        // What is built in has no parameters with names.
+        let named = actuals.iter().any(|actual| actual.name.is_some());
+        let built_in = (!named).then_some(written.name.as_str());
+        let (source, ty) = match (built_in.unwrap_or_default(), bound.as_slice()) {
             ("generate_series", [_, _] | [_, _, _]) => series(bound).ok_or_else(|| {
                 SqlError::unsupported("generate_series of other than integers in a procedure")
             })?,
@@ -301,8 +306,13 @@ impl From {
                 (RelationSource::Unnest(array), element)
             }
             _ => {
-                let Some(call) = scope.outer.rows_of(name, args, bound)? else {
-                    let error = SqlError::unsupported(format!("{}() in FROM in a procedure", written.name));
+                let Some(call) = scope.outer.rows_of(name, &actuals, bound)? else {
+                    let error = if named {
+                        let message = format!("function {} has no parameters with names", written.name);
+                        SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+                    } else {
+                        SqlError::unsupported(format!("{}() in FROM in a procedure", written.name))
+                    };
                     return Err(scope.source().locate(error, written.span));
                 };
                 let columns = call.columns.clone();
@@ -335,15 +345,6 @@ fn series(args: Vec<Expr>) -> Option<(RelationSource, Scalar)> {
     let to = if wide == Scalar::BigInt { SqlType::BigInt } else { SqlType::Integer };
     let args = args.into_iter().map(|arg| expr::cast(arg, to, CastKind::Assignment).ok());
     Some((RelationSource::Series(args.collect::<Option<Vec<_>>>()?), wide))
-}
-
-fn function_args(args: &[FunctionArg]) -> Result<Vec<&Ast>, SqlError> {
-    args.iter()
-        .map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
-            _ => Err(SqlError::unsupported("this form of argument")),
-        })
-        .collect()
 }
 
 fn outer_join(mut left: Pool, mut right: Pool, on: Vec<Condition>) -> Result<Pool, SqlError> {

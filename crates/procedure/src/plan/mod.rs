@@ -35,6 +35,11 @@ use scope::Env;
 pub(crate) use run::{Search, search_of};
 use tree::{AccessInfo, Change, Query};
 
+/// Whether a call is one of an aggregate, which no routine of its name hides.
+pub fn is_aggregate(function: &ast::Function) -> bool {
+    group::aggregate_kind(function).is_some()
+}
+
 /// A query.
 #[derive(Clone, Debug)]
 pub struct SelectPlan {

@@ -19,7 +19,7 @@ use super::from::Condition;
 use super::group::Phase;
 use super::scope::{CteDef, CteLink, Env, Scope};
 use super::tree::{Body, Cte, OrderBy, OrderKey, Query, SetKind, SetOperation};
-use crate::expr::{self, CastKind, Expr, ExprKind, Names};
+use crate::expr::{self, CastKind, Expr, ExprKind, Names, is_unknown};
 use crate::types::{Scalar, Type};
 
 /// Names and types of a query's columns.
@@ -229,22 +229,6 @@ pub(super) fn ordinal(key: &Ast, columns: usize, clause: &str) -> Result<Option<
             Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
         }
         Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
-    }
-}
-
-/// Whether an expression is a literal whose type its place says.
-pub(super) fn is_unknown(expr: &Ast) -> bool {
-    match expr {
-        Ast::Nested(inner) => is_unknown(inner),
-        Ast::Value(value) => matches!(
-            value.value,
-            Literal::Null
-                | Literal::SingleQuotedString(_)
-                | Literal::EscapedStringLiteral(_)
-                | Literal::DollarQuotedString(_)
-                | Literal::UnicodeStringLiteral(_)
-        ),
-        _ => false,
     }
 }
 

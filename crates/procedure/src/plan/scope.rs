@@ -350,7 +350,7 @@ impl Names for Scope<'_> {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for (_, arg) in crate::body::actuals(function)? {
+        for (_, arg) in crate::expr::actuals(function)? {
             args.push(crate::expr::bind(arg, self)?);
         }
         self.outer.routine(function, args)
@@ -367,10 +367,10 @@ impl Names for Scope<'_> {
     fn rows_of(
         &mut self,
         name: &ObjectName,
-        trees: &[&albireo_sql::ast::Expr],
+        actuals: &[crate::expr::Actual],
         args: Vec<Expr>,
     ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
-        self.outer.rows_of(name, trees, args)
+        self.outer.rows_of(name, actuals, args)
     }
 
     fn conflict(&mut self, parts: &[Ident]) -> Result<Option<Expr>, SqlError> {
@@ -389,35 +389,5 @@ impl Names for Scope<'_> {
 
     fn source(&self) -> Source<'_> {
         self.outer.source()
-    }
-}
-
-/// The names of a default: none.
-pub(super) struct NoNames<'s>(pub(super) &'s str);
-
-impl Names for NoNames<'_> {
-    fn name(&mut self, parts: &[Ident]) -> Result<Expr, SqlError> {
-        let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")))
-    }
-
-    fn parameter(&mut self, number: usize) -> Result<Expr, SqlError> {
-        Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${number}")))
-    }
-
-    fn call(&mut self, _: &Function) -> Result<Option<Expr>, SqlError> {
-        Ok(None)
-    }
-
-    fn conflict(&mut self, _: &[Ident]) -> Result<Option<Expr>, SqlError> {
-        Ok(None)
-    }
-
-    fn query(&mut self, _: &AstQuery) -> Result<SelectPlan, SqlError> {
-        Err(SqlError::unsupported("a query in a default"))
-    }
-
-    fn source(&self) -> Source<'_> {
-        Source::new(self.0)
     }
 }

@@ -14,10 +14,10 @@ use albireo_sql::names;
 use super::access::{Planner, Wanted};
 use super::from::{From, Pool};
 use super::group::{Phase, has_aggregate};
-use super::query::{Bound, Columns, conditions, fields, is_unknown, order_options, ordinal};
+use super::query::{Bound, Columns, conditions, fields, order_options, ordinal};
 use super::scope::{Env, Scope};
 use super::tree::{Aggregate, AggregateKind, Body, Distinct, Grouping, OrderBy, OrderKey, Select, Step};
-use crate::expr::{self, ColumnRef, Expr, ExprKind, Names};
+use crate::expr::{self, ColumnRef, Expr, ExprKind, Names, is_unknown};
 
 /// A column of the result while it is bound.
 pub(super) struct Output {

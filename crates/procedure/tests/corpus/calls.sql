@@ -323,3 +323,39 @@ SELECT twice('x')
 
 statement error 42883
 SELECT no_such_function(1)
+
+query
+SELECT * FROM with_defaults(c => 'm', a => 5)
+----
+with_defaults text
+5 10 m
+
+query
+SELECT d || '!' AS e FROM with_defaults(1, c => 'n') AS f (d)
+----
+e text
+1 10 n!
+
+statement error 42883
+SELECT * FROM with_defaults(1, no_such => 2)
+
+statement error 42883
+SELECT * FROM generate_series(low => 1, high => 2)
+
+# Names of built-in functions.
+
+statement ok
+CREATE FUNCTION abs(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RETURN -1; END; $$
+
+statement ok
+CREATE FUNCTION round(n double precision, digits integer) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN 'mine';
+END;
+$$
+
+query
+SELECT abs(-3), abs(-3.5), round(1.25, 1), round(1.25::double precision, 1), round(2.5)
+----
+abs integer | abs numeric | round numeric | round text | round numeric
+3 | 3.5 | 1.3 | mine | 3

@@ -13,7 +13,7 @@ use albireo_procedure::body::{
 };
 use albireo_procedure::compile::{Compiled, TableLayout, compile};
 use albireo_procedure::datum::Datum;
-use albireo_procedure::define::{self, Definition, RoutineKind, RoutineStatement};
+use albireo_procedure::define::{self, Definition, RoutineStatement};
 use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan;
@@ -401,7 +401,7 @@ impl Database {
                 self.library.unbind();
                 Ok(Outcome::Done(0))
             }
-            Some(RoutineStatement::Call(function)) => self.call(&function, RoutineKind::Procedure, sql),
+            Some(RoutineStatement::Call(function)) => self.call(&function, sql),
             None => self.plain(sql),
         }
     }
@@ -440,8 +440,8 @@ impl Database {
         }
     }
 
-    fn call(&mut self, function: &ast::Function, kind: RoutineKind, sql: &str) -> Result<Outcome, Stop> {
-        let call = bind_call(&self.library.catalog, &self.library, function, kind, sql)?;
+    fn call(&mut self, function: &ast::Function, sql: &str) -> Result<Outcome, Stop> {
+        let call = bind_call(&self.library.catalog, &self.library, function, sql)?;
         let rows = call.run(&mut self.memory, &self.library, self.limits)?;
         let columns = call.columns();
         Ok(if columns.is_empty() { Outcome::Done(0) } else { shown(&columns, rows) })

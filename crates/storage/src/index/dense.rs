@@ -144,10 +144,7 @@ impl<S: Slot> DenseOrHash<S> {
     /// Asks the processor for the place of `key`.
     #[inline(always)]
     pub fn prefetch(&self, key: u128) {
-        self.current.prefetch(key, Self::NARROW);
-        if self.elsewhere > 0 {
-            self.prefetch_elsewhere(key);
-        }
+        self.ask(key);
     }
 
     /// Asks the processor for the place of `key`, and tells its slot in the array if there is one,

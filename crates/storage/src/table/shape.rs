@@ -488,7 +488,7 @@ impl Table {
     /// The columns `columns`, each named once, as a tuple of type `V`.
     ///
     /// # Errors
-    /// A column is unknown, or of another type than its element.
+    /// A column is unknown, or of another type than its element; a text that may be NULL is of none.
     ///
     /// # Panics
     /// There are not as many names as elements, or one twice.
@@ -519,7 +519,7 @@ impl Table {
         Ok(ShapeColumn { at: *self.rows.layout.column(id), digits, limit: TextLimit::of(ty) })
     }
 
-    /// The values of a live row. Of a NULL text it gives the empty one.
+    /// The values of a live row. None is a text that may be NULL: no shape has such a column.
     ///
     /// # Panics
     /// The shape belongs to another table, or there never was such a row.

@@ -90,7 +90,7 @@ pub fn bind(
 fn bad_default(signature: &Signature) -> Option<SqlError> {
     signature.inputs().find_map(|formal| {
         let Default { tree, text } = formal.default.as_deref()?;
-        let mut names = super::outside::NoNames::new(Source::new(text));
+        let mut names = crate::expr::NoNames::new(Source::new(text));
         let bound = crate::expr::bind(tree, &mut names);
         let fitted =
             bound.and_then(|expr| super::place::fit(expr, &formal.place, crate::expr::CastKind::Assignment));

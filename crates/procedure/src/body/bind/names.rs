@@ -6,11 +6,10 @@ use albireo_sql::names::fold;
 use albireo_sql::source::Source;
 
 use super::Binder;
-use crate::body::outside::undefined;
 use crate::body::place::Place;
-use crate::body::resolve::{self, Actual, Resolved};
+use crate::body::resolve::{self, Resolved};
 use crate::define::RoutineKind;
-use crate::expr::{Expr, ExprKind, Names, RowsOf, VariableId};
+use crate::expr::{self, Actual, Expr, ExprKind, Names, RowsOf, VariableId, undefined};
 use crate::parse::ast::{Span, VariableConflict};
 use crate::plan::SelectPlan;
 use crate::types::Type;
@@ -98,8 +97,7 @@ impl Binder<'_> {
         args: &[Expr],
     ) -> Result<Option<Resolved>, SqlError> {
         let source = Source::new(self.text);
-        let actuals: Vec<Actual> =
-            resolve::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
+        let actuals: Vec<Actual> = expr::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
         resolve::resolve(self.routines, &function.name, kind, &actuals, &types, source)
     }
@@ -130,8 +128,8 @@ impl Names for Binder<'_> {
             return Ok(None);
         }
         let mut args = Vec::new();
-        for (_, tree) in resolve::actuals(function)? {
-            args.push(crate::expr::bind(tree, self)?);
+        for (_, tree) in expr::actuals(function)? {
+            args.push(expr::bind(tree, self)?);
         }
         self.routine(function, args)
     }
@@ -148,15 +146,13 @@ impl Names for Binder<'_> {
     fn rows_of(
         &mut self,
         name: &tree::ObjectName,
-        trees: &[&tree::Expr],
+        actuals: &[Actual],
         args: Vec<Expr>,
     ) -> Result<Option<RowsOf>, SqlError> {
-        let actual = |tree: &tree::Expr| Actual { name: None, unknown: resolve::is_unknown(tree) };
-        let actuals: Vec<Actual> = trees.iter().map(|tree| actual(tree)).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
         let source = Source::new(self.text);
         let kind = RoutineKind::Function;
-        let found = resolve::resolve(self.routines, name, kind, &actuals, &types, source)?;
+        let found = resolve::resolve(self.routines, name, kind, actuals, &types, source)?;
         found.map(|resolved| resolve::rows_of(&resolved, args)).transpose()
     }
 

@@ -75,10 +75,10 @@ impl Names for Outside<'_> {
     fn rows_of(
         &mut self,
         name: &tree::ObjectName,
-        trees: &[&tree::Expr],
+        actuals: &[crate::expr::Actual],
         args: Vec<Expr>,
     ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
-        self.0.rows_of(name, trees, args)
+        self.0.rows_of(name, actuals, args)
     }
 
     fn conflict(&mut self, parts: &[tree::Ident]) -> Result<Option<Expr>, SqlError> {

@@ -9,7 +9,7 @@ use crate::body::place::Place;
 use crate::body::resolve;
 use crate::body::tree::{Call, Into, Raise, Statement, Target};
 use crate::define::RoutineKind;
-use crate::expr::Expr;
+use crate::expr::{self, Expr};
 use crate::parse::ast::{
     self, ConditionKind, Diagnostic, DiagnosticItem, Expression, RaiseKind, RaiseLevel, Span, StatementKind,
 };
@@ -103,7 +103,7 @@ impl Binder<'_> {
         let Some((resolved, args)) = self.later(span, bound) else { return Ok(None) };
         let mut outputs = Vec::new();
         let signature = resolved.signature.clone();
-        let actuals = resolve::actuals(function)?;
+        let actuals = expr::actuals(function)?;
         for (formal, argument) in signature.parameters.iter().zip(&resolved.order) {
             if !formal.mode.is_out() {
                 continue;
@@ -134,8 +134,8 @@ impl Binder<'_> {
         function: &tree::Function,
     ) -> Result<(resolve::Resolved, Vec<Option<Expr>>), SqlError> {
         let mut args = Vec::new();
-        for (_, tree) in resolve::actuals(function)? {
-            args.push(crate::expr::bind(tree, self)?);
+        for (_, tree) in expr::actuals(function)? {
+            args.push(expr::bind(tree, self)?);
         }
         match self.resolve(function, RoutineKind::Procedure, &args)? {
             Some(resolved) => Ok((resolved, args.into_iter().map(Some).collect())),

@@ -12,6 +12,10 @@ use crate::expr::unify::settle;
 use crate::expr::{Expr, ExprKind};
 use crate::types::Scalar;
 
+/// Their names.
+pub(super) const NAMES: [&str; 7] =
+    ["concat", "concat_ws", "format", "quote_nullable", "num_nulls", "num_nonnulls", "pg_typeof"];
+
 /// The call, if it is one of these.
 pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
     let settled = || args.iter().cloned().map(settle).collect::<Vec<Expr>>();

@@ -28,6 +28,7 @@ pub(super) use self::pattern::{ILIKE, LIKE};
 use super::bind::Binder;
 use super::convert::{implicit_to, unexpected};
 use super::resolve::{Choice, choose};
+use super::unify::settle;
 use super::{Expr, ExprKind};
 use crate::datum::{Array, Datum};
 use crate::types::{Scalar, Type};
@@ -74,10 +75,39 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
         .flatten()
 }
 
+/// Whether a function of this name and these types is built in. It comes before a routine of the same.
+pub fn has_builtin(name: &str, types: &[Type]) -> bool {
+    let same = |takes: &[Scalar]| {
+        takes.len() == types.len()
+            && takes.iter().zip(types).all(|(to, ty)| matches!(ty, Type::Scalar(from) if from.same(*to)))
+    };
+    (types.is_empty() && moment::clock_type(name).is_some())
+        || tables().any(|builtin| builtin.name == name && same(builtin.takes))
+}
+
+/// Whether the call may be one of a function that is built in: those have no parameters with names.
+fn may_be_builtin(function: &ast::Function) -> bool {
+    let Ok(name) = name_of(&function.name) else { return false };
+    let named = match &function.args {
+        ast::FunctionArguments::List(list) => {
+            list.args.iter().any(|arg| !matches!(arg, ast::FunctionArg::Unnamed(_)))
+        }
+        _ => false,
+    };
+    let name = name.as_str();
+    !named
+        && (tables().any(|builtin| builtin.name == name)
+            || array::NAMES.contains(&name)
+            || format::NAMES.contains(&name)
+            || moment::clock_type(name).is_some())
+}
+
 impl Binder<'_> {
-    /// Binds a call.
+    /// Binds a call. Of a built-in function and a routine of one name the former is meant if the
+    /// arguments fit it. PostgreSQL does so for equal types, and else takes what fits best.
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
-        if let Some(found) = self.names.call(function)? {
+        let builtin = may_be_builtin(function);
+        if !builtin && let Some(found) = self.names.call(function)? {
             return Ok(found);
         }
         let name = name_of(&function.name)?;
@@ -93,7 +123,16 @@ impl Binder<'_> {
             "coalesce" | "nullif" | "greatest" | "least" => return self.conditional(&name, args),
             _ => {}
         }
-        self.call_bound(&name, args)
+        if !builtin || !self.names.has_routine(&function.name) {
+            return self.call_bound(&name, args);
+        }
+        match self.call_bound(&name, args.clone()) {
+            Err(error) if error.state() == SqlState::UNDEFINED_FUNCTION => {
+                let args = args.into_iter().map(settle).collect();
+                self.names.routine(function, args)?.ok_or(error)
+            }
+            bound => bound,
+        }
     }
 
     fn arguments(&mut self, function: &ast::Function) -> Result<Vec<Expr>> {

@@ -55,14 +55,19 @@ fn day_of(args: &[Datum]) -> Result<Datum> {
 
 /// The functions that give the transaction's time.
 pub(super) fn clock(name: &str, args: &[Expr]) -> Option<Expr> {
-    let ty = match name {
+    let ty = clock_type(name)?;
+    args.is_empty().then(|| Expr::scalar(ExprKind::Now, ty))
+}
+
+/// The type of the clock of this name.
+pub(super) fn clock_type(name: &str) -> Option<Scalar> {
+    Some(match name {
         "now" | "current_timestamp" | "transaction_timestamp" => Scalar::TimestampTz,
         "localtimestamp" => Scalar::Timestamp,
         "current_date" => Scalar::Date,
         "localtime" => Scalar::Time,
         _ => return None,
-    };
-    args.is_empty().then(|| Expr::scalar(ExprKind::Now, ty))
+    })
 }
 
 fn fault(message: impl Into<String>) -> SqlError {

@@ -282,11 +282,6 @@ impl DenseArray {
         }
     }
 
-    #[inline(always)]
-    pub(super) fn prefetch(&self, key: u128, narrow: bool) {
-        self.ask(key, narrow);
-    }
-
     /// Asks the processor for the slot of a key; null if the array has none.
     #[inline(always)]
     pub(super) fn ask(&self, key: u128, narrow: bool) -> *const u64 {
