@@ -130,7 +130,7 @@ impl Database {
             partitions,
             sessions,
             olap,
-            routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog)))),
+            routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), env.clock.clone()))),
             catalog: RwLock::new(catalog),
             definitions: RwLock::default(),
             plans: PlanCache::default(),

@@ -15,10 +15,13 @@ pub(crate) struct Settings {
     pub(crate) query_threads: Option<usize>,
     /// Bytes for one query; `None`: the database's limit.
     pub(crate) query_memory: Option<usize>,
+    /// Whether routines are interpreted though they have machine code.
+    pub(crate) interprets: bool,
 }
 
 /// Names, and what they are for.
-pub(crate) const NAMES: [&str; 4] = ["max_staleness", "query_memory", "query_threads", "statement_timeout"];
+pub(crate) const NAMES: [&str; 5] =
+    ["jit", "max_staleness", "query_memory", "query_threads", "statement_timeout"];
 
 /// Settings of other systems that clients send unasked; taken and forgotten.
 const IGNORED: [&str; 6] = [
@@ -47,6 +50,11 @@ impl Settings {
                     _ => self.statement_timeout = (!duration.is_zero()).then_some(duration),
                 }
             }
+            "jit" => match value.map(str::to_ascii_lowercase).as_deref() {
+                None | Some("on" | "true" | "yes" | "1") => self.interprets = false,
+                Some("off" | "false" | "no" | "0") => self.interprets = true,
+                Some(_) => return wrong("Use on or off."),
+            },
             "query_threads" => match value.map(str::parse::<usize>) {
                 None => self.query_threads = None,
                 Some(Ok(threads)) if (1..=1024).contains(&threads) => self.query_threads = Some(threads),
@@ -71,6 +79,7 @@ impl Settings {
     pub(crate) fn show(&self, name: &str) -> Result<String, SqlError> {
         Ok(match name {
             "statement_timeout" => format!("{}ms", self.statement_timeout.unwrap_or_default().as_millis()),
+            "jit" => if self.interprets { "off" } else { "on" }.to_owned(),
             "max_staleness" => format!("{}ms", self.max_staleness.as_millis()),
             "query_threads" => self.query_threads.map_or_else(|| "all".to_owned(), |n| n.to_string()),
             "query_memory" => {
@@ -136,6 +145,10 @@ mod tests {
         assert_eq!(settings.show("query_memory").unwrap(), "65536kB");
         settings.set("statement_timeout", None).unwrap();
         assert_eq!(settings.statement_timeout, None);
+        settings.set("jit", Some("off")).unwrap();
+        assert_eq!(settings.show("jit").unwrap(), "off");
+        settings.set("jit", None).unwrap();
+        assert_eq!(settings.show("jit").unwrap(), "on");
     }
 
     #[test]
@@ -148,7 +161,7 @@ mod tests {
     #[test]
     fn value_out_of_range_is_refused_with_a_remedy() {
         let mut settings = Settings::default();
-        for (name, value) in [("query_threads", "0"), ("statement_timeout", "soon"), ("query_memory", "1kB")]
+        for (name, value) in [("query_threads", "0"), ("statement_timeout", "soon"), ("query_memory", "1kB"), ("jit", "2")]
         {
             let error = settings.set(name, Some(value)).unwrap_err();
             assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE, "{name}");

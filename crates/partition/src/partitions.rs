@@ -315,12 +315,22 @@ impl Partitions {
         partition: PartitionId,
         look: impl FnOnce(&Table) -> R,
     ) -> R {
+        self.with_table_if_there(table, partition, look).expect("the table exists")
+    }
+
+    /// As [`Partitions::with_table`]; `None` if the table was dropped.
+    pub fn with_table_if_there<R>(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        look: impl FnOnce(&Table) -> R,
+    ) -> Option<R> {
         let state = self.partitions[partition.index()].enter();
         let tables = match table.shared {
             true => &state.data.shared.as_ref().expect("no crossing owner is about").tables,
             false => &state.data.tables,
         };
-        look(tables[table.id.index()].as_ref().expect("the table exists"))
+        tables.get(table.id.index())?.as_ref().map(look)
     }
 
     /// What happened so far, over all partitions.

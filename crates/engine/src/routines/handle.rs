@@ -6,7 +6,7 @@ use std::time::Duration;
 use albireo_base::{PartitionId, SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run};
+use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_compiled};
 use albireo_procedure::datum::{Array, Datum};
 use albireo_procedure::expr::{self, RoutineId, text_of};
 use albireo_procedure::store::Stop;
@@ -63,8 +63,16 @@ impl Procedure for Call {
     fn run(&self, tx: &mut Transaction<'_, '_>, (_, args): &Self::Args) -> Result<Vec<Datum>, Abort> {
         let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
         let library: &dyn Routines = self.library.as_ref();
-        let routine = library.bound(self.id).map_err(Abort::Raised)?;
-        match run(&routine, args.clone(), &mut store, library, BodyLimits::default()) {
+        let ran = match self.library.code(self.id) {
+            Some(code) => {
+                run_compiled(&code.compiled, args.clone(), &mut store, library, BodyLimits::default())
+            }
+            None => {
+                let routine = library.bound(self.id).map_err(Abort::Raised)?;
+                run(&routine, args.clone(), &mut store, library, BodyLimits::default())
+            }
+        };
+        match ran {
             Ok(outcome) => Ok(outcome.values),
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),

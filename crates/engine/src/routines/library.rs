@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, TableId};
+use albireo_env::Clock;
 use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
+use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
 use albireo_procedure::define::Definition;
 use albireo_procedure::expr::RoutineId;
 use albireo_sql::Catalog;
@@ -18,28 +20,72 @@ struct Registered {
     signature: Arc<Signature>,
     /// Bound to this library's catalog and routines.
     bound: OnceLock<Result<Arc<Routine>, SqlError>>,
+    /// Its machine code; `None` if it has none.
+    code: OnceLock<Option<Arc<Code>>>,
+}
+
+impl Registered {
+    fn new(definition: Arc<Definition>, signature: Arc<Signature>) -> Self {
+        Self { definition, signature, bound: OnceLock::new(), code: OnceLock::new() }
+    }
+}
+
+/// Where the tables of a catalog lie.
+#[derive(Default)]
+pub(crate) struct TableLayouts(pub(crate) BTreeMap<TableId, Arc<TableLayout>>);
+
+impl Layouts for TableLayouts {
+    fn layout(&self, table: TableId) -> Option<Arc<TableLayout>> {
+        self.0.get(&table).cloned()
+    }
+}
+
+/// A compiled routine, and how long that took.
+pub(crate) struct Code {
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) compile_ns: u64,
 }
 
 /// The routines there are, and the catalog that they are bound to.
 pub(crate) struct Library {
     pub(crate) catalog: Arc<Catalog>,
+    layouts: Arc<TableLayouts>,
+    clock: Clock,
     routines: BTreeMap<u32, Registered>,
     /// The id of the next routine; none is used twice.
     next: u32,
 }
 
 impl Library {
-    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
-        Self { catalog, routines: BTreeMap::new(), next: 1 }
+    pub(crate) fn new(catalog: Arc<Catalog>, clock: Clock) -> Self {
+        Self { catalog, layouts: Arc::default(), clock, routines: BTreeMap::new(), next: 1 }
     }
 
-    /// The same routines, to be bound to another catalog.
-    pub(crate) fn with_catalog(&self, catalog: Arc<Catalog>) -> Self {
+    /// The same routines, to be bound to another catalog, whose tables lie so.
+    pub(crate) fn with_catalog(&self, catalog: Arc<Catalog>, layouts: Arc<TableLayouts>) -> Self {
         let again = |(id, routine): (&u32, &Registered)| {
-            let (definition, signature) = (Arc::clone(&routine.definition), Arc::clone(&routine.signature));
-            (*id, Registered { definition, signature, bound: OnceLock::new() })
+            (*id, Registered::new(Arc::clone(&routine.definition), Arc::clone(&routine.signature)))
         };
-        Self { catalog, routines: self.routines.iter().map(again).collect(), next: self.next }
+        let routines = self.routines.iter().map(again).collect();
+        Self { catalog, layouts, clock: self.clock.clone(), routines, next: self.next }
+    }
+
+    /// The same, to be bound again because another routine changed.
+    fn again(&self) -> Self {
+        self.with_catalog(Arc::clone(&self.catalog), Arc::clone(&self.layouts))
+    }
+
+    /// The machine code of a routine, made if it has not been; `None` if it has none, or cannot be bound.
+    pub(crate) fn code(&self, routine: RoutineId) -> Option<&Arc<Code>> {
+        let registered = self.routines.get(&routine.0)?;
+        let make = || {
+            let bound = self.bound(routine).ok()?;
+            let start = self.clock.now();
+            // Without code the interpreter runs it.
+            let compiled = Arc::new(compile(&bound, self.layouts.as_ref()).ok()??);
+            Some(Arc::new(Code { compiled, compile_ns: self.clock.now().saturating_sub(start) }))
+        };
+        registered.code.get_or_init(make).as_ref()
     }
 
     /// With one more, or a new version of one.
@@ -51,12 +97,14 @@ impl Library {
     pub(crate) fn with(&self, definition: Definition) -> Result<(Self, Option<SqlError>), SqlError> {
         let signature = Arc::new(Signature::new(&self.catalog, &definition)?);
         let id = self.id_for(&definition, &signature)?;
-        let mut library = self.with_catalog(Arc::clone(&self.catalog));
+        let mut library = self.again();
         library.next = library.next.max(id + 1);
-        let (definition, bound) = (Arc::new(definition), OnceLock::new());
-        library.routines.insert(id, Registered { definition, signature, bound });
+        library.routines.insert(id, Registered::new(Arc::new(definition), signature));
         match library.bind(id) {
-            Ok(_) => Ok((library, None)),
+            Ok(_) => {
+                library.code(RoutineId(id));
+                Ok((library, None))
+            }
             Err(BindError { error, deferred: true }) => Ok((library, Some(error))),
             Err(BindError { error, deferred: false }) => Err(error),
         }
@@ -82,7 +130,7 @@ impl Library {
 
     /// Without one.
     pub(crate) fn without(&self, id: u32) -> Self {
-        let mut library = self.with_catalog(Arc::clone(&self.catalog));
+        let mut library = self.again();
         library.routines.remove(&id);
         library
     }
@@ -128,5 +176,26 @@ impl Routines for Library {
         let registered = self.routines.get(&routine.0).ok_or_else(gone)?;
         let bind = || self.bind(routine.0).map(Arc::new).map_err(|BindError { error, .. }| error);
         registered.bound.get_or_init(bind).clone()
+    }
+
+    fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {
+        self.code(routine).map(|code| Arc::clone(&code.compiled))
+    }
+}
+
+/// The same routines without their code: `SET jit = off`.
+pub(crate) struct Interpreted<'a>(pub(crate) &'a Library);
+
+impl Routines for Interpreted<'_> {
+    fn named(&self, name: &str) -> Vec<(RoutineId, Arc<Signature>)> {
+        self.0.named(name)
+    }
+
+    fn signature(&self, routine: RoutineId) -> Option<Arc<Signature>> {
+        self.0.signature(routine)
+    }
+
+    fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError> {
+        self.0.bound(routine)
     }
 }

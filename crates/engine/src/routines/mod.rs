@@ -16,10 +16,12 @@ mod store;
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, Value};
+use albireo_base::{PartitionId, SqlError, Value};
 use albireo_procedure::body::{Signature, find_removed};
+use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
 use albireo_procedure::plan::is_aggregate;
+use albireo_sql::{Catalog, TableDef};
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
 use albireo_sql::names::fold;
 
@@ -27,7 +29,7 @@ use crate::{Database, Outcome};
 
 pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
-pub(crate) use library::Library;
+pub(crate) use library::{Library, TableLayouts};
 pub(crate) use store::Limits;
 
 /// Reads a statement about routines; `None` for any other.
@@ -54,9 +56,22 @@ impl Database {
         }
         let mut routines = self.inner.routines.write();
         if routines.catalog.version() != catalog.version() {
-            *routines = Arc::new(routines.with_catalog(catalog));
+            let layouts = Arc::new(self.layouts(&catalog));
+            *routines = Arc::new(routines.with_catalog(catalog, layouts));
         }
         Arc::clone(&routines)
+    }
+
+    /// Where the tables of the catalog lie.
+    fn layouts(&self, catalog: &Catalog) -> TableLayouts {
+        let layout = |def: &Arc<TableDef>| {
+            let handle = crate::ddl::handle(def);
+            let place = PartitionId(0);
+            // One that was dropped since has another catalog, and another library.
+            let layout = self.inner.partitions.with_table_if_there(handle, place, TableLayout::of)?;
+            Some((def.id, Arc::new(layout)))
+        };
+        TableLayouts(catalog.tables().filter_map(layout).collect())
     }
 
     /// Runs CREATE, DROP or CALL.

@@ -11,7 +11,7 @@ use albireo_procedure::store::{RaiseLevel, Stop};
 use albireo_procedure::types::Type;
 use albireo_sql::ast::{Function, Statement};
 
-use super::library::Library;
+use super::library::{Interpreted, Library};
 use super::store::{Limits, Notice, TransactionStore};
 use super::{parameters, rows};
 use crate::{Database, Outcome, QueryResult};
@@ -64,7 +64,9 @@ impl Procedure for Run {
 
     fn run(&self, tx: &mut Transaction<'_, '_>, _: &Route) -> Result<Ran, Abort> {
         let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
-        let library: &dyn Routines = self.library.as_ref();
+        let interpreted = Interpreted(&self.library);
+        let library: &dyn Routines =
+            if self.limits.interprets { &interpreted } else { self.library.as_ref() };
         let limits = body::Limits::default();
         let ran = match &self.work {
             Work::Call(call) => call.run(&mut store, library, limits),

@@ -22,6 +22,8 @@ pub(crate) struct Limits {
     pub(crate) cancel: CancelToken,
     pub(crate) clock: Clock,
     pub(crate) deadline_ns: Option<u64>,
+    /// Whether routines are interpreted though they have machine code.
+    pub(crate) interprets: bool,
 }
 
 impl Limits {

@@ -7,7 +7,7 @@ use self::memory::{Database, Outcome};
 
 /// A database with a function `f` of this head and body.
 fn with_function(head: &str, body: &str) -> Database {
-    let mut database = Database::new();
+    let mut database = Database::new(false);
     define(&mut database, head, body).unwrap();
     database
 }
@@ -121,7 +121,7 @@ fn mistakes_that_postgresql_finds_at_creation_have_their_place_in_the_statement(
         ("f() RETURNS integer", "DECLARE a nix; BEGIN RETURN 1; END;", "42704", "nix"),
     ];
     for (head, body, state, part) in cases {
-        let error = define(&mut Database::new(), head, body).unwrap_err();
+        let error = define(&mut Database::new(false), head, body).unwrap_err();
         assert_eq!(error.state().to_string(), state, "{body}: {error}");
         assert!(error.message().contains(part) && error.position() > Some(30), "{body}: {error}");
     }

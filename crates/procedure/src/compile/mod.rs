@@ -31,7 +31,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 
-use crate::body::{Code, Machine, Routine};
+use crate::body::{Code, FOUND, Machine, Routine};
 use crate::datum::Datum;
 use crate::store::Stop;
 use emit::Emitter;
@@ -148,8 +148,10 @@ impl Compiled {
             searches: vec![Vec::new(); self.parts.searches()],
             distinct: (0..self.parts.distinct).map(|_| Default::default()).collect(),
         };
-        for (id, _) in self.frame.slots() {
-            context.take_back(id)?;
+        // All others begin as NULL, as their cells do.
+        context.take_back(FOUND)?;
+        for id in &self.routine.parameters {
+            context.take_back(*id)?;
         }
         // SAFETY: C-1; the context is ours and its cells are there.
         let status = unsafe { (self.entry)(&raw mut context) };

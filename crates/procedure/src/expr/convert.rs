@@ -332,6 +332,9 @@ fn scalar(datum: Datum, to: Scalar) -> Result<Datum, SqlError> {
 /// 42804 if there is no such cast, 22P02 and what else [`read`] says, 22003.
 pub fn assign(value: Value, to: Scalar) -> Result<Datum, SqlError> {
     let Some(from) = value.sql_type().map(Scalar::of) else { return Ok(Datum::NULL) };
+    if from.same(to) {
+        return Ok(value.into());
+    }
     if let (Value::Text(text), true) = (&value, to != Scalar::Text) {
         return read(text, &Type::Scalar(to));
     }

@@ -26,6 +26,7 @@ pub(crate) use self::convert::unexpected;
 pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
 pub(crate) use self::evaluate::evaluate_node;
+pub(crate) use self::function::check_joined;
 pub use self::function::{Builtin, General, has_builtin};
 pub(crate) use self::names::undefined;
 pub use self::names::{Actual, NoNames, actuals, arguments, is_unknown};

@@ -5,6 +5,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 
 use super::{CELL, Emitter, memory};
 use crate::compile::kind::{Kind, NARROW_DIGITS};
+use crate::compile::runtime;
 use crate::compile::runtime::values::PRESENT;
 
 /// Whether a value is NULL.
@@ -164,7 +165,9 @@ impl Emitter<'_, '_> {
             return self.null(kind);
         }
         match (operand.kind, kind) {
-            (Kind::Narrow { scale, .. }, Kind::Narrow { scale: wanted, .. }) if wanted >= scale => {
+            (Kind::Narrow { scale, digits }, Kind::Narrow { scale: wanted, digits: most })
+                if wanted >= scale && digits + (wanted - scale) <= most =>
+            {
                 let a = self.times_power(operand.a, wanted - scale);
                 Operand { kind, a, ..operand }
             }
@@ -172,10 +175,12 @@ impl Emitter<'_, '_> {
                 let cell = self.in_cell(operand);
                 Operand { kind, a: cell, ..operand }
             }
-            // Kinds are chosen so that no other pairs meet; a value of one would be NULL.
+            // Exactly the same value, or an error.
             _ => {
-                debug_assert!(false, "{:?} as {kind:?}", operand.kind);
-                self.null(kind)
+                let (cell, out) = (self.in_cell(operand), self.room(1));
+                let (from, to) = (self.int(operand.kind.code() as i64), self.int(kind.code() as i64));
+                self.ask(runtime::variables::as_kind as *const (), &[cell, from, to, out]);
+                self.load_cell(out, 0, kind)
             }
         }
     }

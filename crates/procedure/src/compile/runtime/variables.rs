@@ -168,6 +168,23 @@ pub(in crate::compile) unsafe extern "C" fn keep_text(
     })
 }
 
+/// A value as one of another kind that can hold it.
+pub(in crate::compile) unsafe extern "C" fn as_kind(
+    context: *mut Context<'_>,
+    from: *const Cell,
+    kind: u64,
+    wanted: u64,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: generated code passes a cell's address.
+        let value = context.datum(unsafe { &*from }, Kind::from_code(kind));
+        // SAFETY: generated code passes room for a cell.
+        unsafe { *out = context.cell(value, Kind::from_code(wanted))? };
+        Ok(OK)
+    })
+}
+
 /// The value of a boxed variable as a box of the statement.
 pub(in crate::compile) unsafe extern "C" fn get_boxed(
     context: *mut Context<'_>,

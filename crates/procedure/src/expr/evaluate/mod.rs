@@ -372,6 +372,7 @@ fn other_binary(op: Binary, a: Datum, b: Datum) -> std::result::Result<Datum, Sq
     }
     match (op, a, b) {
         (Binary::Concat, Datum::Value(Value::Text(mut a)), Datum::Value(Value::Text(b))) => {
+            function::check_joined(&a, &b)?;
             a.push_str(&b);
             Ok(Value::Text(a).into())
         }

@@ -24,6 +24,7 @@ pub(super) use self::float::power as double_power;
 pub(super) use self::math::power as numeric_power;
 pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
 pub(super) use self::pattern::{ILIKE, LIKE};
+pub(crate) use self::text::check_joined;
 
 use super::bind::Binder;
 use super::convert::{implicit_to, unexpected};

@@ -123,6 +123,14 @@ fn right(args: &[Datum]) -> Result<Datum> {
     text(tail(from, skipped))
 }
 
+/// Checks that two texts are not too long to be one.
+///
+/// # Errors
+/// 54000 beyond 256 MiB.
+pub(crate) fn check_joined(a: &str, b: &str) -> Result<()> {
+    if a.len().saturating_add(b.len()) > MAX_BYTES { Err(too_long()) } else { Ok(()) }
+}
+
 fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
