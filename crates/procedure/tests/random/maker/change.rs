@@ -86,8 +86,11 @@ impl Maker {
             });
         }
         let target = self.target(table, &columns);
-        let conflict = self.conflict(table);
-        let rest = self.returning(table, true);
+        let conflict = self.conflict(table, true);
+        let relation = self.relation(table, self.tables[table].name);
+        self.relations.push(relation);
+        let rest = self.returning();
+        self.relations.pop();
         format!("{target} VALUES ({}){conflict}{rest};", values.join(", "))
     }
 
@@ -144,7 +147,7 @@ impl Maker {
                 )
             }),
         };
-        let conflict = self.conflict(table);
+        let conflict = self.conflict(table, false);
         format!("{target} {source}{conflict};")
     }
 
@@ -179,7 +182,8 @@ impl Maker {
         }
     }
 
-    fn conflict(&mut self, table: usize) -> String {
+    /// ON CONFLICT; with queries in it only if there is but one row.
+    fn conflict(&mut self, table: usize, one_row: bool) -> String {
         let def = self.tables[table].clone();
         let key = match def.unique {
             Some(unique) if self.rng.chance(30) => vec![unique],
@@ -194,6 +198,7 @@ impl Maker {
                 let new = self.relation(table, "excluded");
                 old.key.clear();
                 self.relations.extend([old, new]);
+                self.queries += if one_row { 0 } else { 2 };
                 let text = self.in_query(|maker| {
                     let set = maker.settings(table, false);
                     let condition = match maker.rng.chance(25) {
@@ -202,6 +207,7 @@ impl Maker {
                     };
                     format!(" ON CONFLICT ({}) DO UPDATE SET {set}{condition}", def.names(&key))
                 });
+                self.queries -= if one_row { 0 } else { 2 };
                 self.relations.truncate(outer);
                 text
             }
@@ -299,16 +305,16 @@ impl Maker {
                     Some(maker.whole_key(table, &alias))
                 }
                 false if maker.rng.chance(25) => {
-                    let other = maker.partner(&alias);
-                    from = format!(" FROM {}", other.0);
-                    Some(other.1)
+                    let (partner, condition) = maker.partner(&alias);
+                    from = format!(" FROM {partner}");
+                    Some(condition)
                 }
                 false => maker.predicate(outer),
             };
             let condition = condition.map_or(String::new(), |text| format!(" WHERE {text}"));
             format!("UPDATE {name} SET {set}{from}{condition}")
         });
-        let rest = self.returning_of(&text);
+        let rest = self.returning();
         self.relations.truncate(outer);
         format!("{text}{rest};")
     }
@@ -321,6 +327,7 @@ impl Maker {
         }
         let n = self.rng.pick(&all);
         let other = self.fresh("q");
+        let relation = self.relation(n, &other);
         let key = self.tables[n].columns[self.tables[n].key[0]].name;
         let own = self.relations.last().cloned();
         let numbers: Vec<String> = own
@@ -330,6 +337,7 @@ impl Maker {
             .map(|column| format!("{alias}.{}", column.name))
             .collect();
         let number = self.rng.pick(&numbers);
+        self.relations.push(relation);
         (format!("{} {other}", self.tables[n].name), format!("{other}.{key} = {number}"))
     }
 
@@ -357,31 +365,23 @@ impl Maker {
         let outer = self.relations.len();
         self.relations.push(relation);
         let text = self.in_query(|maker| {
-            let condition = match maker.rng.chance(40) {
-                true => Some(maker.whole_key(table, &alias)),
-                false => Some(maker.key_condition(outer)),
+            let condition = match maker.rng.below(10) {
+                0..=3 => format!(" WHERE {}", maker.whole_key(table, &alias)),
+                4 => {
+                    let (partner, condition) = maker.partner(&alias);
+                    format!(" USING {partner} WHERE {condition} AND {}", maker.key_condition(outer))
+                }
+                _ => format!(" WHERE {}", maker.key_condition(outer)),
             };
-            let condition = condition.map_or(String::new(), |text| format!(" WHERE {text}"));
             format!("DELETE FROM {name}{condition}")
         });
-        let rest = self.returning_of(&text);
+        let rest = self.returning();
         self.relations.truncate(outer);
         format!("{text}{rest};")
     }
 
-    /// RETURNING of an INSERT.
-    fn returning(&mut self, table: usize, likely: bool) -> String {
-        let name = self.tables[table].name;
-        let outer = self.relations.len();
-        let relation = self.relation(table, name);
-        self.relations.push(relation);
-        let text = if likely { self.returning_of("") } else { String::new() };
-        self.relations.truncate(outer);
-        text
-    }
-
-    /// RETURNING of columns of the last relation INTO variables; several rows are an error.
-    fn returning_of(&mut self, _: &str) -> String {
+    /// RETURNING of columns of the relations INTO variables; several rows are an error.
+    fn returning(&mut self) -> String {
         if !self.rng.chance(30) {
             return String::new();
         }
@@ -390,10 +390,13 @@ impl Maker {
             return String::new();
         }
         let mut values = Vec::new();
+        // No queries in it: they must not read the table.
+        self.queries += 2;
         for target in &targets {
             let value = self.in_query(|maker| maker.for_target(target.ty, 1));
             values.push(value.text);
         }
+        self.queries -= 2;
         let names: Vec<String> = targets.into_iter().map(|target| target.name).collect();
         let strict = self.rng.pick(&["", "", "STRICT "]);
         format!(" RETURNING {} INTO {strict}{}", values.join(", "), names.join(", "))

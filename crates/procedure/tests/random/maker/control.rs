@@ -213,7 +213,8 @@ impl Maker {
                 (format!("{before}LOOP"), Some(exit))
             }
         };
-        self.scope(&label, vec![Variable { name: counter.clone(), ty: Ty::Int, writable: false }]);
+        // It is the block's, so the label of the loop does not name it.
+        self.scope(&None, vec![Variable { name: counter.clone(), ty: Ty::Int, writable: false }]);
         let mut statements = self.repeated(&label, 5, depth);
         self.scopes.pop();
         statements.splice(0..0, exit.map(Node::Line));

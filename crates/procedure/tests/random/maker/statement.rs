@@ -23,15 +23,22 @@ impl Maker {
     pub(super) fn simple(&mut self) -> Node {
         let text = match self.rng.below(100) {
             0..=33 => self.assignment(),
-            34..=49 if self.rounds <= 30 && !self.read_only => self.change(),
-            50..=63 if self.rounds <= 60 => self.select_into(),
+            34..=49 if self.rounds <= 30 && !self.read_only => {
+                let change = self.change();
+                self.counted_rows(change)
+            }
+            50..=63 if self.rounds <= 60 => {
+                let query = self.select_into();
+                self.counted_rows(query)
+            }
             64..=66 if self.rounds <= 60 => {
                 let kinds = [self.any_kind()];
                 let query = self.query(&kinds).0;
-                match query.strip_prefix("SELECT") {
+                let text = match query.strip_prefix("SELECT") {
                     Some(rest) => format!("PERFORM{rest};"),
                     None => format!("PERFORM * FROM ({query}) z;"),
-                }
+                };
+                self.counted_rows(text)
             }
             67..=74 => self.notice(),
             75..=77 => self.raise(),
@@ -287,11 +294,17 @@ impl Maker {
                 return format!("GET STACKED DIAGNOSTICS {target} = {item};");
             }
         }
+        self.notice()
+    }
+
+    /// The statement, and perhaps its ROW_COUNT behind it, before an expression with a query in it, which
+    /// is a statement to PostgreSQL, changes that.
+    fn counted_rows(&mut self, text: String) -> String {
         let targets = self.writable(|ty| matches!(ty, Ty::Int | Ty::Big | Ty::Small | Ty::Text));
-        if targets.is_empty() {
-            return self.notice();
+        match targets.is_empty() || !self.rng.chance(25) {
+            true => text,
+            false => format!("{text} GET DIAGNOSTICS {} = ROW_COUNT;", self.rng.pick(&targets).name),
         }
-        format!("GET DIAGNOSTICS {} = ROW_COUNT;", self.rng.pick(&targets).name)
     }
 
     fn call(&mut self) -> Option<String> {
