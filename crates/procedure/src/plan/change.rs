@@ -62,7 +62,7 @@ fn bind_update(env: Env<'_>, update: &AstUpdate, outer: &mut dyn Names) -> Resul
         conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
     }
     let set = assignments(&mut scope, &table, &update.assignments)?;
-    let returning = returning(&mut scope, update.returning.as_deref())?;
+    let returning = returning(&mut scope, &table, update.returning.as_deref())?;
     let mut accesses = std::mem::take(&mut scope.accesses);
     let (columns, target) = plan_target(table, from, pool, returning, &mut accesses);
     if let Some(column) = target.table.partition_by
@@ -97,7 +97,7 @@ fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Resul
     if let Some(filter) = &delete.selection {
         conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
     }
-    let returning = returning(&mut scope, delete.returning.as_deref())?;
+    let returning = returning(&mut scope, &table, delete.returning.as_deref())?;
     let mut accesses = std::mem::take(&mut scope.accesses);
     let (columns, target) = plan_target(table, from, pool, returning, &mut accesses);
     accesses.extend(std::mem::take(&mut pass.accesses));
@@ -143,10 +143,24 @@ fn target(
     Ok((table, pool))
 }
 
-fn returning(scope: &mut Scope<'_>, items: Option<&[SelectItem]>) -> Result<(Columns, Vec<Expr>), SqlError> {
+/// Binds RETURNING. PostgreSQL's queries in it see the table as it was before; ours would not.
+fn returning(
+    scope: &mut Scope<'_>,
+    table: &TableDef,
+    items: Option<&[SelectItem]>,
+) -> Result<(Columns, Vec<Expr>), SqlError> {
     scope.phase = Phase::Refused("RETURNING");
+    let before = scope.accesses.len();
     let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
+    if reads(&scope.accesses[before..], table) {
+        let error = SqlError::unsupported("a query over the changed table in RETURNING");
+        return Err(error.with_hint("Query it in a statement of its own, before the change or after it."));
+    }
     Ok(select::split(outputs))
+}
+
+fn reads(accesses: &[AccessInfo], table: &TableDef) -> bool {
+    accesses.iter().any(|access| access.table.id == table.id)
 }
 
 fn is_default(expr: &Ast) -> bool {
@@ -281,16 +295,34 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
     let mut scope = Scope::level(env, &mut pass);
     let mut from = From::default();
     from.add_table(&mut scope, &table, alias.as_ref())?;
-    let (returned, returning) = returning(&mut scope, insert.returning.as_deref())?;
+    let (returned, returning) = returning(&mut scope, &table, insert.returning.as_deref())?;
     let conflict = match &insert.on {
         None => None,
-        Some(OnInsert::OnConflict(on)) => Some(conflict(&mut scope, &table, on)?),
+        Some(OnInsert::OnConflict(on)) => {
+            let before = scope.accesses.len();
+            let conflict = conflict(&mut scope, &table, on)?;
+            if reads(&scope.accesses[before..], &table) && !is_one_row(&rows) {
+                // It would see the rows before it.
+                let error = SqlError::unsupported("a query over the changed table in ON CONFLICT");
+                return Err(error.with_hint("Insert one row at a time, in a loop."));
+            }
+            Some(conflict)
+        }
         Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY").with_hint("Use ON CONFLICT.")),
     };
     accesses.extend(std::mem::take(&mut scope.accesses));
     accesses.extend(std::mem::take(&mut pass.accesses));
     let change = Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning });
     Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses })
+}
+
+/// Whether a query gives one row at most, whatever is in the tables.
+fn is_one_row(query: &Query) -> bool {
+    match &query.body {
+        Body::Values(rows) => rows.len() == 1,
+        Body::Select(select) => select.relations.is_empty(),
+        Body::Nested(_) | Body::Set(_) => false,
+    }
 }
 
 /// Where the new rows go.

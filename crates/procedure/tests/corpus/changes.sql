@@ -396,3 +396,49 @@ w smallint | d smallint | o integer | lines bigint | total numeric
 2 | 2 | 1 | 1 | 211.00
 2 | 2 | 2 | 2 | 443.00
 2 | 2 | 3 | 3 | 696.00
+
+# RETURNING sees the rows of FROM and USING as they were, those of the changed table too.
+statement ok
+CREATE TABLE chain (id integer PRIMARY KEY, next integer, v integer)
+
+statement count 4
+INSERT INTO chain VALUES (1, 2, 10), (2, 3, 20), (3, 1, 30), (4, 4, 40)
+
+statement ok
+CREATE FUNCTION rotate() RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY UPDATE chain a SET v = b.v FROM chain b WHERE b.id = a.next
+        RETURNING a.id || ': ' || a.v || ' from ' || b.v;
+    RETURN QUERY UPDATE chain a SET v = a.v + 1 FROM chain old WHERE old.id = a.id
+        RETURNING a.id || ': ' || old.v || ' to ' || a.v;
+END;
+$$
+
+query unordered
+SELECT * FROM rotate()
+----
+rotate text
+1: 20 from 20
+2: 30 from 30
+3: 10 from 10
+4: 40 from 40
+1: 20 to 21
+2: 30 to 31
+3: 10 to 11
+4: 40 to 41
+
+statement ok
+CREATE FUNCTION cut() RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY DELETE FROM chain a USING chain b WHERE b.id = a.next RETURNING a.id || ' before ' || b.id || ' ' || b.v;
+END;
+$$
+
+query unordered
+SELECT * FROM cut()
+----
+cut text
+1 before 2 31
+2 before 3 11
+3 before 1 21
+4 before 4 41

@@ -272,3 +272,59 @@ SELECT row_count_of_returning()
 ----
 row_count_of_returning text
 2 1 true
+
+# What INTO did is known to the handler of its failure.
+statement ok
+CREATE FUNCTION after_failed_into(how integer) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    x integer;
+    y smallint NOT NULL := 0;
+    n integer;
+BEGIN
+    PERFORM 1 WHERE how % 2 = 0;
+    CASE how
+    WHEN 1, 2 THEN SELECT a INTO STRICT x FROM t ORDER BY id;
+    WHEN 3, 4 THEN SELECT a INTO STRICT x FROM t WHERE id > 100;
+    WHEN 5, 6 THEN UPDATE t SET a = a + 1 RETURNING a INTO x;
+    WHEN 7, 8 THEN SELECT 100000 INTO y FROM t ORDER BY id;
+    WHEN 9, 10 THEN SELECT NULL INTO y FROM t WHERE id > 100;
+    END CASE;
+    RETURN 'none';
+EXCEPTION WHEN OTHERS THEN
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN SQLSTATE || ' ' || FOUND || ' ' || n;
+END;
+$$
+
+query
+SELECT how, after_failed_into(how) FROM generate_series(1, 10) g(how) ORDER BY how
+----
+how integer | after_failed_into text
+1 | P0003 true 2
+2 | P0003 true 2
+3 | P0002 false 0
+4 | P0002 false 0
+5 | P0003 true 2
+6 | P0003 true 2
+7 | 22003 true 1
+8 | 22003 true 1
+9 | 22004 false 0
+10 | 22004 false 0
+
+statement ok
+CREATE FUNCTION into_found() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text := '';
+BEGIN
+    SELECT false INTO FOUND;
+    result := result || FOUND;
+    SELECT true INTO FOUND FROM t WHERE id > 100;
+    RETURN result || coalesce(FOUND::text, ' null');
+END;
+$$
+
+query
+SELECT into_found()
+----
+into_found text
+false null

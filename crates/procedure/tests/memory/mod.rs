@@ -352,6 +352,19 @@ impl Database {
         Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
     }
 
+    /// What a run of a routine needs.
+    pub fn parts(&mut self) -> (&mut Memory, &Library, Limits) {
+        (&mut self.memory, &self.library, self.limits)
+    }
+
+    /// The routine of this name, bound.
+    pub fn routine(&self, name: &str) -> Result<(RoutineId, Arc<Routine>), SqlError> {
+        let named = self.library.named(name);
+        let missing = || SqlError::new(SqlState::UNDEFINED_FUNCTION, "no such function");
+        let (id, _) = named.first().ok_or_else(missing)?;
+        Ok((*id, self.library.bound(*id)?))
+    }
+
     /// Runs one statement, in a transaction of its own unless BEGIN was said.
     pub fn run(&mut self, sql: &str) -> Result<Outcome, SqlError> {
         match sql.trim_end_matches(';').to_ascii_uppercase().as_str() {

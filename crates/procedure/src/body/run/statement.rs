@@ -103,6 +103,9 @@ impl Machine<'_> {
     fn into(&mut self, into: &Into) -> Result<(), Stop> {
         let (count, rows) = self.rows(&into.query, if into.strict { 2 } else { 1 })?;
         let changes = matches!(into.query, Query::Change(_));
+        // Handlers and the targets, FOUND among them, come after this.
+        self.row_count = if changes { count.min(2) } else { rows.len() as u64 };
+        self.set_found(self.row_count > 0);
         if rows.len() > 1 && (into.strict || changes) {
             let error = SqlError::new(SqlState(*b"P0003"), "query returned more than one row");
             let hint = "Make sure the query returns a single row, or use LIMIT 1.";
@@ -112,11 +115,7 @@ impl Machine<'_> {
         if row.is_none() && into.strict {
             return Err(SqlError::new(SqlState(*b"P0002"), "query returned no rows").into());
         }
-        let found = row.is_some();
-        self.row_count = if changes { count } else { u64::from(found) };
-        self.sink(&into.sink, row)?;
-        self.set_found(found);
-        Ok(())
+        self.sink(&into.sink, row)
     }
 
     fn call_procedure(&mut self, call: &Call) -> Result<(), Stop> {

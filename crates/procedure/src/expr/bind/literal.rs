@@ -92,6 +92,21 @@ pub(super) fn negative(operand: &ast::Expr) -> Result<Option<Expr>> {
     }
 }
 
+/// A number as it is written, with its sign.
+pub(super) fn written_number(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Nested(inner) => written_number(inner),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => {
+            written_number(expr).filter(|digits| !digits.starts_with('-')).map(|digits| format!("-{digits}"))
+        }
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => Some(digits.replace('_', "")),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The smallest of INTEGER, BIGINT and NUMERIC that holds the number.
 fn number(digits: &str) -> Result<Expr> {
     let digits = digits.replace('_', "");

@@ -9,7 +9,7 @@ mod special;
 
 pub(super) use self::literal::constant;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, Value};
 use albireo_sql::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 
 use super::operator::{self, Comparison};
@@ -60,6 +60,14 @@ impl Binder<'_> {
         let bound = match (expr, &ty) {
             (ast::Expr::Array(array), Type::Array(_)) if array.elem.is_empty() => {
                 Expr { kind: ExprKind::Array(Vec::new()), ty: ty.clone() }
+            }
+            // It may have more digits than a NUMERIC.
+            (_, Type::Scalar(Scalar::Real | Scalar::Double)) => {
+                match (self.expr(expr), literal::written_number(expr)) {
+                    (Ok(bound), _) => bound,
+                    (Err(_), Some(digits)) => constant(Value::Text(digits), Scalar::Unknown),
+                    (Err(error), None) => return Err(error),
+                }
             }
             _ => self.expr(expr)?,
         };

@@ -333,14 +333,15 @@ impl Digits {
 
 fn chr(args: &[Datum]) -> Result<Datum> {
     let code = int_at(args, 0)?;
-    let fault = |message: &str| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
-    match u32::try_from(code) {
-        Ok(0) => Err(fault("null character not permitted")),
-        Err(_) => Err(fault("character number must be positive")),
-        Ok(code) => match char::from_u32(code) {
-            Some(c) => super::text(c.to_string()),
-            None => Err(fault("requested character not valid for encoding: ")),
-        },
+    let fault = |message: String| Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    let Ok(code) = u32::try_from(code) else {
+        return Err(super::invalid("character number must be positive"));
+    };
+    match char::from_u32(code) {
+        Some('\0') => fault("null character not permitted".to_owned()),
+        Some(c) => super::text(c.to_string()),
+        None if code > 0x0010_ffff => fault(format!("requested character too large for encoding: {code}")),
+        None => fault(format!("requested character not valid for encoding: {code}")),
     }
 }
 

@@ -66,17 +66,32 @@ impl Running<'_> {
         }
         let mut seen = BTreeSet::new();
         self.steps(&target.relations, &target.steps, &mut |running| {
-            let rows = running.level().rows.clone();
+            let mut rows = running.level().rows.clone();
             if let Some(Row::Stored(site, tid)) = rows.first()
                 && (target.relations.len() == 1 || seen.insert((*site, *tid)))
             {
                 let values = running.assigned(set)?;
+                if !target.returning.is_empty() {
+                    running.keep_old(target, &mut rows);
+                }
                 running.host.take_memory(64 + 48 * (rows.len() + values.len()))?;
                 pending.push(Pending { rows, values });
             }
             Ok(Flow::More)
         })?;
         Ok(pending)
+    }
+
+    /// Keeps the values of rows that RETURNING reads after they may have been changed.
+    fn keep_old(&mut self, target: &Target, rows: &mut [Row]) {
+        for (row, relation) in rows.iter_mut().zip(&target.relations).skip(1) {
+            let RelationSource::Table(table) = &relation.source else { continue };
+            let Row::Stored(site, tid) = *row else { continue };
+            if table.id == target.table.id {
+                let values = table.column_ids().map(|column| self.stored(site, table.id, tid, column));
+                *row = Row::Made(values.map(Datum::from).collect());
+            }
+        }
     }
 
     fn assigned(&mut self, set: &[(ColumnId, Expr)]) -> Result<Vec<(ColumnId, Value)>, Stop> {

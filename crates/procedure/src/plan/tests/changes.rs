@@ -143,3 +143,36 @@ fn conflicts_do_what_postgres_does() {
         ],
     );
 }
+
+#[test]
+fn query_over_the_changed_table_that_would_see_the_change_is_refused() {
+    let mut world = World::new(1);
+    world.run(STOCK);
+    world.run("CREATE TABLE other (id integer PRIMARY KEY); INSERT INTO other VALUES (1), (2)");
+    let returning = "0A000: a query over the changed table in RETURNING is not supported";
+    let conflict = "0A000: a query over the changed table in ON CONFLICT is not supported";
+    check(
+        &mut world,
+        &[
+            ("INSERT INTO stock VALUES (1, 1) RETURNING (SELECT count(*) FROM stock)", returning),
+            ("UPDATE stock SET quantity = 2 RETURNING id IN (SELECT s.id FROM stock s)", returning),
+            ("DELETE FROM stock RETURNING (SELECT count(*) FROM other, stock)", returning),
+            ("INSERT INTO stock VALUES (1, 1) RETURNING (SELECT count(*) FROM other)", "2"),
+            (
+                "INSERT INTO stock VALUES (2, 1), (1, 1) ON CONFLICT (id) DO UPDATE \
+                 SET quantity = (SELECT count(*) FROM stock)",
+                conflict,
+            ),
+            (
+                "INSERT INTO stock SELECT id, 1 FROM other ON CONFLICT (id) DO UPDATE \
+                 SET quantity = 3 WHERE EXISTS (SELECT 1 FROM stock)",
+                conflict,
+            ),
+            (
+                "INSERT INTO stock VALUES (1, 1) ON CONFLICT (id) DO UPDATE \
+                 SET quantity = (SELECT count(*) + 10 FROM stock) RETURNING quantity",
+                "11",
+            ),
+        ],
+    );
+}
