@@ -125,12 +125,13 @@ impl Database {
         });
         let toucher = Some(toucher.map_err(no_thread)?);
         let catalog = Arc::new(Catalog::new());
+        let clock = env.clock.clone();
         let inner = Inner {
             env,
             partitions,
             sessions,
             olap,
-            routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), env.clock.clone()))),
+            routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), clock))),
             catalog: RwLock::new(catalog),
             definitions: RwLock::default(),
             plans: PlanCache::default(),

@@ -203,16 +203,16 @@ impl Store for TransactionStore<'_, '_, '_> {
     }
 
     fn home(&self) -> Site {
-        self.number(self.tx.home())
+        Site(self.tx.home().number())
     }
 
     fn site_of_key(&self, key: i64) -> Result<Site, Stop> {
         let site = self.tx.site_of(key).map_err(|_| Stop::Crossing)?;
-        Ok(self.number(site))
+        Ok(Site(site.number()))
     }
 
     fn table_at(&self, site: Site, table: TableRef) -> &Table {
-        self.tx.table_at(self.sites[usize::from(site.0)], handle_of(table))
+        self.tx.table_at(self.tx.site(site.0), handle_of(table))
     }
 
     fn insert_cells(
@@ -222,7 +222,7 @@ impl Store for TransactionStore<'_, '_, '_> {
         shape: &CellShape,
         cells: Cells<'_>,
     ) -> Result<Tid, Stop> {
-        let at = self.sites[usize::from(site.0)];
+        let at = self.tx.site(site.0);
         let inserted = self.tx.insert_cells_at(at, handle_of(table), shape, cells);
         inserted.map_err(|abort| self.stop(at, abort))
     }
@@ -235,13 +235,13 @@ impl Store for TransactionStore<'_, '_, '_> {
         shape: &CellShape,
         cells: Cells<'_>,
     ) -> Result<(), Stop> {
-        let at = self.sites[usize::from(site.0)];
+        let at = self.tx.site(site.0);
         let updated = self.tx.update_cells_at(at, handle_of(table), tid, shape, cells);
         updated.map_err(|abort| self.stop(at, abort))
     }
 
     fn delete_at(&mut self, site: Site, table: TableRef, tid: Tid) -> Result<(), Stop> {
-        let at = self.sites[usize::from(site.0)];
+        let at = self.tx.site(site.0);
         self.tx.delete_at(at, handle_of(table), tid).map_err(|abort| self.stop(at, abort))
     }
 }

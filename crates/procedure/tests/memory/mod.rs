@@ -365,6 +365,11 @@ impl Database {
         Ok((*id, self.library.bound(*id)?))
     }
 
+    /// Whether routines are compiled from here on.
+    pub fn compile(&mut self, compiles: bool) {
+        self.library.compiles = compiles;
+    }
+
     /// Runs one statement, in a transaction of its own unless BEGIN was said.
     pub fn run(&mut self, sql: &str) -> Result<Outcome, SqlError> {
         match sql.trim_end_matches(';').to_ascii_uppercase().as_str() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use albireo_procedure::body::{self, Routine};
+use albireo_procedure::body::{self, Routine, Routines};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{RoutineId, read, text_of};
 use albireo_procedure::store::{Stop, Store};
@@ -63,9 +63,33 @@ impl Runner for Interpreter {
     }
 }
 
+/// Machine code, of the routine and of those that it calls.
+pub struct Code;
+
+impl Runner for Code {
+    fn name(&self) -> &'static str {
+        "compiled"
+    }
+
+    fn run(
+        &mut self,
+        id: RoutineId,
+        _: &Arc<Routine>,
+        arguments: Vec<Datum>,
+        database: &mut Database,
+    ) -> Result<Vec<Datum>, Stop> {
+        database.compile(true);
+        let (memory, library, limits) = database.parts();
+        let code = library.compiled(id).expect("a routine in PL/pgSQL has code");
+        let outcome = body::run_compiled(&code, arguments, memory, library, limits);
+        database.compile(false);
+        outcome.map(|outcome| outcome.values)
+    }
+}
+
 /// All ways to run routines; the first is the oracle.
 pub fn runners() -> Vec<Box<dyn Runner>> {
-    vec![Box::new(Interpreter)]
+    vec![Box::new(Interpreter), Box::new(Code)]
 }
 
 /// The database of a program, before its call.
@@ -73,7 +97,7 @@ pub fn runners() -> Vec<Box<dyn Runner>> {
 /// # Errors
 /// What does not parse or bind, with its error.
 pub fn database(program: &Program) -> Result<Database, String> {
-    let mut database = Database::new();
+    let mut database = Database::new(false);
     let statements = program.tables.iter().chain(&program.rows).cloned();
     for statement in statements.chain(program.routines.iter().map(super::program::Source::text)) {
         database.run(&statement).map_err(|error| {

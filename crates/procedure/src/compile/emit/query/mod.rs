@@ -166,12 +166,18 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn after_into(&mut self, into: &'r Into, taken: Taken) {
         let count = self.b.ins().load(types::I64, memory(), taken.count, 0);
         let changes = matches!(into.query, Query::Change(_));
+        let found = self.b.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
+        // Handlers and the targets, FOUND among them, come after this.
+        if self.counts {
+            let two = self.int(2);
+            let noted = self.b.ins().umin(count, two);
+            self.note_count(noted);
+        }
+        self.set_found(found);
         if into.strict || changes {
             let several = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, count, 1);
             self.fail_with(several, Fault::SeveralRows);
         }
-        let found = self.b.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
-        self.note_count(count);
         let (some, none, after) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.branch(found, some, none);
         self.go_to(none);
@@ -190,7 +196,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.sink(&into.sink, &row);
         self.jump(after);
         self.go_to(after);
-        self.set_found(found);
     }
 
     /// A loop over the rows of a query; whether it has code.
