@@ -36,6 +36,12 @@ impl Datum {
     }
 }
 
+impl Default for Datum {
+    fn default() -> Self {
+        Self::NULL
+    }
+}
+
 impl From<Value> for Datum {
     fn from(value: Value) -> Self {
         Self::Value(value)

@@ -179,14 +179,10 @@ fn datums(signature: &Signature, args: &[Argument]) -> Result<Vec<Datum>, SqlErr
 fn datum(place: &Place, arg: &Argument) -> Result<Datum, SqlError> {
     match (place, arg) {
         (_, Argument::Value(Value::Null)) => Ok(Datum::NULL),
-        (Place::Sql(_) | Place::Plain(_), Argument::Value(value)) => {
-            // Parameters have no lengths and digits.
-            expr::assign(value.clone(), place.scalar().unwrap_or(Scalar::Text))
-        }
+        (Place::Sql(_) | Place::Plain(_), Argument::Value(value)) => one(place, value),
         (Place::Array(_), Argument::Value(Value::Text(text))) => expr::read(text, &place.ty()),
         (Place::Array(element), Argument::Array(values)) => {
-            let element = |value: &Value| datum(element, &Argument::Value(value.clone()));
-            let items = values.iter().map(element).collect::<Result<_, _>>()?;
+            let items = values.iter().map(|value| one(element, value)).collect::<Result<_, _>>()?;
             Ok(Datum::Array(Arc::new(Array { lower: 1, items })))
         }
         _ => {
@@ -196,26 +192,37 @@ fn datum(place: &Place, arg: &Argument) -> Result<Datum, SqlError> {
     }
 }
 
+/// A value as a place wants it; parameters have no lengths and digits.
+fn one(place: &Place, value: &Value) -> Result<Datum, SqlError> {
+    expr::assign(value.clone(), place.scalar().unwrap_or(Scalar::Text))
+}
+
 fn row(signature: &Signature, value: Datum) -> Vec<Argument> {
     match (&signature.result.place, value) {
         (Place::Void, _) => Vec::new(),
-        (Place::Row(_), Datum::Row(fields)) => fields.iter().map(argument).collect(),
+        (Place::Row(_), Datum::Row(mut fields)) => match Arc::get_mut(&mut fields) {
+            Some(fields) => fields.iter_mut().map(|field| argument(std::mem::take(field))).collect(),
+            None => fields.iter().map(|field| argument(field.clone())).collect(),
+        },
         (Place::Row(row), _) => vec![Argument::Value(Value::Null); row.fields.len()],
-        (_, value) => vec![argument(&value)],
+        (_, value) => vec![argument(value)],
     }
 }
 
-fn argument(datum: &Datum) -> Argument {
+fn argument(datum: Datum) -> Argument {
     match datum {
-        Datum::Value(value) => Argument::Value(value.clone()),
-        Datum::Array(array) => Argument::Array(array.items.iter().map(scalar).collect()),
+        Datum::Value(value) => Argument::Value(value),
+        Datum::Array(array) => {
+            let items = Arc::try_unwrap(array).unwrap_or_else(|shared| (*shared).clone()).items;
+            Argument::Array(items.into_iter().map(scalar).collect())
+        }
         other => Argument::Value(scalar(other)),
     }
 }
 
-fn scalar(datum: &Datum) -> Value {
+fn scalar(datum: Datum) -> Value {
     match datum {
-        Datum::Value(value) => value.clone(),
-        other => text_of(other).map_or(Value::Null, Value::Text),
+        Datum::Value(value) => value,
+        other => text_of(&other).map_or(Value::Null, Value::Text),
     }
 }

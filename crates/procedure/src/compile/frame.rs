@@ -12,6 +12,8 @@ pub(super) enum Slot {
     Cell(CellSlot),
     /// A row: each field in a cell.
     Fields(Vec<CellSlot>),
+    /// An array: its number, and what its elements are.
+    Array(u32, Kind),
     /// Among the interpreter's variables.
     Boxed,
 }
@@ -31,11 +33,13 @@ pub(super) struct Frame {
     slots: Vec<Slot>,
     /// How many cells there are.
     pub(super) cells: usize,
+    /// How many arrays there are.
+    pub(super) arrays: usize,
 }
 
 impl Frame {
     pub(super) fn of(routine: &Routine) -> Self {
-        let mut frame = Self { slots: Vec::new(), cells: 0 };
+        let mut frame = Self { slots: Vec::new(), cells: 0, arrays: 0 };
         for variable in &routine.variables {
             let slot = match &variable.place {
                 Place::Row(row) => {
@@ -45,6 +49,13 @@ impl Frame {
                         false => Slot::Fields(kinds.into_iter().map(|kind| frame.cell(kind)).collect()),
                     }
                 }
+                Place::Array(element) => match element.scalar().map(Kind::of_scalar) {
+                    None | Some(Kind::Boxed) => Slot::Boxed,
+                    Some(kind) => {
+                        frame.arrays += 1;
+                        Slot::Array(frame.arrays as u32 - 1, kind)
+                    }
+                },
                 place => match Kind::of_place(place) {
                     Kind::Boxed => Slot::Boxed,
                     kind => Slot::Cell(frame.cell(kind)),

@@ -133,12 +133,15 @@ impl Compiled {
     /// Runs it, its arguments taken by `machine`: what a call of it gives back.
     pub(crate) fn run<'a>(&'a self, machine: Machine<'a>) -> Result<Vec<Datum>, Stop> {
         let mut cells = vec![runtime::values::NULL; self.frame.cells];
+        let mut heads = vec![runtime::arrays::Head::default(); self.frame.arrays];
         let mut context = Context {
             cells: cells.as_mut_ptr(),
             dirty: 0,
+            heads: heads.as_mut_ptr(),
             machine,
             stop: None,
             panic: None,
+            arrays: (0..self.frame.arrays).map(|_| Default::default()).collect(),
             texts: vec![Vec::new(); self.frame.cells],
             arena: runtime::Arena::default(),
             boxes: Vec::new(),
@@ -146,6 +149,7 @@ impl Compiled {
             cursors: Vec::new(),
             protected: Vec::new(),
             searches: vec![Vec::new(); self.parts.searches()],
+            ahead: Vec::new(),
             distinct: (0..self.parts.distinct).map(|_| Default::default()).collect(),
         };
         // All others begin as NULL, as their cells do.

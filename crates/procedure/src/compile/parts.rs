@@ -1,5 +1,7 @@
 //! What generated code refers to by address.
 
+use albireo_base::ColumnId;
+
 use super::runtime::changes::Writing;
 use super::runtime::nodes::Node;
 use super::runtime::rows::Access;
@@ -17,6 +19,7 @@ pub(super) struct Parts {
     writings: Vec<Box<Writing>>,
     /// How many aggregates there are that count each value once.
     pub(super) distinct: usize,
+    columns: Vec<Box<[ColumnId]>>,
     texts: Vec<Box<[u8]>>,
     /// Statements that the interpreter does.
     pub(super) interpreted: usize,
@@ -58,6 +61,13 @@ impl Parts {
 
     pub(super) fn writing(&mut self, writing: Writing) -> *const Writing {
         keep(&mut self.writings, writing)
+    }
+
+    /// The address and number of columns.
+    pub(super) fn columns(&mut self, columns: Box<[ColumnId]>) -> (*const ColumnId, usize) {
+        self.columns.push(columns);
+        let kept = self.columns.last().expect("pushed just now");
+        (kept.as_ptr(), kept.len())
     }
 
     pub(super) fn text(&mut self, text: &str) -> *const u8 {

@@ -14,6 +14,17 @@ use crate::store::Stop;
 /// The longest array, as in PostgreSQL.
 const MAX_ITEMS: i64 = 134_217_727;
 
+/// Whether an array has more elements than it may.
+pub(crate) fn too_many_items(items: i64) -> bool {
+    items > MAX_ITEMS
+}
+
+/// More elements than an array may have.
+pub(crate) fn too_many() -> SqlError {
+    let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
+
 impl Machine<'_> {
     /// Puts a value of the right type into a variable.
     pub(super) fn set(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
@@ -136,6 +147,15 @@ impl Machine<'_> {
     pub(crate) fn put_element(&mut self, id: VariableId, subscript: i32, value: Datum) -> Result<(), Stop> {
         let at = id.0 as usize;
         let Some(place) = self.variables.get_mut(at) else { return Ok(()) };
+        // An element that is there, of an array that nobody shares.
+        if let Datum::Array(array) = place
+            && let Some(array) = Arc::get_mut(array)
+            && let Ok(index) = usize::try_from(i64::from(subscript) - i64::from(array.lower))
+            && let Some(item) = array.items.get_mut(index)
+        {
+            *item = value;
+            return Ok(());
+        }
         let mut array = match std::mem::replace(place, Datum::NULL) {
             Datum::Array(array) => array,
             _ => Arc::new(Array { lower: subscript, items: Vec::new() }),
@@ -144,10 +164,9 @@ impl Machine<'_> {
         let distance = i64::from(subscript) - i64::from(lower);
         let length = array.items.len() as i64;
         let grown = if distance < 0 { length - distance } else { length.max(distance + 1) };
-        if grown > MAX_ITEMS {
+        if too_many_items(grown) {
             self.variables[at] = Datum::Array(array);
-            let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).into());
+            return Err(too_many().into());
         }
         let added = usize::try_from(grown - length).unwrap_or(0);
         if let Err(stop) = self.take_memory(added.saturating_mul(size_of::<Datum>())) {

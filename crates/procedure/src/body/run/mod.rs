@@ -28,6 +28,8 @@ use crate::host::Host;
 use crate::plan::{self, SelectPlan};
 use crate::store::{Stop, Store};
 
+pub(crate) use assign::{too_many, too_many_items};
+
 /// What a call may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -224,7 +226,11 @@ impl<'a> Machine<'a> {
             return Ok(std::mem::take(&mut self.values));
         }
         if signature.result.from_variables {
-            return Ok(vec![self.result_of_variables()]);
+            // Nobody asks for the variables any more.
+            let results = self.routine.results.iter();
+            let take = |id: &VariableId| self.variables.get_mut(id.0 as usize).map(std::mem::take);
+            let values: Vec<Datum> = results.filter_map(take).collect();
+            return Ok(vec![self.result_of(values.into_iter())]);
         }
         if signature.kind == RoutineKind::Procedure || signature.result.place == Place::Void {
             // As PostgreSQL, whose value of type void is the empty text.
@@ -241,7 +247,10 @@ impl<'a> Machine<'a> {
 
     /// The variables that make the result.
     fn result_of_variables(&self) -> Datum {
-        let mut values = self.routine.results.iter().map(|id| Frame::variable(self, *id).clone());
+        self.result_of(self.routine.results.iter().map(|id| Frame::variable(self, *id).clone()))
+    }
+
+    fn result_of(&self, mut values: impl Iterator<Item = Datum>) -> Datum {
         match self.routine.signature.result.place {
             Place::Row(_) => Datum::Row(values.collect()),
             _ => values.next().unwrap_or(Datum::NULL),

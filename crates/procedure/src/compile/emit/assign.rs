@@ -77,6 +77,15 @@ impl<'r> Emitter<'_, 'r> {
                 } else if let Null::Always = subscript.null {
                     self.ask(runtime::variables::no_subscript as *const (), &[]);
                 }
+                if let Slot::Array(number, kind) = self.frame.slot(*id) {
+                    let (number, kind) = (*number, *kind);
+                    let value = self.as_kind(value, kind);
+                    let (cell, number) = (self.in_cell(value), self.word(number));
+                    let is_text = self.word(u32::from(kind == Kind::Text));
+                    let set = runtime::arrays::set_item as *const ();
+                    self.ask(set, &[number, subscript.a, cell, is_text]);
+                    return;
+                }
                 let cell = self.in_cell(value);
                 let (variable, kind) = (self.word(id.0), self.int(value.kind.code() as i64));
                 let set = runtime::variables::set_element as *const ();
@@ -107,7 +116,7 @@ impl<'r> Emitter<'_, 'r> {
                 }
                 self.set_cell(*slot, value);
             }
-            Slot::Boxed | Slot::Fields(_) => {
+            Slot::Boxed | Slot::Fields(_) | Slot::Array(..) => {
                 let cell = self.in_cell(value);
                 let (variable, kind) = (self.word(id.0), self.int(value.kind.code() as i64));
                 self.ask(runtime::variables::set_boxed as *const (), &[variable, cell, kind]);
@@ -151,7 +160,7 @@ impl<'r> Emitter<'_, 'r> {
                     self.clear(*slot);
                 }
             }
-            Slot::Boxed => {
+            Slot::Boxed | Slot::Array(..) => {
                 let variable = self.word(initial.variable.0);
                 self.ask(runtime::variables::clear_boxed as *const (), &[variable]);
             }

@@ -190,6 +190,7 @@ impl<'r> Emitter<'_, 'r> {
         [from, to]: [&'r Expr; 2],
         step: Option<&'r Expr>,
     ) {
+        let step_is_one = step.is_none();
         let first = self.bound(from, Fault::LowerBound);
         let last = self.bound(to, Fault::UpperBound);
         let step = match step {
@@ -201,6 +202,9 @@ impl<'r> Emitter<'_, 'r> {
             }
             None => self.int(1),
         };
+        if !reverse && step_is_one {
+            self.ask_ahead(a_loop, variable, first, last);
+        }
         let found = self.room(1);
         let none = self.int(0);
         self.b.ins().store(super::memory(), none, found, 0);

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::{Emitter, Null, Operand, Width};
+use super::{Emitter, Null, Operand, Width, memory};
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
@@ -20,7 +20,7 @@ impl<'r> Emitter<'_, 'r> {
                 Some(operand) => operand.kind,
                 None => match self.frame.slot(*id) {
                     Slot::Cell(slot) => slot.kind,
-                    Slot::Fields(_) | Slot::Boxed => Kind::Boxed,
+                    Slot::Fields(_) | Slot::Array(..) | Slot::Boxed => Kind::Boxed,
                 },
             },
             ExprKind::Column(column) => self.column_kind(*column),
@@ -157,7 +157,7 @@ impl<'r> Emitter<'_, 'r> {
         }
         match self.frame.slot(id) {
             Slot::Cell(slot) => self.load_cell(self.cells, slot.at as i32 * super::CELL, slot.kind),
-            Slot::Fields(_) | Slot::Boxed => {
+            Slot::Fields(_) | Slot::Array(..) | Slot::Boxed => {
                 let (variable, out) = (self.word(id.0), self.room(1));
                 self.ask(runtime::variables::get_boxed as *const (), &[variable, out]);
                 self.load_cell(out, 0, Kind::Boxed)
@@ -246,6 +246,26 @@ impl<'r> Emitter<'_, 'r> {
         let null = self.null(kind);
         self.jump_to_join(&join, null);
         self.go_to(present);
+        if let Slot::Array(number, item) = self.frame.slot(*id)
+            && *item == kind
+        {
+            let (number, inside) = (*number, self.b.create_block());
+            let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
+            let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * runtime::arrays::HEAD_BYTES);
+            let items = self.b.ins().load(types::I64, memory(), head, runtime::arrays::ITEMS_OFFSET);
+            let length = self.b.ins().load(types::I64, memory(), head, runtime::arrays::LENGTH_OFFSET);
+            let lower = self.b.ins().load(types::I64, memory(), head, runtime::arrays::LOWER_OFFSET);
+            let at = self.b.ins().isub(subscript.a, lower);
+            // A negative distance is a very large one.
+            let within = self.b.ins().icmp(IntCC::UnsignedLessThan, at, length);
+            self.branch(within, inside, absent);
+            self.go_to(inside);
+            let offset = self.b.ins().imul_imm_u(at, i64::from(super::CELL));
+            let cell = self.b.ins().iadd(items, offset);
+            let item = self.load_cell(cell, 0, kind);
+            self.jump_to_join(&join, item);
+            return self.after(join);
+        }
         let (variable, code, out) = (self.word(id.0), self.int(kind.code() as i64), self.room(1));
         self.ask(runtime::nodes::element as *const (), &[variable, subscript.a, code, out]);
         let item = self.load_cell(out, 0, kind);

@@ -2,13 +2,14 @@
 //!
 //! Responsible for: the state of generation (here), values and their joins (`operand`), expressions
 //! (`expr`, `number`, `condition`, `cast`), assignments (`assign`), statements (`statement`, `control`),
-//! queries and changes by index (`query`). Not responsible for: what the runtime does (`runtime`).
+//! queries and changes by index (`query`), rows asked for ahead of loops (`ahead`). Not responsible for: what the runtime does (`runtime`).
 //!
 //! The function that is made takes the call's context and gives [`END`], [`RETURNED`] or [`ERROR`].
 //! Variables are in memory, in the frame; values of expressions are in registers. Where a check fails,
 //! code out of the way asks the runtime to compute the same node as the interpreter does, so that errors
 //! and rare values are the same by construction.
 
+mod ahead;
 mod assign;
 mod cast;
 mod condition;

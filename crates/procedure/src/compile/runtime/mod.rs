@@ -2,7 +2,7 @@
 //!
 //! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
 //! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
-//! statements (`statements`), rows found (`rows`) and changed (`changes`).
+//! arrays (`arrays`), statements (`statements`), rows found (`rows`) and changed (`changes`).
 //!
 //! Invariants:
 //! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
@@ -14,6 +14,7 @@
 //! - R-4 No panic leaves a function: it is kept in the context and goes on where generated code was
 //!   entered.
 
+pub(super) mod arrays;
 pub(super) mod changes;
 pub(super) mod nodes;
 pub(super) mod rows;
@@ -44,12 +45,16 @@ pub(super) struct Context<'a> {
     pub(super) cells: *mut Cell,
     /// Not 0 if there are temporaries to forget; generated code reads it too.
     pub(super) dirty: u64,
+    /// The heads of the arrays; generated code reads it too.
+    pub(super) heads: *mut arrays::Head,
     /// The interpreter, with the variables that have no cell.
     pub(super) machine: Machine<'a>,
     /// Why it does not go on.
     pub(super) stop: Option<Stop>,
     /// The panic that ended it.
     pub(super) panic: Option<Box<dyn Any + Send>>,
+    /// The arrays.
+    pub(super) arrays: Vec<arrays::Native>,
     /// By cell: the text of a variable.
     pub(super) texts: Vec<Vec<u8>>,
     /// Texts of the statement at hand.
@@ -64,6 +69,8 @@ pub(super) struct Context<'a> {
     pub(super) protected: Vec<statements::Protected>,
     /// By search: the rows that it found.
     pub(super) searches: Vec<Vec<(Site, Tid)>>,
+    /// Rows that a loop will look for.
+    pub(super) ahead: Vec<rows::Ahead>,
     /// By aggregate that counts each value once: the values that it has met.
     pub(super) distinct: Vec<rows::Distinct>,
 }
@@ -72,12 +79,15 @@ pub(super) struct Context<'a> {
 pub(super) const CELLS_OFFSET: i32 = 0;
 /// Where [`Context::dirty`] is.
 pub(super) const DIRTY_OFFSET: i32 = 8;
+/// Where [`Context::heads`] is.
+pub(super) const HEADS_OFFSET: i32 = 16;
 
 /// Texts that are forgotten together. Their addresses stay until then.
 #[derive(Default)]
 pub(super) struct Arena {
     chunk: Vec<u8>,
     full: Vec<Vec<u8>>,
+    bytes: usize,
 }
 
 impl Arena {
@@ -89,16 +99,23 @@ impl Arena {
             let size = text.len().max(Self::CHUNK);
             self.full.push(std::mem::replace(&mut self.chunk, Vec::with_capacity(size)));
         }
+        self.bytes += text.len();
         let at = self.chunk.len();
         // There is room: the vector does not move.
         self.chunk.extend_from_slice(text);
         self.chunk[at..].as_ptr()
     }
 
+    /// Bytes of all texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Forgets all texts.
     pub(super) fn clear(&mut self) {
         self.full.clear();
         self.chunk.clear();
+        self.bytes = 0;
     }
 }
 

@@ -283,6 +283,60 @@ pub(in crate::compile) unsafe extern "C" fn row(
     })
 }
 
+/// A row that a loop will look for.
+#[derive(Clone, Copy)]
+pub(in crate::compile) struct Ahead {
+    access: *const Access,
+    site: Site,
+    key: ShortKey,
+    columns: *const ColumnId,
+    count: usize,
+}
+
+/// Asks for what a lookup looks at first; of its row some columns will be needed.
+pub(in crate::compile) unsafe extern "C" fn ahead(
+    context: *mut Context<'_>,
+    access: *const Access,
+    cells: *const Cell,
+    columns: *const ColumnId,
+    count: u64,
+) -> u32 {
+    guard(context, |context| {
+        let at = access;
+        // SAFETY: R-2.
+        let access = unsafe { &*access };
+        // SAFETY: generated code passes as many cells as the access has kinds.
+        let cells = unsafe { std::slice::from_raw_parts(cells, access.kinds.len()) };
+        let Some(key) = access.integers.as_ref().and_then(|widths| access.short_key(widths, cells)) else {
+            return Ok(OK);
+        };
+        // One of another partition is looked for, and refused, in its turn.
+        if let Ok(Sites::One(site)) = context.sites(access, cells) {
+            access.table(context.machine.store(), site).prefetch_key(access.index, key);
+            context.ahead.push(Ahead { access: at, site, key, columns, count: count as usize });
+        }
+        Ok(OK)
+    })
+}
+
+/// Asks for the rows of the lookups that were announced.
+pub(in crate::compile) unsafe extern "C" fn fetch_ahead(context: *mut Context<'_>) -> u32 {
+    guard(context, |context| {
+        let mut ahead = std::mem::take(&mut context.ahead);
+        for Ahead { access, site, key, columns, count } in ahead.drain(..) {
+            // SAFETY: R-2.
+            let access = unsafe { &*access };
+            let table = access.table(context.machine.store(), site);
+            let Some(tid) = table.find(access.index, key) else { continue };
+            // SAFETY: R-2.
+            let columns = unsafe { std::slice::from_raw_parts(columns, count) };
+            table.prefetch_row(tid, columns);
+        }
+        context.ahead = ahead;
+        Ok(OK)
+    })
+}
+
 /// A table as generated code names it.
 pub(in crate::compile) fn table_of(code: u64) -> TableRef {
     TableRef { id: TableId(code as u32), shared: code >> 32 != 0 }

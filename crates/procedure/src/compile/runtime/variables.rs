@@ -66,6 +66,7 @@ impl Context<'_> {
         let frame = self.frame;
         let value = match frame.slot(id) {
             Slot::Boxed => return,
+            Slot::Array(number, kind) => return self.lend_array(id, *number, *kind),
             Slot::Cell(slot) => {
                 let cell = *self.frame_cell(slot.at);
                 self.datum(&cell, slot.kind)
@@ -86,6 +87,7 @@ impl Context<'_> {
     pub(in crate::compile) fn take_back(&mut self, id: VariableId) -> Result<(), Stop> {
         match self.frame.slot(id) {
             Slot::Boxed => {}
+            Slot::Array(number, kind) => self.take_array(id, *number, *kind)?,
             Slot::Cell(slot) => {
                 let value = self.machine.boxed(id).clone();
                 let cell = self.cell(value, slot.kind)?;
@@ -194,9 +196,9 @@ pub(in crate::compile) unsafe extern "C" fn get_boxed(
     guard(context, |context| {
         let value = match context.frame.slot(VariableId(variable)) {
             Slot::Boxed => context.machine.boxed(VariableId(variable)).clone(),
-            // A whole row whose fields have cells.
+            // A whole row whose fields have cells, or an array.
             _ => {
-                context.lend_all();
+                context.lend(VariableId(variable));
                 context.machine.boxed(VariableId(variable)).clone()
             }
         };
@@ -217,6 +219,7 @@ pub(in crate::compile) unsafe extern "C" fn set_boxed(
         // SAFETY: generated code passes a cell's address.
         let value = context.datum(unsafe { &*from }, Kind::from_code(kind));
         context.machine.put_variable(VariableId(variable), value)?;
+        context.take_back(VariableId(variable))?;
         Ok(OK)
     })
 }
@@ -257,6 +260,7 @@ pub(in crate::compile) unsafe extern "C" fn refuse_null(context: *mut Context<'_
 pub(in crate::compile) unsafe extern "C" fn clear_boxed(context: *mut Context<'_>, variable: u32) -> u32 {
     guard(context, |context| {
         context.machine.clear(VariableId(variable));
+        context.take_back(VariableId(variable))?;
         Ok(OK)
     })
 }

@@ -113,6 +113,17 @@ impl Table {
         RowAddress { entries: row.entries.cast(), slot: row.slot as u64 }
     }
 
+    /// Asks the processor to bring values of a row.
+    ///
+    /// # Panics
+    /// There is no such column, or there never was such a row.
+    #[inline]
+    pub fn prefetch_row(&self, tid: Tid, columns: &[ColumnId]) {
+        for column in columns {
+            self.rows.prefetch(tid, self.rows.layout.column(*column));
+        }
+    }
+
     /// The text or byte string of a row, wherever it lies; empty for NULL.
     ///
     /// # Panics

@@ -27,6 +27,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::plan::tree::{Body, Change, Distinct, RelationSource, Select};
 use crate::plan::tree;
 use column::Row;
+pub(super) use steps::Lookup;
 
 /// What is known of the query under generation.
 #[derive(Default)]

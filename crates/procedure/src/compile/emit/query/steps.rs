@@ -1,5 +1,6 @@
 //! Finding rows: loops in loops.
 
+use albireo_base::ColumnId;
 use albireo_sql::{IndexKind, TableDef};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
@@ -160,6 +161,77 @@ impl<'f, 'r> Emitter<'f, 'r> {
             number,
         });
         self.address(access)
+    }
+}
+
+/// A lookup by a unique key.
+pub(in crate::compile::emit) struct Lookup<'r> {
+    relations: &'r [tree::Relation],
+    index: &'r IndexUse,
+    site: Option<&'r Bound>,
+    used: Vec<u16>,
+}
+
+impl<'r> Lookup<'r> {
+    /// What its row is looked for by.
+    pub(in crate::compile::emit) fn keys(&self) -> impl Iterator<Item = &'r Expr> {
+        bounds(self.index).chain(self.site.iter().map(|site| &site.value))
+    }
+}
+
+impl<'f, 'r> Emitter<'f, 'r> {
+    /// The lookup of the first step, if that is one; of the row's columns `asked` are needed.
+    pub(in crate::compile::emit) fn lookup(
+        &self,
+        relations: &'r [tree::Relation],
+        steps: &'r [Step],
+        asked: impl IntoIterator<Item = &'r Expr>,
+    ) -> Option<Lookup<'r>> {
+        let Step::Inner { access, .. } = steps.first()? else { return None };
+        let (index, relation) = (access.index.as_ref()?, usize::from(access.relation));
+        let RelationSource::Table(table) = &relations.get(relation)?.source else { return None };
+        let mut sources = self.sources(relations)?;
+        let placed = table.is_shared() || access.site.is_some();
+        if !placed || !index.whole || !is_unique(table, &index.name) || index.range.is_some() {
+            return None;
+        }
+        columns_of(asked.into_iter(), &mut sources);
+        let used = std::mem::take(&mut sources[relation].used);
+        // A relation of one step has the number that a state of one source gives it.
+        (relation == 0).then_some(Lookup { relations, index, site: access.site.as_ref(), used })
+    }
+
+    /// Asks for what a lookup looks at first.
+    pub(in crate::compile::emit) fn look_ahead(&mut self, lookup: &Lookup<'r>) {
+        let Some(sources) = self.sources(lookup.relations) else { return };
+        let table = std::sync::Arc::clone(&sources[0].table);
+        let layout = std::sync::Arc::clone(&sources[0].layout);
+        if !layout.indexes.contains_key(&lookup.index.name) {
+            return;
+        }
+        let outer = std::mem::replace(&mut self.query, super::State { relations: sources, groups: Vec::new() });
+        let mut operands = Vec::new();
+        for bound in bounds(lookup.index) {
+            let operand = self.expr(bound);
+            operands.push(operand);
+        }
+        let site = match lookup.site {
+            _ if table.is_shared() => At::Shared,
+            None => At::Anywhere,
+            Some(bound) => {
+                let operand = self.expr(&bound.value);
+                operands.push(operand);
+                site_of(bound, operands.len() - 1, operand.kind)
+            }
+        };
+        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+        let cells = self.in_cells(&operands);
+        let access = self.access(&table, 0, lookup.index, &kinds, site, true);
+        self.query = outer;
+        let columns: Box<[ColumnId]> = lookup.used.iter().map(|n| ColumnId(*n)).collect();
+        let columns = self.parts.columns(columns);
+        let (columns, count) = (self.address(columns.0), self.int(columns.1 as i64));
+        self.ask(runtime::rows::ahead as *const (), &[access, cells, columns, count]);
     }
 }
 
