@@ -64,9 +64,7 @@ impl Procedure for Call {
         let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
         let library: &dyn Routines = self.library.as_ref();
         let ran = match self.library.code(self.id) {
-            Some(code) => {
-                run_compiled(&code.compiled, args.clone(), &mut store, library, BodyLimits::default())
-            }
+            Some(code) => run_compiled(&code.compiled, args, &mut store, library, BodyLimits::default()),
             None => {
                 let routine = library.bound(self.id).map_err(Abort::Raised)?;
                 run(&routine, args.clone(), &mut store, library, BodyLimits::default())

@@ -31,7 +31,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 
-use crate::body::{Code, FOUND, Machine, Routine};
+use crate::body::{Code, FOUND, Machine, Routine, wrong_arguments};
 use crate::datum::Datum;
 use crate::store::Stop;
 use emit::Emitter;
@@ -130,8 +130,8 @@ impl Compiled {
         (self.parts.compiled, self.parts.interpreted)
     }
 
-    /// Runs it, its arguments taken by `machine`: what a call of it gives back.
-    pub(crate) fn run<'a>(&'a self, machine: Machine<'a>) -> Result<Vec<Datum>, Stop> {
+    /// Runs it: what a call of it gives back.
+    pub(crate) fn run<'a>(&'a self, machine: Machine<'a>, args: &[Datum]) -> Result<Vec<Datum>, Stop> {
         let mut cells = vec![runtime::values::NULL; self.frame.cells];
         let mut heads = vec![runtime::arrays::Head::default(); self.frame.arrays];
         let mut context = Context {
@@ -154,9 +154,7 @@ impl Compiled {
         };
         // All others begin as NULL, as their cells do.
         context.take_back(FOUND)?;
-        for id in &self.routine.parameters {
-            context.take_back(*id)?;
-        }
+        self.take_arguments(&mut context, args)?;
         // SAFETY: C-1; the context is ours and its cells are there.
         let status = unsafe { (self.entry)(&raw mut context) };
         if let Some(panic) = context.panic.take() {
@@ -170,6 +168,25 @@ impl Compiled {
                 }
                 context.machine.result(status == emit::RETURNED)
             }
+        }
+    }
+}
+
+impl Compiled {
+    /// Puts the arguments into the variables of the parameters that they are for.
+    fn take_arguments(&self, context: &mut Context<'_>, args: &[Datum]) -> Result<(), Stop> {
+        let formals = self.routine.signature.parameters.iter().zip(&self.routine.parameters);
+        let mut inputs = formals.filter(|(formal, _)| formal.mode.is_in()).map(|(_, id)| *id);
+        for value in args {
+            let Some(id) = inputs.next() else {
+                let wanted = self.routine.signature.inputs().count();
+                return Err(wrong_arguments(args.len(), wanted).into());
+            };
+            context.take_argument(id, value)?;
+        }
+        match inputs.count() {
+            0 => Ok(()),
+            missing => Err(wrong_arguments(args.len(), args.len() + missing).into()),
         }
     }
 }

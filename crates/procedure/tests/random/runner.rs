@@ -81,7 +81,7 @@ impl Runner for Code {
         database.compile(true);
         let (memory, library, limits) = database.parts();
         let code = library.compiled(id).expect("a routine in PL/pgSQL has code");
-        let outcome = body::run_compiled(&code, arguments, memory, library, limits);
+        let outcome = body::run_compiled(&code, &arguments, memory, library, limits);
         database.compile(false);
         outcome.map(|outcome| outcome.values)
     }

@@ -70,7 +70,7 @@ pub fn run(
     limits: Limits,
 ) -> Result<Outcome, Stop> {
     let shared = Shared::new(routines, limits);
-    shared.enter(routine, None, args, store, 0).map(|values| Outcome { values })
+    shared.enter(routine, args, store, 0).map(|values| Outcome { values })
 }
 
 /// As [`run`], of a routine that was compiled.
@@ -79,13 +79,13 @@ pub fn run(
 /// As [`run`].
 pub fn run_compiled(
     code: &Compiled,
-    args: Vec<Datum>,
+    args: &[Datum],
     store: &mut dyn Store,
     routines: &dyn Routines,
     limits: Limits,
 ) -> Result<Outcome, Stop> {
     let shared = Shared::new(routines, limits);
-    shared.enter(code.routine(), Some(code), args, store, 0).map(|values| Outcome { values })
+    shared.enter_code(code, args, store, 0).map(|values| Outcome { values })
 }
 
 /// What all calls of one have in common.
@@ -122,26 +122,47 @@ impl<'a> Shared<'a> {
     fn enter(
         &self,
         routine: &Routine,
-        code: Option<&Compiled>,
         args: Vec<Datum>,
         store: &mut dyn Store,
         depth: usize,
     ) -> Result<Vec<Datum>, Stop> {
         self.check_depth(depth)?;
-        let result = &routine.signature.result;
-        if routine.signature.strict && args.iter().any(Datum::is_null) {
-            return Ok(if result.setof { Vec::new() } else { vec![Datum::NULL] });
+        if let Some(nothing) = not_called(routine, &args) {
+            return Ok(nothing);
         }
         let mut machine = Machine::new(self, routine, store, depth);
         machine.take_arguments(args)?;
-        if let Some(code) = code {
-            return code.run(machine);
-        }
         match &routine.code {
             Code::Block(block) => machine.body(block),
             Code::Queries(queries, fits) => machine.queries(queries, fits),
         }
     }
+
+    /// As [`Shared::enter`], of a routine that was compiled.
+    fn enter_code(
+        &self,
+        code: &Compiled,
+        args: &[Datum],
+        store: &mut dyn Store,
+        depth: usize,
+    ) -> Result<Vec<Datum>, Stop> {
+        self.check_depth(depth)?;
+        if let Some(nothing) = not_called(code.routine(), args) {
+            return Ok(nothing);
+        }
+        code.run(Machine::new(self, code.routine(), store, depth), args)
+    }
+}
+
+/// What a routine gives that is not called with NULL, if an argument is.
+fn not_called(routine: &Routine, args: &[Datum]) -> Option<Vec<Datum>> {
+    let strict = routine.signature.strict && args.iter().any(Datum::is_null);
+    strict.then(|| if routine.signature.result.setof { Vec::new() } else { vec![Datum::NULL] })
+}
+
+/// Another number of arguments than the routine has.
+pub(crate) fn wrong_arguments(given: usize, wanted: usize) -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("{given} arguments for {wanted} parameters"))
 }
 
 /// A routine under way.
@@ -205,8 +226,7 @@ impl<'a> Machine<'a> {
             }
         };
         if inputs.len() != args.len() {
-            let message = format!("{} arguments for {} parameters", args.len(), inputs.len());
-            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message).into());
+            return Err(wrong_arguments(args.len(), inputs.len()).into());
         }
         for (id, value) in inputs.into_iter().zip(args) {
             self.set(id, value)?;
@@ -377,10 +397,11 @@ impl<'a> Machine<'a> {
         self.shared.check_depth(self.depth + 1)?;
         let routine = self.shared.routines.bound(id)?;
         self.store.check_interrupt()?;
-        // What was compiled was made from a routine that it keeps itself.
         let code = self.shared.routines.compiled(id);
-        let routine = code.as_ref().map_or(&routine, |code| code.routine());
-        self.shared.enter(routine, code.as_deref(), args, &mut *self.store, self.depth + 1)
+        match code {
+            Some(code) => self.shared.enter_code(&code, &args, &mut *self.store, self.depth + 1),
+            None => self.shared.enter(&routine, args, &mut *self.store, self.depth + 1),
+        }
     }
 }
 

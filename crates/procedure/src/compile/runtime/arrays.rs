@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use albireo_base::Value;
 use albireo_storage::Cell;
 
 use super::{Arena, Context, OK, guard, values};
 use crate::body::{too_many, too_many_items};
 use crate::compile::kind::Kind;
 use crate::datum::{Array, Datum};
-use crate::expr::VariableId;
+use crate::expr::{VariableId, unexpected};
 use crate::host::Host;
 use crate::store::Stop;
 
@@ -82,25 +83,37 @@ impl Context<'_> {
     }
 
     /// Takes the array of the interpreter's variable.
-    pub(in crate::compile) fn take_array(&mut self, id: VariableId, number: u32, kind: Kind) -> Result<(), Stop> {
+    pub(in crate::compile) fn take_array(
+        &mut self,
+        id: VariableId,
+        number: u32,
+        kind: Kind,
+    ) -> Result<(), Stop> {
         let value = self.machine.boxed(id).clone();
+        self.fill_array(number, kind, &value, true)
+    }
+
+    /// Makes an array the same as a value; whether the interpreter's variable is too, `lent` says.
+    pub(in crate::compile) fn fill_array(
+        &mut self,
+        number: u32,
+        kind: Kind,
+        value: &Datum,
+        lent: bool,
+    ) -> Result<(), Stop> {
         let mut native = std::mem::take(&mut self.arrays[number as usize]);
         native.items.clear();
         native.texts.clear();
-        (native.present, native.lower, native.lent) = (false, 1, true);
-        if let Datum::Array(array) = &value {
+        (native.present, native.lower, native.lent) = (false, 1, lent);
+        if let Datum::Array(array) = value {
             native.present = true;
             native.lower = i64::from(array.lower);
+            native.items.reserve(array.items.len());
             for item in &array.items {
-                let mut cell = match (item, kind) {
-                    (Datum::Value(albireo_base::Value::Text(text)), Kind::Text) => {
-                        let at = native.texts.keep(text.as_bytes()).expose_provenance() as u64;
-                        Cell { lo: at, hi: text.len() as u64, tag: values::PRESENT }
-                    }
-                    _ => self.cell(item.clone(), kind)?,
-                };
-                if values::is_null(&cell) {
-                    cell = values::NULL;
+                let Datum::Value(item) = item else { return Err(unexpected().into()) };
+                let mut cell = self.cell_of(item, kind)?;
+                if let Value::Text(text) = item {
+                    cell.lo = native.texts.keep(text.as_bytes()).expose_provenance() as u64;
                 }
                 native.items.push(cell);
             }

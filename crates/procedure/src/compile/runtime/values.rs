@@ -102,12 +102,29 @@ impl Context<'_> {
         plain(&value, kind).ok_or_else(|| unexpected().into())
     }
 
+    /// A value that is neither NULL of a box nor boxed, as a cell that borrows its text.
+    ///
+    /// # Errors
+    /// As [`Context::cell`].
+    pub(in crate::compile) fn cell_of(&self, value: &Value, kind: Kind) -> Result<Cell, Stop> {
+        match (kind, value) {
+            (_, Value::Null) => Ok(NULL),
+            (Kind::Text, Value::Text(text)) => Ok(text_cell(text)),
+            _ => plain(value, kind).ok_or_else(|| unexpected().into()),
+        }
+    }
+
     /// A text that is kept until the statement ends.
     pub(in crate::compile) fn keep_text(&mut self, text: &str) -> Cell {
         self.dirty = 1;
         let at = self.arena.keep(text.as_bytes());
         Cell { lo: at.addr() as u64, hi: text.len() as u64, tag: PRESENT }
     }
+}
+
+/// The cell of a text where it is.
+pub(in crate::compile) fn text_cell(text: &str) -> Cell {
+    Cell { lo: text.as_ptr().expose_provenance() as u64, hi: text.len() as u64, tag: PRESENT }
 }
 
 /// A value that is neither text nor boxed, as a cell.

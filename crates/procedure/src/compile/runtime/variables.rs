@@ -83,6 +83,22 @@ impl Context<'_> {
         self.machine.lend(id, value);
     }
 
+    /// Puts an argument into a variable.
+    pub(in crate::compile) fn take_argument(&mut self, id: VariableId, value: &Datum) -> Result<(), Stop> {
+        match (self.frame.slot(id), value) {
+            (Slot::Cell(slot), Datum::Value(value)) => {
+                let cell = self.cell_of(value, slot.kind)?;
+                self.store(*slot, cell);
+                Ok(())
+            }
+            (Slot::Array(number, kind), value) => self.fill_array(*number, *kind, value, false),
+            _ => {
+                self.machine.put_variable(id, value.clone())?;
+                self.take_back(id)
+            }
+        }
+    }
+
     /// Takes a variable back that the interpreter may have changed.
     pub(in crate::compile) fn take_back(&mut self, id: VariableId) -> Result<(), Stop> {
         match self.frame.slot(id) {

@@ -61,19 +61,20 @@ pub(crate) enum Test {
 
 impl Test {
     pub(crate) fn holds(&self, table: &Table, tid: Tid) -> bool {
-        let (column, bound) = match self {
-            Self::Equal(column, value) | Self::Low(column, value, _) | Self::High(column, value, _) => {
-                (*column, value)
+        let (Self::Equal(column, bound) | Self::Low(column, bound, _) | Self::High(column, bound, _)) = self;
+        let order = match bound {
+            Value::Text(bound) if !table.spec().columns[column.index()].nullable => {
+                table.text_bytes_at(tid, *column).cmp(bound.as_bytes())
             }
+            _ => match table.value(tid, *column) {
+                Value::Null => return false,
+                value => value.cmp(bound),
+            },
         };
-        let value = table.value(tid, column);
-        if value.is_null() {
-            return false;
-        }
         match self {
-            Self::Equal(..) => value == *bound,
-            Self::Low(_, _, inclusive) => value > *bound || (*inclusive && value == *bound),
-            Self::High(_, _, inclusive) => value < *bound || (*inclusive && value == *bound),
+            Self::Equal(..) => order.is_eq(),
+            Self::Low(_, _, inclusive) => order.is_gt() || (*inclusive && order.is_eq()),
+            Self::High(_, _, inclusive) => order.is_lt() || (*inclusive && order.is_eq()),
         }
     }
 }
