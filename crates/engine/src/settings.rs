@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn value_out_of_range_is_refused_with_a_remedy() {
         let mut settings = Settings::default();
-        for (name, value) in [("query_threads", "0"), ("statement_timeout", "soon"), ("query_memory", "1kB"), ("jit", "2")]
+        for (name, value) in
+            [("query_threads", "0"), ("statement_timeout", "soon"), ("query_memory", "1kB"), ("jit", "2")]
         {
             let error = settings.set(name, Some(value)).unwrap_err();
             assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE, "{name}");

@@ -21,9 +21,9 @@ use albireo_procedure::body::{Signature, find_removed};
 use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
 use albireo_procedure::plan::is_aggregate;
-use albireo_sql::{Catalog, TableDef};
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
 use albireo_sql::names::fold;
+use albireo_sql::{Catalog, TableDef};
 
 use crate::{Database, Outcome};
 

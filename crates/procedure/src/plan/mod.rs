@@ -31,8 +31,8 @@ use crate::expr::Names;
 use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
-use scope::Env;
 pub(crate) use run::{Search, search_of};
+use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
 /// Whether a call is one of an aggregate, which no routine of its name hides.

@@ -348,7 +348,13 @@ pub struct Database {
 impl Database {
     /// An empty one whose routines are interpreted, or compiled.
     pub fn new(compiles: bool) -> Self {
-        let library = Library { catalog: Catalog::new(), routines: BTreeMap::new(), next: 1, compiles, layouts: Layouts::default() };
+        let library = Library {
+            catalog: Catalog::new(),
+            routines: BTreeMap::new(),
+            next: 1,
+            compiles,
+            layouts: Layouts::default(),
+        };
         Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
     }
 

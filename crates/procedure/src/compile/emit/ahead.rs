@@ -74,7 +74,8 @@ impl<'r> Emitter<'_, 'r> {
         for statement in &a_loop.statements {
             let query = match statement {
                 Statement::Assign(assignment) => {
-                    if let (Target::Variable(id), RowFit::Value(Fit::Same)) = (&assignment.target, &assignment.fit)
+                    if let (Target::Variable(id), RowFit::Value(Fit::Same)) =
+                        (&assignment.target, &assignment.fit)
                         && matches!(self.frame.slot(*id), Slot::Cell(_))
                         && self.is_known(&assignment.value, &known, &changed)
                     {
@@ -98,7 +99,9 @@ impl<'r> Emitter<'_, 'r> {
                         let set = update.set.iter().map(|(_, expr)| expr).chain(&target.returning);
                         self.lookup(&target.relations, &target.steps, set)
                     }
-                    Change::Delete(target) => self.lookup(&target.relations, &target.steps, &target.returning),
+                    Change::Delete(target) => {
+                        self.lookup(&target.relations, &target.steps, &target.returning)
+                    }
                     Change::Insert(_) => None,
                 },
             };

@@ -18,11 +18,7 @@ impl<'r> Emitter<'_, 'r> {
         self.b.ins().icmp_imm_u(IntCC::Equal, value, constant)
     }
 
-    pub(super) fn branches(
-        &mut self,
-        branches: &'r [(Expr, Vec<Statement>)],
-        otherwise: &'r [Statement],
-    ) {
+    pub(super) fn branches(&mut self, branches: &'r [(Expr, Vec<Statement>)], otherwise: &'r [Statement]) {
         let after = self.b.create_block();
         for (condition, statements) in branches {
             let holds = self.holds(condition);
@@ -253,9 +249,12 @@ impl<'r> Emitter<'_, 'r> {
         self.ask(runtime::statements::no_row as *const (), &[sink]);
         self.jump(begin);
         self.go_to(begin);
-        self.cursor_loop(a_loop, count, &mut |this| {
-            this.ask_for(runtime::statements::next_row as *const (), &[sink])
-        }, &mut |_| {});
+        self.cursor_loop(
+            a_loop,
+            count,
+            &mut |this| this.ask_for(runtime::statements::next_row as *const (), &[sink]),
+            &mut |_| {},
+        );
     }
 
     /// A loop over a cursor: `next` asks for the next thing and gives a status, `take` takes it.

@@ -35,14 +35,12 @@ impl<'r> Emitter<'_, 'r> {
                 (Kind::Boxed, _) | (_, Type::Array(_)) => Kind::Boxed,
                 _ => Kind::of_column(*to),
             },
-            ExprKind::Convert(inner, Conversion::Scalar(Scalar::Numeric { .. })) => {
-                match self.kind(inner) {
-                    Kind::Int(Scalar::SmallInt) => Kind::Narrow { scale: 0, digits: 5 },
-                    Kind::Int(Scalar::Integer) => Kind::Narrow { scale: 0, digits: 10 },
-                    narrow @ Kind::Narrow { .. } => narrow,
-                    _ => Kind::Numeric,
-                }
-            }
+            ExprKind::Convert(inner, Conversion::Scalar(Scalar::Numeric { .. })) => match self.kind(inner) {
+                Kind::Int(Scalar::SmallInt) => Kind::Narrow { scale: 0, digits: 5 },
+                Kind::Int(Scalar::Integer) => Kind::Narrow { scale: 0, digits: 10 },
+                narrow @ Kind::Narrow { .. } => narrow,
+                _ => Kind::Numeric,
+            },
             ExprKind::Case(branches, otherwise) => {
                 let results = branches.iter().map(|(_, result)| result);
                 self.common_kind(results.chain([otherwise.as_ref()]), &expr.ty)
@@ -62,11 +60,14 @@ impl<'r> Emitter<'_, 'r> {
         if general != Kind::Numeric {
             return general;
         }
-        let is_null = |expr: &&Expr| !matches!(expr.kind, ExprKind::Constant(Datum::Value(albireo_base::Value::Null)));
+        let is_null =
+            |expr: &&Expr| !matches!(expr.kind, ExprKind::Constant(Datum::Value(albireo_base::Value::Null)));
         let mut kinds = exprs.filter(is_null).map(|expr| self.kind(expr));
         let Some(first) = kinds.next() else { return general };
         kinds.fold(first, |a, b| match (a, b) {
-            (Kind::Narrow { scale, digits }, Kind::Narrow { scale: other, digits: more }) if scale == other => {
+            (Kind::Narrow { scale, digits }, Kind::Narrow { scale: other, digits: more })
+                if scale == other =>
+            {
                 Kind::Narrow { scale, digits: digits.max(more) }
             }
             _ => Kind::Numeric,
@@ -324,11 +325,7 @@ impl<'r> Emitter<'_, 'r> {
                 let flag = self.b.ins().fcmp(float_condition(op), a.a, b.a);
                 let value = self.b.ins().uextend(types::I64, flag);
                 // NaN is equal to itself and above all others, which the interpreter knows.
-                let good = self.b.ins().fcmp(
-                    cranelift_codegen::ir::condcodes::FloatCC::Ordered,
-                    a.a,
-                    b.a,
-                );
+                let good = self.b.ins().fcmp(cranelift_codegen::ir::condcodes::FloatCC::Ordered, a.a, b.a);
                 self.checked(expr, &[a, b], good, Operand::new(bool_kind, value, null))
             }
             _ => self.node_with(expr, &[a, b]),

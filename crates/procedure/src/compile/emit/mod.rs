@@ -198,8 +198,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
 
     /// Calls a function of the runtime.
     fn call(&mut self, function: *const (), args: &[Value], gives: Width) -> Value {
-        let widths: Vec<Width> =
-            args.iter().map(|arg| Width::of(self.b.func.dfg.value_type(*arg))).collect();
+        let widths: Vec<Width> = args.iter().map(|arg| Width::of(self.b.func.dfg.value_type(*arg))).collect();
         let signature = match self.signatures.get(&(widths.clone(), gives)) {
             Some(known) => *known,
             None => {

@@ -133,14 +133,9 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// A comparison of two NUMERICs.
-    pub(super) fn compare_numbers(
-        &mut self,
-        op: Comparison,
-        a: Operand,
-        b: Operand,
-        null: Null,
-    ) -> Operand {
-        if let (Kind::Narrow { scale: s, digits: d }, Kind::Narrow { scale: t, digits: e }) = (a.kind, b.kind) {
+    pub(super) fn compare_numbers(&mut self, op: Comparison, a: Operand, b: Operand, null: Null) -> Operand {
+        if let (Kind::Narrow { scale: s, digits: d }, Kind::Narrow { scale: t, digits: e }) = (a.kind, b.kind)
+        {
             let scale = s.max(t);
             if d + (scale - s) <= NARROW_DIGITS && e + (scale - t) <= NARROW_DIGITS {
                 let (x, y) = (self.times_power(a.a, scale - s), self.times_power(b.a, scale - t));

@@ -58,7 +58,8 @@ const GARBAGE_BYTES: usize = 64 << 10;
 impl Native {
     /// Forgets the texts of elements that were overwritten, once they are most.
     fn tidy(&mut self) {
-        let live: usize = self.items.iter().filter(|cell| !values::is_null(cell)).map(|c| c.hi as usize).sum();
+        let live: usize =
+            self.items.iter().filter(|cell| !values::is_null(cell)).map(|c| c.hi as usize).sum();
         if self.texts.bytes() <= 2 * live + GARBAGE_BYTES {
             return;
         }

@@ -32,9 +32,7 @@ unsafe impl Sync for Writing {}
 impl Context<'_> {
     fn home_of(&mut self, writing: &Writing, cells: &[Cell]) -> Result<Site, Stop> {
         match writing.site {
-            At::Key(n) if !values::is_null(&cells[n]) => {
-                self.machine.store().site_of_key(cells[n].lo as i64)
-            }
+            At::Key(n) if !values::is_null(&cells[n]) => self.machine.store().site_of_key(cells[n].lo as i64),
             At::Column(n, ty) => {
                 let value = match self.datum(&cells[n], Kind::of_column(ty)) {
                     Datum::Value(value) => value,

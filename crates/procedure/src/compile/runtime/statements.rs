@@ -182,10 +182,7 @@ pub(in crate::compile) unsafe extern "C" fn open_array(
 }
 
 /// Puts the next row where it goes.
-pub(in crate::compile) unsafe extern "C" fn next_row(
-    context: *mut Context<'_>,
-    sink: *const RowSink,
-) -> u32 {
+pub(in crate::compile) unsafe extern "C" fn next_row(context: *mut Context<'_>, sink: *const RowSink) -> u32 {
     guard(context, |context| {
         let row = match context.cursors.last_mut() {
             Some(Cursor::Rows(rows)) => rows.next(),

@@ -250,10 +250,8 @@ impl<'r> Emitter<'_, 'r> {
         null: Null,
     ) -> Operand {
         let join = self.b.create_block();
-        let (a, b) = (
-            self.b.append_block_param(join, types::I64),
-            self.b.append_block_param(join, types::I64),
-        );
+        let (a, b) =
+            (self.b.append_block_param(join, types::I64), self.b.append_block_param(join, types::I64));
         let far = self.cold_block();
         self.b.ins().brif(near, join, &[text.into(), length.into()], far, &[]);
         self.go_to(far);

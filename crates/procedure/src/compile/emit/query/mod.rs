@@ -24,8 +24,8 @@ use crate::compile::layout::TableLayout;
 use crate::compile::runtime;
 use crate::compile::runtime::statements::{DONE, Fault};
 use crate::expr::{Expr, ExprKind};
-use crate::plan::tree::{Body, Change, Distinct, RelationSource, Select};
 use crate::plan::tree;
+use crate::plan::tree::{Body, Change, Distinct, RelationSource, Select};
 use column::Row;
 pub(super) use steps::Lookup;
 

@@ -51,7 +51,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
 
     /// The rows of steps, from the first on; `most` of the first in a partition are enough. Ends by going
     /// to `next`.
-    pub(super) fn steps(&mut self, steps: &'r [Step], most: Option<i64>, next: Block, give: Give<'_, 'f, 'r>) {
+    pub(super) fn steps(
+        &mut self,
+        steps: &'r [Step],
+        most: Option<i64>,
+        next: Block,
+        give: Give<'_, 'f, 'r>,
+    ) {
         let Some((Step::Inner { access, filters }, rest)) = steps.split_first() else {
             give(self, next);
             return;
@@ -84,8 +90,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let most = most.filter(|_| filters.is_empty() && rest.is_empty());
         let again = match unique {
             true => {
-                let status =
-                    self.ask_for(runtime::rows::find as *const (), &[access, cells, row]);
+                let status = self.ask_for(runtime::rows::find as *const (), &[access, cells, row]);
                 self.row_or(status, next);
                 next
             }
@@ -209,7 +214,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         if !layout.indexes.contains_key(&lookup.index.name) {
             return;
         }
-        let outer = std::mem::replace(&mut self.query, super::State { relations: sources, groups: Vec::new() });
+        let outer =
+            std::mem::replace(&mut self.query, super::State { relations: sources, groups: Vec::new() });
         let mut operands = Vec::new();
         for bound in bounds(lookup.index) {
             let operand = self.expr(bound);
