@@ -102,7 +102,8 @@ impl<'r> Planner<'r> {
                         self.ordered = candidate.ordered;
                     }
                     remove(&mut conditions, candidate.used);
-                    self.known.extend(candidate.access.site.iter().map(|site| (relation, site.value.clone())));
+                    self.known
+                        .extend(candidate.access.site.iter().map(|site| (relation, site.value.clone())));
                     Step::Inner { access: candidate.access, filters: Vec::new() }
                 }
                 (Item::Left { pool, .. }, _) => {
@@ -137,10 +138,8 @@ impl<'r> Planner<'r> {
         let table = Arc::clone(table);
         let wanted = if leads { self.wanted.clone() } else { None };
         let site = table.partition_by.and_then(|column| equal_to(&table, &sides, column));
-        let mut site = site.map(|(_, bound)| Bound {
-            value: through(&bound.value, self.relations, &self.known),
-            ..bound
-        });
+        let mut site = site
+            .map(|(_, bound)| Bound { value: through(&bound.value, self.relations, &self.known), ..bound });
         let mut best: Option<Candidate> = None;
         for index in &table.indexes {
             let Some(mut candidate) =

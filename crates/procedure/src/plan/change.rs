@@ -20,8 +20,8 @@ use super::group::Phase;
 use super::query::{self, Columns, conditions};
 use super::scope::{Env, NoNames, Scope};
 use super::tree::{
-    AccessInfo, AccessKind, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select,
-    Step, Target, Update,
+    AccessInfo, AccessKind, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource,
+    Select, Step, Target, Update,
 };
 use super::{ChangePlan, explain, select};
 use crate::expr::{self, CastKind, Expr, Names};

@@ -16,10 +16,10 @@ mod query;
 mod run;
 mod scope;
 mod select;
-mod walk;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+mod walk;
 
 use std::cell::Cell;
 use std::sync::Arc;

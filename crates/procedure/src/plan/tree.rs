@@ -410,9 +410,9 @@ pub enum AccessKind {
     Move,
 }
 
-impl AccessInfo {
+impl AccessKind {
     /// Whether rows are changed.
-    pub fn writes(&self) -> bool {
-        self.kind != AccessKind::Read
+    pub fn writes(self) -> bool {
+        self != Self::Read
     }
 }

@@ -1,8 +1,8 @@
 //! The expressions of queries and changes.
 
 use super::tree::{
-    Access, Body, Change, Distinct, Grouping, OrderBy, OrderKey, Query, Relation, RelationSource, Select, Step,
-    Target,
+    Access, Body, Change, Distinct, Grouping, OrderBy, OrderKey, Query, Relation, RelationSource, Select,
+    Step, Target,
 };
 use crate::expr::{Expr, RowsOf};
 

@@ -286,6 +286,11 @@ impl Database {
         Self { memory: Memory::new(), library, transaction: None, limits: Limits::default() }
     }
 
+    /// The routines.
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
     /// Runs one statement, in a transaction of its own unless BEGIN was said.
     pub fn run(&mut self, sql: &str) -> Result<Outcome, SqlError> {
         match sql.trim_end_matches(';').to_ascii_uppercase().as_str() {
@@ -336,6 +341,7 @@ impl Database {
                 Ok(Outcome::Done(0))
             }
             Some(RoutineStatement::Call(function)) => self.call(&function, RoutineKind::Procedure, sql),
+            Some(RoutineStatement::Explain(_)) => Err(SqlError::unsupported("EXPLAIN here").into()),
             None => self.plain(sql),
         }
     }
