@@ -23,6 +23,9 @@ pub mod datum;
 pub mod define;
 pub mod expr;
 pub mod host;
+#[cfg(test)]
+#[path = "../tests/memory/mod.rs"]
+mod memory;
 pub mod parse;
 pub mod plan;
 pub mod store;

@@ -217,9 +217,11 @@ pub(super) fn each_of_statement(query: &Query, visit: &mut dyn FnMut(Inner<'_>))
     }
 }
 
-/// Calls `visit` for every statement in SQL and every query in an expression outside of these: what it is,
-/// its line, and the tables that it reaches.
-pub(super) fn each_sql(routine: &Routine, visit: &mut dyn FnMut(&str, Option<usize>, &[AccessInfo])) {
+/// What is called for each statement in SQL: its verb, its line, and the tables that it reaches.
+type VisitSql<'v> = &'v mut dyn FnMut(&str, Option<usize>, &[AccessInfo]);
+
+/// Calls `visit` for every statement in SQL and every query in an expression outside of these.
+pub(super) fn each_sql(routine: &Routine, visit: VisitSql<'_>) {
     each_part(routine, &mut |part, _| match part {
         Part::Query(Query::Select(plan)) => visit("SELECT", plan.line, &plan.accesses),
         Part::Query(Query::Change(plan)) => {
@@ -236,7 +238,7 @@ pub(super) fn each_sql(routine: &Routine, visit: &mut dyn FnMut(&str, Option<usi
     });
 }
 
-fn sql_in(expr: &Expr, visit: &mut dyn FnMut(&str, Option<usize>, &[AccessInfo])) {
+fn sql_in(expr: &Expr, visit: VisitSql<'_>) {
     expr.walk(&mut |part| {
         if let ExprKind::Subquery(subquery) = &part.kind {
             visit("SELECT", subquery.plan.line, &subquery.plan.accesses);

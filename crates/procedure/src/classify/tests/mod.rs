@@ -1,6 +1,3 @@
-#[path = "../../../tests/memory/mod.rs"]
-mod memory;
-
 mod homes;
 mod tpcc;
 mod verdicts;
@@ -10,7 +7,7 @@ use std::sync::Arc;
 use super::{Class, explain, remarks};
 use crate::body::{Routine, Routines};
 use crate::expr::RoutineId;
-use memory::Database;
+use crate::memory::Database;
 
 const TABLES: &str = "
     CREATE TABLE account (id integer PRIMARY KEY, cents numeric(12,2), note text) PARTITION BY HASH (id);

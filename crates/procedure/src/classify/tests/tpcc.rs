@@ -1,8 +1,8 @@
 //! The five transactions of TPC-C.
 
-use super::memory::Database;
 use super::{class_in, lines};
 use crate::classify::remarks;
+use crate::memory::Database;
 
 const SCHEMA: &str = include_str!("../../../../bench/sql/tpcc_postgresql_schema.sql");
 const PROCEDURES: &str = include_str!("../../../../bench/sql/tpcc_procedures.sql");

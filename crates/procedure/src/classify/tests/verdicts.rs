@@ -3,6 +3,8 @@
 use super::{class_in, database, procedure};
 use crate::classify::Verdict;
 
+const UPDATE: &str = "UPDATE account SET note = q WHERE id = p";
+
 fn shown(verdict: &Verdict) -> String {
     format!("{}, {}", if verdict.holds { "yes" } else { "no" }, verdict.why)
 }
@@ -51,6 +53,10 @@ fn routine_is_one_shot_if_no_statement_needs_what_another_found() {
         let expected = "yes, no statement needs what another one finds";
         assert_eq!(verdict(body, |class| &class.one_shot), expected, "{body}");
     }
+}
+
+#[test]
+fn routine_is_not_one_shot_if_a_statement_needs_what_another_found() {
     let dependent = [
         (
             "DECLARE n integer; BEGIN SELECT 1 INTO n FROM rate;
@@ -108,90 +114,74 @@ fn routine_is_one_shot_if_no_statement_needs_what_another_found() {
 
 #[test]
 fn routine_is_two_phase_if_nothing_can_fail_behind_its_first_write() {
-    let update = "UPDATE account SET note = q WHERE id = p";
     let good = [
-        format!("BEGIN {update}; END"),
-        format!("BEGIN IF p / 2 > 5 THEN RAISE EXCEPTION 'no'; END IF; PERFORM reader(p); {update}; {update}; END"),
-        "BEGIN INSERT INTO account VALUES (p, p * 2, q); END".to_owned(),
-        "BEGIN DELETE FROM account WHERE cents < 5 AND id = p; DELETE FROM entry WHERE account = p; END".to_owned(),
-        format!("DECLARE n text; BEGIN {update} RETURNING note INTO n; IF FOUND AND n LIKE q IS NULL THEN NULL; END IF; END")
-            .replace("n LIKE q", "(n = q)"),
-        format!("BEGIN FOR i IN 1..3 LOOP {update}; END LOOP; RAISE NOTICE 'done %', p; RETURN; END"),
-        format!("BEGIN {update}; IF EXISTS (SELECT FROM entry WHERE account = p) THEN {update}; END IF; END"),
-        format!("BEGIN BEGIN PERFORM 1 / p; EXCEPTION WHEN OTHERS THEN NULL; END; {update}; END"),
+        "BEGIN {U}; END",
+        "BEGIN IF p / 2 > 5 THEN RAISE EXCEPTION 'no'; END IF; PERFORM reader(p); {U}; {U}; END",
+        "BEGIN INSERT INTO account VALUES (p, p * 2, q); END",
+        "BEGIN DELETE FROM account WHERE cents < 5 AND id = p; DELETE FROM entry WHERE account = p; END",
+        "DECLARE n text; BEGIN {U} RETURNING note INTO n; IF FOUND AND (n = q) IS NULL THEN NULL; END IF; END",
+        "BEGIN FOR i IN 1..3 LOOP {U}; END LOOP; RAISE NOTICE 'done %', p; RETURN; END",
+        "BEGIN {U}; IF EXISTS (SELECT FROM entry WHERE account = p) THEN {U}; END IF; END",
+        "BEGIN BEGIN PERFORM 1 / p; EXCEPTION WHEN OTHERS THEN NULL; END; {U}; END",
     ];
     for body in good {
-        let found = verdict(&body, |class| &class.two_phase);
+        let found = verdict(&body.replace("{U}", UPDATE), |class| &class.two_phase);
         assert!(found.starts_with("yes, nothing behind "), "{body}: {found}");
     }
-    let first = "may fail behind UPDATE of \"account\" in line 1";
-    let bad = [
-        (format!("BEGIN {update}; p := p + 1; END"), format!("an operator {first}")),
+    assert_eq!(verdict("BEGIN p := 1 / p; END", |class| &class.two_phase), "yes, it changes nothing");
+}
+
+#[test]
+fn routine_is_not_two_phase_if_something_may_fail_behind_a_write() {
+    let after = [
+        ("BEGIN {U}; p := p + 1; END", "an operator"),
         (
-            format!("BEGIN {update}; INSERT INTO entry VALUES (p, 1); END"),
-            format!("INSERT into \"entry\" in line 1, by a duplicate key, {first}"),
+            "BEGIN {U}; INSERT INTO entry VALUES (p, 1); END",
+            "INSERT into \"entry\" in line 1, by a duplicate key,",
         ),
-        (format!("BEGIN {update}; ASSERT FOUND; END"), format!("ASSERT {first}")),
-        (format!("BEGIN {update}; RAISE EXCEPTION 'x'; END"), format!("RAISE {first}")),
+        ("BEGIN {U}; ASSERT FOUND; END", "ASSERT"),
+        ("BEGIN {U}; RAISE EXCEPTION 'x'; END", "RAISE"),
+        ("BEGIN {U}; IF NOT FOUND THEN RAISE EXCEPTION 'x'; END IF; END", "RAISE"),
+        ("DECLARE n text; BEGIN {U} RETURNING note INTO STRICT n; END", "INTO STRICT"),
+        ("DECLARE n varchar(3); BEGIN {U} RETURNING note INTO n; END", "a cast"),
+        ("DECLARE n text NOT NULL := ''; BEGIN {U}; n := q; END", "an assignment to n, which is NOT NULL,"),
+        ("BEGIN {U} RETURNING 1 / p INTO p; END", "an operator in RETURNING"),
+        ("BEGIN FOR i IN 1..2 LOOP PERFORM 1 / i; {U}; END LOOP; END", "an operator"),
         (
-            format!("BEGIN {update}; IF NOT FOUND THEN RAISE EXCEPTION 'x'; END IF; END"),
-            format!("RAISE {first}"),
+            "BEGIN FOR i IN 1..2 LOOP {U}; END LOOP; FOR i IN 1..p LOOP NULL; END LOOP; END",
+            "a bound of FOR, which may be NULL,",
         ),
+        ("BEGIN {U}; PERFORM reader(p); END", "a call"),
+        ("BEGIN {U}; CASE WHEN q = 'x' THEN NULL; END CASE; END", "CASE without ELSE"),
+        ("BEGIN {U}; PERFORM sum(line) FROM entry WHERE account = p; END", "an aggregate"),
+    ];
+    for (body, what) in after {
+        let expected = format!("no, {what} may fail behind UPDATE of \"account\" in line 1");
+        assert_eq!(verdict(&body.replace("{U}", UPDATE), |class| &class.two_phase), expected, "{body}");
+    }
+    let other = [
         (
-            format!("DECLARE n text; BEGIN {update} RETURNING note INTO STRICT n; END"),
-            format!("INTO STRICT {first}"),
+            "BEGIN {U}; EXCEPTION WHEN OTHERS THEN NULL; END",
+            "EXCEPTION takes back what UPDATE of \"account\" in line 1 does",
         ),
+        ("BEGIN CALL writer(p); END", "it calls a procedure that writes"),
         (
-            format!("DECLARE n varchar(3); BEGIN {update} RETURNING note INTO n; END"),
-            format!("a cast {first}"),
-        ),
-        (
-            format!("DECLARE n text NOT NULL := ''; BEGIN {update}; n := q; END"),
-            format!("an assignment to n, which is NOT NULL, {first}"),
-        ),
-        (
-            format!("BEGIN {update} RETURNING 1 / p INTO p; END"),
-            "an operator in RETURNING may fail behind UPDATE of \"account\" in line 1".to_owned(),
-        ),
-        (
-            format!("BEGIN FOR i IN 1..2 LOOP PERFORM 1 / i; {update}; END LOOP; END"),
-            format!("an operator {first}"),
-        ),
-        (
-            format!("BEGIN FOR i IN 1..2 LOOP {update}; END LOOP; FOR i IN 1..p LOOP NULL; END LOOP; END"),
-            format!("a bound of FOR, which may be NULL, {first}"),
-        ),
-        (format!("BEGIN {update}; PERFORM reader(p); END"), format!("a call {first}")),
-        (
-            format!("BEGIN {update}; CASE WHEN q = 'x' THEN NULL; END CASE; END"),
-            format!("CASE without ELSE {first}"),
-        ),
-        (
-            format!("BEGIN {update}; PERFORM sum(line) FROM entry WHERE account = p; END"),
-            format!("an aggregate {first}"),
+            "BEGIN INSERT INTO account VALUES (p), (p + 1); END",
+            "what it did is taken back where it reaches another partition",
         ),
         (
-            format!("BEGIN {update}; EXCEPTION WHEN OTHERS THEN NULL; END"),
-            "EXCEPTION takes back what UPDATE of \"account\" in line 1 does".to_owned(),
-        ),
-        ("BEGIN CALL writer(p); END".to_owned(), "it calls a procedure that writes".to_owned()),
-        (
-            "BEGIN INSERT INTO account VALUES (p), (p + 1); END".to_owned(),
-            "what it did is taken back where it reaches another partition".to_owned(),
+            "BEGIN INSERT INTO entry VALUES (p, 1), (p, 1); END",
+            "INSERT into \"entry\" in line 1 may fail at a later row, by a duplicate key",
         ),
         (
-            "BEGIN INSERT INTO entry VALUES (p, 1), (p, 1); END".to_owned(),
-            "INSERT into \"entry\" in line 1 may fail at a later row, by a duplicate key".to_owned(),
-        ),
-        (
-            "BEGIN UPDATE entry SET line = 1 WHERE account = p; END".to_owned(),
-            "UPDATE of \"entry\" in line 1 may fail at a later row, by a duplicate key".to_owned(),
+            "BEGIN UPDATE entry SET line = 1 WHERE account = p; END",
+            "UPDATE of \"entry\" in line 1 may fail at a later row, by a duplicate key",
         ),
     ];
-    for (body, expected) in bad {
-        assert_eq!(verdict(&body, |class| &class.two_phase), format!("no, {expected}"), "{body}");
+    for (body, expected) in other {
+        let found = verdict(&body.replace("{U}", UPDATE), |class| &class.two_phase);
+        assert_eq!(found, format!("no, {expected}"), "{body}");
     }
-    assert_eq!(verdict("BEGIN p := 1 / p; END", |class| &class.two_phase), "yes, it changes nothing");
 }
 
 #[test]
