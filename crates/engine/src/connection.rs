@@ -198,11 +198,11 @@ impl Connection {
         if failed {
             return Err(aborted());
         }
-        let defines = routines::defines(&statement);
-        let result = match self.refuse_in_session(if defines { "change anything" } else { "call a routine" })
-        {
-            Ok(()) if defines && !parameters.is_empty() => {
-                Err(SqlError::unsupported("a definition with parameters"))
+        let calls = matches!(statement, RoutineStatement::Call(_));
+        let allowed = routines::deed(&statement).map_or(Ok(()), |deed| self.refuse_in_session(deed));
+        let result = match allowed {
+            Ok(()) if !calls && !parameters.is_empty() => {
+                Err(SqlError::unsupported("a definition or EXPLAIN of a routine with parameters"))
             }
             Ok(()) => {
                 let limits = self.database.limits(&settings, cancel);
@@ -339,7 +339,8 @@ fn shift(error: SqlError, statement: &ScriptStatement<'_>) -> SqlError {
     }
 }
 
-fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
+/// Lines as the rows of a result.
+pub(crate) fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
     let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Utf8, false)]));
     let array = Arc::new(lines.map(Some).collect::<StringArray>());
     let batch =

@@ -3,9 +3,9 @@
 //!
 //! Responsible for: reading a body into a tree ([`parse`](mod@parse)) and the names of conditions
 //! ([`conditions`]), the types of values ([`types`]), expressions ([`expr`]), queries and changes with
-//! their access paths ([`plan`]), bodies ([`body`]). Not responsible for: which transaction it all
-//! happens in ([`store`] is what is asked of one), the catalog of routines (`engine`), analytical
-//! queries (`olap`).
+//! their access paths ([`plan`]), bodies ([`body`]), where a routine can run ([`classify`]). Not
+//! responsible for: which transaction it all happens in ([`store`] is what is asked of one), the catalog
+//! of routines (`engine`), analytical queries (`olap`).
 //!
 //! Invariants:
 //! - I-1 No text makes the parser or binder panic or overflow its stack.
@@ -17,12 +17,16 @@
 extern crate self as albireo_procedure;
 
 pub mod body;
+pub mod classify;
 pub mod compile;
 pub mod conditions;
 pub mod datum;
 pub mod define;
 pub mod expr;
 pub mod host;
+#[cfg(test)]
+#[path = "../tests/memory/mod.rs"]
+mod memory;
 pub mod parse;
 pub mod plan;
 pub mod store;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{PartitionId, SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_compiled};
@@ -146,21 +146,10 @@ impl RoutineHandle {
         let settings = Settings { statement_timeout: timeout, ..Settings::default() };
         let limits = database.limits(&settings, cancel);
         let call = Call { id: self.id, name: signature.name.clone(), library, limits };
-        let route = guess(&args);
+        let route = database.route_of_routine(&call.library, self.id, &args);
         let values = database.inner.partitions.call(&call, &(route, args));
         let values = values.map_err(|error| database.explain_call(error))?;
         Ok(values.into_iter().map(|value| row(&signature, value)).collect())
-    }
-}
-
-/// Where the call probably belongs: with the rows that its first argument places, as partitioned
-/// procedures mostly begin with their key. A wrong guess is run again over all partitions.
-fn guess(args: &[Datum]) -> Route {
-    match args.first() {
-        Some(Datum::Value(Value::SmallInt(key))) => Route::Key((*key).into()),
-        Some(Datum::Value(Value::Integer(key))) => Route::Key((*key).into()),
-        Some(Datum::Value(Value::BigInt(key))) => Route::Key(*key),
-        _ => Route::Partition(PartitionId(0)),
     }
 }
 

@@ -1,14 +1,17 @@
 //! The routines of a database: immutable, versioned, shared behind `Arc`.
 //!
 //! A change makes another library, and so does one of the catalog; calls under way keep theirs. A
-//! routine is bound when it is first run in a library.
+//! routine is bound when it is first run in a library, and classified when it is first asked where a call
+//! of it goes. CREATE OR REPLACE gives the routine its next version.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, SqlState, TableId};
 use albireo_env::Clock;
 use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
+use albireo_procedure::classify::{Class, remarks};
 use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
 use albireo_procedure::define::Definition;
 use albireo_procedure::expr::RoutineId;
@@ -18,15 +21,20 @@ use albireo_sql::Catalog;
 struct Registered {
     definition: Arc<Definition>,
     signature: Arc<Signature>,
+    /// How many definitions the routine has had, this one included.
+    version: u32,
     /// Bound to this library's catalog and routines.
     bound: OnceLock<Result<Arc<Routine>, SqlError>>,
+    /// Its class in this library; none if it cannot be bound.
+    class: OnceLock<Option<Arc<Class>>>,
     /// Its machine code; `None` if it has none.
     code: OnceLock<Option<Arc<Code>>>,
 }
 
 impl Registered {
-    fn new(definition: Arc<Definition>, signature: Arc<Signature>) -> Self {
-        Self { definition, signature, bound: OnceLock::new(), code: OnceLock::new() }
+    fn new(definition: Arc<Definition>, signature: Arc<Signature>, version: u32) -> Self {
+        let (bound, class, code) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { definition, signature, version, bound, class, code }
     }
 }
 
@@ -54,20 +62,25 @@ pub(crate) struct Library {
     routines: BTreeMap<u32, Registered>,
     /// The id of the next routine; none is used twice.
     next: u32,
+    /// Counts calls that may run in any partition.
+    turns: AtomicUsize,
 }
 
 impl Library {
     pub(crate) fn new(catalog: Arc<Catalog>, clock: Clock) -> Self {
-        Self { catalog, layouts: Arc::default(), clock, routines: BTreeMap::new(), next: 1 }
+        let (layouts, routines) = (Arc::default(), BTreeMap::new());
+        Self { catalog, layouts, clock, routines, next: 1, turns: AtomicUsize::new(0) }
     }
 
     /// The same routines, to be bound to another catalog, whose tables lie so.
     pub(crate) fn with_catalog(&self, catalog: Arc<Catalog>, layouts: Arc<TableLayouts>) -> Self {
         let again = |(id, routine): (&u32, &Registered)| {
-            (*id, Registered::new(Arc::clone(&routine.definition), Arc::clone(&routine.signature)))
+            let (definition, signature) = (Arc::clone(&routine.definition), Arc::clone(&routine.signature));
+            (*id, Registered::new(definition, signature, routine.version))
         };
         let routines = self.routines.iter().map(again).collect();
-        Self { catalog, layouts, clock: self.clock.clone(), routines, next: self.next }
+        let (clock, turns) = (self.clock.clone(), AtomicUsize::new(0));
+        Self { catalog, layouts, clock, routines, next: self.next, turns }
     }
 
     /// The same, to be bound again because another routine changed.
@@ -88,26 +101,53 @@ impl Library {
         registered.code.get_or_init(make).as_ref()
     }
 
-    /// With one more, or a new version of one.
+    /// With one more, or a new version of one; its id.
     ///
     /// # Errors
     /// 42723 if there is one with the same parameters that is not to be replaced, 42P13 if it cannot be;
     /// whatever is wrong with the body that PostgreSQL says when a routine is created. What it says when
     /// one is called comes beside the library: tables and other routines may be made before the first call.
-    pub(crate) fn with(&self, definition: Definition) -> Result<(Self, Option<SqlError>), SqlError> {
+    pub(crate) fn with(
+        &self,
+        definition: Definition,
+    ) -> Result<(Self, RoutineId, Option<SqlError>), SqlError> {
         let signature = Arc::new(Signature::new(&self.catalog, &definition)?);
         let id = self.id_for(&definition, &signature)?;
         let mut library = self.again();
         library.next = library.next.max(id + 1);
-        library.routines.insert(id, Registered::new(Arc::new(definition), signature));
-        match library.bind(id) {
-            Ok(_) => {
-                library.code(RoutineId(id));
-                Ok((library, None))
-            }
-            Err(BindError { error, deferred: true }) => Ok((library, Some(error))),
-            Err(BindError { error, deferred: false }) => Err(error),
+        let version = self.routines.get(&id).map_or(0, |old| old.version) + 1;
+        library.routines.insert(id, Registered::new(Arc::new(definition), signature, version));
+        let (bound, wrong) = match library.bind(id) {
+            Ok(routine) => (Ok(Arc::new(routine)), None),
+            Err(BindError { error, deferred: true }) => (Err(error.clone()), Some(error)),
+            Err(BindError { error, deferred: false }) => return Err(error),
+        };
+        if let Some(registered) = library.routines.get(&id) {
+            registered.bound.get_or_init(|| bound);
+            library.code(RoutineId(id));
         }
+        Ok((library, RoutineId(id), wrong))
+    }
+
+    /// How many definitions a routine has had.
+    pub(crate) fn version(&self, id: RoutineId) -> u32 {
+        self.routines.get(&id.0).map_or(0, |routine| routine.version)
+    }
+
+    /// The class of a routine; `None` if it cannot be bound.
+    pub(crate) fn class(&self, id: RoutineId) -> Option<&Arc<Class>> {
+        let class = || Class::of_routine(id, self).map(Arc::new);
+        self.routines.get(&id.0)?.class.get_or_init(class).as_ref()
+    }
+
+    /// What is to be said of a routine when it is created.
+    pub(crate) fn remarks(&self, id: RoutineId) -> Vec<String> {
+        self.bound(id).map_or_else(|_| Vec::new(), |routine| remarks(&routine))
+    }
+
+    /// A number for each call that may run in any partition, so that they spread.
+    pub(crate) fn turn(&self) -> usize {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 
     fn id_for(&self, definition: &Definition, signature: &Signature) -> Result<u32, SqlError> {

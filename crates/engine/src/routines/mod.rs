@@ -1,15 +1,18 @@
 //! Stored routines: defined by CREATE FUNCTION and CREATE PROCEDURE, called by CALL and in queries.
 //!
-//! Responsible for: keeping definitions (`library`), running calls as transactions of a partition or
-//! over all (`run`), what a routine sees of its transaction (`store`), results (`rows`). Not responsible
-//! for: the language (`albireo_procedure`).
+//! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
+//! calls as transactions of a partition or over all (`run`), what a routine sees of its transaction
+//! (`store`), results (`rows`), EXPLAIN (`explain`). Not responsible for: the language and the classes of
+//! routines (`albireo_procedure`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
 
+mod explain;
 mod handle;
 mod library;
 mod parameters;
+mod route;
 mod rows;
 mod run;
 mod store;
@@ -32,18 +35,25 @@ pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
 pub(crate) use store::Limits;
 
+/// What statements about routines begin with.
+const FIRST_WORDS: [&str; 4] = ["call", "create", "drop", "explain"];
+
 /// Reads a statement about routines; `None` for any other.
 pub(crate) fn parse(text: &str) -> Result<Option<RoutineStatement>, SqlError> {
     let text_from_word = text.trim_start();
     let word: String = text_from_word.chars().take_while(char::is_ascii_alphabetic).collect();
     // Behind a comment anything may come.
-    let may_be = word.is_empty() || ["call", "create", "drop"].iter().any(|w| word.eq_ignore_ascii_case(w));
+    let may_be = word.is_empty() || FIRST_WORDS.iter().any(|first| word.eq_ignore_ascii_case(first));
     if may_be { define::parse(text) } else { Ok(None) }
 }
 
-/// Whether a statement about routines changes what is there.
-pub(crate) fn defines(statement: &RoutineStatement) -> bool {
-    !matches!(statement, RoutineStatement::Call(_))
+/// What of a statement about routines cannot be done in a read-only transaction.
+pub(crate) fn deed(statement: &RoutineStatement) -> Option<&'static str> {
+    match statement {
+        RoutineStatement::Create(_) | RoutineStatement::Drop(_) => Some("change anything"),
+        RoutineStatement::Call(_) => Some("call a routine"),
+        RoutineStatement::Explain(_) => None,
+    }
 }
 
 impl Database {
@@ -74,7 +84,7 @@ impl Database {
         TableLayouts(catalog.tables().filter_map(layout).collect())
     }
 
-    /// Runs CREATE, DROP or CALL.
+    /// Runs CREATE, DROP, CALL or EXPLAIN.
     pub(crate) fn run_routine_statement(
         &self,
         statement: RoutineStatement,
@@ -85,6 +95,7 @@ impl Database {
         match statement {
             RoutineStatement::Create(definition) => self.create_routine(*definition),
             RoutineStatement::Drop(removal) => self.drop_routines(&removal),
+            RoutineStatement::Explain(explanation) => self.explain_routine(&explanation),
             RoutineStatement::Call(mut function) => {
                 parameters::fill(function.as_mut(), parameters)?;
                 let _fixed = self.inner.definitions.read();
@@ -98,10 +109,11 @@ impl Database {
         let _alone = self.inner.definitions.write();
         let tag = format!("CREATE {}", definition.kind.word().to_uppercase());
         let signature = Signature::new(&self.catalog(), &definition)?;
-        let (library, wrong) = self.library().with(definition)?;
-        *self.inner.routines.write() = Arc::new(library);
+        let (library, id, wrong) = self.library().with(definition)?;
         let fails = wrong.iter().map(|error| format!("it will fail when it is called: {error}"));
         let mut notices: Vec<String> = fails.collect();
+        notices.extend(library.remarks(id));
+        *self.inner.routines.write() = Arc::new(library);
         if signature.is_hidden() {
             let name = &signature.name;
             notices.push(format!("{name} without a schema means the built-in function: write public.{name}"));

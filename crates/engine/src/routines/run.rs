@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use albireo_base::{PartitionId, SqlError};
+use albireo_base::SqlError;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
+use albireo_procedure::classify::{home_of_call, home_of_query};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
 use albireo_procedure::store::{RaiseLevel, Stop};
@@ -135,10 +136,12 @@ impl Database {
         work: Work,
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
+        let route = self.route_of_statement(library, |classes| match &work {
+            Work::Call(call) => home_of_call(call, classes),
+            Work::Query(plan, _) => home_of_query(plan, classes),
+        });
         let library = Arc::clone(library);
         let run = Run { name: name.to_owned(), work, library, limits: limits.clone() };
-        // Whatever reaches for another partition is run again over all.
-        let route = Route::Partition(PartitionId(0));
         let ran = self.inner.partitions.call(&run, &route).map_err(|error| self.explain_call(error))?;
         let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
         Ok(match ran.result {

@@ -2,6 +2,7 @@
 //! and a database that goes on.
 
 mod changes;
+mod classes;
 mod constraints;
 mod copy;
 mod definitions;

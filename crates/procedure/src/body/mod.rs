@@ -20,7 +20,7 @@ pub use place::{Named, Place, RowPlace, Types};
 pub use resolve::{Resolved, Routines, name_of, resolve};
 pub use run::{HostFrame, Limits, Outcome, run, run_compiled, with_host};
 pub(crate) use run::{Machine, too_many, too_many_items, wrong_arguments};
-pub use signature::{Default, Formal, ResultShape, Signature, find_removed};
+pub use signature::{Default, Formal, ResultShape, Signature, find_explained, find_removed};
 pub use tree::{
     Assignment, Block, Call, Case, Code, Condition, FOUND, Fit, Handler, Initial, Into, Jump, Loop, LoopKind,
     Query, Raise, Routine, RowFit, Sink, Statement, Target, Variable,

@@ -8,8 +8,8 @@ use albireo_sql::{Catalog, ast};
 use super::place::{Named, Place, RowPlace, Types};
 use crate::datum::Datum;
 use crate::define::{
-    Definition, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind, RoutineReference,
-    Volatility,
+    Definition, Explanation, INVALID_FUNCTION_DEFINITION, Mode, Removal, Returns, RoutineKind,
+    RoutineReference, Volatility,
 };
 use crate::expr;
 use crate::parse::ast::{Span, TypeName};
@@ -254,6 +254,36 @@ impl ResultShape {
             _ => Place::Row(Arc::new(RowPlace::of_columns(&columns))),
         };
         Self { place, setof, columns, from_variables: true }
+    }
+}
+
+/// Which of a database's routines an EXPLAIN means. FUNCTION and PROCEDURE tell two of one name apart; a
+/// name that only one has means it whatever the word.
+///
+/// # Errors
+/// 42883 if there is none, 42725 if there are several.
+pub fn find_explained<Id: Copy>(
+    catalog: &Catalog,
+    wanted: &Explanation,
+    known: &[(Id, &Signature)],
+) -> Result<Id, SqlError> {
+    let name = &wanted.routine.name.name.text;
+    let named = |signature: &Signature| signature.name == *name;
+    let of_kind = |signature: &Signature| wanted.kind.is_none_or(|kind| signature.kind == kind);
+    let told = known.iter().any(|(_, signature)| named(signature) && of_kind(signature));
+    let only_others = !told && known.iter().any(|(_, signature)| named(signature));
+    let removal = Removal {
+        text: wanted.text.clone(),
+        kind: wanted.kind.filter(|_| !only_others),
+        if_exists: false,
+        routines: Vec::new(),
+    };
+    let candidates = known.iter().filter(|(_, signature)| only_others || of_kind(signature)).copied();
+    match find_removed(catalog, &removal, &wanted.routine, candidates)? {
+        Some(id) => Ok(id),
+        None => {
+            Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("routine \"{name}\" does not exist")))
+        }
     }
 }
 

@@ -1,9 +1,6 @@
-#[path = "../../tests/memory/mod.rs"]
-mod memory;
-
 use albireo_base::{SqlError, SqlState};
 
-use self::memory::{Database, Outcome};
+use crate::memory::{Database, Outcome};
 
 /// A database with a function `f` of this head and body.
 fn with_function(head: &str, body: &str) -> Database {

@@ -1,7 +1,8 @@
-//! Statements that define, remove and call routines, from text to a tree.
+//! Statements that define, remove, call and explain routines, from text to a tree.
 //!
 //! Responsible for: `CREATE [OR REPLACE] FUNCTION | PROCEDURE`, `DROP FUNCTION | PROCEDURE | ROUTINE`
-//! and `CALL` as PostgreSQL writes them; what is wrong with a definition whatever tables there are.
+//! and `CALL` as PostgreSQL writes them, and `EXPLAIN FUNCTION | PROCEDURE | ROUTINE`, which it does not
+//! have; what is wrong with a definition whatever tables there are.
 //! Not responsible for: the body (`parse`), what types and names mean (`body`), which routines there
 //! are (`engine`).
 
@@ -28,6 +29,8 @@ pub enum RoutineStatement {
     Drop(Removal),
     /// CALL.
     Call(Box<ast::Function>),
+    /// EXPLAIN of a routine.
+    Explain(Explanation),
 }
 
 /// Whether something is a function or a procedure.
@@ -188,6 +191,17 @@ pub struct Removal {
     pub routines: Vec<RoutineReference>,
 }
 
+/// What an EXPLAIN PROCEDURE says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Explanation {
+    /// The whole statement.
+    pub text: String,
+    /// Which is meant if there are both; `None` for EXPLAIN ROUTINE.
+    pub kind: Option<RoutineKind>,
+    /// Which.
+    pub routine: RoutineReference,
+}
+
 /// A routine by its name and the types of its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RoutineReference {
@@ -210,6 +224,12 @@ pub fn parse(text: &str) -> Result<Option<RoutineStatement>, SqlError> {
     if parser.eat("drop") {
         return match reader::kind(&mut parser) {
             Some(kind) => reader::drop(parser, kind).map(Some),
+            None => Ok(None),
+        };
+    }
+    if parser.eat("explain") {
+        return match reader::kind(&mut parser) {
+            Some(kind) => reader::explain(parser, kind).map(Some),
             None => Ok(None),
         };
     }

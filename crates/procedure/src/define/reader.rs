@@ -1,4 +1,4 @@
-//! Names, parameters and types of a definition; DROP and CALL.
+//! Names, parameters and types of a definition; DROP, CALL and EXPLAIN.
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast as tree;
@@ -6,8 +6,8 @@ use albireo_sql::parse::Fragment;
 
 use super::clauses;
 use super::{
-    Definition, INVALID_FUNCTION_DEFINITION, Mode, Parameter, Removal, Returns, RoutineKind, RoutineName,
-    RoutineReference, RoutineStatement,
+    Definition, Explanation, INVALID_FUNCTION_DEFINITION, Mode, Parameter, Removal, Returns, RoutineKind,
+    RoutineName, RoutineReference, RoutineStatement,
 };
 use crate::parse::ast::{Name, TypeKind, TypeName};
 use crate::parse::lexer::TokenKind;
@@ -67,15 +67,7 @@ pub(super) fn drop(mut parser: Parser<'_>, kind: Option<RoutineKind>) -> Result<
     }
     let mut routines = Vec::new();
     loop {
-        let name = routine_name(&mut parser)?;
-        let parameters = match parser.next_is("(") {
-            true => {
-                let all = parameters(&mut parser)?;
-                Some(all.into_iter().filter(|p| p.mode.is_in()).map(|p| p.ty).collect())
-            }
-            false => None,
-        };
-        routines.push(RoutineReference { name, parameters });
+        routines.push(reference(&mut parser)?);
         if !parser.eat(",") {
             break;
         }
@@ -88,6 +80,30 @@ pub(super) fn drop(mut parser: Parser<'_>, kind: Option<RoutineKind>) -> Result<
     end(&mut parser)?;
     let text = parser.source.to_owned();
     Ok(RoutineStatement::Drop(Removal { text, kind, if_exists, routines }))
+}
+
+/// Takes what follows EXPLAIN FUNCTION or the like.
+pub(super) fn explain(
+    mut parser: Parser<'_>,
+    kind: Option<RoutineKind>,
+) -> Result<RoutineStatement, SqlError> {
+    let routine = reference(&mut parser)?;
+    end(&mut parser)?;
+    let text = parser.source.to_owned();
+    Ok(RoutineStatement::Explain(Explanation { text, kind, routine }))
+}
+
+/// Takes a routine's name, with the types of its parameters if they are written.
+fn reference(parser: &mut Parser<'_>) -> Result<RoutineReference, SqlError> {
+    let name = routine_name(parser)?;
+    let parameters = match parser.next_is("(") {
+        true => {
+            let all = parameters(parser)?;
+            Some(all.into_iter().filter(|p| p.mode.is_in()).map(|p| p.ty).collect())
+        }
+        false => None,
+    };
+    Ok(RoutineReference { name, parameters })
 }
 
 /// Takes what follows CREATE FUNCTION or CREATE PROCEDURE.

@@ -58,6 +58,26 @@ fn drop_and_call_are_read() {
 }
 
 #[test]
+fn explain_of_a_routine_is_read_and_of_a_query_is_none_of_ours() {
+    let read = |text: &str| match parse(text).unwrap() {
+        Some(RoutineStatement::Explain(explanation)) => explanation,
+        other => panic!("{other:?}"),
+    };
+    let by_name = read("EXPLAIN PROCEDURE s.p;");
+    assert_eq!((by_name.kind, by_name.routine.parameters), (Some(RoutineKind::Procedure), None));
+    let by_types = read("explain function f(a integer, text[])");
+    assert_eq!(by_types.kind, Some(RoutineKind::Function));
+    assert_eq!(by_types.routine.parameters.unwrap().len(), 2);
+    assert_eq!(read("explain routine \"R\"()").routine.name.name.text, "R");
+    for text in ["explain select 1", "explain (analyze) select 1", "explain analyze select f()"] {
+        assert_eq!(parse(text), Ok(None), "{text}");
+    }
+    let error = parse("EXPLAIN PROCEDURE p q").unwrap_err();
+    assert_eq!((error.message(), error.position()), ("syntax error at or near \"q\"", Some(21)));
+    assert!(fails("EXPLAIN FUNCTION").contains("at end of input"));
+}
+
+#[test]
 fn definition_that_contradicts_itself_is_refused() {
     let cases = [
         ("create function f(a int, a int) returns int language sql as ''", "42P13", "more than once"),

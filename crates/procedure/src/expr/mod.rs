@@ -181,7 +181,7 @@ pub enum ExprKind {
 }
 
 /// A routine of the database's, as the caller's [`Names`] numbered it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoutineId(pub u32);
 
 /// A routine in FROM.

@@ -33,6 +33,8 @@ pub(super) struct Planner<'r> {
     /// Whether the order is worth reading all of a table by an index.
     limited: bool,
     hashes: usize,
+    /// What the partitioning columns of the relations placed so far equal.
+    known: Vec<(u16, Expr)>,
     /// Whether the rows come in the order asked for.
     pub(super) ordered: bool,
 }
@@ -61,7 +63,7 @@ struct Candidate {
 impl<'r> Planner<'r> {
     pub(super) fn new(relations: &'r [Relation], wanted: Option<Wanted>, limited: bool) -> Self {
         let limited = limited || wanted.as_ref().is_some_and(|wanted| wanted.present);
-        Self { relations, wanted, limited, hashes: 0, ordered: false }
+        Self { relations, wanted, limited, hashes: 0, known: Vec::new(), ordered: false }
     }
 
     /// The steps that read a pool.
@@ -100,6 +102,8 @@ impl<'r> Planner<'r> {
                         self.ordered = candidate.ordered;
                     }
                     remove(&mut conditions, candidate.used);
+                    self.known
+                        .extend(candidate.access.site.iter().map(|site| (relation, site.value.clone())));
                     Step::Inner { access: candidate.access, filters: Vec::new() }
                 }
                 (Item::Left { pool, .. }, _) => {
@@ -133,7 +137,9 @@ impl<'r> Planner<'r> {
         };
         let table = Arc::clone(table);
         let wanted = if leads { self.wanted.clone() } else { None };
-        let site = table.partition_by.and_then(|column| equal_to(&table, &sides, column)).map(|(_, b)| b);
+        let site = table.partition_by.and_then(|column| equal_to(&table, &sides, column));
+        let mut site = site
+            .map(|(_, bound)| Bound { value: through(&bound.value, self.relations, &self.known), ..bound });
         let mut best: Option<Candidate> = None;
         for index in &table.indexes {
             let Some(mut candidate) =
@@ -147,7 +153,14 @@ impl<'r> Planner<'r> {
             }
         }
         let mut candidate = best.unwrap_or_else(|| self.hash(relation, conditions, &sides, RANK_SCAN));
+        if candidate.access.hash.is_some() {
+            // It is made once, whatever row is at hand.
+            site = site.filter(|bound| !of_a_row(&bound.value));
+        }
         candidate.access.site = site;
+        if candidate.access.index.is_none() {
+            candidate.access.unserved = unserved(&table, &sides);
+        }
         candidate
     }
 
@@ -199,8 +212,9 @@ const RANK_LEFT: u32 = 120;
 /// By an index, less for what it is good at.
 const RANK_INDEX: u32 = 100;
 
-fn all(relation: u16) -> Access {
-    Access { relation, index: None, site: None, hash: None }
+/// All rows of a relation.
+pub(super) fn all(relation: u16) -> Access {
+    Access { relation, index: None, site: None, hash: None, unserved: Vec::new() }
 }
 
 fn remove(conditions: &mut Vec<Condition>, used: Vec<usize>) {
@@ -268,6 +282,40 @@ fn bound_of(table: &TableDef, column: ColumnId, key: &Expr) -> Option<Bound> {
     serves.then(|| Bound { column, ty: def.ty, nullable: def.nullable, value: key.clone() })
 }
 
+/// An expression; of a partitioning column that is known to equal another expression, that.
+pub(super) fn through(value: &Expr, relations: &[Relation], known: &[(u16, Expr)]) -> Expr {
+    let Some((ColumnRef { depth: 0, relation, column }, _)) = column_in(value) else { return value.clone() };
+    let partitioned = relations.get(usize::from(relation)).is_some_and(|relation| match &relation.source {
+        RelationSource::Table(table) => table.partition_by.is_some_and(|by| by.0 == column),
+        _ => false,
+    });
+    let equal = known.iter().find(|(other, _)| partitioned && *other == relation);
+    equal.map_or_else(|| value.clone(), |(_, equal)| equal.clone())
+}
+
+/// Whether the value may be another one for another row.
+fn of_a_row(value: &Expr) -> bool {
+    let mut is = false;
+    value.walk(&mut |part| {
+        is |= matches!(part.kind, ExprKind::Column(ColumnRef { depth: 0, .. }) | ExprKind::Subquery(_));
+    });
+    is
+}
+
+/// Which columns an index could have been asked for.
+fn unserved(table: &TableDef, sides: &[(usize, Side<'_>)]) -> Vec<ColumnId> {
+    let mut columns: Vec<ColumnId> = Vec::new();
+    for (_, side) in sides.iter().filter(|(_, side)| side.op == Comparison::Eq) {
+        let column = ColumnId(side.column);
+        if !columns.contains(&column) && bound_of(table, column, side.key).is_some() {
+            columns.push(column);
+        }
+    }
+    // Rows of one partition are found within it.
+    columns.sort_by_key(|column| Some(*column) != table.partition_by);
+    columns
+}
+
 fn equal_to(table: &TableDef, sides: &[(usize, Side<'_>)], column: ColumnId) -> Option<(usize, Bound)> {
     sides
         .iter()
@@ -332,7 +380,7 @@ fn by_index(
         range,
         backward: order.unwrap_or(false),
     };
-    let access = Access { relation, index: Some(use_of), site: None, hash: None };
+    let access = Access { index: Some(use_of), ..all(relation) };
     Some(Candidate { access, used, rank, ordered: order.is_some() })
 }
 

@@ -22,8 +22,8 @@ use super::group::Phase;
 use super::query::{self, Columns, conditions};
 use super::scope::{Env, Scope};
 use super::tree::{
-    AccessInfo, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource, Select,
-    Step, Target, Update,
+    AccessInfo, AccessKind, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource,
+    Select, Step, Target, Update,
 };
 use super::{ChangePlan, explain, select};
 use crate::expr::{self, CastKind, Expr, Names, NoNames};
@@ -35,12 +35,14 @@ pub(super) fn bind(
     statement: &Statement,
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
-    match statement {
+    let mut plan = match statement {
         Statement::Insert(insert) => bind_insert(env, insert, outer),
         Statement::Update(update) => bind_update(env, update, outer),
         Statement::Delete(delete) => bind_delete(env, delete, outer),
         _ => Err(SqlError::unsupported("this statement in a procedure")),
-    }
+    }?;
+    plan.line = super::line_of(statement);
+    Ok(plan)
 }
 
 fn bind_update(env: Env<'_>, update: &AstUpdate, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
@@ -68,11 +70,11 @@ fn bind_update(env: Env<'_>, update: &AstUpdate, outer: &mut dyn Names) -> Resul
     if let Some(column) = target.table.partition_by
         && let Some((_, value)) = set.iter().find(|(set, _)| *set == column)
     {
-        accesses.push(write(&target.table, Some(value.clone())));
+        accesses.push(explain::placed(&target.table, AccessKind::Move, value, &target.relations, &[]));
     }
     accesses.extend(std::mem::take(&mut pass.accesses));
     let change = Change::Update(Update { target, set });
-    Ok(ChangePlan { returning: columns, change: Arc::new(change), accesses })
+    Ok(ChangePlan { returning: columns, change: Arc::new(change), accesses, line: None })
 }
 
 fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
@@ -101,7 +103,7 @@ fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Resul
     let mut accesses = std::mem::take(&mut scope.accesses);
     let (columns, target) = plan_target(table, from, pool, returning, &mut accesses);
     accesses.extend(std::mem::take(&mut pass.accesses));
-    Ok(ChangePlan { returning: columns, change: Arc::new(Change::Delete(target)), accesses })
+    Ok(ChangePlan { returning: columns, change: Arc::new(Change::Delete(target)), accesses, line: None })
 }
 
 fn plan_target(
@@ -117,10 +119,6 @@ fn plan_target(
     explain::relations(&relations, 0, accesses);
     explain::steps(&steps, &relations, 0, true, accesses);
     (columns, Target { table, relations, constants, steps, returning })
-}
-
-fn write(table: &Arc<TableDef>, partition: Option<Expr>) -> AccessInfo {
-    AccessInfo { table: Arc::clone(table), index: None, equal: Vec::new(), partition, writes: true, depth: 0 }
 }
 
 /// The table a statement changes, as relation 0.
@@ -310,10 +308,15 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
         }
         Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY").with_hint("Use ON CONFLICT.")),
     };
+    if let Some(update) = conflict.as_ref().and_then(|conflict| conflict.update.as_ref())
+        && let Some((_, value)) = update.set.iter().find(|(column, _)| Some(*column) == table.partition_by)
+    {
+        accesses.push(explain::placed(&table, AccessKind::Move, value, &from.relations, &[]));
+    }
     accesses.extend(std::mem::take(&mut scope.accesses));
     accesses.extend(std::mem::take(&mut pass.accesses));
     let change = Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning });
-    Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses })
+    Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses, line: None })
 }
 
 /// Whether a query gives one row at most, whatever is in the tables.
@@ -333,18 +336,22 @@ fn insert_accesses(
     defaults: &[(ColumnId, Expr)],
     accesses: &mut Vec<AccessInfo>,
 ) {
-    let Some(column) = table.partition_by else { return accesses.push(write(table, None)) };
+    let insert = AccessKind::Insert;
+    let Some(column) = table.partition_by else { return accesses.push(explain::written(table, insert)) };
     let place = columns.iter().position(|other| *other == column);
     let default = defaults.iter().find(|(other, _)| *other == column).map(|(_, expr)| expr.clone());
+    let mut add = |value: Option<&Expr>, select: Option<&Select>| {
+        let (relations, steps) = select.map_or((&[][..], &[][..]), |s| (&s.relations[..], &s.steps[..]));
+        accesses.push(match value {
+            Some(value) => explain::placed(table, insert, value, relations, steps),
+            None => explain::written(table, insert),
+        });
+    };
     match (&rows.body, place) {
-        (Body::Values(rows), Some(at)) => {
-            accesses.extend(rows.iter().map(|row| write(table, row.get(at).cloned())));
-        }
-        (Body::Select(select), Some(at)) if select.relations.is_empty() => {
-            accesses.push(write(table, select.outputs.get(at).cloned()));
-        }
-        (_, Some(_)) => accesses.push(write(table, None)),
-        (_, None) => accesses.push(write(table, default.or_else(|| Some(Expr::null())))),
+        (Body::Values(rows), Some(at)) => rows.iter().for_each(|row| add(row.get(at), None)),
+        (Body::Select(select), Some(at)) => add(select.outputs.get(at), Some(select.as_ref())),
+        (_, Some(_)) => add(None, None),
+        (_, None) => add(Some(&default.unwrap_or_else(Expr::null)), None),
     }
 }
 
@@ -474,7 +481,7 @@ fn wrap(query: &mut Query) {
     });
     let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
     let outputs = outputs.collect();
-    let access = super::tree::Access { relation: 0, index: None, site: None, hash: None };
+    let access = super::access::all(0);
     query.body = Body::Select(Box::new(Select {
         relations: vec![Relation { source: RelationSource::Query(Box::new(inner)), columns }],
         constants: Vec::new(),

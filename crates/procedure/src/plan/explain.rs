@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use albireo_sql::TableDef;
 
-use super::tree::{Access, AccessInfo, Body, Query, Relation, RelationSource, Step};
+use super::access::through;
+use super::tree::{AccessInfo, AccessKind, Body, Query, Relation, RelationSource, Step};
+use crate::expr::{ColumnRef, Expr, ExprKind};
 
 /// Adds what a query reads, but for the queries inside its expressions, which were noted when these
 /// were bound.
@@ -45,19 +47,67 @@ pub(super) fn steps(
 ) {
     super::select::accesses_of(steps, &mut |access| {
         if let RelationSource::Table(table) = &relations[usize::from(access.relation)].source {
-            into.push(info(access, table, depth, writes && access.relation == 0));
+            let kind = if writes && access.relation == 0 { AccessKind::Change } else { AccessKind::Read };
+            let mut info = written(table, kind);
+            info.depth = depth;
+            info.unserved.clone_from(&access.unserved);
+            if let Some(index) = &access.index {
+                info.index = Some(index.name.clone());
+                info.equal = index.equal.iter().map(|bound| bound.column).collect();
+                info.range = index.range.as_ref().map(|range| range.column);
+            }
+            if let Some(site) = &access.site {
+                place(&mut info, site.value.clone(), relations);
+            }
+            into.push(info);
         }
     });
 }
 
-fn info(access: &Access, table: &Arc<TableDef>, depth: u16, writes: bool) -> AccessInfo {
-    let index = access.index.as_ref();
+/// A change of a table, wherever its rows are.
+pub(super) fn written(table: &Arc<TableDef>, kind: AccessKind) -> AccessInfo {
     AccessInfo {
         table: Arc::clone(table),
-        index: index.map(|index| index.name.clone()),
-        equal: index.iter().flat_map(|index| &index.equal).map(|bound| bound.column).collect(),
-        partition: access.site.as_ref().map(|bound| bound.value.clone()),
-        writes,
-        depth,
+        index: None,
+        equal: Vec::new(),
+        range: None,
+        unserved: Vec::new(),
+        partition: None,
+        columns: Vec::new(),
+        kind,
+        depth: 0,
     }
+}
+
+/// A change whose rows `value` places, which is of a row that `steps` find.
+pub(super) fn placed(
+    table: &Arc<TableDef>,
+    kind: AccessKind,
+    value: &Expr,
+    relations: &[Relation],
+    steps: &[Step],
+) -> AccessInfo {
+    let known: Vec<(u16, Expr)> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Inner { access, .. } => Some((access.relation, access.site.as_ref()?.value.clone())),
+            // A row that it does not find has NULL there.
+            Step::Left { .. } => None,
+        })
+        .collect();
+    let mut info = written(table, kind);
+    place(&mut info, through(value, relations, &known), relations);
+    info
+}
+
+fn place(info: &mut AccessInfo, value: Expr, relations: &[Relation]) {
+    value.walk(&mut |part| {
+        if let ExprKind::Column(column @ ColumnRef { depth: 0, .. }) = &part.kind
+            && let Some(relation) = relations.get(usize::from(column.relation))
+            && let Some((name, _)) = relation.columns.get(usize::from(column.column))
+        {
+            info.columns.push((*column, name.clone()));
+        }
+    });
+    info.partition = Some(value);
 }

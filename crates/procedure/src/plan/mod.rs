@@ -19,11 +19,13 @@ mod select;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+mod walk;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, SqlType, Value};
+use albireo_sql::ast::Spanned;
 use albireo_sql::{Catalog, ast};
 
 use crate::datum::Datum;
@@ -51,6 +53,8 @@ pub struct SelectPlan {
     pub accesses: Vec<AccessInfo>,
     /// Whether it refers to columns of a query around it.
     pub correlated: bool,
+    /// The line of the text it begins on, from 1, if it is known.
+    pub line: Option<usize>,
 }
 
 /// An INSERT, UPDATE or DELETE.
@@ -62,6 +66,8 @@ pub struct ChangePlan {
     pub change: Arc<Change>,
     /// The tables it reads and changes and how, those of queries in its expressions included.
     pub accesses: Vec<AccessInfo>,
+    /// The line of the text it begins on, from 1, if it is known.
+    pub line: Option<usize>,
 }
 
 /// Binds a query: SELECT, VALUES, WITH, set operations. Names that none of its tables has mean what
@@ -91,9 +97,21 @@ pub fn bind_change(
     change::bind(Env { catalog, ctes: None, next_cte: &next_cte }, statement, outer)
 }
 
+/// The line that a tree begins on, if the text has it.
+fn line_of(tree: &impl Spanned) -> Option<usize> {
+    let line = tree.span().start.line;
+    usize::try_from(line).ok().filter(|line| *line > 0)
+}
+
 /// The value of a column that a bound's value is; `None` if it is none of them.
-pub(crate) fn key_of(value: albireo_base::Value, bound: &tree::Bound) -> Option<albireo_base::Value> {
-    match key::fit(value, &bound.value.ty, bound.ty) {
+pub(crate) fn key_of(value: Value, bound: &tree::Bound) -> Option<Value> {
+    placing(value, &bound.value.ty, bound.ty)
+}
+
+/// What `value`, of type `ty`, is among the values of a column of type `column`: that by which its rows are
+/// placed. `None` if the column cannot have it, or for NULL.
+pub fn placing(value: Value, ty: &Type, column: SqlType) -> Option<Value> {
+    match key::fit(value, ty, column) {
         key::Fit::Exact(value) => Some(value),
         _ => None,
     }

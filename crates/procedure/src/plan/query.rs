@@ -41,11 +41,13 @@ pub(super) fn bind_query(
     outer: &mut dyn Names,
 ) -> Result<SelectPlan, SqlError> {
     let mut pass = Scope::passing(env, outer);
+    let line = super::line_of(query);
     let bound = bind_in(env, query, &mut pass)?;
     let (query, columns) = finish(bound);
     let mut accesses = std::mem::take(&mut pass.accesses);
     explain::collect(&query, 0, &mut accesses);
-    Ok(SelectPlan { columns, query: Arc::new(query), accesses, correlated: pass.correlated })
+    let correlated = pass.correlated;
+    Ok(SelectPlan { columns, query: Arc::new(query), accesses, correlated, line })
 }
 
 fn finish((query, columns, _): (Query, Columns, Vec<bool>)) -> (Query, Columns) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexKind, TableDef};
 
-use crate::expr::Expr;
+use crate::expr::{ColumnRef, Expr};
 use crate::types::Type;
 
 /// A query with its WITH, ORDER BY and LIMIT.
@@ -188,6 +188,8 @@ pub struct Access {
     pub site: Option<Bound>,
     /// By a hash table made of all its rows, if there is no index.
     pub hash: Option<HashUse>,
+    /// Columns that are compared by equality although no index has them; none if there is an index.
+    pub unserved: Vec<ColumnId>,
 }
 
 /// A value of a column that an expression gives.
@@ -381,10 +383,36 @@ pub struct AccessInfo {
     pub index: Option<String>,
     /// The columns bound by equality in this index.
     pub equal: Vec<ColumnId>,
+    /// The column after these, if it is bound by a range.
+    pub range: Option<ColumnId>,
+    /// Columns that are compared by equality although no index has them.
+    pub unserved: Vec<ColumnId>,
     /// What gives the partitioning column, if one expression does.
     pub partition: Option<Expr>,
-    /// Whether rows are changed.
-    pub writes: bool,
+    /// The names of the columns in `partition`, as far as they are known.
+    pub columns: Vec<(ColumnRef, String)>,
+    /// What is done.
+    pub kind: AccessKind,
     /// How many queries it is nested in: columns in `partition` are of a row of that query.
     pub depth: u16,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessKind {
+    /// It reads rows.
+    Read,
+    /// It finds rows and changes or deletes them.
+    Change,
+    /// It adds rows.
+    Insert,
+    /// It gives rows another partitioning column, which may move them.
+    Move,
+}
+
+impl AccessKind {
+    /// Whether rows are changed.
+    pub fn writes(self) -> bool {
+        self != Self::Read
+    }
 }

@@ -376,6 +376,11 @@ impl Database {
         self.library.compiles = compiles;
     }
 
+    /// The routines.
+    pub fn library(&self) -> &Library {
+        &self.library
+    }
+
     /// Runs one statement, in a transaction of its own unless BEGIN was said.
     pub fn run(&mut self, sql: &str) -> Result<Outcome, SqlError> {
         match sql.trim_end_matches(';').to_ascii_uppercase().as_str() {
@@ -426,6 +431,7 @@ impl Database {
                 Ok(Outcome::Done(0))
             }
             Some(RoutineStatement::Call(function)) => self.call(&function, sql),
+            Some(RoutineStatement::Explain(_)) => Err(SqlError::unsupported("EXPLAIN here").into()),
             None => self.plain(sql),
         }
     }

@@ -203,3 +203,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn join_without_an_index_finds_the_rows_of_all_partitions() {
+    // The hash table was made of the partition of the first row that was looked for.
+    let mut world = World::new(3);
+    world.run("CREATE TABLE a (x integer); CREATE TABLE b (y integer, z text) PARTITION BY HASH (y)");
+    world.run("INSERT INTO a VALUES (1), (2), (3), (4); INSERT INTO b VALUES (1, 'p'), (2, 'q'), (3, 'r')");
+    assert_eq!(world.run("SELECT x, z FROM a JOIN b ON y = x ORDER BY x"), "1 | p\n2 | q\n3 | r");
+    assert_eq!(
+        world.run("SELECT x, z FROM a LEFT JOIN b ON y = x AND y = 2 ORDER BY z"),
+        "2 | q\n1 | NULL\n3 | NULL\n4 | NULL"
+    );
+}
+
+#[test]
+fn partition_of_a_joined_table_is_that_of_the_table_it_equals() {
+    let mut world = World::new(2);
+    world.run("CREATE TABLE a (x integer PRIMARY KEY, n integer) PARTITION BY HASH (x)");
+    world.run("CREATE TABLE b (y integer, z text) PARTITION BY HASH (y)");
+    world.run("INSERT INTO a VALUES (1, 1), (2, 2); INSERT INTO b VALUES (1, 'p'), (2, 'q'), (2, 'r')");
+    world.variable("w", Scalar::Integer, 2);
+    let join = "SELECT x, z FROM a JOIN b ON y = x WHERE x = w ORDER BY z";
+    assert_eq!(world.explain(join), "a a_pkey 1@, b - 0@");
+    assert_eq!(world.run(join), "2 | q\n2 | r");
+    assert_eq!(world.explain("SELECT z FROM a JOIN b ON y = n WHERE x = w"), "a a_pkey 1@, b - 0");
+    assert_eq!(
+        world.explain("SELECT z FROM a LEFT JOIN b ON y = x AND z < 'r' WHERE x = w"),
+        "a a_pkey 1@, b - 0@"
+    );
+    assert_eq!(world.explain("INSERT INTO b SELECT x, 's' FROM a WHERE x = w"), "a a_pkey 1@, b - 0@!");
+    let moved = "INSERT INTO a VALUES (1, 5) ON CONFLICT (x) DO UPDATE SET x = a.x + 1";
+    assert_eq!(world.explain(moved), "a - 0@!, a - 0@!");
+}

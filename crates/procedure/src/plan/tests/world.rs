@@ -97,7 +97,7 @@ impl World {
         let shown = self.accesses.iter().map(|access| {
             let index = access.index.as_deref().unwrap_or("-");
             let partition = if access.partition.is_some() { "@" } else { "" };
-            let writes = if access.writes { "!" } else { "" };
+            let writes = if access.kind.writes() { "!" } else { "" };
             format!("{} {index} {}{partition}{writes}", access.table.name, access.equal.len())
         });
         let lines: Vec<String> = shown.collect();
