@@ -125,6 +125,32 @@ impl Partitions {
         }
     }
 
+    /// Runs `work` as a procedure that is routed so: on the calling thread, and twice if the first run finds
+    /// that it crosses partitions.
+    #[inline]
+    pub fn transact<R>(
+        &self,
+        route: Route,
+        name: &str,
+        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let home = match route {
+            Route::Key(key) => Some(key.rem_euclid(self.partitions.len() as i64) as u16),
+            Route::Partition(partition) => Some(partition.0),
+            Route::Crossing => None,
+        };
+        if let Some(home) = home {
+            let mut state = self.partitions[usize::from(home)].enter();
+            let PartitionState { data, undo, .. } = &mut *state;
+            let result = run(&mut [data], undo, (0, self.count()), &self.clock, name, &mut work);
+            count(&mut state, &result);
+            if !matches!(result, Err(CallError::Aborted(Abort::Crossing))) {
+                return result;
+            }
+        }
+        self.own_all(Purpose::Work).run(home.unwrap_or(0), &self.clock, name, work)
+    }
+
     /// Runs a procedure over all partitions.
     fn call_crossing<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
         let home = match procedure.route(args) {

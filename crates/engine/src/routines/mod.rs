@@ -27,7 +27,9 @@ use crate::{Database, Outcome};
 pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::Library;
-pub(crate) use store::Limits;
+pub(crate) use rows::{column_type, value};
+pub(crate) use run::is_for_client;
+pub(crate) use store::{Limits, Notice, TransactionStore};
 
 /// Reads a statement about routines; `None` for any other.
 pub(crate) fn parse(text: &str) -> Result<Option<RoutineStatement>, SqlError> {

@@ -42,7 +42,7 @@ pub(super) fn result(columns: &[(String, Type)], rows: &[Vec<Datum>]) -> Result<
 
 /// The type of a column of the result. NUMERIC has the most digits after the point that a value of the
 /// column has.
-fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
+pub(crate) fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
     let Type::Scalar(scalar) = ty else { return SqlType::Text };
     match scalar {
         Scalar::Bool => SqlType::Bool,
@@ -69,7 +69,8 @@ fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
     }
 }
 
-fn value(datum: &Datum, ty: SqlType) -> Value {
+/// A value as a column of this type has it.
+pub(crate) fn value(datum: &Datum, ty: SqlType) -> Value {
     match (datum, ty) {
         (Datum::Value(Value::Decimal(number)), SqlType::Decimal { scale, .. }) => {
             Value::Decimal(number.rescale(scale).unwrap_or(Decimal::new(0, scale)))

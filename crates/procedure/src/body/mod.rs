@@ -20,7 +20,7 @@ pub use invoke::{BoundCall, bind_call};
 pub use outside::NoNames;
 pub use place::{Named, Place, RowPlace, Types};
 pub use resolve::{Actual, Resolved, Routines, actuals, name_of, resolve};
-pub use run::{HostFrame, Limits, Outcome, run, with_host};
+pub use run::{HostFrame, Limits, Outcome, run, with_host, with_parameters};
 pub use signature::{Default, Formal, ResultShape, Signature, find_removed};
 pub use tree::{
     Assignment, Block, Call, Case, Code, Condition, FOUND, Fit, Handler, Initial, Into, Jump, Loop, LoopKind,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use albireo_base::Value;
 use albireo_sql::TableDef;
 
+use super::key::{self, Fit};
 use super::tree::{Access, AccessInfo, Body, Query, Relation, RelationSource, Step};
 
 /// Adds what a query reads, but for the queries inside its expressions, which were noted when these
@@ -59,5 +61,19 @@ fn info(access: &Access, table: &Arc<TableDef>, depth: u16, writes: bool) -> Acc
         partition: access.site.as_ref().map(|bound| bound.value.clone()),
         writes,
         depth,
+    }
+}
+
+impl AccessInfo {
+    /// What the partitioning column holds if `partition` gives this value; NULL, which is placed as well as
+    /// any, if it cannot hold it.
+    pub fn placing(&self, value: Value) -> Value {
+        let (Some(column), Some(key)) = (self.table.partition_by, &self.partition) else {
+            return Value::Null;
+        };
+        match key::fit(value, &key.ty, self.table.column_def(column).ty) {
+            Fit::Exact(value) => value,
+            Fit::After(_) | Fit::Below | Fit::Above | Fit::Null => Value::Null,
+        }
     }
 }

@@ -19,6 +19,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+mod walk;
 
 use std::cell::Cell;
 use std::sync::Arc;
