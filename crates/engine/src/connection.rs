@@ -63,7 +63,10 @@ impl Connection {
         }
         let mut outcomes = Vec::new();
         for statement in albireo_sql::split(sql)? {
-            let outcome = self.run_text(statement.text, &[], &cancel);
+            let outcome = match self.run_kept(statement.text, &[], Wanted::Any, &cancel) {
+                Some(outcome) => outcome,
+                None => self.run_text(statement.text, &[], &cancel),
+            };
             outcomes.push(outcome.map_err(|error| shift(error, &statement))?);
         }
         Ok(outcomes)
@@ -108,7 +111,7 @@ impl Connection {
     ) -> Option<Result<Outcome, SqlError>> {
         let limits = {
             let state = self.state.lock();
-            if state.failed || state.session.is_some() {
+            if state.failed || state.session.is_some() || cancel.is_cancelled() {
                 return None;
             }
             self.database.limits(&state.settings, cancel)

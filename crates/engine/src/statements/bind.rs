@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, Value};
-use albireo_procedure::body::{Outside, Routine};
+use albireo_procedure::body::{Outside, Place, Routine};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind, given, is_open};
 use albireo_procedure::plan::tree::{AccessInfo, Change};
@@ -88,7 +88,10 @@ impl Bound {
         partitions: u16,
     ) -> Result<Self, SqlError> {
         let binder = Binder { library, statement, text, count: highest_parameter(statement) };
-        let (work, around, types, by_value) = binder.typed(values)?;
+        let (work, mut around, types, by_value) = binder.typed(values)?;
+        for (id, ty) in around.parameters.iter().zip(&types) {
+            around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
+        }
         let home = Home::new(&work, &around, partitions);
         let shape = Shape::of(&work);
         let mut calls = false;

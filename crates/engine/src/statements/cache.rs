@@ -4,10 +4,11 @@
 //! lock that excludes another look-up.
 
 use std::array::from_fn;
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 
-use albireo_base::Value;
+use albireo_base::{SqlError, Value};
 use parking_lot::RwLock;
 
 use super::bind::Bound;
@@ -20,27 +21,47 @@ const SETS: usize = 256;
 /// Longer texts are not kept: they are hardly sent twice.
 const LONGEST_TEXT_BYTES: usize = 8 << 10;
 
-/// A statement that was bound once.
+/// A statement that was bound once, or could not be.
 pub(super) struct Kept {
     text: Box<str>,
     /// Of the definitions that it was bound to.
     generation: u64,
-    pub(super) bound: Arc<Bound>,
-    pub(super) road: Road,
+    pub(super) found: Found,
+}
+
+/// What binding gave.
+pub(super) enum Found {
+    /// A statement and its road.
+    Bound(Arc<Bound>, Road),
+    /// Why it cannot run on live rows, if it is given values of these variants.
+    Refused(SqlError, Vec<Discriminant<Value>>),
 }
 
 impl Kept {
-    pub(super) fn new(text: &str, generation: u64, bound: Arc<Bound>, road: Road) -> Arc<Self> {
-        Arc::new(Self { text: text.into(), generation, bound, road })
+    pub(super) fn new(text: &str, generation: u64, found: Found) -> Arc<Self> {
+        Arc::new(Self { text: text.into(), generation, found })
     }
 
-    /// The same on another road.
-    pub(super) fn on(&self, road: Road) -> Arc<Self> {
-        Self::new(&self.text, self.generation, Arc::clone(&self.bound), road)
+    /// A statement that could not be bound for these values.
+    pub(super) fn refused(text: &str, generation: u64, error: SqlError, values: &[Value]) -> Arc<Self> {
+        Self::new(text, generation, Found::Refused(error, values.iter().map(discriminant).collect()))
+    }
+
+    /// The same statement on the other road.
+    pub(super) fn turned_away(&self, bound: &Arc<Bound>) -> Arc<Self> {
+        Self::new(&self.text, self.generation, Found::Bound(Arc::clone(bound), Road::Analytical))
+    }
+
+    /// Whether it is good for these values.
+    pub(super) fn takes(&self, values: &[Value]) -> bool {
+        match &self.found {
+            Found::Bound(bound, _) => bound.takes(values),
+            Found::Refused(_, kinds) => values.iter().map(discriminant).eq(kinds.iter().copied()),
+        }
     }
 
     fn is(&self, text: &str, values: &[Value], generation: u64) -> bool {
-        self.generation == generation && *self.text == *text && self.bound.takes(values)
+        self.generation == generation && *self.text == *text && self.takes(values)
     }
 }
 

@@ -1,5 +1,7 @@
 //! EXPLAIN: where a statement runs, and how it finds its rows.
 
+use std::sync::Arc;
+
 use albireo_base::{SqlError, Value};
 use albireo_procedure::expr::{Expr, ExprKind};
 use albireo_procedure::plan::tree::AccessInfo;
@@ -25,7 +27,9 @@ impl Database {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
         let values: &[Value] = &[];
+        // Not kept: the text is that of EXPLAIN.
         let bound = Bound::new(&library, statement, text, values, self.inner.partitions.count())?;
+        let bound = Arc::new(bound);
         let road = self.inner.statements.forced().unwrap_or_else(|| Road::of(&bound));
         if road == Road::Analytical && insist == Insist::No {
             return Ok(None);

@@ -23,6 +23,8 @@ mod home;
 mod road;
 mod rows;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cache::Statements;
 pub(crate) use run::{Insist, Wanted};

@@ -14,7 +14,7 @@ use albireo_procedure::store::Stop;
 use albireo_sql::ast::Statement;
 
 use super::bind::{Bound, Work};
-use super::cache::Kept;
+use super::cache::{Found, Kept};
 use super::road::Road;
 use crate::routines::{Limits, Notice, TransactionStore, is_for_client};
 use crate::settings::Settings;
@@ -161,11 +161,11 @@ impl Database {
     ) -> Option<Result<Outcome, SqlError>> {
         let generation = self.inner.definitions.read();
         let kept = self.inner.statements.get(text, values, *generation)?;
-        let reads = matches!(kept.bound.work, Work::Select(_));
-        if kept.road == Road::Analytical || (wanted == Wanted::Queries && !reads) {
+        let Found::Bound(bound, Road::Transactional) = &kept.found else { return None };
+        if wanted == Wanted::Queries && !matches!(bound.work, Work::Select(_)) {
             return None;
         }
-        match self.run_bound(&kept.bound, values, limits, Some(&kept)) {
+        match self.run_bound(bound, values, limits, Some(&kept)) {
             Tried::Ran(outcome) => Some(Ok(outcome)),
             Tried::Failed(error) => Some(Err(error)),
             Tried::Not(_) => None,
@@ -182,43 +182,42 @@ impl Database {
         limits: &Limits,
     ) -> Tried {
         let generation = self.inner.definitions.read();
-        let kept = match self.kept(statement, text, values, *generation) {
-            Ok(kept) => kept,
-            Err(error) => return Tried::Not(Some(error)),
-        };
-        match (kept.road, insist) {
-            (Road::Transactional, Insist::No) => self.run_bound(&kept.bound, values, limits, Some(&kept)),
-            (Road::Analytical, Insist::No) => Tried::Not(None),
-            (_, Insist::Yes) => self.run_bound(&kept.bound, values, limits, None),
+        let kept = self.kept(statement, text, values, *generation);
+        match (&kept.found, insist) {
+            (Found::Refused(error, _), _) => Tried::Not(Some(error.clone())),
+            (Found::Bound(_, Road::Analytical), Insist::No) => Tried::Not(None),
+            (Found::Bound(bound, Road::Transactional), Insist::No) => {
+                self.run_bound(bound, values, limits, Some(&kept))
+            }
+            (Found::Bound(bound, _), Insist::Yes) => self.run_bound(bound, values, limits, None),
         }
     }
 
     /// The bound statement, kept or made now.
-    pub(super) fn kept(
-        &self,
-        statement: &Statement,
-        text: &str,
-        values: &[Value],
-        generation: u64,
-    ) -> Result<Arc<Kept>, SqlError> {
+    fn kept(&self, statement: &Statement, text: &str, values: &[Value], generation: u64) -> Arc<Kept> {
         let statements = &self.inner.statements;
         if let Some(kept) = statements.get(text, values, generation) {
-            return Ok(kept);
+            return kept;
         }
         let library = self.library();
-        let bound = Bound::new(&library, statement, text, values, self.inner.partitions.count())?;
-        let road = statements.forced().unwrap_or_else(|| Road::of(&bound));
-        let kept = Kept::new(text, generation, Arc::new(bound), road);
-        if kept.bound.takes(values) {
+        let kept = match Bound::new(&library, statement, text, values, self.inner.partitions.count()) {
+            Ok(bound) => {
+                let road = statements.forced().unwrap_or_else(|| Road::of(&bound));
+                Kept::new(text, generation, Found::Bound(Arc::new(bound), road))
+            }
+            Err(error) => Kept::refused(text, generation, error, values),
+        };
+        // Not if there are more or fewer values than parameters.
+        if kept.takes(values) {
             statements.put(Arc::clone(&kept), values);
         }
-        Ok(kept)
+        kept
     }
 
     /// Runs a bound statement; one that is `kept` only as long as it stays small.
     pub(super) fn run_bound(
         &self,
-        bound: &Bound,
+        bound: &Arc<Bound>,
         values: &[Value],
         limits: &Limits,
         kept: Option<&Kept>,
@@ -254,7 +253,7 @@ impl Database {
                 Err(error) => Tried::Failed(error),
             },
             (Err(error), Some(kept)) if too_many => {
-                statements.put(kept.on(Road::Analytical), values);
+                statements.put(kept.turned_away(bound), values);
                 Tried::Not(Some(error))
             }
             (Err(error), Some(_)) if is_refusal(&error) => Tried::Not(Some(error)),

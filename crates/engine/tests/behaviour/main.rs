@@ -10,4 +10,5 @@ mod limits;
 mod partitions;
 mod routines;
 mod sessions;
+mod statements;
 mod support;

@@ -294,7 +294,9 @@ impl<'h> Running<'h> {
                 return Ok(Search::Nothing);
             };
             key::push(&mut builder, &value, bound.ty, bound.nullable);
-            tests.push(Test::Equal(bound.column, value));
+            if !index.whole {
+                tests.push(Test::Equal(bound.column, value));
+            }
         }
         if index.whole {
             return Ok(Search::Equal(builder));
