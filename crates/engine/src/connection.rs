@@ -7,7 +7,7 @@ use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
 use albireo_sql::ScriptStatement;
 use albireo_sql::ast::Statement;
-use albireo_sql::classify::{self, Setting, StatementClass, TransactionCommand, classify};
+use albireo_sql::classify::{self, Explain, Setting, StatementClass, TransactionCommand, classify};
 use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use crate::adapters::StorageSnapshot;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
+use crate::statements::{Insist, Wanted};
 use crate::{Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
@@ -57,9 +58,15 @@ impl Connection {
     /// The first failing statement's; its position counts in the whole text.
     pub fn execute(&self, sql: &str) -> Result<Vec<Outcome>, SqlError> {
         let cancel = self.begin_statement();
+        if let Some(outcome) = self.run_kept(sql, &[], Wanted::Any, &cancel) {
+            return outcome.map(|outcome| vec![outcome]);
+        }
         let mut outcomes = Vec::new();
         for statement in albireo_sql::split(sql)? {
-            let outcome = self.run_text(statement.text, &[], &cancel);
+            let outcome = match self.run_kept(statement.text, &[], Wanted::Any, &cancel) {
+                Some(outcome) => outcome,
+                None => self.run_text(statement.text, &[], &cancel),
+            };
             outcomes.push(outcome.map_err(|error| shift(error, &statement))?);
         }
         Ok(outcomes)
@@ -71,7 +78,10 @@ impl Connection {
     /// As [`Database::execute_with`].
     pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
         let cancel = self.begin_statement();
-        self.run_text(sql, parameters, &cancel)
+        match self.run_kept(sql, parameters, Wanted::Any, &cancel) {
+            Some(outcome) => outcome,
+            None => self.run_text(sql, parameters, &cancel),
+        }
     }
 
     /// Runs one query with parameters; see [`Database::query`].
@@ -80,17 +90,33 @@ impl Connection {
     /// As [`Database::query`].
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
         let cancel = self.begin_statement();
+        if let Some(outcome) = self.run_kept(sql, parameters, Wanted::Queries, &cancel) {
+            return outcome.and_then(Outcome::into_rows);
+        }
         let statement = albireo_sql::parse_one(sql)?;
         match self.query_that_calls(&statement, sql, parameters, &cancel) {
             None => self.query_parsed(&statement, sql, parameters, &cancel),
-            Some(outcome) => match outcome? {
-                Outcome::Rows(rows) => Ok(rows),
-                Outcome::Done { .. } => {
-                    Err(SqlError::unsupported("a query of a function that returns nothing")
-                        .with_hint("Use Database::execute."))
-                }
-            },
+            Some(outcome) => outcome.and_then(Outcome::into_rows),
         }
+    }
+
+    /// Runs a statement that was bound before; `None` if there is none or it must be looked at first.
+    #[inline]
+    fn run_kept(
+        &self,
+        text: &str,
+        parameters: &[Value],
+        wanted: Wanted,
+        cancel: &CancelToken,
+    ) -> Option<Result<Outcome, SqlError>> {
+        let limits = {
+            let state = self.state.lock();
+            if state.failed || state.session.is_some() || cancel.is_cancelled() {
+                return None;
+            }
+            self.database.limits(&state.settings, cancel)
+        };
+        self.database.run_kept(text, parameters, wanted, &limits)
     }
 
     /// Runs a query that calls routines, as a transaction; `None` if it calls none.
@@ -112,9 +138,11 @@ impl Connection {
     }
 
     fn begin_statement(&self) -> CancelToken {
-        let fresh = CancelToken::new();
-        *self.cancel.lock() = fresh.clone();
-        fresh
+        let mut current = self.cancel.lock();
+        if current.is_cancelled() {
+            *current = CancelToken::new();
+        }
+        current.clone()
     }
 
     fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
@@ -159,7 +187,7 @@ impl Connection {
                 None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
             },
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
-                self.database.run_dml(parsed, text, parameters, &settings, cancel)
+                self.database.run_change(parsed, text, parameters, &settings, cancel)
             }
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
@@ -226,48 +254,71 @@ impl Connection {
             let state = self.state.lock();
             (state.settings.clone(), state.session.clone())
         };
-        let open = open.as_ref().map(|open| open.session());
-        self.database.run_query(parsed, text, parameters, open, &settings, cancel)
+        match &open {
+            Some(open) => {
+                self.database.run_query(parsed, text, parameters, Some(open.session()), &settings, cancel)
+            }
+            None => self.database.run_read(parsed, text, parameters, &settings, cancel),
+        }
     }
 
     fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
         let plan = classify::explain(parsed)?;
         let settings = self.state.lock().settings.clone();
-        match classify(plan.statement)? {
-            StatementClass::Query => {}
+        let lines = match classify(plan.statement)? {
+            StatementClass::Query => self.explain_query(&plan, text, &settings, cancel)?,
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete if plan.analyze => {
                 return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement that changes rows")
                     .with_hint("Use EXPLAIN alone, which changes nothing."));
             }
             StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
-                let plan = self.database.explain_dml(plan.statement, text, &settings, cancel)?;
-                return Ok(Outcome::Rows(text_column("QUERY PLAN", plan.lines())));
+                self.database.explain_change(plan.statement, text, &settings, cancel)?
             }
             _ => {
                 let what = format!("EXPLAIN of {}", classify::name_of(plan.statement));
                 return Err(SqlError::unsupported(what));
             }
+        };
+        Ok(Outcome::Rows(text_column("QUERY PLAN", lines.iter().map(String::as_str))))
+    }
+
+    fn explain_query(
+        &self,
+        plan: &Explain<'_>,
+        text: &str,
+        settings: &Settings,
+        cancel: &CancelToken,
+    ) -> Result<Vec<String>, SqlError> {
+        let open = self.state.lock().session.clone();
+        if open.is_none() {
+            let limits = self.database.limits(settings, cancel);
+            let analyze = plan.analyze.then_some(&limits);
+            // What is wrong with it, the other road says.
+            if let Ok(Some(lines)) =
+                self.database.explain_statement(plan.statement, text, Insist::No, analyze)
+            {
+                return Ok(lines);
+            }
         }
         let catalog = self.database.catalog();
         let bound = albireo_sql::bind_query(&catalog, plan.statement, text)?;
         let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;
-        let session = match self.state.lock().session.clone() {
+        let session = match open {
             Some(open) => open.session().clone(),
-            None => self.database.session_for(&prepared, &settings)?,
+            None => self.database.session_for(&prepared, settings)?,
         };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let epoch = snapshot.epoch();
         let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(snapshot)));
         let olap = &self.database.inner.olap;
-        let options = options(&settings, cancel);
+        let options = options(settings, cancel);
         let plan = match plan.analyze {
             true => olap.explain_analyze(&prepared, &[], &snapshot, options)?,
             false => olap.explain(&prepared, &[], &snapshot, options)?,
         };
         let method = self.database.inner.sessions.method();
         let head = format!("analytical, snapshot {epoch} ({method})");
-        let lines = std::iter::once(head.as_str()).chain(plan.lines());
-        Ok(Outcome::Rows(text_column("QUERY PLAN", lines)))
+        Ok(std::iter::once(head).chain(plan.lines().map(str::to_owned)).collect())
     }
 
     fn transaction(&self, command: &TransactionCommand) -> Result<Outcome, SqlError> {

@@ -6,16 +6,17 @@ use std::sync::atomic::AtomicU64;
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
-use albireo_olap::{Olap, OlapConfig};
+use albireo_olap::{CancelToken, Olap, OlapConfig};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::errors::Explainer;
 use crate::query::PlanCache;
-use crate::routines::Library;
+use crate::routines::{Library, Limits};
+use crate::statements::{Statements, Wanted};
 use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession};
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
@@ -32,8 +33,12 @@ pub(crate) struct Inner {
     pub(crate) olap: Olap,
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     /// Held shared by statements that change rows, exclusively by those that change the catalog.
-    pub(crate) definitions: RwLock<()>,
+    pub(crate) definitions: Definitions,
     pub(crate) plans: PlanCache,
+    /// Bound statements.
+    pub(crate) statements: Statements,
+    /// Of a statement that nobody can cancel.
+    pub(crate) unlimited: Limits,
     /// What CREATE FUNCTION and CREATE PROCEDURE made.
     pub(crate) routines: RwLock<Arc<Library>>,
     /// Files that COPY began to write.
@@ -42,6 +47,32 @@ pub(crate) struct Inner {
     pub(crate) handed_out: Mutex<BTreeSet<TableId>>,
     pool: BlockPool,
     threads: Mutex<Threads>,
+}
+
+/// The lock of the definitions, and how often they may have changed.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    generation: RwLock<u64>,
+}
+
+impl Definitions {
+    /// Keeps them as they are; the guard is their generation.
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, u64> {
+        self.generation.read()
+    }
+
+    /// As [`Definitions::read`], if nobody changes them or waits to.
+    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, u64>> {
+        self.generation.try_read()
+    }
+
+    /// Alone, to change them: the next generation.
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, u64> {
+        let mut generation = self.generation.write();
+        *generation += 1;
+        generation
+    }
 }
 
 #[derive(Default)]
@@ -127,18 +158,25 @@ impl Database {
         let catalog = Arc::new(Catalog::new());
         let clock = env.clock.clone();
         let inner = Inner {
-            env,
             partitions,
             sessions,
             olap,
             routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), clock))),
             catalog: RwLock::new(catalog),
-            definitions: RwLock::default(),
+            definitions: Definitions::default(),
             plans: PlanCache::default(),
+            statements: Statements::default(),
+            unlimited: Limits {
+                cancel: CancelToken::new(),
+                clock: env.clock.clone(),
+                deadline_ns: None,
+                interprets: false,
+            },
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
             pool,
             threads: Mutex::new(Threads { toucher, executors: Vec::new() }),
+            env,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -180,10 +218,14 @@ impl Database {
     /// # Errors
     /// The statement's; 42P02 when another number of parameters is given than it has.
     pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
-        self.connect().execute_with(sql, parameters)
+        match self.run_kept(sql, parameters, Wanted::Any, &self.inner.unlimited) {
+            Some(outcome) => outcome,
+            None => self.connect().execute_with(sql, parameters),
+        }
     }
 
-    /// Runs one query with parameters `$1`, `$2`, ... on a fresh snapshot of what it reads.
+    /// Runs one query with parameters `$1`, `$2`, ...: on the live rows if indexes answer it, else on a
+    /// fresh snapshot of what it reads. Either way it sees every transaction committed before.
     ///
     /// ```
     /// # use albireo::{Config, Database, Value};
@@ -197,7 +239,10 @@ impl Database {
     /// # Errors
     /// Syntax, names, types, limits, and whatever its expressions raise.
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
-        self.connect().query(sql, parameters)
+        match self.run_kept(sql, parameters, Wanted::Queries, &self.inner.unlimited) {
+            Some(outcome) => outcome.and_then(Outcome::into_rows),
+            None => self.connect().query(sql, parameters),
+        }
     }
 
     /// Opens a query session: all its queries see one snapshot, taken now.

@@ -1,10 +1,10 @@
-//! INSERT, UPDATE and DELETE.
+//! INSERT, UPDATE and DELETE whose rows no index finds, or with expressions that procedures do not know:
+//! what `statements` leaves over.
 //!
 //! An INSERT of literals for one partition runs there as a short transaction. Everything else runs
 //! over all partitions: a query on a snapshot of that very moment finds the rows and computes the
 //! new values, and the changes follow before anyone else gets in, so the statement is serializable.
-//! That stops the executors while the query runs. Compiling these statements, so that they run in
-//! their partition alone, is the procedures' work.
+//! That stops the executors while the query runs.
 //!
 //! Parameters: a `$n` that alone is a column's new value has the column's type; any other the type
 //! that the query around it asks for, and if it asks for none that of the value given.

@@ -37,6 +37,7 @@ mod procedures;
 mod query;
 mod routines;
 mod settings;
+mod statements;
 
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};
 pub use albireo_olap::CancelToken;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use albireo_base::{SqlType, Value};
+use albireo_base::{SqlError, SqlType, Value};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
@@ -29,6 +29,17 @@ pub enum Outcome {
         /// Remarks, such as that a table existed already.
         notices: Vec<String>,
     },
+}
+
+impl Outcome {
+    /// The rows of a query.
+    pub(crate) fn into_rows(self) -> Result<QueryResult, SqlError> {
+        match self {
+            Self::Rows(rows) => Ok(rows),
+            Self::Done { .. } => Err(SqlError::unsupported("a query of a function that returns nothing")
+                .with_hint("Use Database::execute.")),
+        }
+    }
 }
 
 /// The rows of a query, in memory of their own.

@@ -112,15 +112,34 @@ impl Partitions {
     /// Runs a procedure on the calling thread, as soon as its partition is free.
     #[inline]
     pub fn call<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
-        let partition = match procedure.route(args) {
-            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as usize,
-            Route::Partition(partition) => partition.index(),
-            Route::Crossing => return self.call_crossing(procedure, args),
+        self.transact(procedure.route(args), procedure.name(), |tx| procedure.run(tx, args))
+    }
+
+    /// Runs `work` as [`Partitions::call`] runs a procedure that is routed so: a second time, over all
+    /// partitions, if the first run finds that it crosses them.
+    #[inline]
+    pub fn transact<R>(
+        &self,
+        route: Route,
+        name: &str,
+        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let home = match route {
+            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
+            Route::Partition(partition) => partition.0,
+            Route::Crossing => return self.own_all(Purpose::Work).run(0, &self.clock, name, work),
         };
-        let result =
-            run_in(&mut self.partitions[partition].enter(), self.count(), &self.clock, procedure, args);
+        let result = run_in(
+            &mut self.partitions[usize::from(home)].enter(),
+            self.count(),
+            &self.clock,
+            name,
+            &mut work,
+        );
         match result {
-            Err(CallError::Aborted(Abort::Crossing)) => self.call_crossing(procedure, args),
+            Err(CallError::Aborted(Abort::Crossing)) => {
+                self.own_all(Purpose::Work).run(home, &self.clock, name, work)
+            }
             result => result,
         }
     }
@@ -212,7 +231,9 @@ impl Partitions {
             let result = match state {
                 None => Err(CallError::Closed),
                 Some(_) if crosses => Err(CallError::Aborted(Abort::Crossing)),
-                Some(state) => run_in(state, partitions, &clock, &*procedure, &args),
+                Some(state) => {
+                    run_in(state, partitions, &clock, procedure.name(), |tx| procedure.run(tx, &args))
+                }
             };
             match result {
                 // The executor holds its token here, so the crossing run needs a thread of its own
@@ -468,18 +489,17 @@ fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
     }
 }
 
-/// Runs a procedure on one partition, owned by the caller.
+/// Runs one transaction on one partition, owned by the caller.
 #[inline]
-fn run_in<P: Procedure>(
+fn run_in<T>(
     state: &mut PartitionState,
     partitions: u16,
     clock: &Clock,
-    procedure: &P,
-    args: &P::Args,
-) -> Result<P::Output, CallError> {
+    name: &str,
+    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
+) -> Result<T, CallError> {
     let PartitionState { data, undo, .. } = state;
-    let result =
-        run(&mut [data], undo, (0, partitions), clock, procedure.name(), |tx| procedure.run(tx, args));
+    let result = run(&mut [data], undo, (0, partitions), clock, name, work);
     count(state, &result);
     result
 }

@@ -47,7 +47,7 @@ pub(super) fn result(columns: &[(String, Type)], rows: &[Vec<Datum>]) -> Result<
 
 /// The type of a column of the result. NUMERIC has the most digits after the point that a value of the
 /// column has.
-fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
+pub(crate) fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
     let Type::Scalar(scalar) = ty else { return SqlType::Text };
     match scalar {
         Scalar::Bool => SqlType::Bool,
@@ -75,7 +75,7 @@ fn column_type(ty: &Type, rows: &[Vec<Datum>], index: usize) -> SqlType {
 }
 
 /// A value as the column has it; `None` for a number that has no place there.
-fn value(datum: &Datum, ty: SqlType) -> Option<Value> {
+pub(crate) fn value(datum: &Datum, ty: SqlType) -> Option<Value> {
     Some(match (datum, ty) {
         (Datum::Value(Value::Decimal(number)), SqlType::Decimal { precision, scale }) => {
             Value::Decimal(number.rescale(scale).filter(|number| number.fits(precision))?)
@@ -88,7 +88,8 @@ fn value(datum: &Datum, ty: SqlType) -> Option<Value> {
     })
 }
 
-fn too_wide(column: &str, ty: SqlType) -> SqlError {
+/// The numbers of a column have no type in common.
+pub(crate) fn too_wide(column: &str, ty: SqlType) -> SqlError {
     let scale = if let SqlType::Decimal { scale, .. } = ty { scale } else { 0 };
     let message = format!("the numbers of column \"{column}\" do not fit in one type");
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)

@@ -152,6 +152,6 @@ impl Database {
 }
 
 /// As `client_min_messages = notice` has it.
-fn is_for_client(notice: &Notice) -> bool {
+pub(crate) fn is_for_client(notice: &Notice) -> bool {
     matches!(notice.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)
 }

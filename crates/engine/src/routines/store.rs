@@ -16,6 +16,9 @@ use crate::errors::Explainer;
 /// Interrupts are looked for once in so many rounds: it takes a clock.
 const ROUNDS: u32 = 256;
 
+/// Queries ask for interrupts once in so many rows.
+const ROWS: u32 = 256;
+
 /// What ends a statement from outside.
 #[derive(Clone)]
 pub(crate) struct Limits {
@@ -53,6 +56,8 @@ pub(crate) struct TransactionStore<'t, 'a, 'p> {
     catalog: &'t Arc<Catalog>,
     limits: &'t Limits,
     rounds: u32,
+    /// Rows that may still be looked at.
+    rows: u32,
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -62,7 +67,17 @@ impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
         catalog: &'t Arc<Catalog>,
         limits: &'t Limits,
     ) -> Self {
-        Self { tx, catalog, limits, rounds: 0, notices: Vec::new() }
+        Self { tx, catalog, limits, rounds: 0, rows: u32::MAX, notices: Vec::new() }
+    }
+
+    /// Ends the statement once it has looked at so many rows, or a few more.
+    pub(crate) fn allow_rows(&mut self, rows: u32) {
+        self.rows = rows;
+    }
+
+    /// Whether it was ended so.
+    pub(crate) fn met_too_many_rows(&self) -> bool {
+        self.rows == 0
     }
 
     /// A table that a bound routine names, which therefore exists.
@@ -195,6 +210,13 @@ impl Store for TransactionStore<'_, '_, '_> {
     }
 
     fn check_interrupt(&mut self) -> Result<(), Stop> {
+        if self.rows < u32::MAX {
+            self.rows = self.rows.saturating_sub(ROWS);
+            if self.rows == 0 {
+                let text = "the statement looks at too many rows";
+                return Err(Stop::Fatal(Box::new(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, text))));
+            }
+        }
         self.rounds += 1;
         match self.rounds.is_multiple_of(ROUNDS) {
             true => self.limits.check().map_err(|error| Stop::Fatal(Box::new(error))),

@@ -11,4 +11,5 @@ mod limits;
 mod partitions;
 mod routines;
 mod sessions;
+mod statements;
 mod support;

@@ -382,7 +382,7 @@ fn number_of(text: &str) -> Result<Value, SqlError> {
 }
 
 /// The type of values in storage, without a modifier.
-fn plain(ty: Scalar) -> Option<SqlType> {
+pub(super) fn plain(ty: Scalar) -> Option<SqlType> {
     Some(match ty {
         Scalar::Bool => SqlType::Bool,
         Scalar::SmallInt => SqlType::SmallInt,

@@ -9,6 +9,7 @@ use albireo_base::{SqlError, SqlState};
 
 use super::convert::implicit_to;
 use super::resolve::{Choice, NUMERIC, choose, is_text};
+use super::unify::settle;
 use super::{Expr, ExprKind};
 use crate::types::{Scalar, Type};
 
@@ -418,9 +419,6 @@ pub(super) fn comparison_types(a: Scalar, b: Scalar) -> Pairing {
     takes.extend(pairs(&[Date, Timestamp, TimestampTz]));
     let alone = [NUMERIC, Bool, Text, Bpchar, Bytea, Time, Interval, Uuid];
     takes.extend(alone.map(|ty| ([ty; 2], ty)));
-    if (a, b) == (Scalar::Unknown, Scalar::Unknown) {
-        return Pairing::Found([Text; 2], Text);
-    }
     let lists: Vec<&[Scalar]> = takes.iter().map(|(takes, _)| takes.as_slice()).collect();
     match choose(&lists, &[a, b]) {
         Choice::One(n) => Pairing::Found(takes[n].0, takes[n].1),
@@ -442,6 +440,7 @@ pub(super) enum Pairing {
 /// Converts two values to a type in which they can be compared.
 pub(super) fn comparable(symbol: &str, left: Expr, right: Expr) -> Result<(Expr, Expr), SqlError> {
     match (&left.ty, &right.ty) {
+        (Type::Scalar(Scalar::Unknown), Type::Scalar(Scalar::Unknown)) => Ok((settle(left), settle(right))),
         (Type::Scalar(a), Type::Scalar(b)) => match comparison_types(*a, *b) {
             Pairing::Found(takes, works) => {
                 let left = implicit_to(implicit_to(left, takes[0])?, works)?;

@@ -55,8 +55,13 @@ fn common_scale(types: &[Scalar]) -> Option<u8> {
 /// 42804 if they have no type in common, 42846 if one cannot be converted to it.
 pub fn common_type(exprs: &mut [Expr], what: &str) -> Result<Type, SqlError> {
     let ty = unified(exprs, what)?;
+    let nothing_says = exprs.iter().all(is_unknown);
     for expr in exprs.iter_mut() {
         let taken = std::mem::replace(expr, Expr::null());
+        if nothing_says {
+            *expr = settle(taken);
+            continue;
+        }
         let from = taken.ty.clone();
         *expr = implicit_to_type(taken, &ty).map_err(|_| {
             let message = format!("{what} could not convert type {from} to {ty}");
@@ -134,10 +139,35 @@ pub fn to_bool(expr: Expr, what: &str) -> Result<Expr, SqlError> {
     }
 }
 
-/// A literal that nothing says the type of is a text.
+fn is_unknown(expr: &Expr) -> bool {
+    expr.ty == Type::Scalar(Scalar::Unknown)
+}
+
+/// A literal that nothing says the type of is a text. A parameter without a type stays to be seen in its
+/// text ([`is_open`]), for whoever can give it a type.
 pub(super) fn settle(expr: Expr) -> Expr {
-    match expr.ty {
-        Type::Scalar(Scalar::Unknown) => Expr { ty: Type::Scalar(Scalar::Text), ..expr },
-        _ => expr,
+    match expr.kind {
+        _ if !is_unknown(&expr) => expr,
+        ExprKind::Variable(_) => {
+            Expr::scalar(ExprKind::Convert(Box::new(expr), super::Conversion::Text), Scalar::Text)
+        }
+        _ => Expr { ty: Type::Scalar(Scalar::Text), ..expr },
+    }
+}
+
+/// Whether an expression is a parameter whose type nothing has said.
+pub fn is_open(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Variable(_) => is_unknown(expr),
+        ExprKind::Convert(inner, super::Conversion::Text) => is_open(inner),
+        _ => false,
+    }
+}
+
+/// A literal in quotes, or a parameter without a type, before it was made a text.
+pub(crate) fn unsettled(expr: Expr) -> Expr {
+    match expr.kind {
+        ExprKind::Convert(inner, super::Conversion::Text) if is_open(&inner) => *inner,
+        _ => Expr { ty: Type::Scalar(Scalar::Unknown), ..expr },
     }
 }

@@ -448,7 +448,7 @@ fn assign_output(
     let convert = |expr: &mut Expr| {
         let mut taken = std::mem::replace(expr, Expr::null());
         if literal {
-            taken.ty = Type::Scalar(Scalar::Unknown);
+            taken = expr::unsettled(taken);
         }
         *expr = expr::cast(taken, ty, CastKind::Assignment)?;
         Ok::<(), SqlError>(())

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use albireo_base::Value;
 use albireo_sql::TableDef;
 
 use super::access::through;
+use super::key::{self, Fit};
 use super::tree::{AccessInfo, AccessKind, Body, Query, Relation, RelationSource, Step};
 use crate::expr::{ColumnRef, Expr, ExprKind};
 
@@ -110,4 +112,18 @@ fn place(info: &mut AccessInfo, value: Expr, relations: &[Relation]) {
         }
     });
     info.partition = Some(value);
+}
+
+impl AccessInfo {
+    /// What the partitioning column holds if `partition` gives this value; NULL, which is placed as well as
+    /// any, if it cannot hold it.
+    pub fn placing(&self, value: Value) -> Value {
+        let (Some(column), Some(key)) = (self.table.partition_by, &self.partition) else {
+            return Value::Null;
+        };
+        match key::fit(value, &key.ty, self.table.column_def(column).ty) {
+            Fit::Exact(value) => value,
+            Fit::After(_) | Fit::Below | Fit::Above | Fit::Null => Value::Null,
+        }
+    }
 }

@@ -8,6 +8,7 @@
 
 mod access;
 mod change;
+mod every;
 mod explain;
 mod from;
 mod group;

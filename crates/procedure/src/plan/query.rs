@@ -275,12 +275,9 @@ pub(super) fn value_row(row: &[Ast], pass: &mut Scope<'_>) -> Result<(Vec<Expr>,
             }
             continue;
         }
-        let mut expr = expr::bind(ast, pass)?;
-        let literal = is_unknown(ast);
-        if literal {
-            expr.ty = Type::Scalar(Scalar::Unknown);
-        }
-        bound.push(expr);
+        let expr = expr::bind(ast, pass)?;
+        let literal = is_unknown(ast) || expr::is_open(&expr);
+        bound.push(if literal { expr::unsettled(expr) } else { expr });
         unknown.push(literal);
     }
     Ok((bound, unknown))
@@ -350,8 +347,9 @@ fn set_operation(
 pub(super) fn retype(query: &mut Query, column: usize, ty: &Type) -> Result<(), SqlError> {
     let convert = |expr: &mut Expr| {
         let mut taken = std::mem::replace(expr, Expr::null());
-        if matches!(taken.kind, ExprKind::Constant(_)) && taken.ty == Type::Scalar(Scalar::Text) {
-            taken.ty = Type::Scalar(Scalar::Unknown);
+        let literal = matches!(taken.kind, ExprKind::Constant(_)) && taken.ty == Type::Scalar(Scalar::Text);
+        if literal || expr::is_open(&taken) {
+            taken = expr::unsettled(taken);
         }
         *expr = expr::cast_to(taken, ty, None, CastKind::Assignment)?;
         Ok::<(), SqlError>(())
@@ -444,8 +442,8 @@ fn condition(
     });
     scope.take_uses();
     let mut expr = expr::bind(tree, scope)?;
-    if is_unknown(tree) {
-        expr.ty = Type::Scalar(Scalar::Unknown);
+    if is_unknown(tree) || expr::is_open(&expr) {
+        expr = expr::unsettled(expr);
     }
     let expr = expr::to_bool(expr, clause)?;
     let uses = scope.take_uses();

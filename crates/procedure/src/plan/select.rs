@@ -182,7 +182,8 @@ pub(super) fn select_list(
 
 fn output(scope: &mut Scope<'_>, ast: &Ast, name: String) -> Result<Output, SqlError> {
     let expr = bind_grouped(scope, ast)?;
-    Ok(Output { name, expr, text: Some(ast.to_string()), unknown: is_unknown(ast) })
+    let unknown = is_unknown(ast) || expr::is_open(&expr);
+    Ok(Output { name, expr, text: Some(ast.to_string()), unknown })
 }
 
 fn star_column(scope: &mut Scope<'_>, relation: u16, column: u16) -> Result<Expr, SqlError> {

@@ -1,4 +1,4 @@
-//! Names in a statement that no routine surrounds: no variables, but the database's routines.
+//! Names in a statement that no routine surrounds: parameters, and the database's routines.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::define::{RoutineKind, Volatility};
 use crate::expr::{Expr, Names};
 use crate::parse::ast::VariableConflict;
 use crate::plan::SelectPlan;
+use crate::types::{Scalar, Type};
 
 /// What names mean in a statement of a client's.
 pub struct Outside<'a>(Binder<'a>);
@@ -39,12 +40,30 @@ impl<'a> Outside<'a> {
         Self(binder)
     }
 
+    /// As [`Outside::new`], in a statement with the parameters `$1`, `$2`, ... of these types. One without
+    /// a type takes in each place the one that is wanted there; where none is, it is open
+    /// ([`crate::expr::is_open`]).
+    pub fn with_parameters(
+        catalog: &'a Catalog,
+        routines: &'a dyn Routines,
+        text: &'a str,
+        types: &[Option<Type>],
+    ) -> Self {
+        let Self(mut binder) = Self::new(catalog, routines, text);
+        for ty in types {
+            let place = ty.as_ref().map_or(Place::Plain(Scalar::Unknown), Place::of);
+            let variable = binder.declare("", place);
+            binder.parameters.push(variable);
+        }
+        Self(binder)
+    }
+
     /// What the statement runs in.
     pub fn into_routine(self) -> Routine {
         Routine {
             signature: self.0.signature,
             variables: self.0.variables,
-            parameters: Vec::new(),
+            parameters: self.0.parameters,
             results: Vec::new(),
             code: Code::Queries(Vec::new(), Vec::new()),
         }

@@ -544,8 +544,25 @@ pub fn with_host<R>(
     routine: &Routine,
     act: impl FnOnce(&mut dyn HostFrame) -> R,
 ) -> R {
+    with_parameters(store, routines, limits, routine, &[], act)
+}
+
+/// As [`with_host`], with the values of the statement's parameters, each of its parameter's type.
+pub fn with_parameters<R>(
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+    routine: &Routine,
+    values: &[Datum],
+    act: impl FnOnce(&mut dyn HostFrame) -> R,
+) -> R {
     let shared = Shared::new(routines, limits);
     let mut machine = Machine::new(&shared, routine, store, 0);
+    for (id, value) in routine.parameters.iter().zip(values) {
+        if let Some(variable) = machine.variables.get_mut(id.0 as usize) {
+            variable.clone_from(value);
+        }
+    }
     act(&mut machine)
 }
 

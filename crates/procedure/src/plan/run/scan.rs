@@ -383,7 +383,9 @@ pub(crate) fn search_of(index: &IndexUse, value: ValueOf<'_>) -> Result<Search, 
             return Ok(Search::Nothing);
         };
         key::push(&mut builder, &value, bound.ty, bound.nullable);
-        tests.push(Test::Equal(bound.column, value));
+        if !index.whole {
+            tests.push(Test::Equal(bound.column, value));
+        }
     }
     if index.whole {
         return Ok(Search::Equal(builder));

@@ -1,0 +1,269 @@
+//! A statement bound to tables, types and routines.
+//!
+//! A parameter has the type that its place demands. If several places demand different ones, it has the
+//! first, and is converted elsewhere; if none demands any, it has the type of the value given, and the
+//! statement is good for values of this type only.
+
+use std::mem::{Discriminant, discriminant};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, Value};
+use albireo_procedure::body::{Outside, Place, Routine};
+use albireo_procedure::datum::Datum;
+use albireo_procedure::expr::{Expr, ExprKind, given, is_open};
+use albireo_procedure::plan::tree::{AccessInfo, Change};
+use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
+use albireo_procedure::types::{Scalar, Type};
+use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal, visit_expressions};
+
+use super::home::Home;
+use super::rows::Shape;
+use crate::routines::Library;
+
+/// What a statement does.
+pub(super) enum Work {
+    /// It reads.
+    Select(SelectPlan),
+    /// It changes.
+    Change(ChangePlan),
+}
+
+/// A bound statement.
+pub(super) struct Bound {
+    pub(super) work: Work,
+    /// What surrounds it: its parameters.
+    pub(super) around: Routine,
+    /// What it was bound to.
+    pub(super) library: Arc<Library>,
+    /// The types of the parameters; none for one that does not occur.
+    types: Vec<Option<Type>>,
+    /// Parameters whose type is that of the value given, with its variant.
+    by_value: Vec<(usize, Discriminant<Value>)>,
+    pub(super) home: Home,
+    pub(super) shape: Shape,
+    /// Whether it calls routines.
+    pub(super) calls: bool,
+}
+
+impl Work {
+    /// Calls `visit` for every expression.
+    pub(super) fn each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Self::Select(plan) => plan.each_expr(visit),
+            Self::Change(plan) => plan.each_expr(visit),
+        }
+    }
+
+    pub(super) fn accesses(&self) -> &[AccessInfo] {
+        match self {
+            Self::Select(plan) => &plan.accesses,
+            Self::Change(plan) => &plan.accesses,
+        }
+    }
+
+    /// The first word.
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            Self::Select(_) => "SELECT",
+            Self::Change(plan) => match &*plan.change {
+                Change::Insert(_) => "INSERT",
+                Change::Update(_) => "UPDATE",
+                Change::Delete(_) => "DELETE",
+            },
+        }
+    }
+}
+
+impl Bound {
+    /// Binds a statement that stands in `text` for these values. There may be none where it is not run.
+    ///
+    /// # Errors
+    /// Names, types and what is not supported, with positions.
+    pub(super) fn new(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+        partitions: u16,
+    ) -> Result<Self, SqlError> {
+        let binder = Binder { library, statement, text, count: highest_parameter(statement) };
+        let (work, mut around, types, by_value) = binder.typed(values)?;
+        for (id, ty) in around.parameters.iter().zip(&types) {
+            around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
+        }
+        let home = Home::new(&work, &around, partitions);
+        let shape = Shape::of(&work);
+        let mut calls = false;
+        work.each_expr(&mut |expr| calls |= matches!(expr.kind, ExprKind::Call(..)));
+        Ok(Self { work, around, library: Arc::clone(library), types, by_value, home, shape, calls })
+    }
+
+    /// Whether it is good for these values: as many as it has parameters, of the types that it was bound for.
+    #[inline]
+    pub(super) fn takes(&self, values: &[Value]) -> bool {
+        let same = |(at, kind): &(usize, Discriminant<Value>)| match values.get(*at) {
+            Some(value) => value.is_null() || discriminant(value) == *kind,
+            None => false,
+        };
+        values.len() == self.types.len() && self.by_value.iter().all(same)
+    }
+
+    /// The values as the parameters hold them.
+    ///
+    /// # Errors
+    /// 42P02 if there are more or fewer; what their conversion says.
+    #[inline]
+    pub(super) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
+        if values.len() != self.types.len() {
+            return Err(miscounted(self.types.len(), values.len()));
+        }
+        let argument = |(value, ty): (&Value, &Option<Type>)| match ty {
+            Some(ty) => given(value, ty),
+            None => Ok(Datum::NULL),
+        };
+        values.iter().zip(&self.types).map(argument).collect()
+    }
+}
+
+fn miscounted(wanted: usize, found: usize) -> SqlError {
+    let text = format!("the statement has {wanted} parameters, but {found} were given");
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, text)
+}
+
+/// The highest `$n`.
+fn highest_parameter(statement: &Statement) -> usize {
+    let mut highest = 0;
+    let _: ControlFlow<()> = visit_expressions(statement, |expr| {
+        if let Tree::Value(value) = expr
+            && let Literal::Placeholder(name) = &value.value
+            && let Some(number) = name.strip_prefix('$').and_then(|digits| digits.parse().ok())
+        {
+            highest = highest.max(number);
+        }
+        ControlFlow::Continue(())
+    });
+    highest
+}
+
+struct Binder<'a> {
+    library: &'a Arc<Library>,
+    statement: &'a Statement,
+    text: &'a str,
+    /// Parameters.
+    count: usize,
+}
+
+/// More than PostgreSQL's protocol can carry.
+const MOST_PARAMETERS: usize = 65_535;
+
+type Types = Vec<Option<Type>>;
+type Typed = (Work, Routine, Types, Vec<(usize, Discriminant<Value>)>);
+
+impl Binder<'_> {
+    fn typed(&self, values: &[Value]) -> Result<Typed, SqlError> {
+        if self.count > MOST_PARAMETERS {
+            return Err(SqlError::unsupported(format!("more than {MOST_PARAMETERS} parameters")));
+        }
+        let open = vec![None; self.count];
+        let mut by_value = Vec::new();
+        let (work, around) = match self.bound(&open) {
+            Ok(bound) => bound,
+            Err(error) => {
+                // Perhaps an operator could not be told without a type.
+                let types: Types = (0..self.count).map(|at| type_of(values.get(at))).collect();
+                by_value.extend((0..self.count).filter(|at| types[*at].is_some()));
+                if by_value.is_empty() {
+                    return Err(error);
+                }
+                self.bound(&types).map_err(|_| error)?
+            }
+        };
+        let demands = Demand::of_all(&work, &around);
+        let uniform = demands.iter().all(|demand| demand.is_uniform());
+        let mut types: Types = demands.into_iter().map(|demand| demand.ty).collect();
+        let (work, around) = match uniform {
+            true => (work, around),
+            false => {
+                by_value.extend((0..self.count).filter(|at| types[*at].is_none()));
+                for (at, ty) in types.iter_mut().enumerate() {
+                    let text = || Type::Scalar(Scalar::Text);
+                    ty.get_or_insert_with(|| type_of(values.get(at)).unwrap_or_else(text));
+                }
+                self.bound(&types)?
+            }
+        };
+        let kind = |at: usize| Some((at, discriminant(values.get(at)?)));
+        let by_value = by_value.into_iter().filter_map(kind).collect();
+        Ok((work, around, types, by_value))
+    }
+
+    fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {
+        let catalog = &self.library.catalog;
+        let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
+        let work = match self.statement {
+            Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
+            change => Work::Change(bind_change(catalog, change, &mut outside)?),
+        };
+        Ok((work, outside.into_routine()))
+    }
+}
+
+/// The type of a value, which is nothing for a text: it is read as what is wanted.
+fn type_of(value: Option<&Value>) -> Option<Type> {
+    match value? {
+        Value::Text(_) => None,
+        value => value.sql_type().map(Scalar::of).map(unscaled),
+    }
+}
+
+/// NUMERIC of any scale: a value has its own.
+fn unscaled(ty: Scalar) -> Type {
+    Type::Scalar(match ty {
+        Scalar::Numeric { .. } => Scalar::Numeric { scale: None },
+        other => other,
+    })
+}
+
+/// What the places of a parameter demand.
+#[derive(Clone, Default)]
+struct Demand {
+    ty: Option<Type>,
+    /// It stands where no type is demanded, or is of another than `ty`.
+    differs: bool,
+}
+
+impl Demand {
+    fn of_all(work: &Work, around: &Routine) -> Vec<Self> {
+        let mut demands = vec![Self::default(); around.parameters.len()];
+        work.each_expr(&mut |expr| {
+            if let ExprKind::Variable(id) = expr.kind
+                && let Some(at) = around.parameters.iter().position(|parameter| *parameter == id)
+            {
+                demands[at].meet(expr);
+            }
+        });
+        demands
+    }
+
+    fn meet(&mut self, expr: &Expr) {
+        if is_open(expr) {
+            self.differs = true;
+            return;
+        }
+        let ty = match &expr.ty {
+            Type::Scalar(scalar) => unscaled(*scalar),
+            other => other.clone(),
+        };
+        self.differs |= ty != expr.ty;
+        match &self.ty {
+            Some(known) => self.differs |= *known != ty,
+            None => self.ty = Some(ty),
+        }
+    }
+
+    /// Whether the parameter was bound as it is.
+    fn is_uniform(&self) -> bool {
+        !self.differs
+    }
+}

@@ -1,0 +1,150 @@
+//! Results of statements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use albireo_base::{ColumnId, SqlError, SqlType, Value};
+use albireo_procedure::datum::Datum;
+use albireo_procedure::expr::{Expr, ExprKind};
+use albireo_procedure::plan::tree::{Body, Change, Relation, RelationSource, Select};
+use albireo_procedure::types::{Scalar, Type};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use super::bind::Work;
+use crate::arrays::{array, internal};
+use crate::routines;
+use crate::{Column, QueryResult};
+
+/// The columns of a result.
+pub(super) struct Shape {
+    columns: Vec<Column>,
+    schema: SchemaRef,
+    /// Columns of NUMERIC that have as many digits after the point as a value needs.
+    open: Vec<usize>,
+}
+
+impl Shape {
+    pub(super) fn of(work: &Work) -> Self {
+        let given = match work {
+            Work::Select(plan) => &plan.columns,
+            Work::Change(plan) => &plan.returning,
+        };
+        let mut open = Vec::new();
+        let mut columns = Vec::with_capacity(given.len());
+        for (at, (name, ty)) in given.iter().enumerate() {
+            let ty = match ty {
+                Type::Scalar(Scalar::Numeric { scale }) => declared(work, at).unwrap_or_else(|| {
+                    if scale.is_none() {
+                        open.push(at);
+                    }
+                    widest(scale.unwrap_or(0))
+                }),
+                other => routines::column_type(other, &[], at),
+            };
+            columns.push(Column { name: name.clone(), ty });
+        }
+        let schema = schema_of(&columns);
+        Self { columns, schema, open }
+    }
+
+    /// Whether there are any columns.
+    pub(super) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// These rows as a result.
+    pub(super) fn result(&self, rows: Vec<Vec<Datum>>, execution: Duration) -> Result<QueryResult, SqlError> {
+        let (mut columns, mut schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        for &at in &self.open {
+            columns[at].ty = widest(rows.iter().map(|row| scale_of(&row[at])).max().unwrap_or(0));
+        }
+        if !self.open.is_empty() {
+            schema = schema_of(&columns);
+        }
+        let count = rows.len();
+        let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(count)).collect();
+        for row in rows {
+            for ((values, datum), column) in values.iter_mut().zip(row).zip(&columns) {
+                let value = value(datum, column.ty);
+                values.push(value.ok_or_else(|| routines::too_wide(&column.name, column.ty))?);
+            }
+        }
+        let arrays = values.iter().zip(&columns).map(|(values, column)| array(column.ty, values.iter()));
+        let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>().map_err(internal)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options);
+        let batches = vec![batch.map_err(internal)?];
+        Ok(QueryResult { columns, schema, batches, planning: Duration::ZERO, execution })
+    }
+}
+
+fn value(datum: Datum, ty: SqlType) -> Option<Value> {
+    match datum {
+        Datum::Value(value) if value.fits(ty) => Some(value),
+        other => routines::value(&other, ty),
+    }
+}
+
+fn schema_of(columns: &[Column]) -> SchemaRef {
+    let field = |column: &Column| Field::new(&column.name, albireo_olap::arrow_type(column.ty), true);
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// NUMERIC with so many digits after the point.
+fn widest(scale: u8) -> SqlType {
+    SqlType::Decimal { precision: SqlType::MAX_DECIMAL_PRECISION, scale }
+}
+
+fn scale_of(datum: &Datum) -> u8 {
+    match datum {
+        Datum::Value(Value::Decimal(number)) => number.scale,
+        _ => 0,
+    }
+}
+
+/// The type of a column of the result that is a column of a table as it is.
+fn declared(work: &Work, at: usize) -> Option<SqlType> {
+    match work {
+        Work::Select(plan) => match &plan.query.body {
+            Body::Select(select) => declared_in(select, at),
+            _ => None,
+        },
+        Work::Change(plan) => match &*plan.change {
+            Change::Insert(insert) => match insert.returning.get(at)?.kind {
+                // EXCLUDED, which is relation 1, cannot be named there.
+                ExprKind::Column(column) => Some(insert.table.column_def(ColumnId(column.column)).ty),
+                _ => None,
+            },
+            Change::Update(update) => column_of(&update.target.relations, update.target.returning.get(at)?),
+            Change::Delete(target) => column_of(&target.relations, target.returning.get(at)?),
+        },
+    }
+}
+
+fn declared_in(select: &Select, at: usize) -> Option<SqlType> {
+    let output = select.outputs.get(at)?;
+    match (&output.kind, &select.grouping) {
+        (ExprKind::Column(column), Some(grouping))
+            if column.depth == 0 && usize::from(column.relation) == select.relations.len() =>
+        {
+            column_of(&select.relations, grouping.keys.get(usize::from(column.column))?)
+        }
+        _ => column_of(&select.relations, output),
+    }
+}
+
+fn column_of(relations: &[Relation], expr: &Expr) -> Option<SqlType> {
+    let ExprKind::Column(column) = &expr.kind else { return None };
+    if column.depth > 0 {
+        return None;
+    }
+    match &relations.get(usize::from(column.relation))?.source {
+        RelationSource::Table(table) => table.columns.get(usize::from(column.column)).map(|def| def.ty),
+        RelationSource::Query(query) => match &query.body {
+            Body::Select(select) => declared_in(select, usize::from(column.column)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
