@@ -2,7 +2,7 @@
 //!
 //! Responsible for: what a bound routine and the routines it calls touch (`touch`, `source`, `part`), the
 //! classes that follow from it (`home`, `one_shot`, `two_phase`), the text of EXPLAIN PROCEDURE
-//! ([`explain`]), remarks at creation ([`remarks`]). Not responsible for: running (`body`), partitions
+//! ([`explain()`]), remarks at creation ([`remarks()`]). Not responsible for: running (`body`), partitions
 //! (`partition`, `engine`).
 //!
 //! Where it runs is after HyPer (Kemper, Neumann: TUM-I1010, 2010, §4.3): *partition-constrained*
