@@ -11,6 +11,8 @@ use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
 use albireo_procedure::define::Definition;
 use albireo_procedure::expr::RoutineId;
 use albireo_sql::Catalog;
+use albireo_sql::ast::ObjectName;
+use albireo_sql::names::fold;
 
 /// A routine as it was defined.
 struct Registered {
@@ -100,6 +102,11 @@ impl Library {
     /// Whether there is one of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.routines.values().any(|routine| routine.signature.name == name)
+    }
+
+    /// Whether there is one that a call may mean by this name.
+    pub(crate) fn has_function(&self, name: &ObjectName) -> bool {
+        name.0.last().and_then(|part| part.as_ident()).map(fold).is_some_and(|name| self.has(&name))
     }
 
     fn bind(&self, id: u32) -> Result<Routine, BindError> {

@@ -20,7 +20,6 @@ use albireo_base::{SqlError, Value};
 use albireo_procedure::body::find_removed;
 use albireo_procedure::define::{self, Definition, Removal, RoutineKind};
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
-use albireo_sql::names::fold;
 
 use crate::{Database, Outcome};
 
@@ -28,7 +27,7 @@ pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::Library;
 pub(crate) use rows::{column_type, value};
-pub(crate) use run::is_for_client;
+pub(crate) use run::{Call, is_for_client, only_call};
 pub(crate) use store::{Limits, Notice, TransactionStore};
 
 /// Reads a statement about routines; `None` for any other.
@@ -126,8 +125,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn look(&mut self, name: &ObjectName) -> std::ops::ControlFlow<()> {
-        let name = name.0.last().and_then(|part| part.as_ident()).map(fold);
-        self.found = name.is_some_and(|name| self.library.has(&name));
+        self.found = self.library.has_function(name);
         if self.found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     }
 }

@@ -150,13 +150,57 @@ impl Database {
     }
 }
 
+/// A call in a transaction that is under way.
+pub(crate) struct Call {
+    call: BoundCall,
+    kind: RoutineKind,
+    library: Arc<Library>,
+}
+
+impl Call {
+    /// Binds a call that stands in `text`.
+    ///
+    /// # Errors
+    /// There is no such routine; its arguments'.
+    pub(crate) fn new(
+        library: &Arc<Library>,
+        mut function: Function,
+        kind: RoutineKind,
+        text: &str,
+        values: &[albireo_base::Value],
+    ) -> Result<Self, SqlError> {
+        parameters::fill(&mut function, values)?;
+        let call = bind_call(&library.catalog, library.as_ref(), &function, kind, text)?;
+        Ok(Self { call, kind, library: Arc::clone(library) })
+    }
+
+    /// Makes the call.
+    pub(crate) fn run(&self, store: &mut TransactionStore<'_, '_, '_>) -> Result<Vec<Vec<Datum>>, Stop> {
+        self.call.run(store, self.library.as_ref(), body::Limits::default())
+    }
+
+    /// What it gave, as clients see it.
+    pub(crate) fn outcome(&self, rows: &[Vec<Datum>], notices: Vec<Notice>) -> Result<Outcome, SqlError> {
+        let columns = self.call.columns();
+        if !columns.is_empty() {
+            return rows::result(&columns, rows).map(Outcome::Rows);
+        }
+        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let tag = match self.kind {
+            RoutineKind::Procedure => "CALL".to_owned(),
+            RoutineKind::Function => format!("SELECT {}", rows.len()),
+        };
+        Ok(Outcome::Done { tag, rows: 0, notices })
+    }
+}
+
 /// As `client_min_messages = notice` has it.
 pub(crate) fn is_for_client(notice: &Notice) -> bool {
     matches!(notice.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)
 }
 
 /// The call in `SELECT * FROM f(...)`.
-fn only_call(query: &Query) -> Option<Function> {
+pub(crate) fn only_call(query: &Query) -> Option<Function> {
     let plain = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()

@@ -12,3 +12,4 @@ mod routines;
 mod sessions;
 mod statements;
 mod support;
+mod trials;
