@@ -11,7 +11,8 @@ fn shop(partitions: u16) -> Database {
     let db = Database::in_memory(Config { partitions, ..small() }).unwrap();
     run(
         &db,
-        "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, left_over INTEGER CHECK (left_over >= 0))
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL, left_over INTEGER
+            CHECK (left_over >= 0))
             PARTITION BY HASH (id);
          CREATE INDEX item_by_name ON item (name);
          CREATE TABLE sale (line INTEGER PRIMARY KEY, item INTEGER, said TEXT);
