@@ -29,9 +29,11 @@ Examples:
       TPC-C transactions and CH-benCHmark queries on the same data, 5 warehouses, 20 seconds
   albireo bench tpcc --warehouses 10 --seconds 60 --mix two --format json > result.json
       transactions only; one JSON object on standard output, progress on standard error
+  albireo test bank.test.sql --load bank.sql
+      tests of procedures, each in a transaction that is rolled back
 
-Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent; 2 the command
-line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
+Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, or a test
+failed; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
 
 /// The program's commands.
 #[derive(Debug, Subcommand)]
@@ -41,6 +43,9 @@ pub enum Command {
     Bench(Bench),
     /// Type SQL, or run it from a file or a pipe, in a database that lives as long as the program
     Shell(ShellArgs),
+    /// Run tests of procedures, each in a transaction that is rolled back
+    #[command(after_help = TEST_HELP)]
+    Test(TestArgs),
 }
 
 /// The benchmarks.
@@ -157,6 +162,57 @@ pub struct ShellArgs {
     pub partitions: u16,
 }
 
+/// Options of `test`.
+#[derive(Args, Clone, Debug)]
+pub struct TestArgs {
+    /// Files of tests; each is run in an empty database in memory of its own
+    #[arg(required = true, value_name = "FILE.sql")]
+    pub files: Vec<PathBuf>,
+    /// A file to run before each of them, such as a schema or procedures; may be given more than once
+    #[arg(long, value_name = "FILE.sql")]
+    pub load: Vec<PathBuf>,
+    /// How to print results
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// Partitions of each database
+    #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub partitions: u16,
+}
+
+const TEST_HELP: &str = "\
+A file of tests is plain SQL. What stands before the first line `-- test: NAME` is run once and
+stays: tables, rows, functions. Each test is one transaction that is always rolled back, so none
+sees what another did. It fails
+  - if a statement fails: by ASSERT, RAISE EXCEPTION, a constraint, ...
+  - if the result of a statement is a single boolean column, and not every row is true or there is
+    none.
+`-- error: SQLSTATE` on a line before a statement says that it must fail so; the test goes on as
+if that statement had not been there.
+
+  CREATE TABLE account (id integer PRIMARY KEY, cents bigint CHECK (cents >= 0));
+  INSERT INTO account VALUES (1, 100), (2, 0);
+  CREATE PROCEDURE pay(p_from integer, p_to integer, p_cents bigint) LANGUAGE plpgsql AS $$
+  BEGIN
+      UPDATE account SET cents = cents - p_cents WHERE id = p_from;
+      UPDATE account SET cents = cents + p_cents WHERE id = p_to;
+  END $$;
+
+  -- test: money moves
+  CALL pay(1, 2, 30);
+  SELECT cents = 70 FROM account WHERE id = 1;
+  SELECT cents = 30 FROM account WHERE id = 2;
+
+  -- test: nobody pays more than there is
+  -- error: 23514
+  CALL pay(1, 2, 101);
+  SELECT sum(cents) = 100 FROM account;
+
+A test may run SELECT, INSERT, UPDATE, DELETE and CALL; its queries are those that procedures can
+make. Definitions, COPY and settings stand before the first test.
+
+Exit status: 0 all passed; 1 a test failed or a file could not be run; 2 the command line makes no
+sense; 130 interrupted by Ctrl-C.";
+
 /// How the shell prints results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -224,6 +280,7 @@ mod tests {
             "albireo bench tpcc --layout diagonal",
             "albireo shell --format xml",
             "albireo fly",
+            "albireo test",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

@@ -1,4 +1,4 @@
-//! The `albireo` program: the shell and the benchmarks.
+//! The `albireo` program: the shell, tests of procedures and the benchmarks.
 //!
 //! Responsible for: the command line, the terminal, Ctrl-C, exit status. Not responsible for:
 //! executing SQL (`engine`), what benchmarks do (`bench`).
@@ -15,6 +15,7 @@ mod interrupt;
 mod output;
 mod shell;
 mod sql;
+mod testing;
 
 use albireo_base::SqlError;
 use albireo_bench::config::Config;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             Ok(sql) => ExitCode::from(shell::run(&args, &sql, &env, &interrupt)),
             Err(error) => failure(&error.to_string()),
         },
+        Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
     }
 }
 

@@ -11,8 +11,8 @@
 mod command;
 mod describe;
 mod editor;
-mod report;
-mod split;
+pub mod report;
+pub mod split;
 #[cfg(test)]
 mod tests;
 

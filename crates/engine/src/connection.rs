@@ -16,7 +16,7 @@ use crate::adapters::StorageSnapshot;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Insist, Wanted};
+use crate::statements::{Insist, Trial, Wanted};
 use crate::{Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
@@ -98,6 +98,40 @@ impl Connection {
             None => self.query_parsed(&statement, sql, parameters, &cancel),
             Some(outcome) => outcome.and_then(Outcome::into_rows),
         }
+    }
+
+    /// Runs `work` in one transaction over all partitions, which is rolled back whatever happens in it, a
+    /// panic included: a test of procedures that leaves no trace. Nobody else runs a transaction meanwhile.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database, Outcome};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, cents BIGINT CHECK (cents >= 0));
+    ///             INSERT INTO account VALUES (7, 100)")?;
+    /// db.execute("CREATE PROCEDURE withdraw(p_id integer, p_cents bigint) LANGUAGE plpgsql AS $$
+    ///             BEGIN UPDATE account SET cents = cents - p_cents WHERE id = p_id; END $$")?;
+    /// let left = db.connect().rolled_back(|trial| {
+    ///     trial.run("CALL withdraw($1, $2)", &[7.into(), 30_i64.into()])?;
+    ///     // A statement that fails takes back only what it did itself.
+    ///     assert!(trial.run("CALL withdraw(7, 71)", &[]).is_err());
+    ///     trial.run("SELECT cents FROM account WHERE id = 7", &[])
+    /// })??;
+    /// let Outcome::Rows(left) = left else { panic!("a query gives rows") };
+    /// assert_eq!(left.value(0, 0).to_string(), "70");
+    /// assert_eq!(db.query("SELECT cents FROM account", &[])?.value(0, 0).to_string(), "100");
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// `work` must not use the database in another way than through the [`Trial`]: it would wait for
+    /// itself for ever.
+    ///
+    /// # Errors
+    /// 25006 if a read-only transaction is open; XX000 if `work` panicked.
+    pub fn rolled_back<R>(&self, work: impl FnOnce(&mut Trial<'_>) -> R) -> Result<R, SqlError> {
+        self.refuse_in_session("change anything")?;
+        let cancel = self.begin_statement();
+        let settings = self.state.lock().settings.clone();
+        self.database.try_out(&settings, &cancel, work)
     }
 
     /// Runs a statement that was bound before; `None` if there is none or it must be looked at first.

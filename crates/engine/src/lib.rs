@@ -54,3 +54,4 @@ pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};
 pub use routines::{Argument, RoutineHandle};
+pub use statements::Trial;

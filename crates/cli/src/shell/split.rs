@@ -90,6 +90,11 @@ impl Splitter {
         self.statement.is_empty() && self.state == State::Plain
     }
 
+    /// Whether the text stands within quotes or a comment that goes on in the next line.
+    pub fn is_enclosed(&self) -> bool {
+        self.state != State::Plain
+    }
+
     fn take_statement(&mut self) -> Option<Piece> {
         let text = std::mem::take(&mut self.statement);
         let text = text.trim_end();

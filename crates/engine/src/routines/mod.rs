@@ -34,7 +34,7 @@ pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
 pub(crate) use rows::{column_type, too_wide, value};
-pub(crate) use run::is_for_client;
+pub(crate) use run::{Call, is_for_client};
 pub(crate) use store::{Limits, Notice, TransactionStore};
 
 /// What statements about routines begin with.

@@ -6,6 +6,7 @@ use albireo_base::SqlError;
 use albireo_partition::{Abort, Procedure, Route, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
 use albireo_procedure::classify::{home_of_call, home_of_query};
+use albireo_procedure::datum::Datum;
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
 use albireo_procedure::store::{RaiseLevel, Stop};
@@ -148,6 +149,44 @@ impl Database {
             Some(result) => Outcome::Rows(result),
             None => Outcome::Done { tag: format!("SELECT {}", ran.count), rows: 0, notices },
         })
+    }
+}
+
+/// A CALL in a transaction that is under way.
+pub(crate) struct Call {
+    call: BoundCall,
+    library: Arc<Library>,
+}
+
+impl Call {
+    /// Binds a call that stands in `text`.
+    ///
+    /// # Errors
+    /// There is no such routine; its arguments'.
+    pub(crate) fn new(
+        library: &Arc<Library>,
+        mut function: Function,
+        text: &str,
+        values: &[albireo_base::Value],
+    ) -> Result<Self, SqlError> {
+        parameters::fill(&mut function, values)?;
+        let call = bind_call(&library.catalog, library.as_ref(), &function, text)?;
+        Ok(Self { call, library: Arc::clone(library) })
+    }
+
+    /// Makes the call.
+    pub(crate) fn run(&self, store: &mut TransactionStore<'_, '_, '_>) -> Result<Vec<Vec<Datum>>, Stop> {
+        self.call.run(store, self.library.as_ref(), body::Limits::default())
+    }
+
+    /// What it gave, as clients see it.
+    pub(crate) fn outcome(&self, rows: &[Vec<Datum>], notices: Vec<Notice>) -> Result<Outcome, SqlError> {
+        let columns = self.call.columns();
+        if !columns.is_empty() {
+            return rows::result(&columns, rows).map(Outcome::Rows);
+        }
+        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices })
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    fn check(&self) -> Result<(), SqlError> {
+    /// 57014 if it is to end.
+    pub(crate) fn check(&self) -> Result<(), SqlError> {
         if self.cancel.is_cancelled() {
             let text = "canceling statement due to user request";
             return Err(SqlError::new(SqlState::QUERY_CANCELED, text));

@@ -3,7 +3,7 @@
 //!
 //! Responsible for: binding a statement with its parameters (`bind`), which road it takes (`road`), in which
 //! partition it runs (`home`), running it (`run`), its result (`rows`), keeping it for the next time
-//! (`cache`), EXPLAIN (`explain`). Not responsible for: how it finds and changes rows
+//! (`cache`), EXPLAIN (`explain`), transactions that are rolled back (`trial`). Not responsible for: how it finds and changes rows
 //! (`albireo_procedure::plan`), the analytical road (`query`, `dml`).
 //!
 //! Which road:
@@ -25,6 +25,8 @@ mod rows;
 mod run;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub(crate) use cache::Statements;
 pub(crate) use run::{Insist, Wanted};
+pub use trial::Trial;

@@ -143,10 +143,10 @@ fn better(error: Option<SqlError>, other: SqlError) -> SqlError {
 }
 
 /// What a run gave.
-struct Ran {
-    count: u64,
-    rows: Vec<Vec<Datum>>,
-    notices: Vec<Notice>,
+pub(super) struct Ran {
+    pub(super) count: u64,
+    pub(super) rows: Vec<Vec<Datum>>,
+    pub(super) notices: Vec<Notice>,
 }
 
 impl Database {
@@ -264,7 +264,7 @@ impl Database {
 
 impl Bound {
     /// Makes the change, or reads: how many rows it concerned, and those it gives.
-    fn perform(
+    pub(super) fn perform(
         &self,
         store: &mut TransactionStore<'_, '_, '_>,
         arguments: &[Datum],
@@ -281,7 +281,8 @@ impl Bound {
         })
     }
 
-    fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
+    /// What it gave, as clients see it.
+    pub(super) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
         let Ran { count, rows, notices } = ran;
         if self.shape.has_columns() {
             return self.shape.result(rows, execution).map(Outcome::Rows);

@@ -13,3 +13,4 @@ mod routines;
 mod sessions;
 mod statements;
 mod support;
+mod trials;
