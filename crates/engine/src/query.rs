@@ -51,7 +51,7 @@ pub struct PreparedQuery {
 }
 
 impl PreparedQuery {
-    /// Runs it on a fresh snapshot.
+    /// Runs it, as [`Database::query`] does.
     ///
     /// # Errors
     /// As [`Database::query`].

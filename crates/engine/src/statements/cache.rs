@@ -143,7 +143,21 @@ impl Statements {
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.sets.iter().map(|set| set.read().places.iter().flatten().count()).sum()
+        self.count_of(|_| true)
+    }
+
+    #[cfg(test)]
+    pub(super) fn refused(&self) -> usize {
+        self.count_of(|kept| matches!(kept.found, Found::Refused(..)))
+    }
+
+    #[cfg(test)]
+    fn count_of(&self, wanted: impl Fn(&Kept) -> bool) -> usize {
+        let in_set = |set: &RwLock<Set>| {
+            let set = set.read();
+            set.places.iter().flatten().filter(|place| wanted(&place.kept)).count()
+        };
+        self.sets.iter().map(in_set).sum()
     }
 }
 
