@@ -26,6 +26,7 @@ use crate::{Database, Outcome};
 pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::Library;
+pub(crate) use parameters::fill;
 pub(crate) use rows::{column_type, value};
 pub(crate) use run::{Call, is_for_client, only_call};
 pub(crate) use store::{Limits, Notice, TransactionStore};
@@ -107,14 +108,18 @@ impl Database {
 
     /// Whether the query calls a routine, which makes it a transaction.
     pub(crate) fn calls_routines(&self, query: &Statement) -> bool {
-        let library = self.library();
-        if library.is_empty() {
-            return false;
-        }
-        let mut finder = Finder { library: &library, found: false };
-        let _ = query.visit(&mut finder);
-        finder.found
+        calls(&self.library(), query)
     }
+}
+
+/// Whether a query calls a routine of `library`.
+pub(crate) fn calls(library: &Library, query: &Statement) -> bool {
+    if library.is_empty() {
+        return false;
+    }
+    let mut finder = Finder { library, found: false };
+    let _ = query.visit(&mut finder);
+    finder.found
 }
 
 /// Looks for calls of routines.
