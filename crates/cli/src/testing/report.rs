@@ -154,7 +154,8 @@ impl Failure {
         }
         said.push_str(&indented(text, "    "));
         if let Reason::NotTrue(rows) = &self.reason {
-            said.push_str(&drawn(rows));
+            said.push_str(drawn(rows).trim_end());
+            said.push('\n');
         }
         said
     }

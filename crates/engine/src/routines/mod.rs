@@ -33,6 +33,7 @@ use crate::{Database, Outcome};
 pub(crate) use albireo_procedure::define::RoutineStatement;
 pub use handle::{Argument, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
+pub(crate) use parameters::fill;
 pub(crate) use rows::{column_type, too_wide, value};
 pub(crate) use run::{Call, is_for_client};
 pub(crate) use store::{Limits, Notice, TransactionStore};
@@ -142,14 +143,18 @@ impl Database {
 
     /// Whether the query calls a routine, which makes it a transaction.
     pub(crate) fn calls_routines(&self, query: &Statement) -> bool {
-        let library = self.library();
-        if library.is_empty() {
-            return false;
-        }
-        let mut finder = Finder { library: &library, found: false };
-        let _ = query.visit(&mut finder);
-        finder.found
+        calls(&self.library(), query)
     }
+}
+
+/// Whether a query calls a routine of `library`.
+pub(crate) fn calls(library: &Library, query: &Statement) -> bool {
+    if library.is_empty() {
+        return false;
+    }
+    let mut finder = Finder { library, found: false };
+    let _ = query.visit(&mut finder);
+    finder.found
 }
 
 /// Looks for calls of routines.

@@ -10,7 +10,7 @@ use albireo_sql::ast::{CastKind, DataType, Expr, Value as Literal, VisitMut, vis
 ///
 /// # Errors
 /// 42P02 if there are not as many values as the highest parameter says.
-pub(super) fn fill<T: VisitMut>(tree: &mut T, values: &[Value]) -> Result<(), SqlError> {
+pub(crate) fn fill<T: VisitMut>(tree: &mut T, values: &[Value]) -> Result<(), SqlError> {
     let mut highest = 0;
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
         if let Some(number) = number_of(expr) {

@@ -16,6 +16,7 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Transaction};
 use albireo_procedure::store::Stop;
+use albireo_sql::ast::Statement;
 use albireo_sql::classify::{StatementClass, classify, name_of};
 
 use super::bind::Bound;
@@ -99,7 +100,7 @@ struct Inside<'i, 'a, 'p> {
 impl Inside<'_, '_, '_> {
     fn run(&mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
-        let task = self.bind(text, values)?;
+        let (task, values) = self.bind(text, values)?;
         let before = self.tx.savepoint();
         let done = self.perform(&task, values);
         if done.is_err() {
@@ -108,11 +109,12 @@ impl Inside<'_, '_, '_> {
         done
     }
 
-    fn bind(&self, text: &str, values: &[Value]) -> Result<Task, SqlError> {
+    /// Binds a statement: what to run, with which of the values.
+    fn bind<'v>(&self, text: &str, values: &'v [Value]) -> Result<(Task, &'v [Value]), SqlError> {
         match routines::parse(text)? {
             Some(RoutineStatement::Call(function)) => {
                 let call = Call::new(self.library, *function, text, values)?;
-                return Ok(Task::Call(call));
+                return Ok((Task::Call(call), &[]));
             }
             Some(RoutineStatement::Create(definition)) => {
                 return Err(refused(&format!("CREATE {}", definition.kind.word().to_uppercase())));
@@ -121,7 +123,7 @@ impl Inside<'_, '_, '_> {
             Some(RoutineStatement::Drop(_)) => return Err(refused("DROP of a routine")),
             None => {}
         }
-        let statement = albireo_sql::parse_one(text)?;
+        let mut statement = albireo_sql::parse_one(text)?;
         match classify(&statement)? {
             StatementClass::Query
             | StatementClass::Insert
@@ -129,8 +131,14 @@ impl Inside<'_, '_, '_> {
             | StatementClass::Delete => {}
             _ => return Err(refused(&name_of(&statement))),
         }
+        let mut values = values;
+        if matches!(statement, Statement::Query(_)) && routines::calls(self.library, &statement) {
+            // As such queries do elsewhere: which routine a call means depends on what it is given.
+            routines::fill(&mut statement, values)?;
+            values = &[];
+        }
         let bound = Bound::new(self.library, &statement, text, values, self.tx.partitions());
-        bound.map(|bound| Task::Bound(Box::new(bound))).map_err(explained)
+        bound.map(|bound| (Task::Bound(Box::new(bound)), values)).map_err(explained)
     }
 
     fn perform(&mut self, task: &Task, values: &[Value]) -> Result<Outcome, SqlError> {

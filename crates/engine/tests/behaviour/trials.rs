@@ -33,6 +33,7 @@ fn shop(partitions: u16) -> Database {
              UPDATE item SET left_over = left_over + p_count;
              p_count := p_count * 2;
          END $$;
+         CREATE FUNCTION told(p_what text) RETURNS text LANGUAGE sql AS 'SELECT ''told '' || p_what';
          CREATE FUNCTION nothing() RETURNS void LANGUAGE plpgsql AS $$ BEGIN NULL; END $$",
     );
     db
@@ -73,6 +74,7 @@ fn statements_of_a_trial_see_each_other_and_leave_nothing() {
             assert_eq!(tell(trial, "CALL restock(3)"), "6");
             assert_eq!(trial.notices().count(), 0);
             trial.run("SELECT * FROM nothing()", &[]).unwrap();
+            assert_eq!(rows_of(trial.run("SELECT * FROM told($1)", &["é".into()]).unwrap()), "told é");
             trial
                 .run("INSERT INTO item VALUES (4, $1, 1)", &["a name that is too long for a row".into()])
                 .unwrap();
@@ -83,8 +85,8 @@ fn statements_of_a_trial_see_each_other_and_leave_nothing() {
             tell(trial, "SELECT id, left_over FROM item ORDER BY id")
         });
         assert_eq!(seen.unwrap(), "3,3 4,1 12,3");
-        assert_eq!(contents(&db), before);
         assert_eq!(db.statistics().transactions.committed, committed);
+        assert_eq!(contents(&db), before);
         is_well(&db);
     }
 }
