@@ -92,13 +92,7 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
     let builder = Emitter::run(builder, routine, &frame, &mut parts, layouts, call_conv);
     builder.finalize(module.isa().frontend_config());
 
-    let made = (|| {
-        let id = module.declare_function("routine", Linkage::Export, &function.func.signature)?;
-        module.define_function(id, &mut function)?;
-        let bytes = function.compiled_code().map_or(0, |code| code.code_buffer().len());
-        module.finalize_definitions()?;
-        Ok::<_, cranelift_module::ModuleError>((module.get_finalized_function(id), bytes))
-    })();
+    let made = make(&mut module, &mut function);
     match made {
         Ok((entry, code_bytes)) => {
             // SAFETY: the function was generated with this signature, and the module keeps it.
@@ -109,9 +103,20 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
         Err(error) => {
             // SAFETY: nothing that was made in it is used.
             unsafe { module.free_memory() };
-            Err(failed(format!("{error:?}")))
+            Err(error)
         }
     }
+}
+
+/// Makes the code of a function: its address and how many bytes it has.
+fn make(module: &mut JITModule, function: &mut Function) -> Result<(*const u8, usize), SqlError> {
+    let failed = |error: cranelift_module::ModuleError| failed(format!("{error:?}"));
+    let signature = function.func.signature.clone();
+    let id = module.declare_function("routine", Linkage::Export, &signature).map_err(failed)?;
+    module.define_function(id, function).map_err(failed)?;
+    let bytes = function.compiled_code().map_or(0, |code| code.code_buffer().len());
+    module.finalize_definitions().map_err(failed)?;
+    Ok((module.get_finalized_function(id), bytes))
 }
 
 impl Compiled {

@@ -10,6 +10,7 @@ use super::runtime::variables::Placing;
 
 /// Things whose addresses are in generated code; they stay where they are as long as this lives.
 #[derive(Default)]
+#[allow(clippy::vec_box, reason = "what is in a vector moves when it grows")]
 pub(super) struct Parts {
     nodes: Vec<Box<Node>>,
     escapes: Vec<Box<Escape>>,
@@ -28,6 +29,7 @@ pub(super) struct Parts {
 }
 
 /// Keeps a thing and gives its address.
+#[allow(clippy::vec_box, reason = "what is in a vector moves when it grows")]
 fn keep<T>(all: &mut Vec<Box<T>>, thing: T) -> *const T {
     all.push(Box::new(thing));
     &raw const **all.last().expect("pushed just now")

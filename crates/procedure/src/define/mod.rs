@@ -118,13 +118,12 @@ pub struct BodyText {
 }
 
 impl BodyText {
-    /// Moves an error about the body to its place in the statement.
+    /// Moves an error about the body to its place in the statement; one of the body as a whole to its
+    /// beginning.
     #[must_use]
     pub fn relocate(&self, error: SqlError) -> SqlError {
-        match error.position() {
-            Some(position) => error.with_position(position + self.offset),
-            None => error,
-        }
+        let position = error.position().unwrap_or(1) + self.offset;
+        error.with_position(position)
     }
 }
 

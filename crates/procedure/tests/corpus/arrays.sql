@@ -392,3 +392,32 @@ SELECT element('{1,x}', 1)
 
 statement error 22P02
 SELECT element('1,2', 1)
+
+# Elements of what is named with its block or record.
+statement ok
+CREATE FUNCTION qualified_elements(a integer[]) RETURNS text LANGUAGE plpgsql AS $$
+<<outside>>
+DECLARE
+    b integer[] := ARRAY[7, 8];
+BEGIN
+    DECLARE
+        b text[] := ARRAY['x'];
+    BEGIN
+        outside.b[1] := outside.b[2] + qualified_elements.a[1];
+        b[2] := outside.b[1];
+        RETURN outside.b[1] || ' ' || b[2] || ' ' || (SELECT sum(outside.b[g]) FROM generate_series(1, 2) g);
+    END;
+END;
+$$
+
+query
+SELECT qualified_elements(ARRAY[1])
+----
+qualified_elements text
+9 9 17
+
+statement ok
+CREATE FUNCTION wrong_elements(a integer[]) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RETURN b.a[1]; END; $$
+
+statement error 42P01
+SELECT wrong_elements(ARRAY[1])

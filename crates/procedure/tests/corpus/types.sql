@@ -339,3 +339,56 @@ BEGIN
     RETURN 1;
 END;
 $$
+
+# Fields of a record keep lengths and digits of the columns they were read from.
+statement ok
+CREATE TABLE priced (id integer PRIMARY KEY, price numeric(8,2), rate numeric(5,4), code char(3))
+
+statement count 2
+INSERT INTO priced VALUES (1, 10.25, 0.5, 'ab'), (2, 3, 0.1234, 'xyz')
+
+statement ok
+CREATE FUNCTION record_digits(how integer) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    r RECORD;
+    s RECORD;
+    t RECORD;
+    v numeric(6,1) := 7;
+BEGIN
+    CASE how
+    WHEN 1 THEN FOR r IN SELECT * FROM priced ORDER BY id LOOP r.price := r.price / 3; r.rate := r.rate * 1.5; END LOOP;
+    WHEN 2 THEN SELECT price, price::numeric AS rate INTO s FROM priced; s.price := 1.239; s.rate := 1.239;
+    WHEN 3 THEN SELECT price::numeric(8,1) AS price, coalesce(rate, rate) AS rate INTO s FROM priced; s.price := 1.239; s.rate := 1.23456;
+    WHEN 4 THEN SELECT v AS price, 1.50 AS rate INTO s; s.price := 1.239; s.rate := 1.239;
+    WHEN 5 THEN SELECT q.price, q.m AS rate INTO s FROM (SELECT price, max(rate) AS m FROM priced GROUP BY price) q ORDER BY 1; s.price := 1.239; s.rate := 1.23456;
+    WHEN 6 THEN WITH w AS (SELECT price FROM priced) SELECT (SELECT price FROM w LIMIT 1) AS price, price AS rate INTO s FROM w; s.price := 1.239; s.rate := 1.239;
+    WHEN 7 THEN UPDATE priced SET rate = 1 WHERE id = 1 RETURNING price, rate + 1 AS rate INTO s; s.price := 1.239; s.rate := 1.23456;
+    WHEN 8 THEN SELECT price, rate INTO s FROM priced UNION SELECT price, price FROM priced; s.price := 1.239; s.rate := 1.23456;
+    WHEN 9 THEN SELECT price, CASE WHEN id = 1 THEN rate END AS rate INTO s FROM priced; s.price := 1.239; s.rate := 1.23456;
+    WHEN 10 THEN SELECT greatest(price, 20.00) AS price, nullif(price, 1) AS rate INTO s FROM priced; s.price := 1.239; s.rate := 1.239;
+    WHEN 11 THEN SELECT 1.5 AS price, 2.5 AS rate INTO s; s := s; s.price := s.price / 3; s.rate := 10.0 / 3;
+    WHEN 12 THEN SELECT price, rate INTO t FROM priced; s := t; s.price := 1.239; s.rate := 12345.6789;
+    END CASE;
+    IF how = 1 THEN RETURN r.price || ' ' || r.rate; END IF;
+    RETURN s.price || ' ' || s.rate;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END;
+$$
+
+query
+SELECT how, record_digits(how) FROM generate_series(1, 12) g(how) ORDER BY how
+----
+how integer | record_digits text
+1 | 1.00 0.1851
+2 | 1.24 1.239
+3 | 1.2 1.2346
+4 | 1.2 1.239
+5 | 1.24 1.23456
+6 | 1.24 1.24
+7 | 1.24 1.23456
+8 | 1.24 1.23456
+9 | 1.24 1.23456
+10 | 1.239 1.24
+11 | 0.50000000000000000000 3.3333333333333333
+12 | 22003

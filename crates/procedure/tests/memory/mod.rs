@@ -363,6 +363,19 @@ impl Database {
         (&mut self.memory, &self.library, self.limits)
     }
 
+    /// Reads and binds the definition of a routine, which is not kept.
+    pub fn check(&self, sql: &str) -> Result<(), SqlError> {
+        let Library { catalog, .. } = &self.library;
+        match define::parse(sql)? {
+            Some(RoutineStatement::Create(definition)) => {
+                let signature = Arc::new(Signature::new(catalog, &definition)?);
+                let bound = bind(catalog, &self.library, &definition, &signature);
+                bound.map(|_| ()).map_err(|BindError { error, .. }| error)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The routine of this name, bound.
     pub fn routine(&self, name: &str) -> Result<(RoutineId, Arc<Routine>), SqlError> {
         let named = self.library.named(name);

@@ -20,6 +20,8 @@ pub struct Psql {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    /// Each table that a schema was made for, by its statements.
+    schemas: Vec<Vec<String>>,
 }
 
 impl Drop for Psql {
@@ -43,7 +45,7 @@ impl Psql {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut psql = Self { child, input, output };
+        let mut psql = Self { child, input, output, schemas: Vec::new() };
         psql.ask("\\set VERBOSITY terse\n\\pset null 'NULL'\n");
         psql
     }
@@ -65,13 +67,27 @@ impl Psql {
         }
     }
 
+    /// The schema with this table, which is made if it is the first of its kind.
+    fn schema(&mut self, table: &[String]) -> String {
+        let known = self.schemas.iter().position(|known| known == table);
+        let name = format!("random_{}", known.unwrap_or(self.schemas.len()));
+        if known.is_none() {
+            self.schemas.push(table.to_vec());
+            let begin = format!("DROP SCHEMA IF EXISTS {name} CASCADE;\nCREATE SCHEMA {name};\n");
+            let said = self.ask(&format!("{begin}SET search_path = {name};\n{};\n", table.join(";\n")));
+            assert!(!said.iter().any(|line| line.starts_with("ERROR")), "{said:?}");
+        }
+        name
+    }
+
     /// What a program comes to.
     ///
     /// # Errors
     /// What it says to statements before the call.
     pub fn run(&mut self, program: &Program) -> Result<Outcome, String> {
-        let mut script = String::from("BEGIN;\n");
-        for statement in program.tables.iter().chain(&program.rows) {
+        let schemas: Vec<String> = program.tables.iter().map(|table| self.schema(table)).collect();
+        let mut script = format!("BEGIN;\nSET LOCAL search_path = {};\n", schemas.join(", "));
+        for statement in &program.rows {
             writeln!(script, "{statement};").unwrap();
         }
         for routine in &program.routines {
@@ -110,14 +126,8 @@ fn outcome(lines: &[String]) -> Result<Outcome, String> {
     let is_notice = |line: &String| levels.iter().any(|level| line.starts_with(level));
     let notices = called.iter().filter(|line| is_notice(line)).cloned().collect();
     called.retain(|line| !is_notice(line));
-    if called == [""] {
-        // A value of type VOID; no other row is empty, but for a text.
-        called.clear();
-    }
     Ok(match state == "00000" {
-        true => {
-            Outcome { result: Ok(called.iter().map(|row| without_blanks(row)).collect()), notices, tables }
-        }
+        true => Outcome { result: Ok(comparable(&called)), notices, tables },
         false => {
             let error = (state.to_owned(), message.to_owned());
             Outcome { result: Err(error), notices, tables: Vec::new() }
@@ -135,14 +145,16 @@ pub fn as_psql_shows(outcome: &Outcome) -> Outcome {
     };
     let notices = outcome.notices.iter().filter_map(notice).collect();
     let result = match &outcome.result {
-        Ok(rows) if rows == &[""] => Ok(Vec::new()),
-        Ok(rows) => Ok(rows.iter().map(|row| without_blanks(row)).collect()),
+        Ok(rows) => Ok(comparable(rows)),
         Err(error) => Err(error.clone()),
     };
     Outcome { notices, result, tables: outcome.tables.clone() }
 }
 
-/// A row without blanks at the end of each value: we do not show those of CHAR.
-fn without_blanks(row: &str) -> String {
-    row.split('|').map(str::trim_end).collect::<Vec<_>>().join("|")
+/// Rows without blanks at the end of each value: we do not show those of CHAR. One row of one empty text
+/// is no row: a value of type VOID.
+fn comparable(rows: &[String]) -> Vec<String> {
+    let row = |row: &String| row.split('|').map(str::trim_end).collect::<Vec<_>>().join("|");
+    let rows: Vec<String> = rows.iter().map(row).collect();
+    if rows == [""] { Vec::new() } else { rows }
 }

@@ -32,8 +32,8 @@ pub struct Argument {
 /// All of one seed.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// CREATE TABLE and CREATE INDEX for us; for PostgreSQL without the kinds of indexes.
-    pub tables: Vec<String>,
+    /// For each table CREATE TABLE, and CREATE INDEX for its indexes.
+    pub tables: Vec<Vec<String>>,
     /// Statements that read whole tables, in an order.
     pub dumps: Vec<String>,
     /// INSERT statements.
@@ -66,7 +66,7 @@ impl Program {
     /// Everything as a script.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for statement in self.tables.iter().chain(&self.rows) {
+        for statement in self.tables.iter().flatten().chain(&self.rows) {
             writeln!(text, "{statement};").unwrap();
         }
         for routine in &self.routines {

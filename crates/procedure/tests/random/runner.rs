@@ -98,7 +98,7 @@ pub fn runners() -> Vec<Box<dyn Runner>> {
 /// What does not parse or bind, with its error.
 pub fn database(program: &Program) -> Result<Database, String> {
     let mut database = Database::new(false);
-    let statements = program.tables.iter().chain(&program.rows).cloned();
+    let statements = program.tables.iter().flatten().chain(&program.rows).cloned();
     for statement in statements.chain(program.routines.iter().map(super::program::Source::text)) {
         database.run(&statement).map_err(|error| {
             let hint = error.hint().unwrap_or_default();

@@ -142,7 +142,7 @@ impl Binder<'_> {
             self.later(query.span, Err::<(), _>(error));
             return Ok(None);
         }
-        let sink = self.sink(targets, bound.columns());
+        let sink = self.sink(targets, &bound, &query.tree);
         Ok(self.later(query.span, sink).map(|sink| LoopKind::Query { sink, query: bound }))
     }
 

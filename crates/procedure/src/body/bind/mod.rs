@@ -9,6 +9,7 @@
 //! mistake of the second kind to look for one of the first.
 
 mod control;
+mod modifiers;
 mod names;
 mod outside;
 mod queries;
@@ -33,7 +34,7 @@ use super::tree::{Block, Code, FOUND, Handler, Initial, Routine, Variable};
 use crate::define::{Definition, Language};
 use crate::expr::{Expr, VariableId};
 use crate::parse::ast::{self, Expression, Name, Span, VariableConflict};
-use crate::types::{RowType, Type};
+use crate::types::Type;
 
 /// Why a routine cannot be bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,7 +118,7 @@ struct Binder<'a> {
     /// RECORD variables by number, with the byte they are declared at; in `shapes` by this.
     records: HashMap<VariableId, usize>,
     /// What rows the RECORD variables hold.
-    shapes: HashMap<usize, Arc<RowType>>,
+    shapes: HashMap<usize, Arc<RowPlace>>,
     /// Versions of records that may hold rows of several kinds.
     blurred: HashSet<VariableId>,
     /// Records that were read, in order.
@@ -290,7 +291,7 @@ impl<'a> Binder<'a> {
                     }
                     Named::Place(place) => place,
                     Named::Record => match self.shapes.get(&name.span.start) {
-                        Some(shape) => Place::Row(Arc::new(RowPlace::of(shape))),
+                        Some(shape) => Place::Row(Arc::clone(shape)),
                         None => Place::Void,
                     },
                 };

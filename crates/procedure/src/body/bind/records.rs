@@ -19,39 +19,71 @@ use crate::types::{RowType, Scalar};
 type Versions = Vec<(usize, String, VariableId)>;
 
 impl Binder<'_> {
-    /// Says that a record is given a row of this type; the version that takes it.
-    pub(super) fn shape(&mut self, id: VariableId, shape: &Arc<RowType>) -> VariableId {
+    /// Says that a record is given a row of this kind; the version that takes it.
+    pub(super) fn shape(&mut self, id: VariableId, shape: &Arc<RowPlace>) -> VariableId {
         let Some(key) = self.records.get(&id).copied() else { return id };
         let known = match self.place(id) {
-            Place::Row(row) => Arc::clone(&row.ty),
+            Place::Row(row) => Arc::clone(row),
             _ => {
                 if !self.blurred.contains(&id) {
                     self.shapes.entry(key).or_insert_with(|| Arc::clone(shape));
                 }
-                self.variable(id).place = Place::Row(Arc::new(RowPlace::of(shape)));
+                self.variable(id).place = Place::Row(Arc::clone(shape));
                 return id;
             }
         };
         let same = |(a, b): (&(String, Scalar), &(String, Scalar))| a.0 == b.0 && a.1.same(b.1);
-        if known.fields.len() != shape.fields.len() || !known.fields.iter().zip(&shape.fields).all(same) {
+        let (old, new) = (&known.ty.fields, &shape.ty.fields);
+        if old.len() != new.len() || !old.iter().zip(new).all(same) {
             let version = self.version(id);
-            self.variable(version).place = Place::Row(Arc::new(RowPlace::of(shape)));
+            self.variable(version).place = Place::Row(Arc::clone(shape));
             return version;
         }
         if known != *shape {
-            // Digits that differ are not known.
-            let fields = known.fields.iter().zip(&shape.fields).map(|(a, b)| {
+            // Digits that differ are not known. What the fields can hold says the last query.
+            let fields = old.iter().zip(new).map(|(a, b)| {
                 let ty = if a.1 == b.1 { a.1 } else { Scalar::Numeric { scale: None } };
                 (a.0.clone(), ty)
             });
-            let merged = Arc::new(RowType { fields: fields.collect() });
-            if merged != known {
-                self.variable(id).place = Place::Row(Arc::new(RowPlace::of(&merged)));
-                self.shapes.insert(key, merged);
-                self.wants_shapes = true;
-            }
+            let ty = Arc::new(RowType { fields: fields.collect() });
+            self.reshape(id, key, RowPlace { ty, fields: shape.fields.clone() });
         }
         id
+    }
+
+    /// Gives a record another shape, which it may have had in what was bound already.
+    fn reshape(&mut self, id: VariableId, key: usize, shape: RowPlace) {
+        let shape = Arc::new(shape);
+        let same = matches!(self.place(id), Place::Row(old) if old.ty == shape.ty);
+        self.variable(id).place = Place::Row(Arc::clone(&shape));
+        if same {
+            return;
+        }
+        let alike = |old: &Arc<RowPlace>| {
+            let (old, new) = (&old.ty.fields, &shape.ty.fields);
+            old.len() == new.len() && old.iter().zip(new).all(|(a, b)| a.0 == b.0 && a.1.same(b.1))
+        };
+        // Not that of a later version.
+        if self.shapes.get(&key).is_some_and(alike) {
+            self.shapes.insert(key, shape);
+            self.wants_shapes = true;
+        }
+    }
+
+    /// Says that the field of a record is assigned to: the digits it has in the query's rows may not be
+    /// those it gets, unless its column keeps it to them.
+    pub(super) fn field_written(&mut self, id: VariableId, field: usize) {
+        let Some(key) = self.records.get(&id).copied() else { return };
+        let Place::Row(row) = self.place(id) else { return };
+        let is_kept = matches!(row.fields.get(field), Some(Place::Sql(_)));
+        let mut fields = row.ty.fields.clone();
+        if let Some((_, ty @ Scalar::Numeric { scale: Some(_) })) = fields.get_mut(field)
+            && !is_kept
+        {
+            *ty = Scalar::Numeric { scale: None };
+            let places = row.fields.clone();
+            self.reshape(id, key, RowPlace { ty: Arc::new(RowType { fields }), fields: places });
+        }
     }
 
     /// A new version of a record, which its names mean from now on.

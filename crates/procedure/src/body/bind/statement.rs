@@ -78,7 +78,7 @@ impl Binder<'_> {
         let bound = self.query_of(&query.tree);
         let bound = self.later(query.span, bound);
         if let Some(into) = into {
-            let sink = self.sink_of(into, bound.as_ref())?;
+            let sink = self.sink_of(into, bound.as_ref(), &query.tree)?;
             let (Some(query), Some(sink)) = (bound, sink) else { return Ok(None) };
             if query.columns().is_empty() {
                 let message = "INTO used with a command that cannot return data";

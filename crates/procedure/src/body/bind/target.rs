@@ -6,7 +6,7 @@ use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_sql::ast as tree;
 
 use super::Binder;
-use crate::body::place::{self, Place};
+use crate::body::place::{self, Place, RowPlace};
 use crate::body::tree::{Assignment, Fit, Query, RowFit, Sink, Target};
 use crate::datum::Datum;
 use crate::expr::{CastKind, Expr, ExprKind, VariableId};
@@ -71,6 +71,9 @@ impl Binder<'_> {
             }
             _ => return Err(self.unknown_variable(span)),
         };
+        if let Ok(Target::Field(id, field)) = found {
+            self.field_written(id, field);
+        }
         Ok(self.later(span, found))
     }
 
@@ -101,11 +104,24 @@ impl Binder<'_> {
 
     /// An assignment of a bound value.
     pub(super) fn assign(&mut self, mut target: Target, value: Expr) -> Result<Assignment, SqlError> {
-        if let (Target::Variable(id), Type::Row(row)) = (&target, &value.ty) {
-            let row = Arc::clone(row);
-            target = Target::Variable(self.shape(*id, &row));
+        let mut place = self.place_of(&target);
+        if let (Target::Variable(id), Type::Row(row)) = (&target, &value.ty)
+            && self.records.contains_key(id)
+        {
+            let shape = match &value.kind {
+                ExprKind::Variable(other) => match self.place(*other) {
+                    Place::Row(row) => Arc::clone(row),
+                    _ => Arc::new(RowPlace::of(row)),
+                },
+                _ => Arc::new(RowPlace::of(row)),
+            };
+            target = Target::Variable(self.shape(*id, &shape));
+            // It takes the row as it is.
+            place = match self.place_of(&target) {
+                Place::Row(row) => Place::Row(Arc::new(RowPlace::of(&row.ty))),
+                other => other,
+            };
         }
-        let place = self.place_of(&target);
         if let (Target::Variable(id), Place::Void) = (&target, &place) {
             return Err(self.not_assigned(*id));
         }
@@ -168,15 +184,23 @@ impl Binder<'_> {
     pub(super) fn sink(
         &mut self,
         targets: Vec<Target>,
-        columns: &[(String, Type)],
+        query: &Query,
+        written: &tree::Statement,
     ) -> Result<Sink, SqlError> {
+        let columns = query.columns();
         if let [Target::Variable(id)] = targets.as_slice() {
             let mut id = *id;
-            if self.records.contains_key(&id) {
-                let shape = self.row_of(columns)?;
-                id = self.shape(id, &shape);
+            let is_record = self.records.contains_key(&id);
+            if is_record {
+                let ty = self.row_of(columns)?;
+                let fields = self.record_places(query, written);
+                id = self.shape(id, &Arc::new(RowPlace { ty, fields }));
             }
-            if let Place::Row(row) = self.place(id).clone() {
+            if let Place::Row(mut row) = self.place(id).clone() {
+                if is_record {
+                    // It takes the row as it is.
+                    row = Arc::new(RowPlace::of(&row.ty));
+                }
                 let types: Vec<Type> = columns.iter().map(|(_, ty)| ty.clone()).collect();
                 let fits = match types.as_slice() {
                     [Type::Row(_)] => {
@@ -234,10 +258,15 @@ impl Binder<'_> {
     }
 
     /// INTO: the targets must exist whatever is wrong with the statement.
-    pub(super) fn sink_of(&mut self, into: &Into, query: Option<&Query>) -> Result<Option<Sink>, SqlError> {
+    pub(super) fn sink_of(
+        &mut self,
+        into: &Into,
+        query: Option<&Query>,
+        written: &tree::Statement,
+    ) -> Result<Option<Sink>, SqlError> {
         let targets = self.targets(&into.targets)?;
         let (Some(targets), Some(query)) = (targets, query) else { return Ok(None) };
-        let sink = self.sink(targets, query.columns());
+        let sink = self.sink(targets, query, written);
         Ok(self.later(into.span, sink))
     }
 }

@@ -488,9 +488,12 @@ pub(in crate::compile) unsafe extern "C" fn is_first(
         // SAFETY: generated code passes two cells' addresses.
         let (cell, out) = unsafe { (&*cell, &mut *out) };
         let distinct = &mut context.distinct[number as usize];
-        // SAFETY: R-3.
         let first = match is_text != 0 {
-            true => distinct.texts.insert(unsafe { values::text(cell) }.as_bytes().into()),
+            true => {
+                // SAFETY: a text; R-3.
+                let text = unsafe { values::text(cell) };
+                distinct.texts.insert(text.as_bytes().into())
+            }
             false => distinct.numbers.insert(cell.lo),
         };
         if first {

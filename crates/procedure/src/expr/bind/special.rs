@@ -132,9 +132,22 @@ impl Binder<'_> {
         }
     }
 
-    /// `a[i]`, `(row).field`
+    /// `a[i]`, `block.a[i]`, `(row).field`
     fn access(&mut self, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
-        let mut value = self.expr(root)?;
+        let name = |step: &ast::AccessExpr| match step {
+            ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(name.clone()),
+            _ => None,
+        };
+        // Names with points between them are one name.
+        let (mut value, chain) = match root {
+            ast::Expr::Identifier(first) => {
+                let more = chain.iter().map_while(name);
+                let parts: Vec<ast::Ident> = std::iter::once(first.clone()).chain(more).collect();
+                let value = self.names.name(&parts).map_err(|error| self.locate(error, root))?;
+                (value, &chain[parts.len() - 1..])
+            }
+            _ => (self.expr(root)?, chain),
+        };
         for step in chain {
             value = match step {
                 ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {

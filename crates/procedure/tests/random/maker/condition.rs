@@ -55,7 +55,7 @@ impl Maker {
     }
 
     /// A condition with a variable in it: PostgreSQL does not evaluate what stands beside a constant.
-    fn term(&mut self, depth: usize) -> Ex {
+    pub(super) fn term(&mut self, depth: usize) -> Ex {
         let term = self.expr(Kind::Bool, depth);
         if !term.constant {
             return term;

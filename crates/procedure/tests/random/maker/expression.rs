@@ -80,19 +80,19 @@ impl Maker {
         }
         let made = match self.rng.below(8) {
             0 | 1 => {
-                let condition = self.expr(Kind::Bool, depth);
+                let condition = self.term(depth);
                 let text = format!("CASE WHEN {} THEN {} ELSE {} END", condition.text, x.text, y.text);
                 Ex::new(text, kind, &[&condition, &a, &b])
             }
             2 => {
-                let (one, two) = (self.expr(Kind::Bool, depth), self.expr(Kind::Bool, depth));
+                let (one, two) = (self.term(depth), self.term(depth));
                 let text =
                     format!("CASE WHEN {} THEN {} WHEN {} THEN {} END", one.text, x.text, two.text, y.text);
                 Ex::new(text, kind, &[&one, &two, &a, &b])
             }
             3 => {
                 let of = self.rng.pick(&[Kind::Int, Kind::Text, Kind::Small, Kind::Bool, Kind::Num]);
-                let operand = self.expr(of, depth);
+                let operand = self.changing(of);
                 let (one, two) = (self.literal(of), self.expr(of, 0));
                 let text = format!(
                     "CASE {} WHEN {} THEN {} WHEN {} THEN {} ELSE {} END",

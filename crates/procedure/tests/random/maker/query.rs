@@ -1,7 +1,7 @@
 //! Queries: what they read, their conditions, their columns and order.
 
 use super::super::types::{Kind, SCALARS, Ty, any_item};
-use super::{Ex, HelperResult, Maker, Mode, Relation, Variable};
+use super::{Ex, Helper, HelperResult, Maker, Mode, Relation, Variable};
 
 /// A query's text up to what is selected from, and its condition.
 struct From {
@@ -21,6 +21,7 @@ impl Maker {
             .map(|(n, kind)| Variable { name: format!("c{}", n + 1), ty: plain(*kind), writable: true })
             .collect();
         let text = self.in_query(|maker| match maker.rng.below(20) {
+            0 | 1 if maker.queries == 1 => maker.helper_query(kinds),
             0..=9 => maker.plain_query(kinds),
             10..=12 => maker.totals(kinds),
             13..=15 => maker.groups(kinds),
@@ -42,7 +43,7 @@ impl Maker {
     fn from(&mut self) -> From {
         let outer = self.relations.len();
         let mut from = From { with: String::new(), from: String::new(), conditions: Vec::new(), outer };
-        match self.rng.weighted(&[42, 22, 7, 7, 5, 5, 4, 6, 5, 4]) {
+        match self.rng.weighted(&[45, 22, 7, 7, 5, 5, 4, 5, 4]) {
             0 => from.from = self.table(),
             1 => from.from = self.join(),
             2 => {
@@ -54,8 +55,7 @@ impl Maker {
             4 => from.from = self.series(),
             5 => from.from = self.listed_rows(),
             6 => from.from = self.unnested(),
-            7 => from.from = self.rows_of_helper(),
-            8 => {
+            7 => {
                 let name = self.fresh("w");
                 let alias = self.fresh("q");
                 let query = self.inner_query(&alias);
@@ -196,29 +196,30 @@ impl Maker {
         format!("unnest({}) {column}", array.text)
     }
 
-    fn rows_of_helper(&mut self) -> String {
-        let fitting: Vec<_> = self
-            .helpers
-            .iter()
-            .filter(|helper| matches!(helper.result, HelperResult::Rows(_)))
-            .cloned()
-            .collect();
-        // What it does to tables would show, or not, by the plan.
-        if fitting.is_empty() || self.queries > 1 || !self.relations.is_empty() || self.rounds > 12 {
-            return self.table();
+    /// A query over all rows that a routine gives: how many of them PostgreSQL computes for another one
+    /// depends on its plan.
+    fn helper_query(&mut self, kinds: &[Kind]) -> String {
+        let gives_rows = |helper: &&Helper| matches!(helper.result, HelperResult::Rows(_));
+        let fitting: Vec<Helper> = self.helpers.iter().filter(gives_rows).cloned().collect();
+        if fitting.is_empty() || self.rounds > 12 {
+            return self.plain_query(kinds);
         }
         let helper = self.rng.pick(&fitting);
-        let HelperResult::Rows(columns) = &helper.result else { return self.table() };
+        let HelperResult::Rows(columns) = &helper.result else { return self.plain_query(kinds) };
         let arguments = self.arguments(&helper.parameters, 0);
         let alias = self.fresh("q");
-        let key = columns.iter().map(|(name, _)| format!("{alias}.{name}")).collect();
+        let key: Vec<String> = columns.iter().map(|(name, _)| format!("{alias}.{name}")).collect();
+        let order = key.join(", ");
         let columns = columns.iter().map(|(name, kind)| Variable {
             name: name.clone(),
             ty: plain(*kind),
             writable: false,
         });
+        let outer = self.relations.len();
         self.relations.push(Relation { alias: alias.clone(), columns: columns.collect(), key });
-        format!("{}({arguments}) {alias}", helper.name)
+        let list = self.select_list(kinds, |maker, kind| maker.expr(kind, 1));
+        self.relations.truncate(outer);
+        format!("SELECT {list} FROM {}({arguments}) {alias} ORDER BY {order}", helper.name)
     }
 
     /// A condition on the rows of relations from `outer` on.
@@ -564,7 +565,15 @@ fn exact(maker: &mut Maker, value: Ex, kind: Kind) -> Ex {
         Kind::Text => Ex { text: format!("({})::text", value.text), ..value },
         Kind::Num => {
             let value = maker.narrow(value, 14, 6);
-            Ex { text: format!("({})::numeric", value.text), ..value }
+            match maker.rng.below(10) {
+                // Fields of records keep the digits of a column, or of a cast.
+                0..=5 => value,
+                6 | 7 => {
+                    let value = maker.narrow(value, 5, 6);
+                    Ex { text: format!("({})::numeric(10,3)", value.text), ..value }
+                }
+                _ => Ex { text: format!("({})::numeric", value.text), ..value },
+            }
         }
         _ => value,
     }

@@ -23,7 +23,7 @@ impl Maker {
         }
         let tables = self.tables.clone();
         Program {
-            tables: tables.iter().flat_map(|table| table.create()).collect(),
+            tables: tables.iter().map(|table| table.create()).collect(),
             dumps: tables.iter().map(|table| table.dump()).collect(),
             rows: tables.iter().flat_map(|table| table.rows(&mut self.rng)).collect(),
             routines,

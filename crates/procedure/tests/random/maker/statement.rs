@@ -332,6 +332,8 @@ impl Maker {
                         .variables()
                         .into_iter()
                         .filter(|v| v.writable && v.ty.kind() == ty.kind() && !used.contains(&v.name))
+                        // A cast would stand around it.
+                        .filter(|v| !matches!(v.ty, Ty::Varchar(_)))
                         .collect();
                     if targets.is_empty() {
                         return None;

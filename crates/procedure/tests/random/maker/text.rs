@@ -1,6 +1,6 @@
 //! Expressions of texts, days, times and arrays.
 
-use super::super::types::{Item, Kind, SCALARS, TEXTS};
+use super::super::types::{Item, Kind, NUMBERS, SCALARS, TEXTS};
 use super::{Ex, Maker, Mode};
 
 impl Maker {
@@ -9,7 +9,7 @@ impl Maker {
         match self.rng.below(20) {
             0..=4 => self.joined(depth),
             5 => {
-                let from = self.rng.pick(&SCALARS);
+                let from = self.rng.pick(self.shown_kinds());
                 let value = self.expr(from, depth);
                 Ex::new(format!("({})::text", value.text), Kind::Text, &[&value])
             }
@@ -54,9 +54,15 @@ impl Maker {
         }
     }
 
+    /// The types whose text may be taken: that of days depends on settings, so PostgreSQL computes it
+    /// later than other constants.
+    fn shown_kinds(&self) -> &'static [Kind] {
+        if self.mode == Mode::Alone { &NUMBERS } else { &SCALARS }
+    }
+
     fn joined(&mut self, depth: usize) -> Ex {
         let a = self.expr(Kind::Text, depth);
-        let other = self.rng.pick(&SCALARS);
+        let other = self.rng.pick(self.shown_kinds());
         let mut b = self.expr(other, depth);
         if other == Kind::Char {
             // We do not show the blanks at its end.
@@ -68,6 +74,8 @@ impl Maker {
                 return Ex::new(format!("({} || {})", a.text, c.text), Kind::Text, &[&a, &c]);
             }
             2 | 3 => format!("({}::text || {})", a.text, b.text),
+            // As constants for a plan they are none.
+            _ if self.mode == Mode::Alone => format!("({}::text || {})", a.text, b.text),
             4 => format!("concat({}, {})", a.text, b.text),
             5 => format!("concat_ws('-', {}, {}, 'z')", a.text, b.text),
             _ => format!("format('%s|%s', {}, {})", a.text, b.text),

@@ -96,13 +96,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let kinds = match &into.query {
             Query::Select(plan) => {
                 let Some(select) = self.takes_select(&plan.query) else { return false };
-                self.into_select(into, &plan.query, select)
+                self.first_of_select(into, &plan.query, select)
             }
             Query::Change(plan) => {
                 if !self.takes_change(&plan.change) {
                     return false;
                 }
-                self.into_change(into, &plan.change)
+                self.first_of_change(into, &plan.change)
             }
         };
         self.parts.compiled += 1;
@@ -111,7 +111,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     /// Room for the first row, and how many there were.
-    fn into_select(&mut self, into: &'r Into, query: &'r tree::Query, select: &'r Select) -> Taken {
+    fn first_of_select(&mut self, into: &'r Into, query: &'r tree::Query, select: &'r Select) -> Taken {
         let width = select.outputs.len();
         let (row, count) = (self.room(width), self.counter());
         let mut kinds = Vec::new();
@@ -128,7 +128,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         Taken { row, kinds, count }
     }
 
-    fn into_change(&mut self, into: &'r Into, change: &'r Change) -> Taken {
+    fn first_of_change(&mut self, into: &'r Into, change: &'r Change) -> Taken {
         let width = returning(change).len();
         let (row, taken) = (self.room(width), self.counter());
         let mut kinds = Vec::new();

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Runs random routines in PostgreSQL 15 as well, and fails where it and the interpreter differ.
+
+    against_postgresql.py [SEEDS [FIRST]]        1000 and 1 if not given
+
+Makes a cluster in a temporary directory, reached by a socket there alone, starts it, runs the test
+`random_routines_come_to_the_same_in_postgresql` with it, stops it and removes it, whatever happens. As
+root it runs the server as the user postgres.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SETTINGS = """
+listen_addresses = ''
+unix_socket_directories = '{directory}'
+timezone = 'UTC'
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+jit = off
+max_connections = 10
+"""
+
+
+def programs():
+    """The directory of PostgreSQL 15's programs."""
+    found = shutil.which("pg_config")
+    asked = subprocess.run([found, "--bindir"], capture_output=True, text=True).stdout.strip() if found else ""
+    for directory in ("/usr/lib/postgresql/15/bin", asked):
+        server = pathlib.Path(directory) / "postgres"
+        if directory and server.exists():
+            version = subprocess.run([server, "--version"], capture_output=True, text=True).stdout
+            if " 15." in version:
+                return pathlib.Path(directory)
+    sys.exit("PostgreSQL 15 is not installed (package postgresql-15)")
+
+
+def main():
+    seeds, first = (sys.argv[1:] + ["1000", "1"][len(sys.argv) - 1 :])[:2]
+    binaries = programs()
+    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="albireo_random."))
+    if user:
+        shutil.chown(directory, "postgres")
+    data = directory / "data"
+
+    def run(*command):
+        subprocess.run([*user, *command], check=True, cwd=directory, stdout=subprocess.DEVNULL)
+
+    try:
+        locale = ["-E", "UTF8", "--locale=C", "--no-sync"]
+        run(binaries / "initdb", "-D", data, "-U", "random", "-A", "trust", *locale)
+        with open(data / "postgresql.conf", "a", encoding="utf-8") as settings:
+            settings.write(SETTINGS.format(directory=directory))
+        run(binaries / "pg_ctl", "-D", data, "-l", directory / "log", "-w", "start")
+        environment = {
+            **os.environ,
+            "PGHOST": str(directory),
+            "PGUSER": "random",
+            "PGDATABASE": "postgres",
+            "ALBIREO_TEST_POSTGRESQL": "1",
+            "ALBIREO_TEST_SEEDS": seeds,
+            "ALBIREO_TEST_FIRST_SEED": first,
+        }
+        test = ["cargo", "test", "-p", "albireo-procedure", "--test", "random", "in_postgresql"]
+        root = pathlib.Path(__file__).resolve().parents[4]
+        status = subprocess.run(test, cwd=root, env=environment).returncode
+    finally:
+        if (data / "postmaster.pid").exists():
+            run(binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(directory)
+    sys.exit(status)
+
+
+main()
