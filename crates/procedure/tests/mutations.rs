@@ -33,7 +33,7 @@ fn homes() -> Vec<Home> {
     paths.sort();
     let home = |path: PathBuf| {
         let text = std::fs::read_to_string(path).unwrap();
-        let mut database = Database::new();
+        let mut database = Database::new(false);
         let mut routines = Vec::new();
         for record in script::parse(&text).0 {
             let first: Vec<&str> = record.sql.split_whitespace().take(4).collect();

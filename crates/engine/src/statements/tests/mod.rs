@@ -179,7 +179,7 @@ fn parameter_has_the_type_that_its_first_place_demands() {
     };
     let (one, text) = (Value::Integer(1), |text: &str| Value::from(text));
     let cases: [(&str, &[Value], &str); 14] = [
-        ("SELECT d + $1 FROM p WHERE id = $1", &[one.clone()], "2024-01-02"),
+        ("SELECT d + $1 FROM p WHERE id = $1", std::slice::from_ref(&one), "2024-01-02"),
         ("SELECT id FROM p WHERE k = $1 AND id = $1", &[Value::BigInt(1)], "1"),
         ("SELECT id FROM p WHERE k = $1 AND id = $1", &[Value::BigInt(3_000_000_000)], "22003"),
         ("SELECT n + $1 FROM p WHERE id = 1", &[text("0.5")], "1.75"),
