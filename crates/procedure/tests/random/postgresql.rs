@@ -52,7 +52,7 @@ impl Psql {
 
     /// What a script says, line by line.
     fn ask(&mut self, script: &str) -> Vec<String> {
-        write!(self.input, "{script}\\echo '{MARK}all'\n").unwrap();
+        writeln!(self.input, "{script}\\echo '{MARK}all'").unwrap();
         self.input.flush().unwrap();
         let mut lines = Vec::new();
         loop {

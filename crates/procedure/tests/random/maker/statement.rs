@@ -58,10 +58,10 @@ impl Maker {
 
     fn assignment(&mut self) -> String {
         let sign = self.rng.pick(&[":=", ":=", "="]);
-        if self.rng.chance(15) {
-            if let Some(text) = self.row_assignment(sign) {
-                return text;
-            }
+        if self.rng.chance(15)
+            && let Some(text) = self.row_assignment(sign)
+        {
+            return text;
         }
         let targets = self.writable(|_| true);
         if targets.is_empty() {
