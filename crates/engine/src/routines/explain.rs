@@ -15,7 +15,8 @@ fn execution(library: &Library, id: RoutineId) -> String {
     let Some(code) = library.code(id) else { return "execution: interpreted".to_owned() };
     let (compiled, interpreted) = code.compiled.statements();
     format!(
-        "execution: machine code of {} bytes, compiled in {:.1} ms; {compiled} statements compiled, {interpreted} left to the interpreter",
+        "execution: machine code of {} bytes, made in {:.1} ms; statements compiled: {compiled}, \
+         left to the interpreter: {interpreted}",
         code.compiled.code_bytes(),
         code.compile_ns as f64 / 1e6,
     )
