@@ -43,7 +43,9 @@ impl Frame {
         for variable in &routine.variables {
             let slot = match &variable.place {
                 Place::Row(row) => {
-                    let kinds: Vec<Kind> = row.fields.iter().map(Kind::of_place).collect();
+                    // A record may hold rows of several queries, whose numbers have different digits.
+                    let kind = |field: &Place| field.scalar().map_or(Kind::Boxed, Kind::of_scalar);
+                    let kinds: Vec<Kind> = row.fields.iter().map(kind).collect();
                     match kinds.contains(&Kind::Boxed) {
                         true => Slot::Boxed,
                         false => Slot::Fields(kinds.into_iter().map(|kind| frame.cell(kind)).collect()),
