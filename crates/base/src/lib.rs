@@ -16,4 +16,4 @@ pub mod value;
 pub use error::{SqlError, SqlState};
 pub use ids::{ColumnId, Epoch, IndexId, PartitionId, TableId, Tid};
 pub use types::SqlType;
-pub use value::{Decimal, DecimalError, Interval, Value};
+pub use value::{Decimal, DecimalError, Interval, Value, ValueRef};

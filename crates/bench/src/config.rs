@@ -41,8 +41,10 @@ pub enum Procedures {
     /// Rust.
     #[default]
     Native,
-    /// PL/pgSQL.
+    /// PL/pgSQL, compiled.
     PlPgSql,
+    /// PL/pgSQL, interpreted.
+    Interpreted,
 }
 
 impl fmt::Display for Procedures {
@@ -50,6 +52,7 @@ impl fmt::Display for Procedures {
         f.write_str(match self {
             Self::Native => "native",
             Self::PlPgSql => "plpgsql",
+            Self::Interpreted => "interpreted",
         })
     }
 }

@@ -130,8 +130,10 @@ pub enum MixArg {
 pub enum ProceduresArg {
     /// Rust, compiled with the program
     Native,
-    /// PL/pgSQL, the same source as in PostgreSQL; interpreted
+    /// PL/pgSQL, the same source as in PostgreSQL, compiled to machine code
     Plpgsql,
+    /// The same PL/pgSQL without machine code
+    Interpreted,
 }
 
 /// How a benchmark's result is printed.

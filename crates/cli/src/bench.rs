@@ -91,6 +91,7 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
         procedures: match args.procedures {
             ProceduresArg::Native => Procedures::Native,
             ProceduresArg::Plpgsql => Procedures::PlPgSql,
+            ProceduresArg::Interpreted => Procedures::Interpreted,
         },
         seed: args.seed,
         scale: if args.small { Scale::SMALL } else { Scale::SPEC },

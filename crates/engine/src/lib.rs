@@ -39,7 +39,7 @@ mod routines;
 mod settings;
 mod statements;
 
-pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};
+pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value, ValueRef};
 pub use albireo_olap::CancelToken;
 pub use albireo_partition::{Abort, Procedure, Route, Site, TableHandle, Transaction};
 pub use albireo_sql::{Catalog, TableDef, is_complete, split};
@@ -53,5 +53,5 @@ pub use database::{Database, MemoryReport, Statistics};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};
-pub use routines::{Argument, RoutineHandle};
+pub use routines::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub use statements::Trial;

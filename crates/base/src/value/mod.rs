@@ -1,4 +1,4 @@
-//! One SQL value of any type: text form, coercion, comparison.
+//! One SQL value of any type: text form, coercion, comparison; the same where it lies (`borrowed`).
 //!
 //! Responsible for: reading and writing PostgreSQL's text form of each type (`parse`, `format`),
 //! assignment casts (`coerce`), one total order (`compare`), exact decimal arithmetic
@@ -11,6 +11,7 @@
 //!
 //! Units: days and microseconds since 1970-01-01, microseconds since midnight.
 
+mod borrowed;
 mod coerce;
 mod compare;
 mod datetime;
@@ -23,6 +24,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use borrowed::ValueRef;
 pub use datetime::{Civil, MICROS_PER_DAY, MICROS_PER_SECOND};
 pub use decimal::{Decimal, DecimalError};
 pub use interval::Interval;

@@ -128,8 +128,11 @@ impl Target for Albireo {
         load::load(&self.database, population, loading)?;
         // A second load into the same target has failed at its DDL.
         let _ = self.transactions.set(Transactions::new(&self.database)?);
-        if config.procedures == Procedures::PlPgSql {
-            let _ = self.stored.set(StoredTransactions::new(&self.database)?);
+        let stored = || StoredTransactions::new(&self.database);
+        match config.procedures {
+            Procedures::Native => {}
+            Procedures::PlPgSql => drop(self.stored.set(stored()?)),
+            Procedures::Interpreted => drop(self.stored.set(stored()?.interpreted())),
         }
         Ok(())
     }

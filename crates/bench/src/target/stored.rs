@@ -1,10 +1,13 @@
 //! The five transactions as calls of stored routines in PL/pgSQL: the source is the one that PostgreSQL
 //! takes, too.
 
-use albireo::{Argument, Database, RoutineHandle, SqlError, SqlState, Value};
+use std::hint::black_box;
+
+use albireo::{Argument, ArgumentRef, Database, Reply, RoutineHandle, SqlError, SqlState, ValueRef};
 use albireo_base::Decimal;
 
 use crate::driver::{Outcome, Worker};
+use crate::tpcc::MAX_ORDER_LINES;
 use crate::tpcc::input::{CustomerKey, NewOrder, Transaction};
 
 /// The routines' source.
@@ -39,45 +42,72 @@ impl StoredTransactions {
         })
     }
 
+    /// The same, run by the interpreter.
+    pub fn interpreted(self) -> Self {
+        Self {
+            new_order: self.new_order.interpreted(),
+            payment: self.payment.interpreted(),
+            order_status: self.order_status.interpreted(),
+            delivery: self.delivery.interpreted(),
+            stock_level: self.stock_level.interpreted(),
+        }
+    }
+
     /// Runs one transaction; `None` if it was rolled back for its unused item, as it had to be.
     ///
     /// # Errors
     /// Any other failure, and an order with an unused item that committed.
     pub fn run(&self, transaction: &Transaction) -> Result<Option<Row>, SqlError> {
-        let rows = match transaction {
+        Ok(self.call(transaction)?.and_then(|reply| reply.into_rows().into_iter().next()))
+    }
+
+    fn call(&self, transaction: &Transaction) -> Result<Option<Reply>, SqlError> {
+        let reply = match transaction {
             Transaction::NewOrder(order) => return self.order(order),
             Transaction::Payment(payment) => {
                 let (c_id, c_last) = customer(&payment.customer);
-                let amount = Value::Decimal(Decimal::new(payment.h_amount.0.into(), 2));
-                let home = [payment.w_id, payment.d_id, payment.c_w_id, payment.c_d_id].map(Argument::from);
-                self.payment.call(&[&home[..], &[c_id, c_last, amount.into()]].concat())?
+                let amount = Decimal::new(payment.h_amount.0.into(), 2);
+                self.payment.invoke(&[
+                    payment.w_id.into(),
+                    payment.d_id.into(),
+                    payment.c_w_id.into(),
+                    payment.c_d_id.into(),
+                    c_id,
+                    c_last,
+                    amount.into(),
+                ])
             }
             Transaction::OrderStatus(status) => {
                 let (c_id, c_last) = customer(&status.customer);
-                self.order_status.call(&[status.w_id.into(), status.d_id.into(), c_id, c_last])?
+                self.order_status.invoke(&[status.w_id.into(), status.d_id.into(), c_id, c_last])
             }
             Transaction::Delivery(delivery) => {
-                self.delivery.call(&[delivery.w_id.into(), delivery.o_carrier_id.into()])?
+                self.delivery.invoke(&[delivery.w_id.into(), delivery.o_carrier_id.into()])
             }
             Transaction::StockLevel(level) => {
-                self.stock_level.call(&[level.w_id.into(), level.d_id.into(), level.threshold.into()])?
+                self.stock_level.invoke(&[level.w_id.into(), level.d_id.into(), level.threshold.into()])
             }
         };
-        Ok(rows.into_iter().next())
+        reply.map(Some)
     }
 
-    fn order(&self, order: &NewOrder) -> Result<Option<Row>, SqlError> {
+    fn order(&self, order: &NewOrder) -> Result<Option<Reply>, SqlError> {
+        let (mut items, mut supplies, mut quantities) =
+            ([0; MAX_ORDER_LINES], [0; MAX_ORDER_LINES], [0; MAX_ORDER_LINES]);
         let lines = order.lines();
-        let args = [
+        for (n, line) in lines.iter().enumerate() {
+            (items[n], supplies[n], quantities[n]) = (line.i_id, line.supply_w_id, line.quantity);
+        }
+        let reply = self.new_order.invoke(&[
             order.w_id.into(),
             order.d_id.into(),
             order.c_id.into(),
-            Argument::Array(lines.iter().map(|line| line.i_id.into()).collect()),
-            Argument::Array(lines.iter().map(|line| line.supply_w_id.into()).collect()),
-            Argument::Array(lines.iter().map(|line| line.quantity.into()).collect()),
-        ];
-        match self.new_order.call(&args) {
-            Ok(rows) if !order.rolls_back => Ok(rows.into_iter().next()),
+            items[..lines.len()].into(),
+            supplies[..lines.len()].into(),
+            quantities[..lines.len()].into(),
+        ]);
+        match reply {
+            Ok(reply) if !order.rolls_back => Ok(Some(reply)),
             Err(error) if order.rolls_back && error.state() == SqlState::RAISE_EXCEPTION => Ok(None),
             Err(error) => Err(error),
             Ok(_) => {
@@ -88,17 +118,17 @@ impl StoredTransactions {
     }
 }
 
-fn customer(key: &CustomerKey) -> (Argument, Argument) {
+fn customer(key: &CustomerKey) -> (ArgumentRef<'_>, ArgumentRef<'_>) {
     match key {
-        CustomerKey::Id(c_id) => ((*c_id).into(), Value::Null.into()),
-        CustomerKey::LastName(last) => (Value::Null.into(), last.as_str().into()),
+        CustomerKey::Id(c_id) => ((*c_id).into(), ValueRef::Null.into()),
+        CustomerKey::LastName(last) => (ValueRef::Null.into(), last.as_str().into()),
     }
 }
 
 impl Worker for &StoredTransactions {
     fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError> {
         for transaction in transactions {
-            ended(match StoredTransactions::run(self, transaction)? {
+            ended(match black_box(&self.call(transaction)?) {
                 Some(_) => Outcome::Committed,
                 None => Outcome::RolledBack,
             });

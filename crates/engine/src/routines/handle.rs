@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, ValueRef};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Procedure, Route, Transaction};
-use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_compiled};
-use albireo_procedure::datum::{Array, Datum};
-use albireo_procedure::expr::{self, RoutineId, text_of};
+use albireo_partition::{Abort, Transaction};
+use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_in_place};
+use albireo_procedure::compile::{self as procedure, Ran};
+pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
+use albireo_procedure::datum::Datum;
+use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::store::Stop;
-use albireo_procedure::types::Scalar;
 
-use super::library::Library;
+use super::library::{Interpreted, Library};
 use super::store::{Limits, TransactionStore};
 use crate::Database;
 use crate::settings::Settings;
@@ -38,43 +39,90 @@ impl<T: Into<Value>> From<T> for Argument {
 pub struct RoutineHandle {
     database: Database,
     id: RoutineId,
+    /// As `SET jit = off`.
+    interprets: bool,
 }
 
 /// One call.
-struct Call {
+struct Call<'a> {
     id: RoutineId,
-    name: String,
-    library: Arc<Library>,
-    limits: Limits,
+    signature: &'a Signature,
+    library: &'a Arc<Library>,
+    limits: &'a Limits,
+    interprets: bool,
 }
 
-impl Procedure for Call {
-    type Args = (Route, Vec<Datum>);
-    type Output = Vec<Datum>;
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn route(&self, (route, _): &Self::Args) -> Route {
-        *route
-    }
-
-    fn run(&self, tx: &mut Transaction<'_, '_>, (_, args): &Self::Args) -> Result<Vec<Datum>, Abort> {
-        let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
-        let library: &dyn Routines = self.library.as_ref();
-        let ran = match self.library.code(self.id) {
-            Some(code) => run_compiled(&code.compiled, args, &mut store, library, BodyLimits::default()),
-            None => {
-                let routine = library.bound(self.id).map_err(Abort::Raised)?;
-                run(&routine, args.clone(), &mut store, library, BodyLimits::default())
-            }
+impl Call<'_> {
+    fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
+        let mut store = TransactionStore::new(tx, &self.library.catalog, self.limits);
+        let limits = BodyLimits::default();
+        let ran = match self.library.code(self.id).filter(|_| !self.interprets) {
+            Some(code) => run_in_place(&code.compiled, args, &mut store, self.library.as_ref(), limits),
+            None => self.interpret(args, &mut store, limits),
         };
         match ran {
-            Ok(outcome) => Ok(outcome.values),
+            Ok(ran) => Ok(ran),
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
+    }
+
+    fn interpret(
+        &self,
+        args: &[ArgumentRef<'_>],
+        store: &mut TransactionStore<'_, '_, '_>,
+        limits: BodyLimits,
+    ) -> Result<Ran, Stop> {
+        let routine = self.library.bound(self.id)?;
+        let formals = self.signature.inputs().zip(args);
+        let args = formals.map(|(formal, argument)| argument.datum(&formal.place));
+        let args = args.collect::<Result<_, _>>()?;
+        let interpreted = Interpreted(self.library);
+        let routines: &dyn Routines = if self.interprets { &interpreted } else { self.library.as_ref() };
+        run(&routine, args, store, routines, limits).map(|outcome| Ran::Values(outcome.values))
+    }
+}
+
+/// What a call of [`RoutineHandle::invoke`] gave: rows whose columns are those of `SELECT * FROM f(...)`.
+/// One row is read where the routine put it, so that nothing is copied.
+pub struct Reply(Rows);
+
+enum Rows {
+    Here(procedure::Reply),
+    Copied(Vec<Vec<Argument>>),
+}
+
+impl Reply {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        match &self.0 {
+            Rows::Here(_) => 1,
+            Rows::Copied(rows) => rows.len(),
+        }
+    }
+
+    /// A value of a row, both counted from 0; `None` if there is no such row or column.
+    pub fn get(&self, row: usize, column: usize) -> Option<Output<'_>> {
+        match &self.0 {
+            Rows::Here(reply) => (row == 0 && column < reply.width()).then(|| reply.get(column)),
+            Rows::Copied(rows) => rows.get(row)?.get(column).map(|value| match value {
+                Argument::Value(value) => Output::Value(value.into()),
+                Argument::Array(items) => Output::Array(items.as_slice().into()),
+            }),
+        }
+    }
+
+    /// The rows by themselves.
+    pub fn into_rows(self) -> Vec<Vec<Argument>> {
+        let reply = match self.0 {
+            Rows::Copied(rows) => return rows,
+            Rows::Here(reply) => reply,
+        };
+        let value = |column| match reply.get(column) {
+            Output::Value(value) => Argument::Value(value.to_value()),
+            Output::Array(items) => Argument::Array(items.iter().map(ValueRef::to_value).collect()),
+        };
+        vec![(0..reply.width()).map(value).collect()]
     }
 }
 
@@ -102,7 +150,7 @@ impl Database {
     /// 42883 if there is none, 42725 if there are several.
     pub fn routine(&self, name: &str) -> Result<RoutineHandle, SqlError> {
         match self.library().named(name).as_slice() {
-            [(id, _)] => Ok(RoutineHandle { database: self.clone(), id: *id }),
+            [(id, _)] => Ok(RoutineHandle { database: self.clone(), id: *id, interprets: false }),
             [] => Err(undefined(format!("routine \"{name}\" does not exist"))),
             _ => Err(SqlError::new(SqlState(*b"42725"), format!("routine name \"{name}\" is not unique"))
                 .with_hint("Call it by SQL, where the arguments' types tell which is meant.")),
@@ -115,6 +163,12 @@ fn undefined(message: String) -> SqlError {
 }
 
 impl RoutineHandle {
+    /// The same, run by the interpreter though it has machine code, and the routines that it calls too: as
+    /// `SET jit = off` has it.
+    pub fn interpreted(self) -> Self {
+        Self { interprets: true, ..self }
+    }
+
     /// Calls it as one transaction on the calling thread, as soon as its partition is free. The arguments
     /// are those of its IN and INOUT parameters; each row of the result has the columns of
     /// `SELECT * FROM f(...)`.
@@ -123,7 +177,7 @@ impl RoutineHandle {
     /// 42883 for another number of arguments; 42804 for one that an assignment could not convert to its
     /// parameter's type; 22P02 for a text that is no such value; the routine's own. Nothing of the transaction remains then.
     pub fn call(&self, args: &[Argument]) -> Result<Vec<Vec<Argument>>, SqlError> {
-        self.call_until(&CancelToken::new(), None, args)
+        self.invoke(&borrowed(args)).map(Reply::into_rows)
     }
 
     /// As [`RoutineHandle::call`], until `cancel` is cancelled from another thread or `timeout` is over.
@@ -136,52 +190,67 @@ impl RoutineHandle {
         timeout: Option<Duration>,
         args: &[Argument],
     ) -> Result<Vec<Vec<Argument>>, SqlError> {
+        let settings = Settings { statement_timeout: timeout, ..Settings::default() };
+        let limits = self.database.limits(&settings, cancel);
+        self.invoke_within(&limits, &borrowed(args)).map(Reply::into_rows)
+    }
+
+    /// As [`RoutineHandle::call`], without copies: arguments are borrowed, and the row of the result is read
+    /// where the routine has put it. A call of a compiled routine that was called before allocates nothing.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database, Output};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute(
+    ///     "CREATE FUNCTION greeting(name text, OUT line text, OUT length integer) LANGUAGE plpgsql AS $$
+    ///      BEGIN line := 'Hello, ' || name; length := length(line); END $$",
+    /// )?;
+    /// let greeting = db.routine("greeting")?;
+    /// let reply = greeting.invoke(&["Albireo".into()])?;
+    /// let Some(Output::Value(line)) = reply.get(0, 0) else { panic!() };
+    /// assert_eq!(line, "Hello, Albireo".into());
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`RoutineHandle::call`].
+    pub fn invoke(&self, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
+        self.invoke_within(&self.database.inner.unlimited, args)
+    }
+
+    fn invoke_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
         let database = &self.database;
         let _fixed = database.inner.definitions.read();
         let library = database.library();
         let signature = library.signature(self.id);
         let signature =
             signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
-        let args = datums(&signature, args)?;
-        let settings = Settings { statement_timeout: timeout, ..Settings::default() };
-        let limits = database.limits(&settings, cancel);
-        let call = Call { id: self.id, name: signature.name.clone(), library, limits };
-        let route = database.route_of_routine(&call.library, self.id, &args);
-        let values = database.inner.partitions.call(&call, &(route, args));
-        let values = values.map_err(|error| database.explain_call(error))?;
-        Ok(values.into_iter().map(|value| row(&signature, value)).collect())
-    }
-}
-
-/// The arguments as the parameters want them.
-fn datums(signature: &Signature, args: &[Argument]) -> Result<Vec<Datum>, SqlError> {
-    let wanted = signature.inputs().count();
-    if wanted != args.len() {
-        let message = format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
-        return Err(undefined(message));
-    }
-    signature.inputs().zip(args).map(|(formal, arg)| datum(&formal.place, arg)).collect()
-}
-
-fn datum(place: &Place, arg: &Argument) -> Result<Datum, SqlError> {
-    match (place, arg) {
-        (_, Argument::Value(Value::Null)) => Ok(Datum::NULL),
-        (Place::Sql(_) | Place::Plain(_), Argument::Value(value)) => one(place, value),
-        (Place::Array(_), Argument::Value(Value::Text(text))) => expr::read(text, &place.ty()),
-        (Place::Array(element), Argument::Array(values)) => {
-            let items = values.iter().map(|value| one(element, value)).collect::<Result<_, _>>()?;
-            Ok(Datum::Array(Arc::new(Array { lower: 1, items })))
+        let wanted = signature.inputs().count();
+        if wanted != args.len() {
+            let message =
+                format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
+            return Err(undefined(message));
         }
-        _ => {
-            let message = format!("the argument does not fit a parameter of type {}", place.ty());
-            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        let route = database.route_of_routine(&library, self.id, &signature, args)?;
+        let (id, interprets) = (self.id, self.interprets);
+        let call = Call { id, signature: &signature, library: &library, limits, interprets };
+        let ran = database.inner.partitions.transact(route, &signature.name, |tx| call.run(tx, args));
+        match ran.map_err(|error| database.explain_call(error))? {
+            Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
+            Ran::Values(values) => {
+                let rows = values.into_iter().map(|value| row(&signature, value)).collect();
+                Ok(Reply(Rows::Copied(rows)))
+            }
         }
     }
 }
 
-/// A value as a place wants it; parameters have no lengths and digits.
-fn one(place: &Place, value: &Value) -> Result<Datum, SqlError> {
-    expr::assign(value.clone(), place.scalar().unwrap_or(Scalar::Text))
+fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
+    let borrow = |argument| match argument {
+        &Argument::Value(ref value) => value.into(),
+        Argument::Array(items) => ArgumentRef::Values(items),
+    };
+    args.iter().map(borrow).collect()
 }
 
 fn row(signature: &Signature, value: Datum) -> Vec<Argument> {

@@ -31,7 +31,7 @@ use albireo_sql::{Catalog, TableDef};
 use crate::{Database, Outcome};
 
 pub(crate) use albireo_procedure::define::RoutineStatement;
-pub use handle::{Argument, RoutineHandle};
+pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
 pub(crate) use parameters::fill;
 pub(crate) use rows::{column_type, too_wide, value};

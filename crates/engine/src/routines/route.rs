@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
-use albireo_base::PartitionId;
+use albireo_base::{PartitionId, SqlError};
 use albireo_partition::Route;
-use albireo_procedure::classify::{Classes, Destination, Home};
+use albireo_procedure::body::Signature;
+use albireo_procedure::classify::{Classes, Destination, Home, Key, Placing};
+use albireo_procedure::compile::ArgumentRef;
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::RoutineId;
 
@@ -18,13 +20,29 @@ use crate::Database;
 const FIRST: Route = Route::Partition(PartitionId(0));
 
 impl Database {
-    /// Where a call of a routine goes whose input parameters have these values.
-    pub(super) fn route_of_routine(&self, library: &Library, id: RoutineId, args: &[Datum]) -> Route {
+    /// Where a call of a routine goes with these arguments.
+    ///
+    /// # Errors
+    /// The one that decides cannot be converted to its parameter's type.
+    pub(super) fn route_of_routine(
+        &self,
+        library: &Library,
+        id: RoutineId,
+        signature: &Signature,
+        args: &[ArgumentRef<'_>],
+    ) -> Result<Route, SqlError> {
         if self.inner.partitions.count() == 1 {
-            return FIRST;
+            return Ok(FIRST);
         }
         // What cannot be bound fails wherever it runs.
-        library.class(id).map_or(FIRST, |class| self.route(library, class.home.destination(args)))
+        let Some(class) = library.class(id) else { return Ok(FIRST) };
+        let mut values = Vec::new();
+        if let Some(Placing { key: Key::Argument(decides), .. }) = class.home.place() {
+            for (n, (formal, argument)) in signature.inputs().zip(args).take(decides + 1).enumerate() {
+                values.push(if n == *decides { argument.datum(&formal.place)? } else { Datum::NULL });
+            }
+        }
+        Ok(self.route(library, class.home.destination(&values)))
     }
 
     /// Where a statement goes that calls routines; `home` finds where it runs.

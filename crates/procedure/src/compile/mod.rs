@@ -7,7 +7,7 @@
 //!
 //! How it is made: a routine's variables lie in a frame of cells ([`frame`], [`kind`]); `emit` walks the
 //! typed tree once and makes one function by Cranelift; `runtime` is what that function calls; `parts` are
-//! the things that it names by address. This follows HyPer's compiled transactions (Kemper and Neumann,
+//! the things that it names by address; `exchange` is how arguments come in and results go out. This follows HyPer's compiled transactions (Kemper and Neumann,
 //! ICDE 2011, section 4) and Hekaton's native procedures (Diaconu et al., SIGMOD 2013, section 5).
 //!
 //! Invariant C-1: a [`Compiled`] owns its routine, its parts and its code, and nothing of them is
@@ -15,6 +15,7 @@
 #![allow(unsafe_code, reason = "generated code is called by address; every block names its invariant")]
 
 mod emit;
+mod exchange;
 mod frame;
 mod kind;
 mod layout;
@@ -30,15 +31,19 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
+use parking_lot::Mutex;
 
-use crate::body::{Code, FOUND, Machine, Routine, wrong_arguments};
+use crate::body::{Code, FOUND, Machine, Place, Routine, wrong_arguments};
 use crate::datum::Datum;
 use crate::store::Stop;
 use emit::Emitter;
-use frame::Frame;
+pub(crate) use exchange::Arguments;
+pub use exchange::{ArgumentRef, Items, Output, Ran, Reply};
+use frame::{Frame, Slot};
 pub use layout::{Layouts, NoLayouts, TableLayout};
 use parts::Parts;
 use runtime::Context;
+use runtime::space::Space;
 
 /// A function that was generated: takes the context of a call, gives a status of `emit`.
 type Entry = unsafe extern "C" fn(*mut Context<'_>) -> u32;
@@ -53,7 +58,15 @@ pub struct Compiled {
     /// Owner of the code; `None` only while it is dropped.
     module: Option<JITModule>,
     code_bytes: usize,
+    /// Whether a call's result is read from its variables.
+    replies: bool,
+    /// Memory of calls that are over.
+    #[allow(clippy::vec_box, reason = "a call moves it in and out, and it is large")]
+    spare: Mutex<Vec<Box<Space>>>,
 }
+
+/// The memory of so many calls is kept for others.
+const SPARES: usize = 8;
 
 // SAFETY: the module is only touched when it is dropped, by whoever drops it; code and parts are read only.
 unsafe impl Send for Compiled {}
@@ -98,7 +111,9 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
             // SAFETY: the function was generated with this signature, and the module keeps it.
             let entry = unsafe { std::mem::transmute::<*const u8, Entry>(entry) };
             let routine = Arc::clone(routine);
-            Ok(Some(Compiled { routine, frame, parts, entry, module: Some(module), code_bytes }))
+            let (replies, spare) = (replies(&routine, &frame), Mutex::default());
+            let module = Some(module);
+            Ok(Some(Compiled { routine, frame, parts, entry, module, code_bytes, replies, spare }))
         }
         Err(error) => {
             // SAFETY: nothing that was made in it is used.
@@ -137,63 +152,129 @@ impl Compiled {
 
     /// Runs it: what a call of it gives back.
     pub(crate) fn run<'a>(&'a self, machine: Machine<'a>, args: &[Datum]) -> Result<Vec<Datum>, Stop> {
-        let mut cells = vec![runtime::values::NULL; self.frame.cells];
-        let mut heads = vec![runtime::arrays::Head::default(); self.frame.arrays];
+        let (mut context, returned) = self.enter(machine, Arguments::Datums(args))?;
+        let values = self.values(&mut context, returned);
+        self.end(context);
+        values
+    }
+
+    /// As [`Compiled::run`]; a row is left where it is.
+    pub(crate) fn reply<'a>(
+        self: &'a Arc<Self>,
+        machine: Machine<'a>,
+        args: Arguments<'_>,
+    ) -> Result<Ran, Stop> {
+        let (mut context, returned) = self.enter(machine, args)?;
+        if self.replies {
+            context.finish_arrays();
+            let Context { mut space, machine, .. } = context;
+            space.variables = machine.into_variables();
+            return Ok(Ran::Reply(Reply::new(Arc::clone(self), space)));
+        }
+        let values = self.values(&mut context, returned);
+        self.end(context);
+        values.map(Ran::Values)
+    }
+
+    /// Runs it: what it worked on, and whether RETURN ended it.
+    fn enter<'a>(
+        &'a self,
+        mut machine: Machine<'a>,
+        args: Arguments<'_>,
+    ) -> Result<(Context<'a>, bool), Stop> {
+        let mut space = self.space();
+        machine.set_variables(std::mem::take(&mut space.variables));
         let mut context = Context {
-            cells: cells.as_mut_ptr(),
+            cells: space.cells.as_mut_ptr(),
             dirty: 0,
-            heads: heads.as_mut_ptr(),
+            heads: space.heads.as_mut_ptr(),
+            shorts: space.shorts.as_mut_ptr(),
+            rounds: runtime::ROUNDS,
             machine,
             stop: None,
             panic: None,
-            arrays: (0..self.frame.arrays).map(|_| Default::default()).collect(),
-            texts: vec![Vec::new(); self.frame.cells],
-            arena: runtime::Arena::default(),
-            boxes: Vec::new(),
             frame: &self.frame,
-            cursors: Vec::new(),
-            protected: Vec::new(),
-            searches: vec![Vec::new(); self.parts.searches()],
-            ahead: Vec::new(),
-            distinct: (0..self.parts.distinct).map(|_| Default::default()).collect(),
+            space,
         };
-        // All others begin as NULL, as their cells do.
-        context.take_back(FOUND)?;
-        self.take_arguments(&mut context, args)?;
+        let ended = self.run_code(&mut context, args);
+        match ended {
+            Ok(returned) => Ok((context, returned)),
+            Err(stop) => {
+                self.end(context);
+                Err(stop)
+            }
+        }
+    }
+
+    fn run_code(&self, context: &mut Context<'_>, args: Arguments<'_>) -> Result<bool, Stop> {
+        if let Slot::Cell(slot) = self.frame.slot(FOUND) {
+            context.store(*slot, runtime::values::number(0));
+        }
+        self.take_arguments(context, args)?;
         // SAFETY: C-1; the context is ours and its cells are there.
-        let status = unsafe { (self.entry)(&raw mut context) };
+        let status = unsafe { (self.entry)(&raw mut *context) };
         if let Some(panic) = context.panic.take() {
             std::panic::resume_unwind(panic);
         }
         match i64::from(status) {
             emit::ERROR => Err(context.stop.take().unwrap_or_else(|| failed("no error was told").into())),
-            status => {
-                for id in &self.routine.results {
-                    context.lend(*id);
-                }
-                context.machine.result(status == emit::RETURNED)
+            status => Ok(status == emit::RETURNED),
+        }
+    }
+
+    fn values(&self, context: &mut Context<'_>, returned: bool) -> Result<Vec<Datum>, Stop> {
+        for id in &self.routine.results {
+            context.lend(*id);
+        }
+        context.machine.result(returned)
+    }
+
+    /// Memory for a call.
+    fn space(&self) -> Box<Space> {
+        let spare = self.spare.lock().pop();
+        spare.unwrap_or_else(|| {
+            Space::new(&self.routine, &self.frame, self.parts.searches(), self.parts.distinct)
+        })
+    }
+
+    fn end(&self, context: Context<'_>) {
+        let Context { mut space, machine, .. } = context;
+        space.variables = machine.into_variables();
+        self.give_back(space);
+    }
+
+    /// Keeps the memory of a call that is over for the next.
+    fn give_back(&self, mut space: Box<Space>) {
+        space.tidy(&self.routine, &self.frame);
+        let mut spare = self.spare.lock();
+        if spare.len() < SPARES {
+            spare.push(space);
+        }
+    }
+
+    /// Puts the arguments into the variables of the parameters that they are for.
+    fn take_arguments(&self, context: &mut Context<'_>, args: Arguments<'_>) -> Result<(), Stop> {
+        let formals = self.routine.signature.parameters.iter().zip(&self.routine.parameters);
+        let mut taken = 0;
+        for (formal, id) in formals.filter(|(formal, _)| formal.mode.is_in()) {
+            if taken < args.count() {
+                args.put(context, taken, *id, &formal.place)?;
             }
+            taken += 1;
+        }
+        match taken == args.count() {
+            true => Ok(()),
+            false => Err(wrong_arguments(args.count(), taken).into()),
         }
     }
 }
 
-impl Compiled {
-    /// Puts the arguments into the variables of the parameters that they are for.
-    fn take_arguments(&self, context: &mut Context<'_>, args: &[Datum]) -> Result<(), Stop> {
-        let formals = self.routine.signature.parameters.iter().zip(&self.routine.parameters);
-        let mut inputs = formals.filter(|(formal, _)| formal.mode.is_in()).map(|(_, id)| *id);
-        for value in args {
-            let Some(id) = inputs.next() else {
-                let wanted = self.routine.signature.inputs().count();
-                return Err(wrong_arguments(args.len(), wanted).into());
-            };
-            context.take_argument(id, value)?;
-        }
-        match inputs.count() {
-            0 => Ok(()),
-            missing => Err(wrong_arguments(args.len(), args.len() + missing).into()),
-        }
-    }
+/// Whether a routine's result is one row, in variables that are not boxed.
+fn replies(routine: &Routine, frame: &Frame) -> bool {
+    let result = &routine.signature.result;
+    let plain = |id| matches!(frame.slot(id), Slot::Cell(_) | Slot::Array(..));
+    let row = matches!(result.place, Place::Row(_)) || routine.results.len() == 1;
+    result.from_variables && !result.setof && row && routine.results.iter().all(|id| plain(*id))
 }
 
 impl Drop for Compiled {

@@ -1,6 +1,7 @@
 //! What generated code refers to by address.
 
 use albireo_base::ColumnId;
+use memchr::memmem::Finder;
 
 use super::runtime::changes::Writing;
 use super::runtime::nodes::Node;
@@ -22,6 +23,7 @@ pub(super) struct Parts {
     pub(super) distinct: usize,
     columns: Vec<Box<[ColumnId]>>,
     texts: Vec<Box<[u8]>>,
+    finders: Vec<Box<Finder<'static>>>,
     /// Statements that the interpreter does.
     pub(super) interpreted: usize,
     /// Statements that have code.
@@ -70,6 +72,11 @@ impl Parts {
         self.columns.push(columns);
         let kept = self.columns.last().expect("pushed just now");
         (kept.as_ptr(), kept.len())
+    }
+
+    /// What looks for a word.
+    pub(super) fn finder(&mut self, word: &str) -> *const Finder<'static> {
+        keep(&mut self.finders, Finder::new(word).into_owned())
     }
 
     pub(super) fn text(&mut self, text: &str) -> *const u8 {

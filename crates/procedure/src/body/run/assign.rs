@@ -7,7 +7,7 @@ use albireo_base::{SqlError, SqlState, Value};
 use super::Machine;
 use crate::body::tree::{Assignment, Fit, Initial, RowFit, Sink, Target};
 use crate::datum::{Array, Datum};
-use crate::expr::{Frame, VariableId};
+use crate::expr::{Expr, Frame, VariableId};
 use crate::host::Host;
 use crate::store::Stop;
 
@@ -95,9 +95,27 @@ impl Machine<'_> {
     }
 
     pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<(), Stop> {
+        let subscript = match &assignment.target {
+            Target::Element(_, subscript) => Some(self.subscript(subscript)?),
+            _ => None,
+        };
         let value = self.evaluate(&assignment.value)?;
         let value = self.fit_row(&assignment.fit, value)?;
-        self.put(&assignment.target, value)
+        match (&assignment.target, subscript) {
+            (Target::Element(id, _), Some(subscript)) => self.put_element(*id, subscript, value),
+            (target, _) => self.put(target, value),
+        }
+    }
+
+    /// The subscript of an element that is assigned to.
+    fn subscript(&mut self, subscript: &Expr) -> Result<i32, Stop> {
+        match self.evaluate(subscript)? {
+            Datum::Value(Value::Integer(subscript)) => Ok(subscript),
+            _ => {
+                let message = "array subscript in assignment must not be null";
+                Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into())
+            }
+        }
     }
 
     /// Puts a value of the right type into a target.
@@ -120,13 +138,7 @@ impl Machine<'_> {
                 Ok(())
             }
             Target::Element(id, subscript) => {
-                let subscript = match self.evaluate(subscript)? {
-                    Datum::Value(Value::Integer(subscript)) => subscript,
-                    _ => {
-                        let message = "array subscript in assignment must not be null";
-                        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
-                    }
-                };
+                let subscript = self.subscript(subscript)?;
                 self.put_element(*id, subscript, value)
             }
         }

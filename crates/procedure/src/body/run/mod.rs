@@ -13,14 +13,15 @@ mod raise;
 mod statement;
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_storage::Savepoint;
 
 use super::place::Place;
 use super::resolve::Routines;
-use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, Statement, Target};
-use crate::compile::Compiled;
+use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, RowFit, Statement, Target};
+use crate::compile::{ArgumentRef, Arguments, Compiled, Ran};
 use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
@@ -88,6 +89,27 @@ pub fn run_compiled(
     shared.enter_code(code, args, store, 0).map(|values| Outcome { values })
 }
 
+/// As [`run_compiled`], with arguments that are still to be converted; a row of the result stays where the
+/// routine put it.
+///
+/// # Errors
+/// As [`run`]; what [`ArgumentRef::datum`] says of an argument.
+pub fn run_in_place(
+    code: &Arc<Compiled>,
+    args: &[ArgumentRef<'_>],
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+) -> Result<Ran, Stop> {
+    let shared = Shared::new(routines, limits);
+    shared.check_depth(0)?;
+    let args = Arguments::Borrowed(args);
+    if code.routine().signature.strict && args.any_null() {
+        return Ok(Ran::Values(nothing(code.routine())));
+    }
+    code.reply(Machine::bare(&shared, code.routine(), store, 0), args)
+}
+
 /// What all calls of one have in common.
 struct Shared<'a> {
     routines: &'a dyn Routines,
@@ -150,14 +172,19 @@ impl<'a> Shared<'a> {
         if let Some(nothing) = not_called(code.routine(), args) {
             return Ok(nothing);
         }
-        code.run(Machine::new(self, code.routine(), store, depth), args)
+        code.run(Machine::bare(self, code.routine(), store, depth), args)
     }
 }
 
 /// What a routine gives that is not called with NULL, if an argument is.
 fn not_called(routine: &Routine, args: &[Datum]) -> Option<Vec<Datum>> {
     let strict = routine.signature.strict && args.iter().any(Datum::is_null);
-    strict.then(|| if routine.signature.result.setof { Vec::new() } else { vec![Datum::NULL] })
+    strict.then(|| nothing(routine))
+}
+
+/// What a routine gives that is not called.
+fn nothing(routine: &Routine) -> Vec<Datum> {
+    if routine.signature.result.setof { Vec::new() } else { vec![Datum::NULL] }
 }
 
 /// Another number of arguments than the routine has.
@@ -179,6 +206,8 @@ pub(crate) struct Machine<'a> {
     values: Vec<Datum>,
     /// The value of RETURN.
     value: Option<Datum>,
+    /// What makes it one of the result's type.
+    unfit: Option<RowFit>,
     depth: usize,
 }
 
@@ -197,19 +226,24 @@ enum Flow<'r> {
 
 impl<'a> Machine<'a> {
     fn new(shared: &'a Shared<'a>, routine: &'a Routine, store: &'a mut dyn Store, depth: usize) -> Self {
-        let mut variables: Vec<Datum> = routine.variables.iter().map(|v| v.place.initial()).collect();
-        if let Some(found) = variables.get_mut(FOUND.0 as usize) {
-            *found = Value::Bool(false).into();
-        }
+        let mut machine = Self::bare(shared, routine, store, depth);
+        machine.variables = routine.variables.iter().map(|v| v.place.initial()).collect();
+        machine.set_found(false);
+        machine
+    }
+
+    /// Without variables, which compiled code brings.
+    fn bare(shared: &'a Shared<'a>, routine: &'a Routine, store: &'a mut dyn Store, depth: usize) -> Self {
         Self {
             shared,
             routine,
             store,
-            variables,
+            variables: Vec::new(),
             row_count: 0,
             handling: Vec::new(),
             values: Vec::new(),
             value: None,
+            unfit: None,
             depth,
         }
     }
@@ -257,7 +291,10 @@ impl<'a> Machine<'a> {
             return Ok(vec![Value::Text(String::new()).into()]);
         }
         match (returned, self.value.take()) {
-            (true, Some(value)) => Ok(vec![value]),
+            (true, Some(value)) => match self.unfit.take() {
+                Some(fit) => Ok(vec![self.fit_row(&fit, value)?]),
+                None => Ok(vec![value]),
+            },
             _ => {
                 let message = "control reached end of function without RETURN";
                 Err(SqlError::new(SqlState(*b"2F005"), message).into())
@@ -412,6 +449,16 @@ impl<'a> Machine<'a> {
         Frame::variable(self, id)
     }
 
+    /// Gives it its variables.
+    pub(crate) fn set_variables(&mut self, variables: Vec<Datum>) {
+        self.variables = variables;
+    }
+
+    /// Takes them back.
+    pub(crate) fn into_variables(self) -> Vec<Datum> {
+        self.variables
+    }
+
     /// Gives a variable a value that compiled code keeps elsewhere.
     pub(crate) fn lend(&mut self, id: VariableId, value: Datum) {
         if let Some(place) = self.variables.get_mut(id.0 as usize) {
@@ -440,9 +487,9 @@ impl<'a> Machine<'a> {
         self.handling.pop();
     }
 
-    /// The value of RETURN.
+    /// The value of RETURN, of the result's type.
     pub(crate) fn set_value(&mut self, value: Datum) {
-        self.value = Some(value);
+        (self.value, self.unfit) = (Some(value), None);
     }
 
     /// How many rows the last statement saw or changed.

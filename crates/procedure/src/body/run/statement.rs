@@ -31,8 +31,9 @@ impl Machine<'_> {
             Statement::Jump(jump) => return self.jump(jump),
             Statement::Return => return Ok(Flow::Return),
             Statement::ReturnValue(value, fit) => {
-                let value = self.returned(value, fit)?;
-                self.value = Some(value);
+                // It becomes one of the result's type when all handlers are behind it.
+                self.value = Some(self.evaluate(value)?);
+                self.unfit = Some(fit.clone());
                 return Ok(Flow::Return);
             }
             Statement::Assign(assignment) => self.assign(assignment)?,

@@ -138,6 +138,13 @@ impl<'r> Emitter<'_, 'r> {
     }
 }
 
+/// Whether a loop or its target assigns to a variable.
+pub(super) fn assigns(a_loop: &Loop, target: &Target, variable: VariableId) -> bool {
+    let mut changed = BTreeSet::from([target.variable()]);
+    changes(&a_loop.statements, &mut changed);
+    changed.contains(&variable)
+}
+
 /// The variables that statements assign to.
 fn changes(statements: &[Statement], changed: &mut BTreeSet<VariableId>) {
     let sink = |sink: &Sink, changed: &mut BTreeSet<VariableId>| match sink {

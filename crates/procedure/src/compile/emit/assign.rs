@@ -1,14 +1,17 @@
 //! Values on their way to targets.
 
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::{CELL, Emitter, Null, Operand};
+use super::{CELL, Emitter, Null, Operand, Width, memory};
 use crate::body::{Assignment, Fit, Initial, Place, RowFit, Sink, Target};
 use crate::compile::frame::{CellSlot, Slot};
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
+use crate::compile::runtime::arrays;
+use crate::compile::runtime::space::SHORT_TEXT;
 use crate::compile::runtime::variables::Placing;
-use crate::expr::VariableId;
+use crate::expr::{Expr, VariableId};
 
 impl<'r> Emitter<'_, 'r> {
     /// Whether values go to a target by code.
@@ -26,8 +29,39 @@ impl<'r> Emitter<'_, 'r> {
 
     pub(super) fn assign(&mut self, assignment: &'r Assignment) {
         let RowFit::Value(fit) = &assignment.fit else { return };
+        let Target::Element(id, subscript) = &assignment.target else {
+            let value = self.expr(&assignment.value);
+            return self.fit_and_put(fit, &assignment.target, value);
+        };
+        let subscript = self.subscript(subscript);
         let value = self.expr(&assignment.value);
-        self.fit_and_put(fit, &assignment.target, value);
+        let value = self.fit(fit, value);
+        self.set_element(*id, subscript, value);
+    }
+
+    /// The subscript of an element that is assigned to.
+    fn subscript(&mut self, subscript: &'r Expr) -> Value {
+        let subscript = self.expr(subscript);
+        match subscript.null {
+            Null::Never => {}
+            null => {
+                let flag = self.null_flag(null);
+                self.fail_if(flag, runtime::variables::no_subscript as *const (), &[]);
+            }
+        }
+        subscript.a
+    }
+
+    fn set_element(&mut self, id: VariableId, subscript: Value, value: Operand) {
+        if let Slot::Array(number, kind) = self.frame.slot(id) {
+            let (number, kind) = (*number, *kind);
+            let value = self.as_kind(value, kind);
+            return self.set_item(number, kind, subscript, value);
+        }
+        let cell = self.in_cell(value);
+        let (variable, kind) = (self.word(id.0), self.int(value.kind.code() as i64));
+        let set = runtime::variables::set_element as *const ();
+        self.ask(set, &[variable, subscript, cell, kind]);
     }
 
     /// Casts a value as its target wants it, and puts it there.
@@ -71,27 +105,48 @@ impl<'r> Emitter<'_, 'r> {
                 }
             }
             Target::Element(id, subscript) => {
-                let subscript = self.expr(subscript);
-                if let Null::If(flag) = subscript.null {
-                    self.fail_if(flag, runtime::variables::no_subscript as *const (), &[]);
-                } else if let Null::Always = subscript.null {
-                    self.ask(runtime::variables::no_subscript as *const (), &[]);
-                }
-                if let Slot::Array(number, kind) = self.frame.slot(*id) {
-                    let (number, kind) = (*number, *kind);
-                    let value = self.as_kind(value, kind);
-                    let (cell, number) = (self.in_cell(value), self.word(number));
-                    let is_text = self.word(u32::from(kind == Kind::Text));
-                    let set = runtime::arrays::set_item as *const ();
-                    self.ask(set, &[number, subscript.a, cell, is_text]);
-                    return;
-                }
-                let cell = self.in_cell(value);
-                let (variable, kind) = (self.word(id.0), self.int(value.kind.code() as i64));
-                let set = runtime::variables::set_element as *const ();
-                self.ask(set, &[variable, subscript.a, cell, kind]);
+                let subscript = self.subscript(subscript);
+                self.set_element(*id, subscript, value);
             }
         }
+    }
+
+    /// Puts a value into an element of an array: where there is room by code, unless it is a text that
+    /// must be copied.
+    fn set_item(&mut self, number: u32, kind: Kind, subscript: Value, value: Operand) {
+        let copied = kind == Kind::Text && !self.constants.contains(&value.a);
+        let next = self.b.create_block();
+        if !copied {
+            let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
+            let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * arrays::HEAD_BYTES);
+            let length = self.b.ins().load(types::I64, memory(), head, arrays::LENGTH_OFFSET);
+            let lower = self.b.ins().load(types::I64, memory(), head, arrays::LOWER_OFFSET);
+            let room = self.b.ins().load(types::I64, memory(), head, arrays::ROOM_OFFSET);
+            let at = self.b.ins().isub(subscript, lower);
+            // A negative distance is a very large one.
+            let joins = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, at, length);
+            let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, at, room);
+            let good = self.b.ins().band(joins, fits);
+            let (near, far) = (self.b.create_block(), self.cold_block());
+            self.branch(good, near, far);
+            self.go_to(near);
+            let items = self.b.ins().load(types::I64, memory(), head, arrays::ITEMS_OFFSET);
+            let offset = self.b.ins().imul_imm_u(at, i64::from(CELL));
+            let cell = self.b.ins().iadd(items, offset);
+            self.store_cell(value, cell, 0);
+            let behind = self.b.ins().iadd_imm_u(at, 1);
+            let length = self.b.ins().umax(length, behind);
+            self.b.ins().store(memory(), length, head, arrays::LENGTH_OFFSET);
+            let no = self.int(0);
+            self.b.ins().store(memory(), no, head, arrays::LENT_OFFSET);
+            self.jump(next);
+            self.go_to(far);
+        }
+        let (cell, number) = (self.in_cell(value), self.word(number));
+        let is_text = self.word(u32::from(copied));
+        self.ask(arrays::set_item as *const (), &[number, subscript, cell, is_text]);
+        self.jump(next);
+        self.go_to(next);
     }
 
     /// Asks the runtime for an error if a flag is set.
@@ -132,16 +187,35 @@ impl<'r> Emitter<'_, 'r> {
             self.store_cell(value, self.cells, offset);
             return;
         }
-        let (null, present, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let flag = self.null_flag(value.null);
-        self.branch(flag, null, present);
-        self.go_to(null);
-        let nothing = self.null(Kind::Text);
-        self.store_cell(nothing, self.cells, offset);
-        self.jump(next);
-        self.go_to(present);
-        let at = self.word(slot.at);
+        let next = self.b.create_block();
+        match value.null {
+            Null::Never => {}
+            Null::Always => {
+                self.clear(slot);
+                self.jump(next);
+                return self.go_to(next);
+            }
+            Null::If(flag) => {
+                let (null, present) = (self.b.create_block(), self.b.create_block());
+                self.branch(flag, null, present);
+                self.go_to(null);
+                self.clear(slot);
+                self.jump(next);
+                self.go_to(present);
+            }
+        }
         let length = value.b.unwrap_or(value.a);
+        let (short, long) = (self.b.create_block(), self.cold_block());
+        let is_short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, length, SHORT_TEXT as i64);
+        self.branch(is_short, short, long);
+        self.go_to(short);
+        let to = self.b.ins().iadd_imm_u(self.shorts, i64::from(slot.at) * SHORT_TEXT as i64);
+        self.call(runtime::variables::copy_text as *const (), &[to, value.a, length], Width::W32);
+        let copy = Operand { kind: Kind::Text, a: to, b: Some(length), null: Null::Never };
+        self.store_cell(copy, self.cells, offset);
+        self.jump(next);
+        self.go_to(long);
+        let at = self.word(slot.at);
         self.ask(runtime::variables::set_text as *const (), &[at, value.a, length]);
         self.jump(next);
         self.go_to(next);
@@ -171,7 +245,7 @@ impl<'r> Emitter<'_, 'r> {
         let offset = slot.at as i32 * CELL;
         let zero = self.int(0);
         for word in [0, 8, 16] {
-            self.b.ins().store(super::memory(), zero, self.cells, offset + word);
+            self.b.ins().store(memory(), zero, self.cells, offset + word);
         }
     }
 

@@ -8,8 +8,9 @@ use crate::body::{Case, FOUND, Fit, Loop, LoopKind, Query, Sink, Statement, Targ
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
+use crate::compile::runtime::arrays;
 use crate::compile::runtime::statements::{DONE, Fault, RowSink};
-use crate::expr::{Expr, VariableId};
+use crate::expr::{Expr, ExprKind, VariableId};
 use crate::types::{Scalar, Type};
 
 impl<'r> Emitter<'_, 'r> {
@@ -125,7 +126,11 @@ impl<'r> Emitter<'_, 'r> {
 
     /// A round of a loop: its statements, with `next` for CONTINUE and `exit` for EXIT.
     fn round(&mut self, a_loop: &'r Loop, next: Block, exit: Block) {
-        self.ask(runtime::statements::round as *const (), &[]);
+        let rounds = self.b.ins().load(types::I64, super::memory(), self.context, runtime::ROUNDS_OFFSET);
+        let fewer = self.b.ins().iadd_imm_s(rounds, -1);
+        self.b.ins().store(super::memory(), fewer, self.context, runtime::ROUNDS_OFFSET);
+        let over = self.b.ins().icmp_imm_u(IntCC::Equal, fewer, 0);
+        self.fail_if(over, runtime::statements::rounds as *const (), &[]);
         self.scopes.push(Scope::Target { label: a_loop.label.as_deref(), exit, next: Some(next) });
         self.statements(&a_loop.statements);
         self.scopes.pop();
@@ -289,11 +294,58 @@ impl<'r> Emitter<'_, 'r> {
         self.set_found(found);
     }
 
+    /// A loop over an array that it leaves alone.
+    fn items_loop(
+        &mut self,
+        a_loop: &'r Loop,
+        (target, fit): (&'r Target, &'r Fit),
+        number: u32,
+        kind: Kind,
+    ) {
+        let heads = self.b.ins().load(types::I64, super::memory(), self.context, runtime::HEADS_OFFSET);
+        let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * arrays::HEAD_BYTES);
+        let length = self.b.ins().load(types::I64, super::memory(), head, arrays::LENGTH_OFFSET);
+        let items = self.b.ins().load(types::I64, super::memory(), head, arrays::ITEMS_OFFSET);
+        let empty = self.b.ins().icmp_imm_u(IntCC::Equal, length, 0);
+        let number = self.word(number);
+        self.fail_if(empty, arrays::refuse_null as *const (), &[number]);
+        let (head, body) = (self.b.create_block(), self.b.create_block());
+        let (next, exit) = (self.b.create_block(), self.b.create_block());
+        let at = self.b.append_block_param(head, types::I64);
+        let zero = self.int(0);
+        self.b.ins().jump(head, &[zero.into()]);
+        self.go_to(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, at, length);
+        self.branch(more, body, exit);
+        self.go_to(body);
+        self.reset();
+        let offset = self.b.ins().imul_imm_u(at, i64::from(super::CELL));
+        let cell = self.b.ins().iadd(items, offset);
+        let item = self.load_cell(cell, 0, kind);
+        self.scopes.push(Scope::Counted);
+        self.fit_and_put(fit, target, item);
+        self.round(a_loop, next, exit);
+        self.scopes.pop();
+        self.go_to(next);
+        let following = self.b.ins().iadd_imm_u(at, 1);
+        self.b.ins().jump(head, &[following.into()]);
+        self.go_to(exit);
+        let found = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, 0);
+        self.set_found(found);
+    }
+
     fn array_loop(&mut self, a_loop: &'r Loop, target: &'r Target, fit: &'r Fit, array: &'r Expr) {
         let element = match &array.ty {
             Type::Array(element) => Kind::of_scalar(*element),
             _ => Kind::Boxed,
         };
+        if let ExprKind::Variable(id) = &array.kind
+            && let Slot::Array(number, kind) = self.frame.slot(*id)
+            && *kind == element
+            && !super::ahead::assigns(a_loop, target, *id)
+        {
+            return self.items_loop(a_loop, (target, fit), *number, element);
+        }
         let value = self.expr(array);
         let (cell, count) = (self.in_cell(value), self.room(1));
         self.ask(runtime::statements::open_array as *const (), &[cell, count]);

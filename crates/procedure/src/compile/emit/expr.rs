@@ -144,6 +144,7 @@ impl<'r> Emitter<'_, 'r> {
             (Kind::Text, V::Text(text)) => {
                 let at = self.parts.text(text);
                 let (a, b) = (self.address(at), self.int(text.len() as i64));
+                self.constants.insert(a);
                 return Operand { kind, a, b: Some(b), null: Null::Never };
             }
             _ => return self.node_with(expr, &[]),
@@ -291,14 +292,10 @@ impl<'r> Emitter<'_, 'r> {
     fn like(&mut self, expr: &'r Expr, args: &'r [Expr]) -> Operand {
         let Some(word) = contained(args) else { return self.node(expr) };
         let text = self.expr(&args[0]);
-        let at = self.parts.text(word);
-        let (part, length) = (self.address(at), self.int(word.len() as i64));
-        let text_length = text.b.unwrap_or(text.a);
-        let found = self.call(
-            runtime::nodes::contains as *const (),
-            &[text.a, text_length, part, length],
-            Width::W32,
-        );
+        let finder = self.parts.finder(word);
+        let (finder, length) = (self.address(finder), text.b.unwrap_or(text.a));
+        let contains = runtime::nodes::contains as *const ();
+        let found = self.call(contains, &[text.a, length, finder], Width::W32);
         let a = self.b.ins().uextend(types::I64, found);
         Operand::new(Kind::Int(Scalar::Bool), a, text.null)
     }

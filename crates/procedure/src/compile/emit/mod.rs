@@ -20,7 +20,7 @@ mod operand;
 mod query;
 mod statement;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir::{
     AbiParam, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, Type, Value,
@@ -72,6 +72,9 @@ pub(super) struct Emitter<'f, 'r> {
     call_conv: CallConv,
     context: Value,
     cells: Value,
+    shorts: Value,
+    /// Addresses of texts that stay as long as the code.
+    constants: BTreeSet<Value>,
     signatures: BTreeMap<(Vec<Width>, Width), SigRef>,
     scopes: Vec<Scope<'r>>,
     /// Where errors go, the innermost block with handlers last.
@@ -126,6 +129,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         b.switch_to_block(entry);
         let context = b.block_params(entry)[0];
         let cells = b.ins().load(types::I64, memory(), context, runtime::CELLS_OFFSET);
+        let shorts = b.ins().load(types::I64, memory(), context, runtime::SHORTS_OFFSET);
         let failed = b.create_block();
         let mut emitter = Self {
             b,
@@ -135,6 +139,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
             call_conv,
             context,
             cells,
+            shorts,
+            constants: BTreeSet::new(),
             signatures: BTreeMap::new(),
             scopes: Vec::new(),
             catch: vec![failed],

@@ -37,7 +37,10 @@ impl<'r> Emitter<'_, 'r> {
                 match fit {
                     RowFit::Value(fit) => {
                         let value = self.expr(value);
+                        // Its errors pass by all handlers.
+                        let catch = self.catch.split_off(1);
                         let value = self.fit(fit, value);
+                        self.catch.extend(catch);
                         let (cell, kind) = (self.in_cell(value), self.int(value.kind.code() as i64));
                         self.ask(runtime::statements::return_value as *const (), &[cell, kind]);
                     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::Value;
+use albireo_base::{SqlError, SqlState};
 use albireo_storage::Cell;
 
 use super::{Arena, Context, OK, guard, values};
@@ -16,16 +16,21 @@ use crate::expr::{VariableId, unexpected};
 use crate::host::Host;
 use crate::store::Stop;
 
-/// What generated code reads of an array.
+/// What generated code reads of an array, and writes: elements that there are, and those behind them as
+/// long as there is room.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Head {
     /// The first element.
-    items: *const Cell,
+    items: *mut Cell,
     /// How many there are; of NULL, none.
     length: u64,
     /// The subscript of the first.
     lower: i64,
+    /// For how many there is room; 0 unless there is one.
+    room: u64,
+    /// Not 0 if the interpreter's variable holds the same.
+    lent: u64,
 }
 
 /// Bytes of a head, and where in it what is.
@@ -33,10 +38,12 @@ pub(in crate::compile) const HEAD_BYTES: i64 = size_of::<Head>() as i64;
 pub(in crate::compile) const ITEMS_OFFSET: i32 = 0;
 pub(in crate::compile) const LENGTH_OFFSET: i32 = 8;
 pub(in crate::compile) const LOWER_OFFSET: i32 = 16;
+pub(in crate::compile) const ROOM_OFFSET: i32 = 24;
+pub(in crate::compile) const LENT_OFFSET: i32 = 32;
 
 impl Default for Head {
     fn default() -> Self {
-        Self { items: std::ptr::null(), length: 0, lower: 1 }
+        Self { items: std::ptr::null_mut(), length: 0, lower: 1, room: 0, lent: 0 }
     }
 }
 
@@ -48,14 +55,34 @@ pub(in crate::compile) struct Native {
     present: bool,
     /// Where the texts of its elements are.
     texts: Arena,
-    /// Whether the interpreter's variable holds the same.
-    lent: bool,
 }
 
 /// Texts of elements that were overwritten may take so many bytes before they are forgotten.
 const GARBAGE_BYTES: usize = 64 << 10;
 
+/// Rooms of arrays that are larger are given back after a call.
+const KEPT_ITEMS: usize = 4096;
+
+/// The least room of an array that grows.
+const LEAST_ROOM: usize = 16;
+
 impl Native {
+    /// The elements; `None` if the array is NULL. Generated code may have put more behind them, unless
+    /// the call is over.
+    pub(in crate::compile) fn elements(&self) -> Option<&[Cell]> {
+        self.present.then_some(self.items.as_slice())
+    }
+
+    /// Forgets the array.
+    pub(in crate::compile) fn clear(&mut self) {
+        if self.items.capacity() > KEPT_ITEMS {
+            self.items = Vec::new();
+        }
+        self.items.clear();
+        self.texts.clear();
+        (self.present, self.lower) = (false, 1);
+    }
+
     /// Forgets the texts of elements that were overwritten, once they are most.
     fn tidy(&mut self) {
         let live: usize =
@@ -74,13 +101,38 @@ impl Native {
 }
 
 impl Context<'_> {
-    /// Tells generated code where an array is now.
-    fn renew_head(&mut self, number: u32) {
-        let array = &self.arrays[number as usize];
-        let head = Head { items: array.items.as_ptr(), length: array.items.len() as u64, lower: array.lower };
+    /// Where the head of an array is.
+    fn head(&mut self, number: u32) -> &mut Head {
         assert!((number as usize) < self.frame.arrays, "an array is in its frame");
-        // SAFETY: in the heads, checked, which `Compiled::run` holds; no reference to one lives on.
-        unsafe { *self.heads.add(number as usize) = head };
+        // SAFETY: in the heads, checked, which the call's space holds; no reference to one lives on.
+        unsafe { &mut *self.heads.add(number as usize) }
+    }
+
+    /// An array with what generated code has put behind its end.
+    fn array(&mut self, number: u32) -> &mut Native {
+        let head = *self.head(number);
+        let array = &mut self.space.arrays[number as usize];
+        if head.room > 0 {
+            assert!(head.length as usize <= array.items.capacity(), "there was room");
+            // SAFETY: generated code has written all elements up to the head's length, for which there
+            // is room.
+            unsafe { array.items.set_len(head.length as usize) };
+        }
+        array
+    }
+
+    /// Tells generated code where an array is now, with room for so many elements.
+    fn renew_head(&mut self, number: u32, room: usize, lent: bool) {
+        let array = &mut self.space.arrays[number as usize];
+        let room = if array.items.is_empty() { 0 } else { room.min(array.items.capacity()) };
+        let head = Head {
+            items: array.items.as_mut_ptr(),
+            length: array.items.len() as u64,
+            lower: array.lower,
+            room: room as u64,
+            lent: u64::from(lent),
+        };
+        *self.head(number) = head;
     }
 
     /// Takes the array of the interpreter's variable.
@@ -102,34 +154,61 @@ impl Context<'_> {
         value: &Datum,
         lent: bool,
     ) -> Result<(), Stop> {
-        let mut native = std::mem::take(&mut self.arrays[number as usize]);
-        native.items.clear();
-        native.texts.clear();
-        (native.present, native.lower, native.lent) = (false, 1, lent);
-        if let Datum::Array(array) = value {
-            native.present = true;
-            native.lower = i64::from(array.lower);
-            native.items.reserve(array.items.len());
-            for item in &array.items {
-                let Datum::Value(item) = item else { return Err(unexpected().into()) };
-                let mut cell = self.cell_of(item, kind)?;
-                if let Value::Text(text) = item {
-                    cell.lo = native.texts.keep(text.as_bytes()).expose_provenance() as u64;
-                }
-                native.items.push(cell);
-            }
+        let Datum::Array(array) = value else {
+            self.fill_with(number, lent, None, [].into_iter());
+            return Ok(());
+        };
+        let mut cells = Vec::with_capacity(array.items.len());
+        for item in &array.items {
+            let Datum::Value(item) = item else { return Err(unexpected().into()) };
+            cells.push(self.cell_of(item, kind)?);
         }
-        self.arrays[number as usize] = native;
-        self.renew_head(number);
+        let cells = cells.into_iter();
+        match kind {
+            Kind::Text => self.fill_with_texts(number, lent, i64::from(array.lower), cells),
+            _ => self.fill_with(number, lent, Some(i64::from(array.lower)), cells),
+        }
         Ok(())
+    }
+
+    /// Makes an array of cells that are no texts; without a first subscript it is NULL.
+    pub(in crate::compile) fn fill_with(
+        &mut self,
+        number: u32,
+        lent: bool,
+        lower: Option<i64>,
+        cells: impl Iterator<Item = Cell>,
+    ) {
+        let native = &mut self.space.arrays[number as usize];
+        native.clear();
+        (native.present, native.lower) = (lower.is_some(), lower.unwrap_or(1));
+        native.items.extend(cells);
+        let room = native.items.len();
+        self.renew_head(number, room, lent);
+    }
+
+    /// Makes an array of texts, which it copies.
+    pub(in crate::compile) fn fill_with_texts(
+        &mut self,
+        number: u32,
+        lent: bool,
+        lower: i64,
+        cells: impl Iterator<Item = Cell>,
+    ) {
+        let mut texts = std::mem::take(&mut self.space.arrays[number as usize].texts);
+        texts.clear();
+        let cells: Vec<Cell> = cells.map(|cell| kept(&mut texts, cell)).collect();
+        self.fill_with(number, lent, Some(lower), cells.into_iter());
+        self.space.arrays[number as usize].texts = texts;
     }
 
     /// Gives the array to the interpreter's variable.
     pub(in crate::compile) fn lend_array(&mut self, id: VariableId, number: u32, kind: Kind) {
-        if self.arrays[number as usize].lent {
+        if self.head(number).lent != 0 {
             return;
         }
-        let native = &self.arrays[number as usize];
+        self.array(number);
+        let native = &self.space.arrays[number as usize];
         let value = match native.present {
             true => {
                 let items = native.items.iter().map(|cell| self.datum(cell, kind)).collect();
@@ -138,8 +217,38 @@ impl Context<'_> {
             false => Datum::NULL,
         };
         self.machine.lend(id, value);
-        self.arrays[number as usize].lent = true;
+        self.space.lent = true;
+        self.head(number).lent = 1;
     }
+
+    /// Makes sure that [`Native::elements`] are all there are.
+    pub(in crate::compile) fn finish_arrays(&mut self) {
+        for number in 0..self.frame.arrays as u32 {
+            self.array(number);
+        }
+    }
+}
+
+/// A cell whose text is where it stays.
+fn kept(texts: &mut Arena, cell: Cell) -> Cell {
+    if values::is_null(&cell) {
+        return values::NULL;
+    }
+    // SAFETY: a text; R-3.
+    let text = unsafe { values::text(&cell) };
+    let lo = texts.keep(text.as_bytes()).expose_provenance() as u64;
+    Cell { lo, hi: cell.hi, tag: values::PRESENT }
+}
+
+/// NULL for an array that a loop is to go over; one without elements is none.
+pub(in crate::compile) unsafe extern "C" fn refuse_null(context: *mut Context<'_>, number: u32) -> u32 {
+    guard(context, |context| match context.array(number).present {
+        true => Ok(OK),
+        false => {
+            let message = "FOREACH expression must not be null";
+            Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into())
+        }
+    })
 }
 
 /// Puts a value into an element; the array grows to have it.
@@ -153,42 +262,39 @@ pub(in crate::compile) unsafe extern "C" fn set_item(
     guard(context, |context| {
         // SAFETY: generated code passes a cell's address. It may be one of the array's.
         let mut cell = unsafe { *from };
-        let array = &mut context.arrays[number as usize];
+        let mut room = context.head(number).room as usize;
+        let array = context.array(number);
         if !array.present || array.items.is_empty() {
             (array.present, array.lower) = (true, subscript);
         }
         let distance = subscript - array.lower;
         let length = array.items.len() as i64;
         let grown = if distance < 0 { length - distance } else { length.max(distance + 1) };
-        if grown > length {
+        if grown > room as i64 {
             if too_many_items(grown) {
                 return Err(too_many().into());
             }
-            let added = (grown - length) as usize;
-            context.machine.take_memory(added.saturating_mul(size_of::<Datum>()))?;
-            let array = &mut context.arrays[number as usize];
-            if distance < 0 {
-                array.items.splice(0..0, std::iter::repeat_n(values::NULL, added));
-                array.lower = subscript;
-            } else {
-                array.items.resize(grown as usize, values::NULL);
-            }
+            let more = (2 * grown).max(LEAST_ROOM as i64);
+            let wanted = if too_many_items(more) { grown as usize } else { more as usize };
+            context.machine.take_memory((wanted - room).saturating_mul(size_of::<Datum>()))?;
+            room = wanted;
         }
-        let array = &mut context.arrays[number as usize];
-        array.lent = false;
-        if values::is_null(&cell) {
-            cell = values::NULL;
-        } else if is_text != 0 {
-            // SAFETY: a text; R-3.
-            let text = unsafe { values::text(&cell) };
-            cell.lo = array.texts.keep(text.as_bytes()).expose_provenance() as u64;
-            cell.tag = values::PRESENT;
+        let array = &mut context.space.arrays[number as usize];
+        array.items.reserve_exact(room.saturating_sub(array.items.len()));
+        if distance < 0 {
+            array.items.splice(0..0, std::iter::repeat_n(values::NULL, (grown - length) as usize));
+            array.lower = subscript;
+        } else {
+            array.items.resize(grown as usize, values::NULL);
+        }
+        if is_text != 0 || values::is_null(&cell) {
+            cell = kept(&mut array.texts, cell);
         }
         array.items[distance.max(0) as usize] = cell;
         if is_text != 0 && array.texts.bytes() > GARBAGE_BYTES {
             array.tidy();
         }
-        context.renew_head(number);
+        context.renew_head(number, room, false);
         Ok(OK)
     })
 }

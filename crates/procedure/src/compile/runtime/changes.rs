@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{ColumnId, Value};
 use albireo_storage::{Cell, CellShape, Cells};
 
-use super::rows::{At, RowAt, table_of};
+use super::rows::{At, RowAt, row_at, table_of};
 use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::compile::layout::TableLayout;
@@ -46,7 +46,7 @@ impl Context<'_> {
     }
 }
 
-/// Inserts a row: a cell for each column.
+/// Inserts a row: a cell for each column; tells where it is.
 pub(in crate::compile) unsafe extern "C" fn insert(
     context: *mut Context<'_>,
     writing: *const Writing,
@@ -64,24 +64,24 @@ pub(in crate::compile) unsafe extern "C" fn insert(
         // has copied those that may be.
         let cells = unsafe { Cells::new(cells) };
         let store = context.machine.store();
-        row.tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
-        row.site = u64::from(site.0);
+        let tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
+        *row = row_at(store.table_at(site, writing.table), site, tid);
         Ok(OK)
     })
 }
 
-/// Gives a row new values.
+/// Gives a row new values, and tells where it is then.
 pub(in crate::compile) unsafe extern "C" fn update(
     context: *mut Context<'_>,
     writing: *const Writing,
     cells: *const Cell,
-    row: *const RowAt,
+    row: *mut RowAt,
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
         let writing = unsafe { &*writing };
         // SAFETY: generated code passes a cell for each column that is written, and a row.
-        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, writing.columns.len()), &*row) };
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, writing.columns.len()), &mut *row) };
         let site = Site(row.site as u16);
         let store = context.machine.store();
         let shape =
@@ -89,6 +89,7 @@ pub(in crate::compile) unsafe extern "C" fn update(
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
         store.update_cells(site, writing.table, row.tid, shape, cells)?;
+        *row = row_at(store.table_at(site, writing.table), site, row.tid);
         Ok(OK)
     })
 }

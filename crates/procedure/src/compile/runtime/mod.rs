@@ -2,7 +2,8 @@
 //!
 //! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
 //! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
-//! arrays (`arrays`), statements (`statements`), rows found (`rows`) and changed (`changes`).
+//! arrays (`arrays`), statements (`statements`), rows found (`rows`) and changed (`changes`), the memory of
+//! it all (`space`).
 //!
 //! Invariants:
 //! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
@@ -18,6 +19,7 @@ pub(super) mod arrays;
 pub(super) mod changes;
 pub(super) mod nodes;
 pub(super) mod rows;
+pub(super) mod space;
 pub(super) mod statements;
 pub(super) mod values;
 pub(super) mod variables;
@@ -25,13 +27,12 @@ pub(super) mod variables;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use albireo_base::Tid;
 use albireo_storage::Cell;
 
 use super::frame::Frame;
 use crate::body::Machine;
-use crate::datum::Datum;
-use crate::store::{Site, Stop};
+use crate::store::Stop;
+use space::Space;
 
 /// What functions give generated code: go on.
 pub(super) const OK: u32 = 0;
@@ -47,32 +48,20 @@ pub(super) struct Context<'a> {
     pub(super) dirty: u64,
     /// The heads of the arrays; generated code reads it too.
     pub(super) heads: *mut arrays::Head,
+    /// The room of the short texts; generated code reads it too.
+    pub(super) shorts: *mut u8,
+    /// In so many rounds of loops interrupts are looked for; generated code counts it down.
+    pub(super) rounds: u64,
     /// The interpreter, with the variables that have no cell.
     pub(super) machine: Machine<'a>,
     /// Why it does not go on.
     pub(super) stop: Option<Stop>,
     /// The panic that ended it.
     pub(super) panic: Option<Box<dyn Any + Send>>,
-    /// The arrays.
-    pub(super) arrays: Vec<arrays::Native>,
-    /// By cell: the text of a variable.
-    pub(super) texts: Vec<Vec<u8>>,
-    /// Texts of the statement at hand.
-    pub(super) arena: Arena,
-    /// Boxed values of the statement at hand.
-    pub(super) boxes: Vec<Datum>,
     /// Where the variables are.
     pub(super) frame: &'a Frame,
-    /// Rows that loops go over, the innermost last.
-    pub(super) cursors: Vec<statements::Cursor>,
-    /// Blocks with handlers under way, the innermost last.
-    pub(super) protected: Vec<statements::Protected>,
-    /// By search: the rows that it found.
-    pub(super) searches: Vec<Vec<(Site, Tid)>>,
-    /// Rows that a loop will look for.
-    pub(super) ahead: Vec<rows::Ahead>,
-    /// By aggregate that counts each value once: the values that it has met.
-    pub(super) distinct: Vec<rows::Distinct>,
+    /// What the call works on.
+    pub(super) space: Box<Space>,
 }
 
 /// Where [`Context::cells`] is.
@@ -81,6 +70,13 @@ pub(super) const CELLS_OFFSET: i32 = 0;
 pub(super) const DIRTY_OFFSET: i32 = 8;
 /// Where [`Context::heads`] is.
 pub(super) const HEADS_OFFSET: i32 = 16;
+/// Where [`Context::shorts`] is.
+pub(super) const SHORTS_OFFSET: i32 = 24;
+/// Where [`Context::rounds`] is.
+pub(super) const ROUNDS_OFFSET: i32 = 32;
+
+/// Interrupts are looked for once in so many rounds of loops.
+pub(super) const ROUNDS: u64 = 16;
 
 /// Texts that are forgotten together. Their addresses stay until then.
 #[derive(Default)]

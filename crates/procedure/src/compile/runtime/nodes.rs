@@ -2,6 +2,7 @@
 //! themselves as the interpreter does it.
 
 use albireo_storage::Cell;
+use memchr::memmem::Finder;
 
 use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
@@ -132,13 +133,12 @@ pub(in crate::compile) unsafe extern "C" fn concat(
 pub(in crate::compile) unsafe extern "C" fn contains(
     text: *const u8,
     length: u64,
-    part: *const u8,
-    part_length: u64,
+    finder: *const Finder<'static>,
 ) -> u32 {
-    let cell = |at: *const u8, length| Cell { lo: at.addr() as u64, hi: length, tag: values::PRESENT };
-    // SAFETY: R-3.
-    let (text, part) = unsafe { (values::text(&cell(text, length)), values::text(&cell(part, part_length))) };
-    u32::from(text.contains(part))
+    let text = Cell { lo: text.addr() as u64, hi: length, tag: values::PRESENT };
+    // SAFETY.
+    let (text, finder) = unsafe { (values::text(&text), &*finder) };
+    u32::from(finder.find(text.as_bytes()).is_some())
 }
 
 /// An element of an array variable; NULL outside of it.

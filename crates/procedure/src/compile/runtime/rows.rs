@@ -126,9 +126,9 @@ impl Context<'_> {
 
     /// The rows of an access in a partition, behind those found before.
     fn collect(&mut self, access: &Access, cells: &[Cell], site: Site, most: usize) -> Result<(), Stop> {
-        let mut found = std::mem::take(&mut self.searches[access.number]);
+        let mut found = std::mem::take(&mut self.space.searches[access.number]);
         let done = self.collect_into(access, cells, site, most, &mut found);
-        self.searches[access.number] = found;
+        self.space.searches[access.number] = found;
         done
     }
 
@@ -212,9 +212,9 @@ pub(in crate::compile) unsafe extern "C" fn find(
             }
         }
         let sites = context.sites(access, cells)?;
-        context.searches[access.number].clear();
+        context.space.searches[access.number].clear();
         context.search_all(access, cells, sites, 1)?;
-        match context.searches[access.number].first() {
+        match context.space.searches[access.number].first() {
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
                 *row = row_at(access.table(context.machine.store(), site), site, tid);
@@ -235,7 +235,7 @@ impl Context<'_> {
     }
 }
 
-fn row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
+pub(in crate::compile) fn row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
     let at = table.row_address(tid);
     RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) }
 }
@@ -253,10 +253,10 @@ pub(in crate::compile) unsafe extern "C" fn search(
         let access = unsafe { &*access };
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
         let (cells, count) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *count) };
-        context.searches[access.number].clear();
+        context.space.searches[access.number].clear();
         let sites = context.sites(access, cells)?;
         context.search_all(access, cells, sites, most as usize)?;
-        *count = values::number(context.searches[access.number].len() as u64);
+        *count = values::number(context.space.searches[access.number].len() as u64);
         Ok(OK)
     })
 }
@@ -272,7 +272,7 @@ pub(in crate::compile) unsafe extern "C" fn row(
         // SAFETY: R-2.
         let access = unsafe { &*access };
         context.machine.store().check_interrupt()?;
-        let (site, tid) = context.searches[access.number][n as usize];
+        let (site, tid) = context.space.searches[access.number][n as usize];
         let table = access.table(context.machine.store(), site);
         if !table.is_live(tid) {
             return Ok(DONE);
@@ -313,7 +313,7 @@ pub(in crate::compile) unsafe extern "C" fn ahead(
         // One of another partition is looked for, and refused, in its turn.
         if let Ok(Sites::One(site)) = context.sites(access, cells) {
             access.table(context.machine.store(), site).prefetch_key(access.index, key);
-            context.ahead.push(Ahead { access: at, site, key, columns, count: count as usize });
+            context.space.ahead.push(Ahead { access: at, site, key, columns, count: count as usize });
         }
         Ok(OK)
     })
@@ -322,7 +322,7 @@ pub(in crate::compile) unsafe extern "C" fn ahead(
 /// Asks for the rows of the lookups that were announced.
 pub(in crate::compile) unsafe extern "C" fn fetch_ahead(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        let mut ahead = std::mem::take(&mut context.ahead);
+        let mut ahead = std::mem::take(&mut context.space.ahead);
         for Ahead { access, site, key, columns, count } in ahead.drain(..) {
             // SAFETY: R-2.
             let access = unsafe { &*access };
@@ -332,7 +332,7 @@ pub(in crate::compile) unsafe extern "C" fn fetch_ahead(context: *mut Context<'_
             let columns = unsafe { std::slice::from_raw_parts(columns, count) };
             table.prefetch_row(tid, columns);
         }
-        context.ahead = ahead;
+        context.space.ahead = ahead;
         Ok(OK)
     })
 }
@@ -345,22 +345,6 @@ pub(in crate::compile) fn table_of(code: u64) -> TableRef {
 /// The number that [`table_of`] reads.
 pub(in crate::compile) fn code_of(table: TableRef) -> u64 {
     u64::from(table.id.0) | u64::from(table.shared) << 32
-}
-
-/// Where a row is after it was written.
-pub(in crate::compile) unsafe extern "C" fn again(
-    context: *mut Context<'_>,
-    table: u64,
-    row: *mut RowAt,
-) -> u32 {
-    guard(context, |context| {
-        // SAFETY: generated code passes a row's address.
-        let row = unsafe { &mut *row };
-        let site = Site(row.site as u16);
-        let table = table_of(table);
-        *row = row_at(context.machine.store().table_at(site, table), site, row.tid);
-        Ok(OK)
-    })
 }
 
 /// A column of a row, of any type.
@@ -417,7 +401,7 @@ pub(in crate::compile) unsafe extern "C" fn open_buffer(context: *mut Context<'_
     guard(context, |context| {
         let width = width as usize;
         let buffer = Buffer { cells: Vec::new(), width, next: 0, texts: Arena::default() };
-        context.cursors.push(Cursor::Cells(buffer));
+        context.space.cursors.push(Cursor::Cells(buffer));
         Ok(OK)
     })
 }
@@ -429,7 +413,7 @@ pub(in crate::compile) unsafe extern "C" fn keep_row(
     texts: u64,
 ) -> u32 {
     guard(context, |context| {
-        let Some(Cursor::Cells(buffer)) = context.cursors.last_mut() else { return Ok(OK) };
+        let Some(Cursor::Cells(buffer)) = context.space.cursors.last_mut() else { return Ok(OK) };
         // SAFETY: generated code passes as many cells as the buffer was opened with.
         let cells = unsafe { std::slice::from_raw_parts(cells, buffer.width) };
         let mut bytes = size_of_val(cells);
@@ -452,7 +436,7 @@ pub(in crate::compile) unsafe extern "C" fn keep_row(
 pub(in crate::compile) unsafe extern "C" fn kept_row(context: *mut Context<'_>) -> u64 {
     // SAFETY: R-1.
     let context = unsafe { &mut *context };
-    let Some(Cursor::Cells(buffer)) = context.cursors.last_mut() else { return 0 };
+    let Some(Cursor::Cells(buffer)) = context.space.cursors.last_mut() else { return 0 };
     let at = buffer.next * buffer.width;
     buffer.next += 1;
     match buffer.cells.get(at..at + buffer.width) {
@@ -468,10 +452,24 @@ pub(in crate::compile) struct Distinct {
     texts: HashSet<Box<[u8]>>,
 }
 
+/// Sets for so many values are kept for the next call.
+const KEPT_VALUES: usize = 4096;
+
+impl Distinct {
+    /// Forgets all values.
+    pub(in crate::compile) fn clear(&mut self) {
+        if self.numbers.capacity() > KEPT_VALUES {
+            self.numbers = HashSet::default();
+        }
+        self.numbers.clear();
+        self.texts = HashSet::default();
+    }
+}
+
 /// Forgets what an aggregate has met.
 pub(in crate::compile) unsafe extern "C" fn no_values(context: *mut Context<'_>, number: u64) -> u32 {
     guard(context, |context| {
-        context.distinct[number as usize] = Distinct::default();
+        context.space.distinct[number as usize].clear();
         Ok(OK)
     })
 }
@@ -487,7 +485,7 @@ pub(in crate::compile) unsafe extern "C" fn is_first(
     guard(context, |context| {
         // SAFETY: generated code passes two cells' addresses.
         let (cell, out) = unsafe { (&*cell, &mut *out) };
-        let distinct = &mut context.distinct[number as usize];
+        let distinct = &mut context.space.distinct[number as usize];
         let first = match is_text != 0 {
             true => {
                 // SAFETY: a text; R-3.

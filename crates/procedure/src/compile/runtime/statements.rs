@@ -111,16 +111,17 @@ pub(in crate::compile) unsafe extern "C" fn fail(context: *mut Context<'_>, faul
 /// Forgets the temporaries of a statement.
 pub(in crate::compile) unsafe extern "C" fn reset(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        context.arena.clear();
-        context.boxes.clear();
+        context.space.arena.clear();
+        context.space.boxes.clear();
         context.dirty = 0;
         Ok(OK)
     })
 }
 
-/// A round of a loop begins.
-pub(in crate::compile) unsafe extern "C" fn round(context: *mut Context<'_>) -> u32 {
+/// Some rounds of loops are over.
+pub(in crate::compile) unsafe extern "C" fn rounds(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
+        context.rounds = super::ROUNDS;
         context.machine.store().check_interrupt()?;
         Ok(OK)
     })
@@ -157,7 +158,7 @@ pub(in crate::compile) unsafe extern "C" fn open_query(
         let rows = context.machine.query_rows(unsafe { &*query })?;
         // SAFETY: generated code passes room for a cell.
         unsafe { *count = values::number(rows.len() as u64) };
-        context.cursors.push(Cursor::Rows(rows.into_iter()));
+        context.space.cursors.push(Cursor::Rows(rows.into_iter()));
         Ok(OK)
     })
 }
@@ -176,7 +177,7 @@ pub(in crate::compile) unsafe extern "C" fn open_array(
         };
         // SAFETY: as above.
         unsafe { *count = values::number(array.items.len() as u64) };
-        context.cursors.push(Cursor::Items(array, 0));
+        context.space.cursors.push(Cursor::Items(array, 0));
         Ok(OK)
     })
 }
@@ -184,7 +185,7 @@ pub(in crate::compile) unsafe extern "C" fn open_array(
 /// Puts the next row where it goes.
 pub(in crate::compile) unsafe extern "C" fn next_row(context: *mut Context<'_>, sink: *const RowSink) -> u32 {
     guard(context, |context| {
-        let row = match context.cursors.last_mut() {
+        let row = match context.space.cursors.last_mut() {
             Some(Cursor::Rows(rows)) => rows.next(),
             _ => None,
         };
@@ -209,7 +210,7 @@ pub(in crate::compile) unsafe extern "C" fn next_item(
     out: *mut Cell,
 ) -> u32 {
     guard(context, |context| {
-        let item = match context.cursors.last_mut() {
+        let item = match context.space.cursors.last_mut() {
             Some(Cursor::Items(array, next)) => {
                 *next += 1;
                 array.items.get(*next - 1).cloned()
@@ -226,7 +227,7 @@ pub(in crate::compile) unsafe extern "C" fn next_item(
 /// Ends the innermost loop over rows or elements.
 pub(in crate::compile) unsafe extern "C" fn close(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        context.cursors.pop();
+        context.space.cursors.pop();
         Ok(OK)
     })
 }
@@ -236,7 +237,7 @@ pub(in crate::compile) unsafe extern "C" fn protect(context: *mut Context<'_>) -
     guard(context, |context| {
         let savepoint = context.machine.store().savepoint();
         let handling = context.machine.handling_depth();
-        context.protected.push(Protected { savepoint, handling, cursors: context.cursors.len() });
+        context.space.protected.push(Protected { savepoint, handling, cursors: context.space.cursors.len() });
         Ok(OK)
     })
 }
@@ -244,7 +245,7 @@ pub(in crate::compile) unsafe extern "C" fn protect(context: *mut Context<'_>) -
 /// Ends one without an error.
 pub(in crate::compile) unsafe extern "C" fn unprotect(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        context.protected.pop();
+        context.space.protected.pop();
         Ok(OK)
     })
 }
@@ -253,8 +254,8 @@ pub(in crate::compile) unsafe extern "C" fn unprotect(context: *mut Context<'_>)
 pub(in crate::compile) unsafe extern "C" fn handle(context: *mut Context<'_>, block: *const Block) -> u32 {
     let mut chosen = 0;
     let status = guard(context, |context| {
-        let Some(protected) = context.protected.pop() else { return Ok(OK) };
-        context.cursors.truncate(protected.cursors);
+        let Some(protected) = context.space.protected.pop() else { return Ok(OK) };
+        context.space.cursors.truncate(protected.cursors);
         if context.panic.is_some() {
             return Ok(OK);
         }

@@ -76,7 +76,7 @@ impl Context<'_> {
             Kind::Numeric => Value::Decimal(decimal_of(cell)),
             // SAFETY: a cell of this kind holds a text; R-3.
             Kind::Text => Value::Text(unsafe { text(cell) }.to_owned()),
-            Kind::Boxed => return self.boxes.get(cell.lo as usize).cloned().unwrap_or(Datum::NULL),
+            Kind::Boxed => return self.space.boxes.get(cell.lo as usize).cloned().unwrap_or(Datum::NULL),
         };
         Datum::Value(value)
     }
@@ -90,8 +90,8 @@ impl Context<'_> {
             Datum::Value(Value::Null) => return Ok(NULL),
             datum if kind == Kind::Boxed => {
                 self.dirty = 1;
-                self.boxes.push(datum);
-                return Ok(number(self.boxes.len() as u64 - 1));
+                self.space.boxes.push(datum);
+                return Ok(number(self.space.boxes.len() as u64 - 1));
             }
             Datum::Value(value) => value,
             _ => return Err(unexpected().into()),
@@ -117,7 +117,7 @@ impl Context<'_> {
     /// A text that is kept until the statement ends.
     pub(in crate::compile) fn keep_text(&mut self, text: &str) -> Cell {
         self.dirty = 1;
-        let at = self.arena.keep(text.as_bytes());
+        let at = self.space.arena.keep(text.as_bytes());
         Cell { lo: at.addr() as u64, hi: text.len() as u64, tag: PRESENT }
     }
 }

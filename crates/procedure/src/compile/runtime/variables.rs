@@ -35,7 +35,7 @@ impl Context<'_> {
     /// # Safety
     /// `length` bytes at `from` may be read.
     unsafe fn store_text(&mut self, at: u32, from: *const u8, length: usize) {
-        let buffer = &mut self.texts[at as usize];
+        let buffer = &mut self.space.texts[at as usize];
         let begin = buffer.as_ptr().addr();
         if length > 0 && (begin..begin + buffer.len()).contains(&from.addr()) {
             // A part of what the variable holds itself.
@@ -81,6 +81,7 @@ impl Context<'_> {
             }
         };
         self.machine.lend(id, value);
+        self.space.lent = true;
     }
 
     /// Puts an argument into a variable.
@@ -155,6 +156,13 @@ pub(in crate::compile) unsafe extern "C" fn place(
         context.take_back(placing.changes)?;
         Ok(OK)
     })
+}
+
+/// Copies a short text to its variable's room, of which it may be a part.
+pub(in crate::compile) unsafe extern "C" fn copy_text(to: *mut u8, from: *const u8, length: u64) -> u32 {
+    // SAFETY: generated code passes the room of a short text and no more bytes than it has; R-3.
+    unsafe { std::ptr::copy(from, to, length as usize) };
+    OK
 }
 
 /// Puts a text into a variable's cell.

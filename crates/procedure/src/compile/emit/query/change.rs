@@ -68,6 +68,15 @@ impl<'f, 'r> Emitter<'f, 'r> {
             && insert.returning.iter().all(|value| self.takes(value, 1))
     }
 
+    /// Whether a change has one row at most, which it gives when all is done: DELETE gives its row before.
+    pub(super) fn changes_one(&self, change: &'r Change) -> bool {
+        match change {
+            Change::Insert(insert) => matches!(&insert.source.body, Body::Values(rows) if rows.len() == 1),
+            Change::Update(update) => self.is_one_lookup(&update.target.relations, &update.target.steps),
+            Change::Delete(_) => false,
+        }
+    }
+
     /// Makes a change, each row of RETURNING given to `each`; gives the room of the number of rows.
     pub(super) fn change(&mut self, change: &'r Change, each: Each<'_, 'f, 'r>) -> Value {
         match change {
@@ -97,8 +106,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 Some(set) => {
                     this.update(&target.table, set, row);
                     if !target.returning.is_empty() {
-                        let code = this.int(code as i64);
-                        this.ask(runtime::rows::again as *const (), &[code, row]);
                         let used = this.query.relations[0].used.clone();
                         this.take_row(0, row, &used);
                         this.returning(&target.returning, false, each);
@@ -222,12 +229,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn returning_of_new(&mut self, insert: &'r Insert, row: Value, each: Each<'_, 'f, 'r>) {
         let Some(layout) = self.layouts.layout(insert.table.id) else { return };
         let table = Arc::clone(&insert.table);
-        let code = self.int(code_of(table_ref(&table)) as i64);
         let mut sources = vec![Source { table, layout, row: None, used: Vec::new() }];
         columns_of(insert.returning.iter(), &mut sources);
         let used = sources[0].used.clone();
         let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
-        self.ask(runtime::rows::again as *const (), &[code, row]);
         self.take_row(0, row, &used);
         self.returning(&insert.returning, false, each);
         self.query = outer;

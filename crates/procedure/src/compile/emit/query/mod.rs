@@ -46,6 +46,10 @@ struct Source {
     used: Vec<u16>,
 }
 
+/// Makes code that finds a row; what is done with it comes second.
+type FindsRow<'q, 'f, 'r> =
+    &'q mut dyn FnMut(&mut Emitter<'f, 'r>, &mut dyn FnMut(&mut Emitter<'f, 'r>, &[Operand]));
+
 /// How many of a query's rows are wanted, and what is done with each. It gets the outputs.
 struct Rows<'q, 'f, 'r> {
     query: &'r tree::Query,
@@ -93,21 +97,73 @@ impl<'f, 'r> Emitter<'f, 'r> {
         if !self.has_sink(&into.sink) {
             return false;
         }
-        let kinds = match &into.query {
+        let taken = match &into.query {
             Query::Select(plan) => {
                 let Some(select) = self.takes_select(&plan.query) else { return false };
-                self.first_of_select(into, &plan.query, select)
+                let plain = plan.query.limit.is_none() && plan.query.offset.is_none();
+                let single = plain && select.grouping.is_none();
+                match single && self.is_one_lookup(&select.relations, &select.steps) {
+                    true => {
+                        self.only_row(into, &mut |this, each| {
+                            this.rows(Rows { query: &plan.query, select, most: None, each });
+                        });
+                        None
+                    }
+                    false => Some(self.first_of_select(into, &plan.query, select)),
+                }
             }
             Query::Change(plan) => {
                 if !self.takes_change(&plan.change) {
                     return false;
                 }
-                self.first_of_change(into, &plan.change)
+                match self.changes_one(&plan.change) {
+                    true => {
+                        self.only_row(into, &mut |this, each| {
+                            this.change(&plan.change, each);
+                        });
+                        None
+                    }
+                    false => Some(self.first_of_change(into, &plan.change)),
+                }
             }
         };
         self.parts.compiled += 1;
-        self.after_into(into, kinds);
+        if let Some(taken) = taken {
+            self.after_into(into, taken);
+        }
         true
+    }
+
+    /// INTO of what has one row at most: it goes straight to the targets. `rows` makes the code that finds
+    /// it.
+    fn only_row(&mut self, into: &'r Into, rows: FindsRow<'_, 'f, 'r>) {
+        let after = self.b.create_block();
+        rows(self, &mut |this, outputs| {
+            let yes = this.b.ins().iconst(types::I8, 1);
+            this.told(true, yes);
+            this.sink(&into.sink, outputs);
+            this.jump(after);
+            // What follows a row is not come to.
+            let nowhere = this.b.create_block();
+            this.go_to(nowhere);
+        });
+        let no = self.b.ins().iconst(types::I8, 0);
+        self.told(false, no);
+        match into.strict {
+            true => self.fail(Fault::NoRow),
+            false => self.sink(&into.sink, &[]),
+        }
+        self.jump(after);
+        self.go_to(after);
+    }
+
+    /// FOUND and the number of rows of a statement that had one row or none.
+    fn told(&mut self, found: bool, flag: Value) {
+        if self.counts {
+            let count = self.int(i64::from(found));
+            self.note_count(count);
+        }
+        self.set_found(flag);
     }
 
     /// Room for the first row, and how many there were.

@@ -7,14 +7,15 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::super::{Emitter, memory};
 use super::Source;
+use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::rows::{Access, At, RowAt};
 use crate::compile::runtime::statements::DONE;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
 use crate::store::TableRef;
-use crate::types::Scalar;
+use crate::types::{Scalar, Type};
 
 /// What is done with each combination of rows; the block is where the next one is looked for.
 pub(super) type Give<'g, 'f, 'r> = &'g mut dyn FnMut(&mut Emitter<'f, 'r>, Block);
@@ -94,7 +95,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 self.row_or(status, next);
                 next
             }
-            false => self.search(access, cells, most, row, next),
+            false => self.search(access, cells, most, (relation, row), rest, next),
         };
         self.take_row(relation, row, &used);
         for filter in filters {
@@ -118,7 +119,15 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     /// Looks for rows and goes over them; gives the block where the next one is taken.
-    fn search(&mut self, access: Value, cells: Value, most: Option<i64>, row: Value, next: Block) -> Block {
+    fn search(
+        &mut self,
+        access: Value,
+        cells: Value,
+        most: Option<i64>,
+        (relation, row): (usize, Value),
+        rest: &'r [Step],
+        next: Block,
+    ) -> Block {
         let (most, count) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
         self.ask(runtime::rows::search as *const (), &[access, cells, most, count]);
         let count = self.b.ins().load(types::I64, memory(), count, 0);
@@ -133,9 +142,116 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let following = self.b.ins().iadd_imm_u(at, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(body);
+        if let Some(joined) = self.joined(rest) {
+            self.ask_ahead_of_join(access, (at, count), relation, &joined);
+        }
         let status = self.ask_for(runtime::rows::row as *const (), &[access, at, row]);
         self.row_or(status, again);
         again
+    }
+
+    /// What follows a search, if it is a lookup whose key can be computed of the row at hand.
+    fn joined(&self, rest: &'r [Step]) -> Option<Joined<'r>> {
+        let Step::Inner { access, .. } = rest.first()? else { return None };
+        let (index, relation) = (access.index.as_ref()?, usize::from(access.relation));
+        let source = self.query.relations.get(relation)?;
+        let placed = source.table.is_shared() || access.site.is_some();
+        let known = source.layout.indexes.contains_key(&index.name);
+        let keys = || bounds(index).chain(access.site.iter().map(|site| &site.value));
+        if !placed
+            || !known
+            || !index.whole
+            || index.range.is_some()
+            || !is_unique(&source.table, &index.name)
+        {
+            return None;
+        }
+        let mut columns = Vec::new();
+        let plain = keys().all(|key| match plain(key) {
+            Some(ExprKind::Column(column)) if usize::from(column.relation) != relation => {
+                columns.push(column.column);
+                true
+            }
+            Some(ExprKind::Variable(id)) => matches!(self.frame.slot(*id), Slot::Cell(_)),
+            Some(ExprKind::Constant(_)) => true,
+            _ => false,
+        });
+        plain.then_some(Joined { index, site: access.site.as_ref(), relation, columns })
+    }
+
+    /// Before the first of some rows: asks for the rows of another table that they are joined with.
+    fn ask_ahead_of_join(
+        &mut self,
+        access: Value,
+        (at, count): (Value, Value),
+        relation: usize,
+        joined: &Joined<'r>,
+    ) {
+        let (ask, done) = (self.b.create_block(), self.b.create_block());
+        let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let within = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
+        self.branch(within, done, ask);
+        self.go_to(ask);
+        let last = self.b.ins().iadd_imm_u(at, ROWS_AHEAD);
+        let last = self.b.ins().umin(last, count);
+        let n = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[at.into()]);
+        self.go_to(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, n, last);
+        let fetch = self.b.create_block();
+        self.branch(more, body, fetch);
+        self.go_to(body);
+        let row = self.room(size_of::<RowAt>().div_ceil(size_of::<albireo_storage::Cell>()));
+        let status = self.ask_for(runtime::rows::row as *const (), &[access, n, row]);
+        self.row_or(status, next);
+        self.take_row(relation, row, &joined.columns);
+        self.look_ahead_of_join(joined);
+        self.jump(next);
+        self.go_to(next);
+        let following = self.b.ins().iadd_imm_u(n, 1);
+        self.b.ins().jump(head, &[following.into()]);
+        self.go_to(fetch);
+        self.ask(runtime::rows::fetch_ahead as *const (), &[]);
+        self.jump(done);
+        self.go_to(done);
+    }
+
+    fn look_ahead_of_join(&mut self, joined: &Joined<'r>) {
+        let source = &self.query.relations[joined.relation];
+        let (table, used) = (std::sync::Arc::clone(&source.table), source.used.clone());
+        self.announce(&table, joined.relation, joined.index, joined.site, &used);
+    }
+
+    /// Asks for what a lookup by a unique key looks at first; of its row `used` are needed.
+    fn announce(
+        &mut self,
+        table: &TableDef,
+        relation: usize,
+        index: &'r IndexUse,
+        site: Option<&'r Bound>,
+        used: &[u16],
+    ) {
+        let mut operands = Vec::new();
+        for bound in bounds(index) {
+            let operand = self.expr(bound);
+            operands.push(operand);
+        }
+        let site = match site {
+            _ if table.is_shared() => At::Shared,
+            None => At::Anywhere,
+            Some(bound) => {
+                let operand = self.expr(&bound.value);
+                operands.push(operand);
+                site_of(bound, operands.len() - 1, operand.kind)
+            }
+        };
+        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+        let cells = self.in_cells(&operands);
+        let access = self.access(table, relation, index, &kinds, site, true);
+        let columns: Box<[ColumnId]> = used.iter().map(|n| ColumnId(*n)).collect();
+        let columns = self.parts.columns(columns);
+        let (columns, count) = (self.address(columns.0), self.int(columns.1 as i64));
+        self.ask(runtime::rows::ahead as *const (), &[access, cells, columns, count]);
     }
 
     /// What the runtime must know to look for rows.
@@ -166,6 +282,41 @@ impl<'f, 'r> Emitter<'f, 'r> {
             number,
         });
         self.address(access)
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// Whether steps find one row at most: they are one lookup by a unique key.
+    pub(super) fn is_one_lookup(&self, relations: &[tree::Relation], steps: &[Step]) -> bool {
+        let [Step::Inner { access, .. }] = steps else { return false };
+        let Some(index) = &access.index else { return false };
+        let Some(relation) = relations.get(usize::from(access.relation)) else { return false };
+        let RelationSource::Table(table) = &relation.source else { return false };
+        let placed = table.is_shared() || access.site.is_some();
+        placed && index.whole && is_unique(table, &index.name)
+    }
+}
+
+/// For so many rows of a search, a power of 2, those joined with them are asked for together.
+const ROWS_AHEAD: i64 = 64;
+
+/// A lookup by a unique key for each row of a search.
+struct Joined<'r> {
+    index: &'r IndexUse,
+    site: Option<&'r Bound>,
+    relation: usize,
+    /// The columns of the search's rows that make the key.
+    columns: Vec<u16>,
+}
+
+/// An expression without what makes a whole number wider.
+fn plain(expr: &Expr) -> Option<&ExprKind> {
+    match &expr.kind {
+        ExprKind::Convert(inner, Conversion::Scalar(Scalar::Integer | Scalar::BigInt)) => match inner.ty {
+            Type::Scalar(Scalar::SmallInt | Scalar::Integer) => plain(inner),
+            _ => None,
+        },
+        kind => Some(kind),
     }
 }
 
@@ -216,28 +367,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         }
         let outer =
             std::mem::replace(&mut self.query, super::State { relations: sources, groups: Vec::new() });
-        let mut operands = Vec::new();
-        for bound in bounds(lookup.index) {
-            let operand = self.expr(bound);
-            operands.push(operand);
-        }
-        let site = match lookup.site {
-            _ if table.is_shared() => At::Shared,
-            None => At::Anywhere,
-            Some(bound) => {
-                let operand = self.expr(&bound.value);
-                operands.push(operand);
-                site_of(bound, operands.len() - 1, operand.kind)
-            }
-        };
-        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
-        let cells = self.in_cells(&operands);
-        let access = self.access(&table, 0, lookup.index, &kinds, site, true);
+        self.announce(&table, 0, lookup.index, lookup.site, &lookup.used);
         self.query = outer;
-        let columns: Box<[ColumnId]> = lookup.used.iter().map(|n| ColumnId(*n)).collect();
-        let columns = self.parts.columns(columns);
-        let (columns, count) = (self.address(columns.0), self.int(columns.1 as i64));
-        self.ask(runtime::rows::ahead as *const (), &[access, cells, columns, count]);
     }
 }
 

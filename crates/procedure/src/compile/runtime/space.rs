@@ -1,0 +1,101 @@
+//! The memory of a call, used again by the next: most calls so allocate nothing.
+
+use albireo_base::Tid;
+use albireo_storage::Cell;
+
+use super::arrays::{Head, Native};
+use super::rows::{Ahead, Distinct};
+use super::statements::{Cursor, Protected};
+use super::{Arena, values};
+use crate::body::Routine;
+use crate::compile::frame::{Frame, Slot};
+use crate::datum::Datum;
+use crate::store::Site;
+
+/// Bytes of a text that lies in the room that its cell has in [`Space::shorts`].
+pub(in crate::compile) const SHORT_TEXT: usize = 64;
+
+/// What is larger is given back after a call, in bytes or rows.
+const KEPT: usize = 64 << 10;
+
+/// What a call works on. A new one and one that was [tidied](Space::tidy) are the same to a call.
+#[derive(Default)]
+pub(in crate::compile) struct Space {
+    /// The frame.
+    pub(in crate::compile) cells: Vec<Cell>,
+    /// By cell, [`SHORT_TEXT`] bytes.
+    pub(in crate::compile) shorts: Vec<u8>,
+    /// The heads of the arrays.
+    pub(in crate::compile) heads: Vec<Head>,
+    /// The arrays.
+    pub(in crate::compile) arrays: Vec<Native>,
+    /// By cell: the text of a variable that is not short.
+    pub(in crate::compile) texts: Vec<Vec<u8>>,
+    /// Texts of the statement at hand.
+    pub(in crate::compile) arena: Arena,
+    /// Boxed values of the statement at hand.
+    pub(in crate::compile) boxes: Vec<Datum>,
+    /// Rows that loops go over, the innermost last.
+    pub(in crate::compile) cursors: Vec<Cursor>,
+    /// Blocks with handlers under way, the innermost last.
+    pub(in crate::compile) protected: Vec<Protected>,
+    /// By search: the rows that it found.
+    pub(in crate::compile) searches: Vec<Vec<(Site, Tid)>>,
+    /// Rows that a loop will look for.
+    pub(in crate::compile) ahead: Vec<Ahead>,
+    /// By aggregate that counts each value once: the values that it has met.
+    pub(in crate::compile) distinct: Vec<Distinct>,
+    /// The interpreter's variables, while no call is under way.
+    pub(in crate::compile) variables: Vec<Datum>,
+    /// Whether the interpreter's variables may hold something.
+    pub(in crate::compile) lent: bool,
+}
+
+impl Space {
+    /// For calls of a routine with so many searches and such aggregates.
+    pub(in crate::compile) fn new(
+        routine: &Routine,
+        frame: &Frame,
+        searches: usize,
+        distinct: usize,
+    ) -> Box<Self> {
+        Box::new(Self {
+            cells: vec![values::NULL; frame.cells],
+            shorts: vec![0; frame.cells * SHORT_TEXT],
+            heads: vec![Head::default(); frame.arrays],
+            arrays: (0..frame.arrays).map(|_| Native::default()).collect(),
+            texts: vec![Vec::new(); frame.cells],
+            searches: vec![Vec::new(); searches],
+            distinct: (0..distinct).map(|_| Distinct::default()).collect(),
+            variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
+            ..Self::default()
+        })
+    }
+
+    /// Forgets a call.
+    pub(in crate::compile) fn tidy(&mut self, routine: &Routine, frame: &Frame) {
+        self.cells.fill(values::NULL);
+        self.heads.fill(Head::default());
+        self.arrays.iter_mut().for_each(Native::clear);
+        if self.texts.iter().any(|text| text.capacity() > KEPT) {
+            self.texts.fill(Vec::new());
+        }
+        self.arena.clear();
+        self.boxes.clear();
+        self.cursors.clear();
+        self.protected.clear();
+        for search in self.searches.iter_mut().filter(|search| search.capacity() > KEPT / 16) {
+            *search = Vec::new();
+        }
+        self.ahead.clear();
+        self.distinct.iter_mut().for_each(Distinct::clear);
+        for (id, slot) in frame.slots() {
+            if (self.lent || matches!(slot, Slot::Boxed))
+                && let Some(variable) = self.variables.get_mut(id.0 as usize)
+            {
+                *variable = routine.variables[id.0 as usize].place.initial();
+            }
+        }
+        self.lent = false;
+    }
+}
