@@ -3,7 +3,8 @@
 //! gets a turn for every four of the others.
 //!
 //! `cargo run --release -p albireo-bench --example procedure_speed -- 5 groups 20` is 5 warehouses, the
-//! layout, and how many turns of 200 ms each one gets.
+//! layout, and how many turns of 200 ms each one gets; `native` or `compiled` behind them lets only that one
+//! run, for profiling, and a number behind that only that kind of transaction.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let warehouses: i16 = argument("5").parse()?;
     let layout: Layout = argument("groups").parse()?;
     let turns: usize = argument("20").parse()?;
+    let only = argument("all");
+    let kind: Option<usize> = argument("").parse().ok();
     let config = Config {
         workload: Workload::Tpcc,
         warehouses,
@@ -58,10 +61,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut inputs = Inputs::new(config.mix, config.scale, warehouses, &homes, config.seed, 0);
     let (mut native, mut compiled, mut slow) = (Times::new(), Times::new(), Times::new());
     for n in 0..turns {
-        turn(&env, &mut target.transactions()?, &mut inputs, &mut native)?;
-        turn(&env, &mut target.stored()?, &mut inputs, &mut compiled)?;
-        if n % 4 == 0 {
-            turn(&env, &mut &interpreted, &mut inputs, &mut slow)?;
+        if only != "compiled" {
+            turn(&env, &mut target.transactions()?, &mut inputs, kind, &mut native)?;
+        }
+        if only != "native" {
+            turn(&env, &mut target.stored()?, &mut inputs, kind, &mut compiled)?;
+        }
+        if n % 4 == 0 && only == "all" {
+            turn(&env, &mut &interpreted, &mut inputs, kind, &mut slow)?;
         }
     }
     show(&native, &compiled, &slow);
@@ -73,6 +80,7 @@ fn turn(
     env: &Env,
     worker: &mut dyn Worker,
     inputs: &mut Inputs,
+    only: Option<usize>,
     times: &mut Times,
 ) -> Result<(), Box<dyn Error>> {
     let end = env.clock.now() + TURN_NS;
@@ -80,7 +88,9 @@ fn turn(
     while env.clock.now() < end {
         for transaction in std::iter::repeat_with(|| inputs.next_transaction()).take(800) {
             let kind = KINDS.iter().position(|kind| *kind == transaction.kind()).unwrap_or_default();
-            by_kind.entry(kind).or_default().push(transaction);
+            if only.is_none_or(|only| only == kind) {
+                by_kind.entry(kind).or_default().push(transaction);
+            }
         }
         for (kind, transactions) in &mut by_kind {
             let start = env.clock.now();
@@ -104,7 +114,7 @@ fn show(native: &Times, compiled: &Times, interpreted: &Times) {
     );
     let weights = [0.45, 0.43, 0.04, 0.04, 0.04];
     let mut spec = [0.0; 3];
-    let mut line = |name: &str, [a, b, c]: [f64; 3]| {
+    let line = |name: &str, [a, b, c]: [f64; 3]| {
         println!("{name:<12} {a:>10.0} {b:>10.0} {c:>12.0} {:>7.1}% {:>17.1}x", 100.0 * a / b, c / b);
     };
     for (kind, name) in KINDS.iter().enumerate() {

@@ -104,6 +104,15 @@ pub trait Store {
     /// A table's part in a partition; the site of a shared table does not matter.
     fn table_at(&self, site: Site, table: TableRef) -> &Table;
 
+    /// [`Store::site_of_key`] and what [`Store::table_at`] gives for it; of a shared table, home.
+    ///
+    /// # Errors
+    /// [`Stop::Crossing`] if the partition is not this transaction's.
+    fn table_of_key(&self, table: TableRef, key: i64) -> Result<(Site, &Table), Stop> {
+        let site = if table.shared { self.home() } else { self.site_of_key(key)? };
+        Ok((site, self.table_at(site, table)))
+    }
+
     /// Inserts a row into its partition, which the caller knows.
     fn insert_cells(
         &mut self,

@@ -73,6 +73,16 @@ impl ShortKey {
         Self { bits: 0, used: 0 }
     }
 
+    /// The key of so many bytes that an index stores as `bits`, which are as [`ShortKey::get`] gives them.
+    ///
+    /// # Panics
+    /// There are more than 16 bytes.
+    #[inline]
+    pub const fn from_bits(bits: u128, bytes: u32) -> Self {
+        assert!(bytes <= PREFIX_BYTES as u32, "a short key has at most 16 bytes");
+        Self { bits, used: 8 * bytes }
+    }
+
     #[inline]
     const fn append(self, value: u128, width: u32) -> Self {
         let used = self.used + width;

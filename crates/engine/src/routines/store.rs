@@ -238,6 +238,14 @@ impl Store for TransactionStore<'_, '_, '_> {
         self.tx.table_at(self.tx.site(site.0), handle_of(table))
     }
 
+    fn table_of_key(&self, table: TableRef, key: i64) -> Result<(Site, &Table), Stop> {
+        let site = match table.shared {
+            true => self.tx.home(),
+            false => self.tx.site_of(key).map_err(|_| Stop::Crossing)?,
+        };
+        Ok((number(site), self.tx.table_at(site, handle_of(table))))
+    }
+
     fn insert_cells(
         &mut self,
         site: Site,

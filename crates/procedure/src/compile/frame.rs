@@ -35,11 +35,13 @@ pub(super) struct Frame {
     pub(super) cells: usize,
     /// How many arrays there are.
     pub(super) arrays: usize,
+    /// Whether a variable is among the interpreter's.
+    pub(super) boxes: bool,
 }
 
 impl Frame {
     pub(super) fn of(routine: &Routine) -> Self {
-        let mut frame = Self { slots: Vec::new(), cells: 0, arrays: 0 };
+        let mut frame = Self { slots: Vec::new(), cells: 0, arrays: 0, boxes: false };
         for variable in &routine.variables {
             let slot = match &variable.place {
                 Place::Row(row) => {
@@ -63,6 +65,7 @@ impl Frame {
                     kind => Slot::Cell(frame.cell(kind)),
                 },
             };
+            frame.boxes |= matches!(slot, Slot::Boxed);
             frame.slots.push(slot);
         }
         frame

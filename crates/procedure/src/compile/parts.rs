@@ -1,11 +1,10 @@
 //! What generated code refers to by address.
 
-use albireo_base::ColumnId;
 use memchr::memmem::Finder;
 
 use super::runtime::changes::Writing;
 use super::runtime::nodes::Node;
-use super::runtime::rows::Access;
+use super::runtime::rows::{Access, Ask};
 use super::runtime::statements::{Escape, RowSink};
 use super::runtime::variables::Placing;
 
@@ -21,7 +20,7 @@ pub(super) struct Parts {
     writings: Vec<Box<Writing>>,
     /// How many aggregates there are that count each value once.
     pub(super) distinct: usize,
-    columns: Vec<Box<[ColumnId]>>,
+    asks: Vec<Box<Ask>>,
     texts: Vec<Box<[u8]>>,
     finders: Vec<Box<Finder<'static>>>,
     /// Statements that the interpreter does.
@@ -67,11 +66,8 @@ impl Parts {
         keep(&mut self.writings, writing)
     }
 
-    /// The address and number of columns.
-    pub(super) fn columns(&mut self, columns: Box<[ColumnId]>) -> (*const ColumnId, usize) {
-        self.columns.push(columns);
-        let kept = self.columns.last().expect("pushed just now");
-        (kept.as_ptr(), kept.len())
+    pub(super) fn ask(&mut self, ask: Ask) -> *const Ask {
+        keep(&mut self.asks, ask)
     }
 
     /// What looks for a word.

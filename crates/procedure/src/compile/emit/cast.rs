@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::{Emitter, Operand, memory};
 use crate::compile::kind::{Kind, NARROW_DIGITS};
+use crate::compile::runtime::values::PRESENT;
 use crate::expr::{Conversion, Expr};
 use crate::types::Scalar;
 
@@ -73,6 +74,9 @@ impl<'r> Emitter<'_, 'r> {
             (Kind::Narrow { scale, digits }, SqlType::Decimal { precision, scale: wanted }) => {
                 self.digits(expr, from, (scale, digits), (wanted, precision))
             }
+            (Kind::Numeric, SqlType::Decimal { precision, scale }) if precision <= NARROW_DIGITS => {
+                self.narrowed(expr, from, scale, precision)
+            }
             (Kind::Text, SqlType::Varchar(n)) => {
                 let good = self.at_most(from, n);
                 self.checked(expr, &[from], good, from)
@@ -90,6 +94,22 @@ impl<'r> Emitter<'_, 'r> {
     fn at_most(&mut self, text: Operand, n: u32) -> Value {
         let length = text.b.unwrap_or(text.a);
         self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, length, i64::from(n))
+    }
+
+    /// Any number as a narrow one: by code if it has that scale, and not too many digits.
+    fn narrowed(&mut self, expr: &'r Expr, from: Operand, scale: u8, precision: u8) -> Operand {
+        let low = self.b.ins().load(types::I64, memory(), from.a, 0);
+        let high = self.b.ins().load(types::I64, memory(), from.a, 8);
+        let tag = self.b.ins().load(types::I64, memory(), from.a, 16);
+        let wanted = PRESENT as i64 | i64::from(scale) << 8;
+        let scaled = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted);
+        let sign = self.b.ins().sshr_imm_u(low, 63);
+        let short = self.b.ins().icmp(IntCC::Equal, high, sign);
+        let below = self.below(low, precision);
+        let good = self.b.ins().band(scaled, short);
+        let good = self.b.ins().band(good, below);
+        let kind = Kind::Narrow { scale, digits: precision };
+        self.checked(expr, &[from], good, Operand { kind, a: low, b: None, null: from.null })
     }
 
     /// A narrow number with other digits: rounded halves away from zero, and refused if too large.

@@ -23,8 +23,8 @@ mod statement;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cranelift_codegen::ir::{
-    AbiParam, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, Type, Value,
-    types,
+    AbiParam, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlot, StackSlotData, StackSlotKind,
+    Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
@@ -73,6 +73,10 @@ pub(super) struct Emitter<'f, 'r> {
     context: Value,
     cells: Value,
     shorts: Value,
+    /// Rooms in use, with their numbers of cells.
+    rooms: Vec<(usize, StackSlot)>,
+    /// By number of cells: rooms that were used by statements before.
+    free_rooms: BTreeMap<usize, Vec<StackSlot>>,
     /// Addresses of texts that stay as long as the code.
     constants: BTreeSet<Value>,
     signatures: BTreeMap<(Vec<Width>, Width), SigRef>,
@@ -140,6 +144,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
             context,
             cells,
             shorts,
+            rooms: Vec::new(),
+            free_rooms: BTreeMap::new(),
             constants: BTreeSet::new(),
             signatures: BTreeMap::new(),
             scopes: Vec::new(),
@@ -195,11 +201,26 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.int(of.expose_provenance() as i64)
     }
 
-    /// The address of room for some cells on the stack.
+    /// The address of room for some cells on the stack, until the statement ends.
     fn room(&mut self, cells: usize) -> Value {
-        let bytes = (cells.max(1) * CELL as usize) as u32;
-        let slot = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3));
+        let cells = cells.max(1);
+        let slot = match self.free_rooms.get_mut(&cells).and_then(Vec::pop) {
+            Some(slot) => slot,
+            None => {
+                let bytes = (cells * CELL as usize) as u32;
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
+                self.b.create_sized_stack_slot(data)
+            }
+        };
+        self.rooms.push((cells, slot));
         self.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// Gives back all rooms but the first so many.
+    fn free_rooms(&mut self, but: usize) {
+        for (cells, slot) in self.rooms.drain(but..) {
+            self.free_rooms.entry(cells).or_default().push(slot);
+        }
     }
 
     /// Calls a function of the runtime.

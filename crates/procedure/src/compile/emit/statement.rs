@@ -16,7 +16,9 @@ impl<'r> Emitter<'_, 'r> {
 
     pub(super) fn statements(&mut self, all: &'r [Statement]) {
         for statement in all {
+            let rooms = self.rooms.len();
             self.statement(statement);
+            self.free_rooms(rooms);
             if ends(statement) {
                 // What follows is never run, but must stand in a block.
                 let dead = self.b.create_block();

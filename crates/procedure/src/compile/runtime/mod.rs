@@ -91,14 +91,21 @@ impl Arena {
 
     /// Keeps a text.
     pub(super) fn keep(&mut self, text: &[u8]) -> *const u8 {
-        if self.chunk.capacity() - self.chunk.len() < text.len() {
-            let size = text.len().max(Self::CHUNK);
+        self.keep_joined(text, &[])
+    }
+
+    /// Keeps a text and another behind it.
+    pub(super) fn keep_joined(&mut self, text: &[u8], behind: &[u8]) -> *const u8 {
+        let bytes = text.len() + behind.len();
+        if self.chunk.capacity() - self.chunk.len() < bytes {
+            let size = bytes.max(Self::CHUNK);
             self.full.push(std::mem::replace(&mut self.chunk, Vec::with_capacity(size)));
         }
-        self.bytes += text.len();
+        self.bytes += bytes;
         let at = self.chunk.len();
         // There is room: the vector does not move.
         self.chunk.extend_from_slice(text);
+        self.chunk.extend_from_slice(behind);
         self.chunk[at..].as_ptr()
     }
 
@@ -116,6 +123,7 @@ impl Arena {
 }
 
 /// Does what generated code asked for; an error or panic is kept.
+#[inline(always)]
 pub(super) fn guard(
     context: *mut Context<'_>,
     act: impl FnOnce(&mut Context<'_>) -> Result<u32, Stop>,

@@ -121,10 +121,7 @@ pub(in crate::compile) unsafe extern "C" fn concat(
         // SAFETY: generated code passes the addresses of two texts, and of room for a cell; R-3.
         let (a, b, out) = unsafe { (values::text(&*a), values::text(&*b), &mut *out) };
         expr::check_joined(a, b)?;
-        let mut whole = String::with_capacity(a.len() + b.len());
-        whole.push_str(a);
-        whole.push_str(b);
-        *out = context.keep_text(&whole);
+        *out = context.keep_joined(a, b);
         Ok(OK)
     })
 }

@@ -38,9 +38,11 @@ pub(in crate::compile) struct Access {
     /// What the plan says; its bounds are the cells that come, in order.
     pub(in crate::compile) by: *const IndexUse,
     pub(in crate::compile) kinds: Box<[Kind]>,
-    /// Widths of the key's columns in bytes, if they are whole numbers that cannot be NULL, compared with
-    /// whole numbers, and are the index's whole key.
+    /// Widths of the columns in bytes, that of the range last, if they are whole numbers that cannot be
+    /// NULL, compared with whole numbers.
     pub(in crate::compile) integers: Option<Box<[u8]>>,
+    /// Bytes of the key of a lookup by whole numbers.
+    pub(in crate::compile) bytes: u32,
     pub(in crate::compile) site: At,
     /// The number of this search in its routine.
     pub(in crate::compile) number: usize,
@@ -74,22 +76,50 @@ impl Access {
         table
     }
 
-    /// The key that the cells make, of an index of whole numbers; `None` if no row can have it.
-    fn short_key(&self, widths: &[u8], cells: &[Cell]) -> Option<ShortKey> {
+    /// The least and the greatest key that the cells allow, of an index of whole numbers; `None` if no row
+    /// can have one.
+    fn short_range(&self, widths: &[u8], cells: &[Cell]) -> Option<(u128, u128)> {
+        // SAFETY: R-2.
+        let by = unsafe { &*self.by };
+        let mut cells = cells.iter();
         let mut key = ShortKey::new();
-        for (width, cell) in widths.iter().zip(cells) {
-            let n = cell.lo as i64;
-            if values::is_null(cell) {
+        for (width, cell) in widths.iter().zip(cells.by_ref().take(by.equal.len())) {
+            key = with(key, *width, number(cell)?)?;
+        }
+        let (mut low, mut high) = key.range();
+        let Some(range) = &by.range else { return Some((low, high)) };
+        let width = *widths.last()?;
+        let most = i64::MAX >> (64 - 8 * u32::from(width));
+        if let Some((_, inclusive)) = range.low {
+            let least = number(cells.next()?)?.checked_add(i64::from(!inclusive))?;
+            if least > most {
                 return None;
             }
-            key = match width {
-                2 => key.i16(i16::try_from(n).ok()?),
-                4 => key.i32(i32::try_from(n).ok()?),
-                _ => key.i64(n),
-            };
+            low = with(key, width, least.max(-most - 1))?.range().0;
         }
-        Some(key)
+        if let Some((_, inclusive)) = range.high {
+            let greatest = number(cells.next()?)?.checked_sub(i64::from(!inclusive))?;
+            if greatest < -most - 1 {
+                return None;
+            }
+            high = with(key, width, greatest.min(most))?.range().1;
+        }
+        (low <= high).then_some((low, high))
     }
+}
+
+/// A key with one more column; `None` if the column cannot hold the number.
+fn with(key: ShortKey, width: u8, n: i64) -> Option<ShortKey> {
+    Some(match width {
+        2 => key.i16(i16::try_from(n).ok()?),
+        4 => key.i32(i32::try_from(n).ok()?),
+        _ => key.i64(n),
+    })
+}
+
+/// The whole number in a cell; `None` if it is NULL.
+fn number(cell: &Cell) -> Option<i64> {
+    (!values::is_null(cell)).then_some(cell.lo as i64)
 }
 
 /// Turns the cells of an access into values, one after another.
@@ -142,12 +172,10 @@ impl Context<'_> {
     ) -> Result<(), Stop> {
         // SAFETY: R-2.
         let by = unsafe { &*access.by };
-        if let Some(widths) = &access.integers
-            && by.range.is_none()
-        {
-            let Some(key) = access.short_key(widths, cells) else { return Ok(()) };
+        if let Some(widths) = &access.integers {
+            let Some((low, high)) = access.short_range(widths, cells) else { return Ok(()) };
             let table = access.table(self.machine.store(), site);
-            let rows = table.prefix(access.index, key);
+            let rows = table.between(access.index, low, high);
             match by.backward {
                 true => found.extend(rows.rev().take(most).map(|tid| (site, tid))),
                 false => found.extend(rows.take(most).map(|tid| (site, tid))),
@@ -186,6 +214,43 @@ enum Sites {
     Many(Vec<Site>),
 }
 
+/// What generated code passes of a lookup by a key of whole numbers: its bits, and the value that says in
+/// which partition the row is.
+fn short_lookup<'s>(
+    context: &'s mut Context<'_>,
+    access: &Access,
+    [high, low]: [u64; 2],
+    place: i64,
+) -> Result<(Site, &'s Table, ShortKey), Stop> {
+    let (site, table) = context.machine.store().table_of_key(access.table, place)?;
+    assert!(table.layout_id() == access.layout, "code is made anew when a table is");
+    let bits = u128::from(high) << 64 | u128::from(low);
+    Ok((site, table, ShortKey::from_bits(bits, access.bytes)))
+}
+
+/// As [`find`], by a key of whole numbers.
+pub(in crate::compile) unsafe extern "C" fn find_short(
+    context: *mut Context<'_>,
+    access: *const Access,
+    high: u64,
+    low: u64,
+    place: i64,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2, and generated code passes room for a row.
+        let (access, row) = unsafe { (&*access, &mut *row) };
+        let (site, table, key) = short_lookup(context, access, [high, low], place)?;
+        Ok(match table.find(access.index, key) {
+            Some(tid) => {
+                *row = row_at(table, site, tid);
+                OK
+            }
+            None => DONE,
+        })
+    })
+}
+
 /// Finds the row of a key that at most one has: [`OK`], [`DONE`] without one, or an error.
 pub(in crate::compile) unsafe extern "C" fn find(
     context: *mut Context<'_>,
@@ -198,19 +263,6 @@ pub(in crate::compile) unsafe extern "C" fn find(
         let access = unsafe { &*access };
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a row.
         let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *row) };
-        if let Some(widths) = &access.integers {
-            let Some(key) = access.short_key(widths, cells) else { return Ok(DONE) };
-            if let Sites::One(site) = context.sites(access, cells)? {
-                let table = access.table(context.machine.store(), site);
-                return Ok(match table.find(access.index, key) {
-                    Some(tid) => {
-                        *row = row_at(table, site, tid);
-                        OK
-                    }
-                    None => DONE,
-                });
-            }
-        }
         let sites = context.sites(access, cells)?;
         context.space.searches[access.number].clear();
         context.search_all(access, cells, sites, 1)?;
@@ -286,50 +338,46 @@ pub(in crate::compile) unsafe extern "C" fn row(
 /// A row that a loop will look for.
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Ahead {
-    access: *const Access,
+    ask: *const Ask,
     site: Site,
     key: ShortKey,
-    columns: *const ColumnId,
-    count: usize,
 }
 
 /// Asks for what a lookup looks at first; of its row some columns will be needed.
 pub(in crate::compile) unsafe extern "C" fn ahead(
     context: *mut Context<'_>,
-    access: *const Access,
-    cells: *const Cell,
-    columns: *const ColumnId,
-    count: u64,
+    ask: *const Ask,
+    high: u64,
+    low: u64,
+    place: i64,
 ) -> u32 {
     guard(context, |context| {
-        let at = access;
         // SAFETY: R-2.
-        let access = unsafe { &*access };
-        // SAFETY: generated code passes as many cells as the access has kinds.
-        let cells = unsafe { std::slice::from_raw_parts(cells, access.kinds.len()) };
-        let Some(key) = access.integers.as_ref().and_then(|widths| access.short_key(widths, cells)) else {
-            return Ok(OK);
-        };
+        let access = unsafe { &(*ask).access };
         // One of another partition is looked for, and refused, in its turn.
-        if let Ok(Sites::One(site)) = context.sites(access, cells) {
-            access.table(context.machine.store(), site).prefetch_key(access.index, key);
-            context.space.ahead.push(Ahead { access: at, site, key, columns, count: count as usize });
+        if let Ok((site, table, key)) = short_lookup(context, access, [high, low], place) {
+            table.prefetch_key(access.index, key);
+            context.space.ahead.push(Ahead { ask, site, key });
         }
         Ok(OK)
     })
+}
+
+/// A lookup by a key of whole numbers that is announced, and what of its row will be needed.
+pub(in crate::compile) struct Ask {
+    pub(in crate::compile) access: Access,
+    pub(in crate::compile) columns: Box<[ColumnId]>,
 }
 
 /// Asks for the rows of the lookups that were announced.
 pub(in crate::compile) unsafe extern "C" fn fetch_ahead(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
         let mut ahead = std::mem::take(&mut context.space.ahead);
-        for Ahead { access, site, key, columns, count } in ahead.drain(..) {
+        for Ahead { ask, site, key } in ahead.drain(..) {
             // SAFETY: R-2.
-            let access = unsafe { &*access };
+            let Ask { access, columns } = unsafe { &*ask };
             let table = access.table(context.machine.store(), site);
             let Some(tid) = table.find(access.index, key) else { continue };
-            // SAFETY: R-2.
-            let columns = unsafe { std::slice::from_raw_parts(columns, count) };
             table.prefetch_row(tid, columns);
         }
         context.space.ahead = ahead;

@@ -8,7 +8,7 @@ use super::rows::{Ahead, Distinct};
 use super::statements::{Cursor, Protected};
 use super::{Arena, values};
 use crate::body::Routine;
-use crate::compile::frame::{Frame, Slot};
+use crate::compile::frame::Frame;
 use crate::datum::Datum;
 use crate::store::Site;
 
@@ -31,6 +31,8 @@ pub(in crate::compile) struct Space {
     pub(in crate::compile) arrays: Vec<Native>,
     /// By cell: the text of a variable that is not short.
     pub(in crate::compile) texts: Vec<Vec<u8>>,
+    /// Whether one of these may be large.
+    pub(in crate::compile) long: bool,
     /// Texts of the statement at hand.
     pub(in crate::compile) arena: Arena,
     /// Boxed values of the statement at hand.
@@ -77,8 +79,8 @@ impl Space {
         self.cells.fill(values::NULL);
         self.heads.fill(Head::default());
         self.arrays.iter_mut().for_each(Native::clear);
-        if self.texts.iter().any(|text| text.capacity() > KEPT) {
-            self.texts.fill(Vec::new());
+        if std::mem::take(&mut self.long) {
+            self.texts.iter_mut().filter(|text| text.capacity() > KEPT).for_each(|text| *text = Vec::new());
         }
         self.arena.clear();
         self.boxes.clear();
@@ -89,13 +91,10 @@ impl Space {
         }
         self.ahead.clear();
         self.distinct.iter_mut().for_each(Distinct::clear);
-        for (id, slot) in frame.slots() {
-            if (self.lent || matches!(slot, Slot::Boxed))
-                && let Some(variable) = self.variables.get_mut(id.0 as usize)
-            {
-                *variable = routine.variables[id.0 as usize].place.initial();
+        if std::mem::take(&mut self.lent) || frame.boxes {
+            for (variable, value) in routine.variables.iter().zip(&mut self.variables) {
+                *value = variable.place.initial();
             }
         }
-        self.lent = false;
     }
 }

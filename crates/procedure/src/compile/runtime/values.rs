@@ -114,6 +114,13 @@ impl Context<'_> {
         }
     }
 
+    /// One text behind the other, kept until the statement ends.
+    pub(in crate::compile) fn keep_joined(&mut self, a: &str, b: &str) -> Cell {
+        self.dirty = 1;
+        let at = self.space.arena.keep_joined(a.as_bytes(), b.as_bytes());
+        Cell { lo: at.addr() as u64, hi: (a.len() + b.len()) as u64, tag: PRESENT }
+    }
+
     /// A text that is kept until the statement ends.
     pub(in crate::compile) fn keep_text(&mut self, text: &str) -> Cell {
         self.dirty = 1;

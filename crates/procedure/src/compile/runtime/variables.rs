@@ -3,6 +3,7 @@
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_storage::Cell;
 
+use super::space::SHORT_TEXT;
 use super::{Context, OK, guard, values};
 use crate::body::{Fit, Target};
 use crate::compile::frame::{CellSlot, Slot};
@@ -35,6 +36,7 @@ impl Context<'_> {
     /// # Safety
     /// `length` bytes at `from` may be read.
     unsafe fn store_text(&mut self, at: u32, from: *const u8, length: usize) {
+        self.space.long |= length > SHORT_TEXT;
         let buffer = &mut self.space.texts[at as usize];
         let begin = buffer.as_ptr().addr();
         if length > 0 && (begin..begin + buffer.len()).contains(&from.addr()) {

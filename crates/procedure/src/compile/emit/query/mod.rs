@@ -440,7 +440,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn output(&mut self, expr: &'r Expr) -> Operand {
         let value = self.expr(expr);
         let mut names = false;
-        expr.walk(&mut |part| names |= matches!(part.kind, ExprKind::Variable(_) | ExprKind::Field(..)));
+        expr.walk(&mut |part| {
+            names |= match part.kind {
+                ExprKind::Variable(_) => matches!(self.kind(part), Kind::Text | Kind::Boxed),
+                ExprKind::Field(..) => true,
+                _ => false,
+            };
+        });
         match value.kind {
             Kind::Text if names => self.copy_text(value),
             _ => value,

@@ -1,16 +1,18 @@
 //! Finding rows: loops in loops.
 
-use albireo_base::ColumnId;
+use std::collections::BTreeSet;
+
+use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexKind, TableDef};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
-use super::super::{Emitter, memory};
+use super::super::{Emitter, Null, Operand, memory};
 use super::Source;
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
-use crate::compile::runtime::rows::{Access, At, RowAt};
+use crate::compile::runtime::rows::{Access, Ask, At, RowAt};
 use crate::compile::runtime::statements::DONE;
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
@@ -68,34 +70,34 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let Some(source) = self.query.relations.get(relation) else { return self.jump(next) };
         let table = std::sync::Arc::clone(&source.table);
         let used = source.used.clone();
-        let mut operands = Vec::new();
-        for bound in bounds(index) {
-            let operand = self.expr(bound);
-            operands.push(operand);
-        }
-        let site = match &access.site {
-            _ if table.is_shared() => At::Shared,
-            None => At::Anywhere,
-            Some(bound) => {
-                let operand = self.expr(&bound.value);
-                operands.push(operand);
-                site_of(bound, operands.len() - 1, operand.kind)
-            }
-        };
+        let (operands, site) = self.keys(&table, index, access.site.as_ref());
         let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
-        let cells = self.in_cells(&operands);
         let unique = index.whole && is_unique(&table, &index.name) && !matches!(site, At::Anywhere);
         let access = self.access(&table, relation, index, &kinds, site, unique);
+        let short = unique && access.integers.is_some() && matches!(site, At::Shared | At::Key(_));
+        let access = self.parts.access(access);
+        let access = self.address(access);
         let row = self.room(size_of::<RowAt>().div_ceil(size_of::<albireo_storage::Cell>()));
         // With filters any number of rows may be needed for one that is wanted.
         let most = most.filter(|_| filters.is_empty() && rest.is_empty());
-        let again = match unique {
-            true => {
+        let again = match (short, unique) {
+            (true, _) => {
+                let [high, low, place] = self.short_key(index, &operands, site, next);
+                let find = runtime::rows::find_short as *const ();
+                let status = self.ask_for(find, &[access, high, low, place, row]);
+                self.row_or(status, next);
+                next
+            }
+            (false, true) => {
+                let cells = self.in_cells(&operands);
                 let status = self.ask_for(runtime::rows::find as *const (), &[access, cells, row]);
                 self.row_or(status, next);
                 next
             }
-            false => self.search(access, cells, most, (relation, row), rest, next),
+            (false, false) => {
+                let cells = self.in_cells(&operands);
+                self.search(access, cells, most, (relation, row), rest, next)
+            }
         };
         self.take_row(relation, row, &used);
         for filter in filters {
@@ -231,6 +233,38 @@ impl<'f, 'r> Emitter<'f, 'r> {
         site: Option<&'r Bound>,
         used: &[u16],
     ) {
+        let (operands, site) = self.keys(table, index, site);
+        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+        let access = self.access(table, relation, index, &kinds, site, true);
+        if access.integers.is_none() || !matches!(site, At::Shared | At::Key(_)) {
+            return;
+        }
+        let columns = self.lines_of(relation, used);
+        let ask = self.parts.ask(Ask { access, columns });
+        let ask = self.address(ask);
+        let next = self.b.create_block();
+        let [high, low, place] = self.short_key(index, &operands, site, next);
+        self.ask(runtime::rows::ahead as *const (), &[ask, high, low, place]);
+        self.jump(next);
+        self.go_to(next);
+    }
+
+    /// Of columns one for each line of memory that they lie in, as far as can be known.
+    fn lines_of(&self, relation: usize, used: &[u16]) -> Box<[ColumnId]> {
+        let mut lines = BTreeSet::new();
+        let layout = &self.query.relations[relation].layout;
+        let mut columns = Vec::new();
+        for column in used {
+            let Some(at) = layout.columns.get(usize::from(*column)) else { continue };
+            if lines.insert((at.entry, at.stride, at.offset / LINE)) {
+                columns.push(ColumnId(*column));
+            }
+        }
+        columns.into()
+    }
+
+    /// What an index is asked for, in the order in which the runtime wants it, and in which partition.
+    fn keys(&mut self, table: &TableDef, index: &'r IndexUse, site: Option<&'r Bound>) -> (Vec<Operand>, At) {
         let mut operands = Vec::new();
         for bound in bounds(index) {
             let operand = self.expr(bound);
@@ -245,13 +279,62 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 site_of(bound, operands.len() - 1, operand.kind)
             }
         };
-        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
-        let cells = self.in_cells(&operands);
-        let access = self.access(table, relation, index, &kinds, site, true);
-        let columns: Box<[ColumnId]> = used.iter().map(|n| ColumnId(*n)).collect();
-        let columns = self.parts.columns(columns);
-        let (columns, count) = (self.address(columns.0), self.int(columns.1 as i64));
-        self.ask(runtime::rows::ahead as *const (), &[access, cells, columns, count]);
+        (operands, site)
+    }
+
+    /// The bits of a key of whole numbers, as [`albireo_storage::ShortKey`] has them, and the value that
+    /// says in which partition its row is; goes elsewhere if no row can have it.
+    fn short_key(&mut self, index: &IndexUse, operands: &[Operand], site: At, none: Block) -> [Value; 3] {
+        let mut halves = [self.int(0), self.int(0)];
+        let mut used = 0;
+        for (bound, operand) in index.equal.iter().zip(operands) {
+            let bits = 8 * integer_width(bound.ty).unwrap_or(8);
+            self.leave_if_null(*operand, none);
+            if integer_bits(operand.kind) > bits {
+                let fits = self.fits(operand.a, if bits == 16 { Scalar::SmallInt } else { Scalar::Integer });
+                let next = self.b.create_block();
+                self.branch(fits, next, none);
+                self.go_to(next);
+            }
+            // Numbers compare as their bits do with the sign turned.
+            let turned = self.b.ins().bxor_imm_s(operand.a, i64::MIN >> (64 - bits));
+            let shifted = match bits {
+                64 => turned,
+                _ => self.b.ins().band_imm_u(turned, (1 << bits) - 1),
+            };
+            for (n, half) in halves.iter_mut().enumerate() {
+                // How far the number's end is above the end of this half.
+                let above = 64 * (n as i64 + 1) - (used + bits);
+                let part = match above {
+                    0 => shifted,
+                    1..64 => self.b.ins().ishl_imm_u(shifted, above),
+                    -63..0 => self.b.ins().ushr_imm_u(shifted, -above),
+                    _ => continue,
+                };
+                *half = self.b.ins().bor(*half, part);
+            }
+            used += bits;
+        }
+        let place = match site {
+            At::Key(n) => {
+                self.leave_if_null(operands[n], none);
+                operands[n].a
+            }
+            _ => self.int(0),
+        };
+        [halves[0], halves[1], place]
+    }
+
+    fn leave_if_null(&mut self, operand: Operand, none: Block) {
+        match operand.null {
+            Null::Never => {}
+            null => {
+                let flag = self.null_flag(null);
+                let next = self.b.create_block();
+                self.branch(flag, none, next);
+                self.go_to(next);
+            }
+        }
     }
 
     /// What the runtime must know to look for rows.
@@ -263,25 +346,25 @@ impl<'f, 'r> Emitter<'f, 'r> {
         kinds: &[Kind],
         site: At,
         unique: bool,
-    ) -> Value {
-        let integers = match (unique, is_ordered(index)) {
-            (true, _) | (false, true) => integers(index, kinds),
-            _ => None,
-        };
+    ) -> Access {
+        // Hash indexes are asked for whole keys only.
+        let by_key = unique && matches!(site, At::Shared | At::Key(_));
+        let integers = if by_key || is_ordered(index) { integers(index, kinds) } else { None };
         let Source { layout, .. } = &self.query.relations[relation];
         let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
         let number = self.parts.searches();
-        let access = self.parts.access(Access {
+        let bytes = integers.iter().flatten().map(|width| u32::from(*width)).sum();
+        Access {
             table: TableRef { id: table.id, shared: table.is_shared() },
             layout,
             index: index_ref,
             by: index,
             kinds: kinds.into(),
             integers,
+            bytes,
             site,
             number,
-        });
-        self.address(access)
+        }
     }
 }
 
@@ -381,10 +464,7 @@ fn bounds(index: &IndexUse) -> impl Iterator<Item = &Expr> {
 
 /// In which partition the rows of a bound are.
 fn site_of(bound: &Bound, at: usize, kind: Kind) -> At {
-    let whole = matches!(
-        bound.ty,
-        albireo_base::SqlType::SmallInt | albireo_base::SqlType::Integer | albireo_base::SqlType::BigInt
-    );
+    let whole = integer_width(bound.ty).is_some();
     match kind {
         Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt) if whole => At::Key(at),
         _ => At::Bound(at, bound),
@@ -399,22 +479,40 @@ fn is_ordered(index: &IndexUse) -> bool {
     index.kind == IndexKind::Ordered
 }
 
+/// Bytes of a line of memory.
+const LINE: u32 = 64;
+
+/// Bits of a whole number in a register that are not its sign again.
+fn integer_bits(kind: Kind) -> i64 {
+    match kind {
+        Kind::Int(Scalar::SmallInt) => 16,
+        Kind::Int(Scalar::Integer) => 32,
+        _ => 64,
+    }
+}
+
+/// Bytes of a whole number of a column.
+fn integer_width(ty: SqlType) -> Option<i64> {
+    match ty {
+        SqlType::SmallInt => Some(2),
+        SqlType::Integer => Some(4),
+        SqlType::BigInt => Some(8),
+        _ => None,
+    }
+}
+
 /// The widths of the columns that an index is asked for, if all are whole numbers that are never NULL.
 fn integers(index: &IndexUse, kinds: &[Kind]) -> Option<Box<[u8]>> {
-    use albireo_base::SqlType;
-    if index.range.is_some() {
+    let whole = |kind: &Kind| matches!(kind, Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt));
+    let ends = index.range.iter().flat_map(|range| [&range.low, &range.high]).flatten().count();
+    if !kinds.iter().take(index.equal.len() + ends).all(whole) {
         return None;
     }
-    let width = |(bound, kind): (&Bound, &Kind)| {
-        let whole = matches!(kind, Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt));
-        match bound.ty {
-            SqlType::SmallInt if whole && !bound.nullable => Some(2),
-            SqlType::Integer if whole && !bound.nullable => Some(4),
-            SqlType::BigInt if whole && !bound.nullable => Some(8),
-            _ => None,
-        }
-    };
-    let widths: Box<[u8]> = index.equal.iter().zip(kinds).map(width).collect::<Option<_>>()?;
+    let columns = index.equal.iter().map(|bound| (bound.ty, bound.nullable));
+    let columns = columns.chain(index.range.iter().map(|range| (range.ty, range.nullable)));
+    let widths =
+        columns.map(|(ty, nullable)| integer_width(ty).filter(|_| !nullable).map(|width| width as u8));
+    let widths: Box<[u8]> = widths.collect::<Option<_>>()?;
     let bytes: usize = widths.iter().map(|width| usize::from(*width)).sum();
     (bytes <= 16 && !widths.is_empty()).then_some(widths)
 }
