@@ -152,9 +152,8 @@ impl Compiled {
 
     /// Runs it: what a call of it gives back.
     pub(crate) fn run<'a>(&'a self, machine: Machine<'a>, args: &[Datum]) -> Result<Vec<Datum>, Stop> {
-        let (mut context, returned) = self.enter(machine, Arguments::Datums(args))?;
-        let values = self.values(&mut context, returned);
-        self.end(context);
+        let (space, values) = self.call(machine, Arguments::Datums(args), false);
+        self.give_back(space);
         values
     }
 
@@ -164,24 +163,22 @@ impl Compiled {
         machine: Machine<'a>,
         args: Arguments<'_>,
     ) -> Result<Ran, Stop> {
-        let (mut context, returned) = self.enter(machine, args)?;
-        if self.replies {
-            context.finish_arrays();
-            let Context { mut space, machine, .. } = context;
-            space.variables = machine.into_variables();
-            return Ok(Ran::Reply(Reply::new(Arc::clone(self), space)));
+        match self.call(machine, args, self.replies) {
+            (space, Ok(_)) if self.replies => Ok(Ran::Reply(Reply::new(Arc::clone(self), space))),
+            (space, values) => {
+                self.give_back(space);
+                values.map(Ran::Values)
+            }
         }
-        let values = self.values(&mut context, returned);
-        self.end(context);
-        values.map(Ran::Values)
     }
 
-    /// Runs it: what it worked on, and whether RETURN ended it.
-    fn enter<'a>(
+    /// Runs it: what it worked on, and what it gives back unless that stays where it is.
+    fn call<'a>(
         &'a self,
         mut machine: Machine<'a>,
         args: Arguments<'_>,
-    ) -> Result<(Context<'a>, bool), Stop> {
+        stays: bool,
+    ) -> (Box<Space>, Result<Vec<Datum>, Stop>) {
         let mut space = self.space();
         machine.set_variables(std::mem::take(&mut space.variables));
         let mut context = Context {
@@ -190,20 +187,24 @@ impl Compiled {
             heads: space.heads.as_mut_ptr(),
             shorts: space.shorts.as_mut_ptr(),
             rounds: runtime::ROUNDS,
+            now: 0,
             machine,
             stop: None,
             panic: None,
             frame: &self.frame,
             space,
         };
-        let ended = self.run_code(&mut context, args);
-        match ended {
-            Ok(returned) => Ok((context, returned)),
-            Err(stop) => {
-                self.end(context);
-                Err(stop)
+        let values = match self.run_code(&mut context, args) {
+            Ok(_) if stays => {
+                context.finish_arrays();
+                Ok(Vec::new())
             }
-        }
+            Ok(returned) => self.values(&mut context, returned),
+            Err(stop) => Err(stop),
+        };
+        let Context { mut space, machine, .. } = context;
+        space.variables = machine.into_variables();
+        (space, values)
     }
 
     fn run_code(&self, context: &mut Context<'_>, args: Arguments<'_>) -> Result<bool, Stop> {
@@ -235,12 +236,6 @@ impl Compiled {
         spare.unwrap_or_else(|| {
             Space::new(&self.routine, &self.frame, self.parts.searches(), self.parts.distinct)
         })
-    }
-
-    fn end(&self, context: Context<'_>) {
-        let Context { mut space, machine, .. } = context;
-        space.variables = machine.into_variables();
-        self.give_back(space);
     }
 
     /// Keeps the memory of a call that is over for the next.

@@ -121,6 +121,9 @@ impl<'r> Emitter<'_, 'r> {
             ExprKind::Cast(inner, to, _) => self.cast(expr, inner, *to),
             ExprKind::Now => self.now(expr),
             ExprKind::Function(builtin, args) if builtin.name == "like" => self.like(expr, args),
+            ExprKind::Function(builtin, args) if builtin.name == "cardinality" => {
+                self.cardinality(expr, args)
+            }
             _ if needs_whole(expr) => self.whole(expr),
             _ => self.node(expr),
         }
@@ -279,13 +282,37 @@ impl<'r> Emitter<'_, 'r> {
         match expr.ty {
             // UTC is the only time zone.
             Type::Scalar(ty @ (Scalar::TimestampTz | Scalar::Timestamp)) => {
-                let out = self.room(1);
-                self.ask(runtime::nodes::now as *const (), &[out]);
-                let operand = self.load_cell(out, 0, Kind::Int(ty));
-                Operand { null: Null::Never, ..operand }
+                let known = self.b.ins().load(types::I64, memory(), self.context, runtime::NOW_OFFSET);
+                let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, known, 0);
+                self.fail_if(unknown, runtime::nodes::now as *const (), &[]);
+                let now = self.b.ins().load(types::I64, memory(), self.context, runtime::NOW_OFFSET);
+                Operand::new(Kind::Int(ty), now, Null::Never)
             }
             _ => self.node(expr),
         }
+    }
+
+    /// How many elements an array has; of one without any the runtime knows whether it is NULL.
+    fn cardinality(&mut self, expr: &'r Expr, args: &'r [Expr]) -> Operand {
+        let kind = self.kind(expr);
+        let [Expr { kind: ExprKind::Variable(id), .. }] = args else { return self.node(expr) };
+        let (Slot::Array(number, _), Kind::Int(_)) = (self.frame.slot(*id), kind) else {
+            return self.node(expr);
+        };
+        let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
+        let offset =
+            i64::from(*number) * runtime::arrays::HEAD_BYTES + i64::from(runtime::arrays::LENGTH_OFFSET);
+        let length = self.b.ins().iadd_imm_u(heads, offset);
+        let length = self.b.ins().load(types::I64, memory(), length, 0);
+        let join = self.join(kind);
+        let (some, none) = (self.b.create_block(), self.cold_block());
+        self.branch(length, some, none);
+        self.go_to(some);
+        self.jump_to_join(&join, Operand::new(kind, length, Null::Never));
+        self.go_to(none);
+        let slow = self.node(expr);
+        self.jump_to_join(&join, slow);
+        self.after(join)
     }
 
     /// LIKE; a pattern `%word%` is looked for without reading it anew each time.

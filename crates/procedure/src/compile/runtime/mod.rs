@@ -52,6 +52,8 @@ pub(super) struct Context<'a> {
     pub(super) shorts: *mut u8,
     /// In so many rounds of loops interrupts are looked for; generated code counts it down.
     pub(super) rounds: u64,
+    /// The transaction's time, 0 if nobody has asked for it; generated code reads it too.
+    pub(super) now: i64,
     /// The interpreter, with the variables that have no cell.
     pub(super) machine: Machine<'a>,
     /// Why it does not go on.
@@ -74,6 +76,9 @@ pub(super) const HEADS_OFFSET: i32 = 16;
 pub(super) const SHORTS_OFFSET: i32 = 24;
 /// Where [`Context::rounds`] is.
 pub(super) const ROUNDS_OFFSET: i32 = 32;
+
+/// Where [`Context::now`] is.
+pub(super) const NOW_OFFSET: i32 = 40;
 
 /// Interrupts are looked for once in so many rounds of loops.
 pub(super) const ROUNDS: u64 = 16;

@@ -8,7 +8,6 @@ use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
 use crate::expr::{self, Arithmetic, Expr, VariableId};
-use crate::store::Stop;
 
 /// A node of an expression.
 pub(in crate::compile) struct Node {
@@ -161,12 +160,10 @@ pub(in crate::compile) unsafe extern "C" fn element(
     })
 }
 
-/// The transaction's time in microseconds since 1970.
-pub(in crate::compile) unsafe extern "C" fn now(context: *mut Context<'_>, out: *mut Cell) -> u32 {
-    guard(context, |context| -> Result<u32, Stop> {
-        let now = expr::Frame::now(&mut context.machine);
-        // SAFETY: generated code passes room for a cell.
-        unsafe { *out = values::number(now as u64) };
+/// Puts the transaction's time, in microseconds since 1970, where generated code reads it.
+pub(in crate::compile) unsafe extern "C" fn now(context: *mut Context<'_>) -> u32 {
+    guard(context, |context| {
+        context.now = expr::Frame::now(&mut context.machine);
         Ok(OK)
     })
 }

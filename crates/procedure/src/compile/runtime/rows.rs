@@ -313,6 +313,47 @@ pub(in crate::compile) unsafe extern "C" fn search(
     })
 }
 
+/// As [`search`], of rows that nothing changes while they are looked at: `found` gets the address of the
+/// first, a [`RowAt`], in its first word, and how many there are in its second.
+pub(in crate::compile) unsafe extern "C" fn search_rows(
+    context: *mut Context<'_>,
+    access: *const Access,
+    cells: *const Cell,
+    most: u64,
+    found: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let access = unsafe { &*access };
+        // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
+        let (cells, found) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *found) };
+        context.space.searches[access.number].clear();
+        let sites = context.sites(access, cells)?;
+        context.search_all(access, cells, sites, most as usize)?;
+        let store = context.machine.store();
+        let tids = &context.space.searches[access.number];
+        for _ in 0..=tids.len() / ROWS {
+            store.check_interrupt()?;
+        }
+        let rows = &mut context.space.rows[access.number];
+        rows.clear();
+        let mut at = None;
+        for &(site, tid) in tids {
+            let table = match at {
+                Some((known, table)) if known == site => table,
+                _ => access.table(store, site),
+            };
+            at = Some((site, table));
+            rows.push(row_at(table, site, tid));
+        }
+        *found = Cell::of_two(rows.as_ptr().expose_provenance() as u64, rows.len() as u64);
+        Ok(OK)
+    })
+}
+
+/// Queries ask for interrupts once in so many rows.
+const ROWS: usize = 256;
+
 /// The `n`th row that a search found: [`OK`], or [`DONE`] if it has been deleted meanwhile.
 pub(in crate::compile) unsafe extern "C" fn row(
     context: *mut Context<'_>,

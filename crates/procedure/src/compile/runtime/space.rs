@@ -4,7 +4,7 @@ use albireo_base::Tid;
 use albireo_storage::Cell;
 
 use super::arrays::{Head, Native};
-use super::rows::{Ahead, Distinct};
+use super::rows::{Ahead, Distinct, RowAt};
 use super::statements::{Cursor, Protected};
 use super::{Arena, values};
 use crate::body::Routine;
@@ -43,6 +43,8 @@ pub(in crate::compile) struct Space {
     pub(in crate::compile) protected: Vec<Protected>,
     /// By search: the rows that it found.
     pub(in crate::compile) searches: Vec<Vec<(Site, Tid)>>,
+    /// By search: the same rows where they lie, if nothing changes them.
+    pub(in crate::compile) rows: Vec<Vec<RowAt>>,
     /// Rows that a loop will look for.
     pub(in crate::compile) ahead: Vec<Ahead>,
     /// By aggregate that counts each value once: the values that it has met.
@@ -68,6 +70,7 @@ impl Space {
             arrays: (0..frame.arrays).map(|_| Native::default()).collect(),
             texts: vec![Vec::new(); frame.cells],
             searches: vec![Vec::new(); searches],
+            rows: vec![Vec::new(); searches],
             distinct: (0..distinct).map(|_| Distinct::default()).collect(),
             variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
             ..Self::default()
@@ -88,6 +91,9 @@ impl Space {
         self.protected.clear();
         for search in self.searches.iter_mut().filter(|search| search.capacity() > KEPT / 16) {
             *search = Vec::new();
+        }
+        for rows in self.rows.iter_mut().filter(|rows| rows.capacity() > KEPT / 16) {
+            *rows = Vec::new();
         }
         self.ahead.clear();
         self.distinct.iter_mut().for_each(Distinct::clear);

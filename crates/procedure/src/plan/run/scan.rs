@@ -383,7 +383,8 @@ pub(crate) fn search_of(index: &IndexUse, value: ValueOf<'_>) -> Result<Search, 
             return Ok(Search::Nothing);
         };
         key::push(&mut builder, &value, bound.ty, bound.nullable);
-        if !index.whole {
+        // What the index compares needs no test.
+        if !index.whole && !builder.key().rest.is_empty() {
             tests.push(Test::Equal(bound.column, value));
         }
     }
@@ -391,9 +392,6 @@ pub(crate) fn search_of(index: &IndexUse, value: ValueOf<'_>) -> Result<Search, 
         return Ok(Search::Equal(builder));
     }
     debug_assert_eq!(index.kind, IndexKind::Ordered);
-    if builder.key().rest.is_empty() {
-        tests.clear();
-    }
     let (mut low, mut high) = builder.prefix_range();
     if let Some(range) = &index.range {
         if range.nullable {

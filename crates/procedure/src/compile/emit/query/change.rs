@@ -42,7 +42,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
             _ => false,
         };
         let Some(sources) = self.sources(&target.relations).filter(|_| table) else { return false };
-        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(
+            &mut self.query,
+            State { relations: sources, changes: true, ..State::default() },
+        );
         let good = target.steps.len() == 1
             && target.constants.is_empty()
             && self.takes_steps(&target.steps, 1)
@@ -97,7 +100,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let mut sources = self.sources(&target.relations).unwrap_or_default();
         let values = set.iter().flat_map(|set| set.iter().map(|(_, expr)| expr));
         columns_of(exprs_of(&target.steps).chain(values).chain(&target.returning), &mut sources);
-        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(
+            &mut self.query,
+            State { relations: sources, changes: true, ..State::default() },
+        );
         let done = self.b.create_block();
         let code = code_of(table_ref(&target.table));
         self.steps(&target.steps, None, done, &mut |this, next| {
@@ -232,7 +238,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let mut sources = vec![Source { table, layout, row: None, used: Vec::new() }];
         columns_of(insert.returning.iter(), &mut sources);
         let used = sources[0].used.clone();
-        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(
+            &mut self.query,
+            State { relations: sources, changes: true, ..State::default() },
+        );
         self.take_row(0, row, &used);
         self.returning(&insert.returning, false, each);
         self.query = outer;

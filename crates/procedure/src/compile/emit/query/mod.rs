@@ -35,6 +35,8 @@ pub(super) struct State {
     relations: Vec<Source>,
     /// The results of aggregates, which stand in a relation after the last.
     groups: Vec<Operand>,
+    /// Whether rows are changed while others are looked for.
+    changes: bool,
 }
 
 /// A relation: a table, and its row at hand.
@@ -317,7 +319,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn takes_select(&mut self, query: &'r tree::Query) -> Option<&'r Select> {
         let Body::Select(select) = &query.body else { return None };
         let sources = self.sources(&select.relations)?;
-        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(&mut self.query, State { relations: sources, ..State::default() });
         let good = self.takes_rows(query, select);
         self.query = outer;
         good.then_some(select)
@@ -376,7 +378,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let aggregates = select.grouping.iter().flat_map(|grouping| &grouping.aggregates);
         let args = aggregates.flat_map(|aggregate| aggregate.args.iter().chain(&aggregate.filter));
         steps::columns_of(steps::exprs_of(&select.steps).chain(&select.outputs).chain(args), &mut sources);
-        let outer = std::mem::replace(&mut self.query, State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(&mut self.query, State { relations: sources, ..State::default() });
         let done = self.b.create_block();
         let offset = query.offset.as_ref().map(|offset| self.row_limit(offset, 1));
         let limit = query.limit.as_ref().map(|limit| self.row_limit(limit, 0));

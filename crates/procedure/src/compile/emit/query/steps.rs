@@ -80,19 +80,19 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let row = self.room(size_of::<RowAt>().div_ceil(size_of::<albireo_storage::Cell>()));
         // With filters any number of rows may be needed for one that is wanted.
         let most = most.filter(|_| filters.is_empty() && rest.is_empty());
-        let again = match (short, unique) {
+        let (again, row) = match (short, unique) {
             (true, _) => {
                 let [high, low, place] = self.short_key(index, &operands, site, next);
                 let find = runtime::rows::find_short as *const ();
                 let status = self.ask_for(find, &[access, high, low, place, row]);
                 self.row_or(status, next);
-                next
+                (next, row)
             }
             (false, true) => {
                 let cells = self.in_cells(&operands);
                 let status = self.ask_for(runtime::rows::find as *const (), &[access, cells, row]);
                 self.row_or(status, next);
-                next
+                (next, row)
             }
             (false, false) => {
                 let cells = self.in_cells(&operands);
@@ -120,7 +120,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.go_to(found);
     }
 
-    /// Looks for rows and goes over them; gives the block where the next one is taken.
+    /// Looks for rows and goes over them; gives the block where the next one is taken, and where the row at
+    /// hand is told.
     fn search(
         &mut self,
         access: Value,
@@ -129,10 +130,16 @@ impl<'f, 'r> Emitter<'f, 'r> {
         (relation, row): (usize, Value),
         rest: &'r [Step],
         next: Block,
-    ) -> Block {
-        let (most, count) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
-        self.ask(runtime::rows::search as *const (), &[access, cells, most, count]);
-        let count = self.b.ins().load(types::I64, memory(), count, 0);
+    ) -> (Block, Value) {
+        let (most, found) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
+        let changes = self.query.changes;
+        let (search, count_at) = match changes {
+            true => (runtime::rows::search as *const (), 0),
+            false => (runtime::rows::search_rows as *const (), 8),
+        };
+        self.ask(search, &[access, cells, most, found]);
+        let rows = self.b.ins().load(types::I64, memory(), found, 0);
+        let count = self.b.ins().load(types::I64, memory(), found, count_at);
         let (head, body, again) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let at = self.b.append_block_param(head, types::I64);
         let zero = self.int(0);
@@ -144,12 +151,22 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let following = self.b.ins().iadd_imm_u(at, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(body);
-        if let Some(joined) = self.joined(rest) {
-            self.ask_ahead_of_join(access, (at, count), relation, &joined);
+        if let Some(joined) = self.joined(rest).filter(|_| !changes) {
+            self.ask_ahead_of_join(rows, (at, count), relation, &joined);
+        }
+        if !changes {
+            let row = self.nth_row(rows, at);
+            return (again, row);
         }
         let status = self.ask_for(runtime::rows::row as *const (), &[access, at, row]);
         self.row_or(status, again);
-        again
+        (again, row)
+    }
+
+    /// Where a row of those that a search found is told.
+    fn nth_row(&mut self, rows: Value, n: Value) -> Value {
+        let offset = self.b.ins().imul_imm_u(n, size_of::<RowAt>() as i64);
+        self.b.ins().iadd(rows, offset)
     }
 
     /// What follows a search, if it is a lookup whose key can be computed of the row at hand.
@@ -184,7 +201,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     /// Before the first of some rows: asks for the rows of another table that they are joined with.
     fn ask_ahead_of_join(
         &mut self,
-        access: Value,
+        rows: Value,
         (at, count): (Value, Value),
         relation: usize,
         joined: &Joined<'r>,
@@ -203,9 +220,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let fetch = self.b.create_block();
         self.branch(more, body, fetch);
         self.go_to(body);
-        let row = self.room(size_of::<RowAt>().div_ceil(size_of::<albireo_storage::Cell>()));
-        let status = self.ask_for(runtime::rows::row as *const (), &[access, n, row]);
-        self.row_or(status, next);
+        let row = self.nth_row(rows, n);
         self.take_row(relation, row, &joined.columns);
         self.look_ahead_of_join(joined);
         self.jump(next);
@@ -448,8 +463,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
         if !layout.indexes.contains_key(&lookup.index.name) {
             return;
         }
-        let outer =
-            std::mem::replace(&mut self.query, super::State { relations: sources, groups: Vec::new() });
+        let outer = std::mem::replace(
+            &mut self.query,
+            super::State { relations: sources, ..super::State::default() },
+        );
         self.announce(&table, 0, lookup.index, lookup.site, &lookup.used);
         self.query = outer;
     }
