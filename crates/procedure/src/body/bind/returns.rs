@@ -5,10 +5,11 @@ use albireo_base::{SqlError, SqlState};
 use super::Binder;
 use crate::body::place::Place;
 use crate::body::signature::simplified;
-use crate::body::tree::{Fit, Query, Statement};
+use crate::body::tree::{Fit, Query, RowFit, Statement};
 use crate::define::RoutineKind;
+use crate::expr::{Expr, ExprKind};
 use crate::parse::ast::{self, Expression, Span};
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 impl Binder<'_> {
     fn mismatch(&self, span: Span, message: &str) -> SqlError {
@@ -51,7 +52,7 @@ impl Binder<'_> {
                 Err(self.mismatch(value.span, message))
             }
             Some(value) => {
-                let fitted = self.returned_value(value, &place);
+                let fitted = self.last_value(value, &place);
                 Ok(fitted.map(|(value, fit)| Statement::ReturnValue(Box::new(value), fit)))
             }
         }
@@ -61,9 +62,13 @@ impl Binder<'_> {
         &mut self,
         value: &Expression,
         place: &Place,
-    ) -> Option<(crate::expr::Expr, crate::body::tree::RowFit)> {
+    ) -> Option<(Expr, RowFit)> {
         let span = value.span;
         let value = self.expr(value)?;
+        self.fitted_value(span, value, place)
+    }
+
+    fn fitted_value(&mut self, span: Span, value: Expr, place: &Place) -> Option<(Expr, RowFit)> {
         let same_count = match (&value.ty, place) {
             (Type::Row(from), Place::Row(to)) => from.fields.len() == to.fields.len(),
             (Type::Row(_), _) => false,
@@ -74,6 +79,27 @@ impl Binder<'_> {
             false => Err(self.mismatch(span, "returned record type does not match expected record type")),
         };
         self.later(span, fitted)
+    }
+
+    /// The value of RETURN, which becomes one of the result's type only when the body is over.
+    fn last_value(&mut self, value: &Expression, place: &Place) -> Option<(Expr, RowFit)> {
+        let span = value.span;
+        let mut value = self.expr(value)?;
+        let plain = place.scalar().is_some() && !matches!(value.ty, Type::Row(_) | Type::Void);
+        if !plain {
+            return self.fitted_value(span, value, place);
+        }
+        if let ExprKind::Constant(constant) = &value.kind {
+            let known = self.row_fit(value.clone(), place).ok();
+            if known.as_ref().is_some_and(|(value, _)| matches!(value.kind, ExprKind::Constant(_))) {
+                return known;
+            }
+            if value.ty == Type::Scalar(Scalar::Unknown) && !constant.is_null() {
+                value.ty = Type::Scalar(Scalar::Text);
+            }
+        }
+        let fit = self.fit(&value.ty, place).map(|fit| (value, RowFit::Value(fit)));
+        self.later(span, fit)
     }
 
     pub(super) fn returned_next(
