@@ -1,7 +1,7 @@
 //! Random routines: every way to run them must come to the same.
 //!
 //! `ALBIREO_TEST_SEEDS=n` runs n programs instead of a thousand, `ALBIREO_TEST_FIRST_SEED=n` begins
-//! elsewhere. `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL as well, see `random/against_postgresql.py`.
+//! elsewhere. `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL as well, see `against_postgresql.py`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start psql and threads")]
 
@@ -134,6 +134,7 @@ fn differs_from_postgresql(program: &Program, psql: &mut postgresql::Psql) -> Re
 #[test]
 fn random_routines_come_to_the_same_in_postgresql() {
     if std::env::var_os("ALBIREO_TEST_POSTGRESQL").is_none() {
+        eprintln!("SKIPPED: PostgreSQL is asked by crates/procedure/tests/against_postgresql.py, as in .ci/run");
         return;
     }
     on_a_thread(|| {

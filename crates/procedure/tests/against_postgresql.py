@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs random routines in PostgreSQL 15 as well, and fails where it and the interpreter differ.
+"""Asks PostgreSQL 15 what routines do, and fails where it says anything else than we do.
 
     against_postgresql.py [SEEDS [FIRST]]        1000 and 1 if not given
 
-Makes a cluster in a temporary directory, reached by a socket there alone, starts it, runs the test
-`random_routines_come_to_the_same_in_postgresql` with it, stops it and removes it, whatever happens. As
-root it runs the server as the user postgres.
+Makes a cluster in a temporary directory, reached by a socket there alone, and starts it; checks that the
+answers in corpus/*.sql are PostgreSQL's; runs random routines in both (the test
+`random_routines_come_to_the_same_in_postgresql`); stops the cluster and removes it, whatever happens. As
+root it runs the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
 """
 
 import os
@@ -37,14 +38,23 @@ def programs():
             version = subprocess.run([server, "--version"], capture_output=True, text=True).stdout
             if " 15." in version:
                 return pathlib.Path(directory)
-    sys.exit("PostgreSQL 15 is not installed (package postgresql-15)")
+    return None
+
+
+def installed():
+    """As `programs`, which are installed if they can be."""
+    if os.geteuid() == 0 and shutil.which("apt-get") and not programs():
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(["apt-get", "update", "-q"], check=True, env=environment)
+        subprocess.run(["apt-get", "install", "-qy", "postgresql-15"], check=True, env=environment)
+    return programs() or sys.exit("PostgreSQL 15 is not installed (package postgresql-15)")
 
 
 def main():
     seeds, first = (sys.argv[1:] + ["1000", "1"][len(sys.argv) - 1 :])[:2]
-    binaries = programs()
+    binaries = installed()
     user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="albireo_random."))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="albireo_postgresql."))
     if user:
         shutil.chown(directory, "postgres")
     data = directory / "data"
@@ -68,8 +78,10 @@ def main():
             "ALBIREO_TEST_FIRST_SEED": first,
         }
         test = ["cargo", "test", "-p", "albireo-procedure", "--test", "random", "in_postgresql"]
-        root = pathlib.Path(__file__).resolve().parents[4]
-        status = subprocess.run(test, cwd=root, env=environment).returncode
+        here = pathlib.Path(__file__).resolve().parent
+        check = [sys.executable, here / "corpus" / "record.py", "--check"]
+        status = subprocess.run(check, env=environment).returncode
+        status = subprocess.run(test, cwd=here, env=environment).returncode or status
     finally:
         if (data / "postmaster.pid").exists():
             run(binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop")
