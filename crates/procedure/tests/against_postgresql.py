@@ -5,7 +5,8 @@
 
 Makes a cluster in a temporary directory, reached by a socket there alone, and starts it; checks that the
 answers in corpus/*.sql are PostgreSQL's; runs random routines in both (the test
-`random_routines_come_to_the_same_in_postgresql`); stops the cluster and removes it, whatever happens. As
+`random_routines_come_to_the_same_in_postgresql`), and TPC-C from the same inputs
+(`same_inputs_end_in_the_same_tables_as_in_postgresql`); stops the cluster and removes it, whatever happens. As
 root it runs the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
 """
 
@@ -77,7 +78,8 @@ def main():
             "ALBIREO_TEST_SEEDS": seeds,
             "ALBIREO_TEST_FIRST_SEED": first,
         }
-        test = ["cargo", "test", "-p", "albireo-procedure", "--test", "random", "in_postgresql"]
+        tests = ["--test", "random", "--test", "routines_agree_with_postgresql"]
+        test = ["cargo", "test", "--workspace", *tests, "in_postgresql"]
         here = pathlib.Path(__file__).resolve().parent
         check = [sys.executable, here / "corpus" / "record.py", "--check"]
         status = subprocess.run(check, env=environment).returncode

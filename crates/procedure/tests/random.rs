@@ -134,7 +134,9 @@ fn differs_from_postgresql(program: &Program, psql: &mut postgresql::Psql) -> Re
 #[test]
 fn random_routines_come_to_the_same_in_postgresql() {
     if std::env::var_os("ALBIREO_TEST_POSTGRESQL").is_none() {
-        eprintln!("SKIPPED: PostgreSQL is asked by crates/procedure/tests/against_postgresql.py, as in .ci/run");
+        eprintln!(
+            "SKIPPED: PostgreSQL is asked by crates/procedure/tests/against_postgresql.py, as in .ci/run"
+        );
         return;
     }
     on_a_thread(|| {

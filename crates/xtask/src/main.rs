@@ -18,7 +18,7 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
-  sanitize [address|thread]  Tests of storage, partition and session under a sanitizer (default: both);
+  sanitize [address|thread]  Tests of storage, partition, session and procedure under sanitizers (default: both);
                              needs a nightly toolchain and is skipped, loudly, without one
   help                       This text
 ";

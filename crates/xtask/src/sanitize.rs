@@ -12,6 +12,17 @@ use std::process::Command;
 /// The packages whose tests run.
 const PACKAGES: [&str; 3] = ["albireo-storage", "albireo-partition", "albireo-session"];
 
+/// One more for addresses: generated code, whose runtime reads what it passes by address. Its calls share
+/// nothing but memory behind a lock.
+const COMPILER: &str = "albireo-procedure";
+
+/// Bytes of a thread's stack there, whose frames are several times as large: tests of hostile depths are made
+/// for 2 MiB.
+const STACK: &str = "33554432";
+
+/// How many random routines run there, each several times.
+const SEEDS: &str = "300";
+
 /// Every sanitizer, in the order of a full run.
 pub const ALL: [Sanitizer; 2] = [Sanitizer::Address, Sanitizer::Thread];
 
@@ -74,6 +85,9 @@ fn command(root: &Path, sanitizer: Sanitizer, nightly: &Nightly) -> Command {
     }
     let mut command = Command::new("rustup");
     command.current_dir(root).args(["run", "nightly", "cargo", "test", "--lib", "--tests"]);
+    if sanitizer == Sanitizer::Address {
+        command.args(["-p", COMPILER]).env("ALBIREO_TEST_SEEDS", SEEDS).env("RUST_MIN_STACK", STACK);
+    }
     // A target named explicitly keeps the flags away from build scripts and procedural macros.
     command.args(["--target", &nightly.host]).args(PACKAGES.iter().flat_map(|package| ["-p", package]));
     if nightly.has_source {

@@ -7,6 +7,7 @@ mod constraints;
 mod copy;
 mod definitions;
 mod errors;
+mod in_place;
 mod limits;
 mod partitions;
 mod routines;

@@ -66,7 +66,7 @@ pub struct Compiled {
 }
 
 /// The memory of so many calls is kept for others.
-const SPARES: usize = 8;
+const SPARES: usize = 4;
 
 // SAFETY: the module is only touched when it is dropped, by whoever drops it; code and parts are read only.
 unsafe impl Send for Compiled {}

@@ -58,11 +58,7 @@ impl Binder<'_> {
         }
     }
 
-    fn returned_value(
-        &mut self,
-        value: &Expression,
-        place: &Place,
-    ) -> Option<(Expr, RowFit)> {
+    fn returned_value(&mut self, value: &Expression, place: &Place) -> Option<(Expr, RowFit)> {
         let span = value.span;
         let value = self.expr(value)?;
         self.fitted_value(span, value, place)

@@ -1,13 +1,14 @@
 //! Conversions and casts.
 
-use albireo_base::SqlType;
+use albireo_base::{SqlType, Value as SqlValue};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::{Emitter, Operand, memory};
 use crate::compile::kind::{Kind, NARROW_DIGITS};
 use crate::compile::runtime::values::PRESENT;
-use crate::expr::{Conversion, Expr};
+use crate::datum::Datum;
+use crate::expr::{Conversion, Expr, ExprKind};
 use crate::types::Scalar;
 
 impl<'r> Emitter<'_, 'r> {
@@ -42,6 +43,7 @@ impl<'r> Emitter<'_, 'r> {
             }
             (Kind::Narrow { .. } | Kind::Numeric, Scalar::Numeric { .. }) => self.as_kind(from, kind),
             (Kind::Text, Scalar::Text) => from,
+            (Kind::Text, Scalar::Bpchar) if is_plain_constant(inner) => from,
             (Kind::Text, Scalar::Bpchar) => {
                 let good = self.ends_plainly(from);
                 self.checked(expr, &[from], good, from)
@@ -166,6 +168,14 @@ impl<'r> Emitter<'_, 'r> {
         let size = self.b.ins().iabs(a);
         let limit = self.int(10_i64.pow(u32::from(precision.min(NARROW_DIGITS))));
         self.b.ins().icmp(IntCC::UnsignedLessThan, size, limit)
+    }
+}
+
+/// Whether an expression is a text without blanks at its end.
+fn is_plain_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Constant(Datum::Value(SqlValue::Text(text))) => !text.ends_with(' '),
+        _ => false,
     }
 }
 

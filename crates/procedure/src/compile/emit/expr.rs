@@ -121,6 +121,7 @@ impl<'r> Emitter<'_, 'r> {
             ExprKind::Cast(inner, to, _) => self.cast(expr, inner, *to),
             ExprKind::Now => self.now(expr),
             ExprKind::Function(builtin, args) if builtin.name == "like" => self.like(expr, args),
+            ExprKind::Function(builtin, args) if builtin.name == "round" => self.round_to(expr, args),
             ExprKind::Function(builtin, args) if builtin.name == "cardinality" => {
                 self.cardinality(expr, args)
             }
@@ -290,6 +291,27 @@ impl<'r> Emitter<'_, 'r> {
             }
             _ => self.node(expr),
         }
+    }
+
+    /// Rounding of a NUMERIC to a number of digits that is known.
+    fn round_to(&mut self, expr: &'r Expr, args: &'r [Expr]) -> Operand {
+        let digits = match args {
+            [number, Expr { kind: ExprKind::Constant(Datum::Value(digits)), .. }]
+                if matches!(self.kind(number), Kind::Narrow { .. } | Kind::Numeric) =>
+            {
+                match digits {
+                    albireo_base::Value::Integer(digits) => u8::try_from(*digits).ok(),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let Some(digits) = digits.filter(|digits| *digits <= 38) else { return self.node(expr) };
+        let number = self.expr(&args[0]);
+        let number = self.as_kind(number, Kind::Numeric);
+        let (digits, out) = (self.word(digits.into()), self.room(1));
+        self.ask(runtime::nodes::round as *const (), &[number.a, digits, out]);
+        Operand { null: number.null, ..self.load_cell(out, 0, Kind::Numeric) }
     }
 
     /// How many elements an array has; of one without any the runtime knows whether it is NULL.

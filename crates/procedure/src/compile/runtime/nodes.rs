@@ -89,6 +89,24 @@ pub(in crate::compile) unsafe extern "C" fn numeric(
     })
 }
 
+/// A NUMERIC with so many digits after the point; NULL of NULL.
+pub(in crate::compile) unsafe extern "C" fn round(
+    context: *mut Context<'_>,
+    number: *const Cell,
+    digits: u32,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |_| {
+        // SAFETY: generated code passes the addresses of a cell and of room for one.
+        let (number, out) = unsafe { (&*number, &mut *out) };
+        *out = match values::is_null(number) {
+            true => values::NULL,
+            false => values::decimal(expr::round_to(values::decimal_of(number), digits as u8)?),
+        };
+        Ok(OK)
+    })
+}
+
 /// How two NUMERICs compare: -1, 0 or 1.
 pub(in crate::compile) unsafe extern "C" fn compare_numeric(a: *const Cell, b: *const Cell) -> i32 {
     // SAFETY: generated code passes the addresses of two cells that are not NULL.

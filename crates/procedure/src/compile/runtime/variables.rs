@@ -163,8 +163,39 @@ pub(in crate::compile) unsafe extern "C" fn place(
 /// Copies a short text to its variable's room, of which it may be a part.
 pub(in crate::compile) unsafe extern "C" fn copy_text(to: *mut u8, from: *const u8, length: u64) -> u32 {
     // SAFETY: generated code passes the room of a short text and no more bytes than it has; R-3.
-    unsafe { std::ptr::copy(from, to, length as usize) };
+    unsafe { copy_short(to, from, length as usize) };
     OK
+}
+
+/// Copies at most [`SHORT_TEXT`] bytes: all are read before the first is written, so that one place may be a
+/// part of the other. The first and last of a power of two bytes overlap where there are not as many.
+///
+/// # Safety
+/// `length` bytes may be read at `from` and written at `to`, and are at most 64.
+#[inline(always)]
+unsafe fn copy_short(to: *mut u8, from: *const u8, length: usize) {
+    macro_rules! ends {
+        ($part:ty) => {{
+            let last = length - size_of::<$part>();
+            // SAFETY: the caller's; `length` is at least the size of a part.
+            unsafe {
+                let a = from.cast::<$part>().read_unaligned();
+                let b = from.add(last).cast::<$part>().read_unaligned();
+                to.cast::<$part>().write_unaligned(a);
+                to.add(last).cast::<$part>().write_unaligned(b);
+            }
+        }};
+    }
+    type Line = [u128; 2];
+    match length {
+        0 => {}
+        1 => ends!(u8),
+        2..4 => ends!(u16),
+        4..8 => ends!(u32),
+        8..16 => ends!(u64),
+        16..32 => ends!(u128),
+        _ => ends!(Line),
+    }
 }
 
 /// Puts a text into a variable's cell.

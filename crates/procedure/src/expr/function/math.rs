@@ -108,6 +108,11 @@ fn whole(args: &[Datum], toward: Toward) -> Result<Datum> {
     decimal(Decimal::new(whole, 0))
 }
 
+/// Rounds to at most 38 `digits` after the point.
+pub(crate) fn round_to(number: Decimal, digits: u8) -> Result<Decimal> {
+    checked(number.rescale(digits.min(38)))
+}
+
 /// Rounds to `digits` after the point, or before it if negative.
 fn round(number: Decimal, digits: i32) -> Result<Datum> {
     if digits >= 0 {
