@@ -181,6 +181,8 @@ fn same_inputs_end_in_the_same_tables_as_in_postgresql() {
     let committed = parts.next().unwrap().lines().filter(|line| *line == "ok").count();
     assert_eq!(committed, outcomes.iter().filter(|committed| **committed).count(), "committed transactions");
     assert!(committed < TRANSACTIONS, "some roll back");
+    let parts: Vec<&str> = parts.collect();
+    assert_eq!(parts.len(), Table::ALL.len(), "tables shown");
     for (table, theirs) in Table::ALL.into_iter().zip(parts) {
         let ours = rows(&target, table);
         let (ours, theirs) = (sorted(ours.iter().map(String::as_str)), sorted(theirs.lines()));

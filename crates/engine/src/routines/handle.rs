@@ -246,11 +246,11 @@ impl RoutineHandle {
 }
 
 fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
-    let borrow = |argument| match argument {
-        &Argument::Value(ref value) => value.into(),
+    let borrowed = args.iter().map(|argument| match argument {
+        Argument::Value(value) => value.into(),
         Argument::Array(items) => ArgumentRef::Values(items),
-    };
-    args.iter().map(borrow).collect()
+    });
+    borrowed.collect()
 }
 
 fn row(signature: &Signature, value: Datum) -> Vec<Argument> {

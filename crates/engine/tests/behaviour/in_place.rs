@@ -1,4 +1,5 @@
 //! Calls whose arguments are borrowed and whose results are read where they lie: the same as calls by value.
+#![allow(clippy::disallowed_methods, reason = "tests start threads")]
 
 use std::sync::Arc;
 

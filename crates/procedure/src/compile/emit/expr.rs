@@ -1,5 +1,6 @@
 //! Expressions.
 
+use albireo_base::Value as SqlValue;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
@@ -296,13 +297,10 @@ impl<'r> Emitter<'_, 'r> {
     /// Rounding of a NUMERIC to a number of digits that is known.
     fn round_to(&mut self, expr: &'r Expr, args: &'r [Expr]) -> Operand {
         let digits = match args {
-            [number, Expr { kind: ExprKind::Constant(Datum::Value(digits)), .. }]
+            [number, Expr { kind: ExprKind::Constant(Datum::Value(SqlValue::Integer(digits))), .. }]
                 if matches!(self.kind(number), Kind::Narrow { .. } | Kind::Numeric) =>
             {
-                match digits {
-                    albireo_base::Value::Integer(digits) => u8::try_from(*digits).ok(),
-                    _ => None,
-                }
+                u8::try_from(*digits).ok()
             }
             _ => None,
         };
