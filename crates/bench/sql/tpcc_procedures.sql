@@ -294,11 +294,18 @@ CREATE OR REPLACE FUNCTION delivery(
 DECLARE
     v_o_id integer;
     v_c_id integer;
+    v_c_ids integer[];
     v_total numeric(12,2);
 BEGIN
+    -- What is read here is old enough to have left the processor's caches. Loops that know the keys of
+    -- what they read before they begin have it fetched together.
     FOR v_d_id IN 1 .. 10 LOOP
         SELECT min(no_o_id) INTO v_o_id FROM new_order WHERE no_w_id = p_w_id AND no_d_id = v_d_id;
         r_o_id[v_d_id] := v_o_id;
+    END LOOP;
+
+    FOR v_d_id IN 1 .. 10 LOOP
+        v_o_id := r_o_id[v_d_id];
         CONTINUE WHEN v_o_id IS NULL;
 
         DELETE FROM new_order WHERE no_w_id = p_w_id AND no_d_id = v_d_id AND no_o_id = v_o_id;
@@ -307,6 +314,13 @@ BEGIN
            SET o_carrier_id = p_o_carrier_id
          WHERE o_w_id = p_w_id AND o_d_id = v_d_id AND o_id = v_o_id
         RETURNING o_c_id INTO STRICT v_c_id;
+        v_c_ids[v_d_id] := v_c_id;
+    END LOOP;
+
+    FOR v_d_id IN 1 .. 10 LOOP
+        v_o_id := r_o_id[v_d_id];
+        v_c_id := v_c_ids[v_d_id];
+        CONTINUE WHEN v_o_id IS NULL;
 
         SELECT sum(ol_amount)
           INTO v_total

@@ -54,6 +54,8 @@ pub struct Rows {
     pub(crate) live_rows: u64,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
+    /// How often rows came or went, keys changed or the directory moved.
+    moves: u64,
     heap_use: Vec<HeapUse>,
     /// Chunks and heaps that are mostly garbage, to be rewritten between two transactions.
     untidy: Vec<(u32, u16)>,
@@ -114,6 +116,7 @@ impl Rows {
             slots: 0,
             live_rows: 0,
             epoch,
+            moves: 0,
             heap_use: Vec::new(),
             untidy: Vec::new(),
             free: VecDeque::new(),
@@ -365,8 +368,21 @@ impl Rows {
     fn dir_mut(&mut self) -> &mut Directory {
         // `make_mut` clones when shared. Either way the entries may move.
         let dir = Arc::make_mut(&mut self.dir);
-        (self.base, self.chunks) = (dir.entries.as_ptr(), dir.entries.len() / self.chunk_entries);
+        let base = dir.entries.as_ptr();
+        // A clone is elsewhere, because what it was made from is still there.
+        self.moves += u64::from(base != self.base);
+        (self.base, self.chunks) = (base, dir.entries.len() / self.chunk_entries);
         dir
+    }
+
+    /// What [`crate::Table::moves`] points at.
+    pub(crate) fn moves(&self) -> &u64 {
+        &self.moves
+    }
+
+    /// Notes that a key of a row has changed.
+    pub(crate) fn note_move(&mut self) {
+        self.moves += 1;
     }
 
     /// A slot for a new row: a free one that no snapshot sees, else the next.
@@ -539,6 +555,7 @@ impl Rows {
             self.slots += 1;
         }
         self.live_rows += 1;
+        self.moves += 1;
     }
 
     /// Takes a row of the running transaction back: its slot is free at once.
@@ -551,6 +568,7 @@ impl Rows {
         // transaction, and the word is shared atomically.
         unsafe { bitmap::set(block, tid.slot(), false) };
         self.live_rows -= 1;
+        self.moves += 1;
         if tid.0 + 1 == self.slots {
             self.slots -= 1;
         } else {
@@ -562,6 +580,7 @@ impl Rows {
     pub(crate) fn kill(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
         self.set_bit(tid, VALIDITY_ENTRY, false)?;
         self.live_rows -= 1;
+        self.moves += 1;
         Ok(())
     }
 
@@ -569,6 +588,7 @@ impl Rows {
     pub(crate) fn revive(&mut self, tid: Tid) {
         self.set_bit(tid, VALIDITY_ENTRY, true).expect("the bitmap is private since the row was killed");
         self.live_rows += 1;
+        self.moves += 1;
     }
 
     /// Lets the slot of a row that died in this transaction be used again, in time.
@@ -603,6 +623,7 @@ impl Rows {
         dir.entries.extend_from_slice(&entries);
         dir.heaps.extend(std::iter::repeat_n(None, heaps));
         (self.base, self.chunks) = (self.dir.entries.as_ptr(), self.chunks + 1);
+        self.moves += 1;
         Ok(())
     }
 

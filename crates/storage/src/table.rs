@@ -379,8 +379,12 @@ impl Table {
             Change::Wrote { column, was_null, image } => {
                 self.undo_write(log, tid, column, was_null, &image);
             }
-            Change::Indexed(index) => self.indexes[index.index()].remove(&self.rows, tid),
+            Change::Indexed(index) => {
+                self.rows.note_move();
+                self.indexes[index.index()].remove(&self.rows, tid);
+            }
             Change::Unindexed(index) => {
+                self.rows.note_move();
                 let Self { rows, indexes, .. } = self;
                 rows.pool().with_emergency(|| indexes[index.index()].restore(rows, tid));
             }

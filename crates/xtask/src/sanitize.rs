@@ -136,5 +136,8 @@ mod tests {
         assert!(shown.contains("suppressions=r/crates/xtask/tsan-suppressions.txt"), "{shown}");
         assert!(!shown.contains("build-std"), "{shown}");
         assert!(shown.contains("-p\" \"albireo-storage"), "{shown}");
+        assert!(!shown.contains(COMPILER), "{shown}");
+        let addresses = format!("{:?}", command(Path::new("r"), Sanitizer::Address, &nightly));
+        assert!(addresses.contains(COMPILER) && addresses.contains(STACK), "{addresses}");
     }
 }

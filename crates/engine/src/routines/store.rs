@@ -13,8 +13,9 @@ use albireo_storage::{CellShape, Cells, Savepoint, Table};
 
 use crate::errors::Explainer;
 
-/// Interrupts are looked for once in so many rounds: it takes a clock.
-const ROUNDS: u32 = 256;
+/// Interrupts are looked for once in so many times that routines ask: it takes a clock. Compiled loops ask
+/// once in 16 rounds.
+const ROUNDS: u32 = 16;
 
 /// Queries ask for interrupts once in so many rows.
 const ROWS: u32 = 256;

@@ -1,7 +1,7 @@
 //! Arguments and results of compiled routines where they lie.
 //!
 //! Responsible for: arguments that are borrowed ([`ArgumentRef`]) on their way into variables, and results
-//! that are read from the variables that hold them ([`Reply`]): a call so allocates nothing.
+//! that are read from the variables that hold them ([`Reply`]): neither allocates.
 
 use std::sync::Arc;
 
@@ -106,20 +106,12 @@ impl ArgumentRef<'_> {
 fn direct(value: ValueRef<'_>, kind: Kind, scalar: Option<Scalar>) -> Option<Cell> {
     let n = match (kind, value) {
         (_, ValueRef::Null | ValueRef::Other(Value::Null)) => return Some(values::NULL),
-        (Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt), ValueRef::SmallInt(n)) => n.into(),
-        (Kind::Int(Scalar::Integer | Scalar::BigInt), ValueRef::Integer(n)) => n.into(),
-        (Kind::Int(Scalar::BigInt), ValueRef::BigInt(n)) => n,
-        (Kind::Int(Scalar::Bool), ValueRef::Bool(b)) => b.into(),
-        (Kind::Int(Scalar::Date), ValueRef::Date(n)) => n.into(),
-        (Kind::Int(Scalar::Time), ValueRef::Time(n)) => n,
-        (Kind::Int(Scalar::Timestamp), ValueRef::Timestamp(n)) => n,
-        (Kind::Int(Scalar::TimestampTz), ValueRef::TimestampTz(n)) => n,
-        (Kind::Double, ValueRef::Double(n)) => n.to_bits() as i64,
-        (Kind::Numeric, ValueRef::Decimal(number)) => return Some(values::decimal(number)),
+        (Kind::Int(Scalar::Integer | Scalar::BigInt), ValueRef::SmallInt(n)) => i64::from(n),
+        (Kind::Int(Scalar::BigInt), ValueRef::Integer(n)) => i64::from(n),
         (Kind::Text, ValueRef::Text(text)) if scalar == Some(Scalar::Text) => {
             return Some(values::text_cell(text));
         }
-        _ => return None,
+        _ => return values::plain(value, kind),
     };
     Some(values::number(n as u64))
 }
@@ -224,7 +216,8 @@ pub struct Items<'a>(Elements<'a>);
 
 #[derive(Clone, Copy, Debug)]
 enum Elements<'a> {
-    /// In a [`Reply`], of this kind: X-1 of [`value_of`] holds of all.
+    /// In a [`Reply`], of this kind: X-1 of `value_of` holds of all: texts are in
+    /// the reply's space or in constants of its code.
     Cells(&'a [Cell], Kind),
     Values(&'a [Value]),
 }
@@ -252,8 +245,11 @@ impl<'a> Items<'a> {
     /// The element of this place, the first of which is 0, whatever its subscript.
     pub fn get(&self, place: usize) -> Option<ValueRef<'a>> {
         match self.0 {
-            // SAFETY: X-1, as of all.
-            Elements::Cells(cells, kind) => cells.get(place).map(|cell| unsafe { value_of(cell, kind) }),
+            Elements::Cells(cells, kind) => {
+                let cell = cells.get(place)?;
+                // SAFETY: X-1, as of all.
+                Some(unsafe { values::value_of(cell, kind) })
+            }
             Elements::Values(values) => values.get(place).map(ValueRef::from),
         }
     }
@@ -262,34 +258,6 @@ impl<'a> Items<'a> {
     pub fn iter(&self) -> impl Iterator<Item = ValueRef<'a>> + use<'a> {
         let items = *self;
         (0..self.len()).filter_map(move |place| items.get(place))
-    }
-}
-
-/// The value of a cell.
-///
-/// # Safety
-/// its text, if it is one, is of a [`Space`] that lives for `'a`, whose call is over.
-unsafe fn value_of<'a>(cell: &Cell, kind: Kind) -> ValueRef<'a> {
-    if values::is_null(cell) {
-        return ValueRef::Null;
-    }
-    let n = cell.lo as i64;
-    match kind {
-        Kind::Int(Scalar::Bool) => ValueRef::Bool(n != 0),
-        Kind::Int(Scalar::SmallInt) => ValueRef::SmallInt(n as i16),
-        Kind::Int(Scalar::Integer) => ValueRef::Integer(n as i32),
-        Kind::Int(Scalar::Date) => ValueRef::Date(n as i32),
-        Kind::Int(Scalar::Time) => ValueRef::Time(n),
-        Kind::Int(Scalar::Timestamp) => ValueRef::Timestamp(n),
-        Kind::Int(Scalar::TimestampTz) => ValueRef::TimestampTz(n),
-        Kind::Int(_) => ValueRef::BigInt(n),
-        Kind::Double => ValueRef::Double(f64::from_bits(cell.lo)),
-        Kind::Narrow { scale, .. } => ValueRef::Decimal(Decimal { unscaled: i128::from(n), scale }),
-        Kind::Numeric => ValueRef::Decimal(values::decimal_of(cell)),
-        // SAFETY: X-1.
-        Kind::Text => ValueRef::Text(unsafe { values::text(cell) }),
-        // No variable of a reply is boxed.
-        Kind::Boxed => ValueRef::Null,
     }
 }
 
@@ -312,8 +280,9 @@ impl Reply {
         };
         match self.code.frame.slot(*id) {
             Slot::Cell(CellSlot { at, kind }) => {
-                // SAFETY: X-1: the space is this reply's, which the value borrows.
-                Output::Value(unsafe { value_of(&space.cells[*at as usize], *kind) })
+                // SAFETY: X-1: the call is over; its space and code are this reply's, which the value
+                // borrows.
+                Output::Value(unsafe { values::value_of(&space.cells[*at as usize], *kind) })
             }
             Slot::Array(number, kind) => match space.arrays[*number as usize].elements() {
                 Some(cells) => Output::Array(Items(Elements::Cells(cells, *kind))),

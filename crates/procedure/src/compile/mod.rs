@@ -188,6 +188,7 @@ impl Compiled {
             shorts: space.shorts.as_mut_ptr(),
             rounds: runtime::ROUNDS,
             now: 0,
+            answers: space.answers.as_mut_ptr(),
             machine,
             stop: None,
             panic: None,
@@ -234,7 +235,7 @@ impl Compiled {
     fn space(&self) -> Box<Space> {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| {
-            Space::new(&self.routine, &self.frame, self.parts.searches(), self.parts.distinct)
+            Space::new(&self.routine, &self.frame, &self.parts)
         })
     }
 

@@ -2,9 +2,10 @@
 
 use memchr::memmem::Finder;
 
+use super::runtime::ahead::Ask;
 use super::runtime::changes::Writing;
 use super::runtime::nodes::Node;
-use super::runtime::rows::{Access, Ask};
+use super::runtime::rows::Access;
 use super::runtime::statements::{Escape, RowSink};
 use super::runtime::variables::Placing;
 
@@ -64,6 +65,11 @@ impl Parts {
 
     pub(super) fn writing(&mut self, writing: Writing) -> *const Writing {
         keep(&mut self.writings, writing)
+    }
+
+    /// How many asks there are so far.
+    pub(super) fn asks(&self) -> usize {
+        self.asks.len()
     }
 
     pub(super) fn ask(&mut self, ask: Ask) -> *const Ask {

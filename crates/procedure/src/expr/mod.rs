@@ -28,7 +28,7 @@ pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
 pub(crate) use self::evaluate::evaluate_node;
 pub use self::function::{Builtin, General, has_builtin};
-pub(crate) use self::function::{check_joined, round_to};
+pub(crate) use self::function::{byte_of, check_joined, round_to};
 pub use self::given::given;
 pub(crate) use self::names::undefined;
 pub use self::names::{Actual, NoNames, actuals, arguments, is_unknown};

@@ -54,6 +54,7 @@ impl Table {
     #[cold]
     fn finish_update(&mut self, undo: &mut UndoLog, tid: Tid, left: &[IndexId]) -> Result<(), TableError> {
         for &index in left {
+            self.rows.note_move();
             if let Err(failure) = self.indexes[index.index()].insert(&self.rows, tid) {
                 return Err(self.index_error(index, failure));
             }
@@ -260,6 +261,7 @@ impl RowUpdate<'_> {
         for position in 0..self.table.indexes.len() {
             let index = IndexId(position as u16);
             if self.table.indexes[position].covers(column) && !self.left.contains(&index) {
+                self.table.rows.note_move();
                 self.table.indexes[position].remove(&self.table.rows, self.tid);
                 self.undo.push(self.table.spec.id.0, self.tid, Change::Unindexed(index));
                 self.left.push(index);

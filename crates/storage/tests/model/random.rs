@@ -119,6 +119,13 @@ fn is_refusal(world: &World, error: &TableError, wanted: Wanted) -> bool {
 
 impl World {
     fn step(&mut self, op: Op) {
+        let before = self.standing();
+        self.run(op);
+        let after = self.standing();
+        assert!(before.0 != after.0 || before.1 == after.1, "rows or keys moved, and nothing tells");
+    }
+
+    fn run(&mut self, op: Op) {
         let columns = self.shape.columns.len();
         let column = |c: u16| c as usize % columns;
         match op {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, Savepoint,
+    BlockPool, BudgetPolicy, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, RowAddress, Savepoint,
     SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
@@ -96,6 +96,18 @@ impl World {
     /// Whether an operation may be refused for memory.
     pub fn is_squeezed(&self) -> bool {
         !self.ballast.is_empty()
+    }
+
+    /// [`Table::moves`], and what must be as it was as long as that is: which rows there are, where, with
+    /// which keys.
+    pub fn standing(&self) -> (u64, Vec<(Tid, RowAddress, Vec<Value>)>) {
+        let keys = self.shape.indexes.iter().flat_map(|(columns, ..)| columns.iter().map(|c| c.index()));
+        let keys: Vec<usize> = keys.collect();
+        let rows = self.current.iter().map(|(&tid, row)| {
+            let key = keys.iter().map(|&column| row[column].clone()).collect();
+            (tid, self.table.row_address(tid), key)
+        });
+        (*self.table.moves(), rows.collect())
     }
 
     /// The live row that `pick` names.

@@ -207,7 +207,7 @@ pub(crate) struct Machine<'a> {
     /// The value of RETURN.
     value: Option<Datum>,
     /// What makes it one of the result's type.
-    unfit: Option<RowFit>,
+    value_fit: Option<RowFit>,
     depth: usize,
 }
 
@@ -243,7 +243,7 @@ impl<'a> Machine<'a> {
             handling: Vec::new(),
             values: Vec::new(),
             value: None,
-            unfit: None,
+            value_fit: None,
             depth,
         }
     }
@@ -291,7 +291,7 @@ impl<'a> Machine<'a> {
             return Ok(vec![Value::Text(String::new()).into()]);
         }
         match (returned, self.value.take()) {
-            (true, Some(value)) => match self.unfit.take() {
+            (true, Some(value)) => match self.value_fit.take() {
                 Some(fit) => Ok(vec![self.fit_row(&fit, value)?]),
                 None => Ok(vec![value]),
             },
@@ -489,7 +489,7 @@ impl<'a> Machine<'a> {
 
     /// The value of RETURN, of the result's type.
     pub(crate) fn set_value(&mut self, value: Datum) {
-        (self.value, self.unfit) = (Some(value), None);
+        (self.value, self.value_fit) = (Some(value), None);
     }
 
     /// How many rows the last statement saw or changed.

@@ -33,7 +33,7 @@ impl Machine<'_> {
             Statement::ReturnValue(value, fit) => {
                 // It becomes one of the result's type when all handlers are behind it.
                 self.value = Some(self.evaluate(value)?);
-                self.unfit = Some(fit.clone());
+                self.value_fit = Some(fit.clone());
                 return Ok(Flow::Return);
             }
             Statement::Assign(assignment) => self.assign(assignment)?,

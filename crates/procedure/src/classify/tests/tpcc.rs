@@ -62,7 +62,7 @@ fn each_has_the_class_that_its_specification_means() {
             "delivery",
             "class: partition of p_w_id; all 6 accesses to partitioned tables are by it",
             "route: by argument 1 (p_w_id)",
-            "read-only: no, line 12 changes \"new_order\"",
+            "read-only: no, line 19 changes \"new_order\"",
         ),
         (
             "stock_level",

@@ -2,26 +2,50 @@
 //!
 //! A lookup waits for memory several times: for the index's slot, then for the row. Where the keys of a
 //! loop's lookups follow from its number and from what the loop leaves alone, code before the loop computes
-//! those of the first rounds, asks for all slots, and then for all rows; so the waits overlap. Nothing
-//! depends on it: what is guessed wrong is only slower.
+//! those of the first rounds, asks for all slots, and then for all rows; so the waits overlap, and in its
+//! round a lookup takes the row that was found. What is guessed wrong is only slower: the round's key and
+//! the state of the table are compared with those of the answer (`runtime::ahead`). A join does the same
+//! with the rows of its first relation.
 
 use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::query::Lookup;
-use super::{Emitter, Null, Operand};
+use super::{Emitter, Null, Operand, memory};
 use crate::body::{Fit, Loop, LoopKind, Query, RowFit, Sink, Statement, Target};
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
+use crate::compile::runtime::ahead::{self, Answer, Ask};
 use crate::expr::{Conversion, Expr, ExprKind, VariableId};
-use crate::plan::tree::{Body, Change};
+use crate::plan::tree::{Body, Change, IndexUse};
 use crate::types::Scalar;
 
 /// For so many rounds rows are asked for.
-const ROUNDS: i64 = 64;
+const ROUNDS: i64 = ahead::ROUNDS as i64;
+
+/// A lookup that is asked for ahead.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// Which lookup it is.
+    pub(super) index: *const IndexUse,
+    pub(super) ask: *const Ask,
+    /// [`Ask::number`].
+    pub(super) number: usize,
+}
+
+/// Where the answer to a lookup is.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// Which of the routine's asks it is of.
+    ask: usize,
+    /// Which of its answers.
+    round: Value,
+    /// Whether it may be beyond the last, or to another key than the lookup's.
+    guessed: bool,
+}
 
 /// What is computed for a round.
 enum Part<'r> {
@@ -32,11 +56,18 @@ enum Part<'r> {
 }
 
 impl<'r> Emitter<'_, 'r> {
-    /// Asks for the rows of a loop from `first` to `last`, if any can be known.
-    pub(super) fn ask_ahead(&mut self, a_loop: &'r Loop, variable: VariableId, first: Value, last: Value) {
+    /// Asks for the rows of a loop from `first` to `last`, if any can be known; gives the lookups.
+    pub(super) fn ask_ahead(
+        &mut self,
+        a_loop: &'r Loop,
+        variable: VariableId,
+        first: Value,
+        last: Value,
+    ) -> Vec<Asked> {
         let parts = self.ahead_of(a_loop, variable);
+        let mut asked = Vec::new();
         if !parts.iter().any(|part| matches!(part, Part::Lookup(_))) {
-            return;
+            return asked;
         }
         let most = self.b.ins().iadd_imm_s(first, ROUNDS - 1);
         let last = self.b.ins().smin(last, most);
@@ -47,6 +78,7 @@ impl<'r> Emitter<'_, 'r> {
         let more = self.b.ins().icmp(IntCC::SignedLessThanOrEqual, at, last);
         self.branch(more, body, done);
         self.go_to(body);
+        let round = self.b.ins().isub(at, first);
         let before = self.scratch.clone();
         self.scratch.insert(variable, Operand::new(Kind::Int(Scalar::Integer), at, Null::Never));
         for part in &parts {
@@ -55,14 +87,102 @@ impl<'r> Emitter<'_, 'r> {
                     let value = self.expr(expr);
                     self.scratch.insert(*id, value);
                 }
-                Part::Lookup(lookup) => self.look_ahead(lookup),
+                Part::Lookup(lookup) => asked.extend(self.look_ahead(lookup, round)),
             }
         }
         self.scratch = before;
         let following = self.b.ins().iadd_imm_u(at, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(done);
-        self.ask(runtime::rows::fetch_ahead as *const (), &[]);
+        let count = self.b.ins().isub(at, first);
+        self.find_ahead(&asked, count);
+        asked
+    }
+
+    /// Finds the rows of the first `count` answers of each ask.
+    pub(super) fn find_ahead(&mut self, asked: &[Asked], count: Value) {
+        for act in [ahead::ask_for_keys as *const (), ahead::find_rows as *const ()] {
+            for Asked { ask, .. } in asked {
+                let ask = self.address(*ask);
+                self.ask(act, &[ask, count]);
+            }
+        }
+    }
+
+    /// Notes where lookups find their answers: of a loop by its round, which is a guess, or of a join.
+    pub(super) fn know(&mut self, asked: &[Asked], round: Value, guessed: bool) {
+        for Asked { index, number, .. } in asked {
+            self.known.insert(*index, Known { ask: *number, round, guessed });
+        }
+    }
+
+    /// Forgets where lookups find their answers.
+    pub(super) fn forget(&mut self, asked: &[Asked]) {
+        for Asked { index, .. } in asked {
+            self.known.remove(index);
+        }
+    }
+
+    /// Where an answer is.
+    fn answer(&mut self, ask: usize, round: Value) -> Value {
+        let first = ask * ahead::ROUNDS * size_of::<Answer>();
+        let answers = self.b.ins().load(types::I64, memory(), self.context, runtime::ANSWERS_OFFSET);
+        let offset = self.b.ins().imul_imm_u(round, size_of::<Answer>() as i64);
+        let answer = self.b.ins().iadd(answers, offset);
+        self.b.ins().iadd_imm_u(answer, first as i64)
+    }
+
+    /// Says that the answer of a round has no key.
+    pub(super) fn ask_for_nothing(&mut self, ask: usize, round: Value) -> Value {
+        let (answer, nothing) = (self.answer(ask, round), self.int(ahead::NOTHING as i64));
+        self.b.ins().store(memory(), nothing, answer, ahead::STATE_OFFSET);
+        answer
+    }
+
+    /// Puts a key into an answer.
+    pub(super) fn ask_for_key(&mut self, answer: Value, [high, low, place]: [Value; 3]) {
+        let asked = self.int(ahead::ASKED as i64);
+        let [high_offset, low_offset] = ahead::KEY_OFFSETS;
+        for (value, offset) in [
+            (high, high_offset),
+            (low, low_offset),
+            (place, ahead::PLACE_OFFSET),
+            (asked, ahead::STATE_OFFSET),
+        ] {
+            self.b.ins().store(memory(), value, answer, offset);
+        }
+    }
+
+    /// The row of a lookup, whose key this is, if it was found ahead: goes on with its address, or else in
+    /// `other`.
+    pub(super) fn row_ahead(&mut self, known: Known, key: [Value; 3], other: Block) -> Value {
+        if known.guessed {
+            let within = self.b.create_block();
+            let near = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, known.round, ROUNDS);
+            self.branch(near, within, other);
+            self.go_to(within);
+        }
+        let (found, good) = (self.b.create_block(), self.b.create_block());
+        let answer = self.answer(known.ask, known.round);
+        let state = self.b.ins().load(types::I64, memory(), answer, ahead::STATE_OFFSET);
+        let is_found = self.b.ins().icmp_imm_u(IntCC::Equal, state, ahead::FOUND as i64);
+        self.branch(is_found, found, other);
+        self.go_to(found);
+        let moves = self.b.ins().load(types::I64, memory(), answer, ahead::MOVES_OFFSET);
+        let now = self.b.ins().load(types::I64, memory(), moves, 0);
+        let seen = self.b.ins().load(types::I64, memory(), answer, ahead::SEEN_OFFSET);
+        let mut differs = self.b.ins().bxor(now, seen);
+        if known.guessed {
+            let [high_offset, low_offset] = ahead::KEY_OFFSETS;
+            for (value, offset) in key.into_iter().zip([high_offset, low_offset, ahead::PLACE_OFFSET]) {
+                let asked = self.b.ins().load(types::I64, memory(), answer, offset);
+                let differs_here = self.b.ins().bxor(value, asked);
+                differs = self.b.ins().bor(differs, differs_here);
+            }
+        }
+        self.branch(differs, other, good);
+        self.go_to(good);
+        answer
     }
 
     /// What can be known of the rounds of a loop before it begins.
@@ -90,17 +210,23 @@ impl<'r> Emitter<'_, 'r> {
             };
             let lookup = match query {
                 Query::Select(plan) => match &plan.query.body {
-                    Body::Select(select) => self.lookup(&select.relations, &select.steps, &select.outputs),
+                    Body::Select(select) => {
+                        let aggregates = select.grouping.iter().flat_map(|grouping| &grouping.aggregates);
+                        let asked = aggregates.flat_map(|aggregate| &aggregate.args).chain(&select.outputs);
+                        let steps = (select.relations.as_slice(), select.steps.as_slice());
+                        self.lookup(steps, asked, None, select.ends)
+                    }
                     _ => None,
                 },
                 Query::Change(plan) => match plan.change.as_ref() {
                     Change::Update(update) => {
                         let target = &update.target;
                         let set = update.set.iter().map(|(_, expr)| expr).chain(&target.returning);
-                        self.lookup(&target.relations, &target.steps, set)
+                        let written = update.set.iter().map(|(column, _)| *column);
+                        self.lookup((&target.relations, &target.steps), set, written, false)
                     }
                     Change::Delete(target) => {
-                        self.lookup(&target.relations, &target.steps, &target.returning)
+                        self.lookup((&target.relations, &target.steps), &target.returning, None, false)
                     }
                     Change::Insert(_) => None,
                 },

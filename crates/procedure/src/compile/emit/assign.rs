@@ -46,7 +46,7 @@ impl<'r> Emitter<'_, 'r> {
             Null::Never => {}
             null => {
                 let flag = self.null_flag(null);
-                self.fail_if(flag, runtime::variables::no_subscript as *const (), &[]);
+                self.ask_if(flag, runtime::variables::no_subscript as *const (), &[]);
             }
         }
         subscript.a
@@ -117,8 +117,7 @@ impl<'r> Emitter<'_, 'r> {
         let copied = kind == Kind::Text && !self.constants.contains(&value.a);
         let next = self.b.create_block();
         if !copied {
-            let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
-            let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * arrays::HEAD_BYTES);
+            let head = self.head(number);
             let length = self.b.ins().load(types::I64, memory(), head, arrays::LENGTH_OFFSET);
             let lower = self.b.ins().load(types::I64, memory(), head, arrays::LOWER_OFFSET);
             let room = self.b.ins().load(types::I64, memory(), head, arrays::ROOM_OFFSET);
@@ -149,8 +148,8 @@ impl<'r> Emitter<'_, 'r> {
         self.go_to(next);
     }
 
-    /// Asks the runtime for an error if a flag is set.
-    pub(super) fn fail_if(&mut self, flag: Value, function: *const (), args: &[Value]) {
+    /// Calls a function of the runtime if a flag is set, which is rare.
+    pub(super) fn ask_if(&mut self, flag: Value, function: *const (), args: &[Value]) {
         let (failing, next) = (self.cold_block(), self.b.create_block());
         self.branch(flag, failing, next);
         self.go_to(failing);
@@ -167,7 +166,7 @@ impl<'r> Emitter<'_, 'r> {
                 if not_null && !matches!(value.null, Null::Never) {
                     let flag = self.null_flag(value.null);
                     let variable = self.word(id.0);
-                    self.fail_if(flag, runtime::variables::refuse_null as *const (), &[variable]);
+                    self.ask_if(flag, runtime::variables::refuse_null as *const (), &[variable]);
                 }
                 self.set_cell(*slot, value);
             }

@@ -75,7 +75,7 @@ impl<'r> Emitter<'_, 'r> {
     /// Fails if a flag is set.
     pub(super) fn fail_with(&mut self, flag: Value, fault: Fault) {
         let fault = self.word(fault as u32);
-        self.fail_if(flag, runtime::statements::fail as *const (), &[fault]);
+        self.ask_if(flag, runtime::statements::fail as *const (), &[fault]);
     }
 
     /// Sets FOUND to what an 8-bit flag says.
@@ -130,7 +130,7 @@ impl<'r> Emitter<'_, 'r> {
         let fewer = self.b.ins().iadd_imm_s(rounds, -1);
         self.b.ins().store(super::memory(), fewer, self.context, runtime::ROUNDS_OFFSET);
         let over = self.b.ins().icmp_imm_u(IntCC::Equal, fewer, 0);
-        self.fail_if(over, runtime::statements::rounds as *const (), &[]);
+        self.ask_if(over, runtime::statements::rounds as *const (), &[]);
         self.scopes.push(Scope::Target { label: a_loop.label.as_deref(), exit, next: Some(next) });
         self.statements(&a_loop.statements);
         self.scopes.pop();
@@ -203,9 +203,10 @@ impl<'r> Emitter<'_, 'r> {
             }
             None => self.int(1),
         };
-        if !reverse && step_is_one {
-            self.ask_ahead(a_loop, variable, first, last);
-        }
+        let asked = match !reverse && step_is_one {
+            true => self.ask_ahead(a_loop, variable, first, last),
+            false => Vec::new(),
+        };
         let found = self.room(1);
         let none = self.int(0);
         self.b.ins().store(super::memory(), none, found, 0);
@@ -222,9 +223,12 @@ impl<'r> Emitter<'_, 'r> {
         self.b.ins().store(super::memory(), some, found, 0);
         self.set_variable(variable, Operand::new(Kind::Int(Scalar::Integer), at, Null::Never));
         self.reset();
+        let round = self.b.ins().isub(at, first);
+        self.know(&asked, round, true);
         self.scopes.push(Scope::Counted);
         self.round(a_loop, next, exit);
         self.scopes.pop();
+        self.forget(&asked);
         self.go_to(next);
         let following = if reverse { self.b.ins().isub(at, step) } else { self.b.ins().iadd(at, step) };
         let fits = self.fits(following, Scalar::Integer);
@@ -302,13 +306,12 @@ impl<'r> Emitter<'_, 'r> {
         number: u32,
         kind: Kind,
     ) {
-        let heads = self.b.ins().load(types::I64, super::memory(), self.context, runtime::HEADS_OFFSET);
-        let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * arrays::HEAD_BYTES);
+        let head = self.head(number);
         let length = self.b.ins().load(types::I64, super::memory(), head, arrays::LENGTH_OFFSET);
         let items = self.b.ins().load(types::I64, super::memory(), head, arrays::ITEMS_OFFSET);
         let empty = self.b.ins().icmp_imm_u(IntCC::Equal, length, 0);
         let number = self.word(number);
-        self.fail_if(empty, arrays::refuse_null as *const (), &[number]);
+        self.ask_if(empty, arrays::refuse_null as *const (), &[number]);
         let (head, body) = (self.b.create_block(), self.b.create_block());
         let (next, exit) = (self.b.create_block(), self.b.create_block());
         let at = self.b.append_block_param(head, types::I64);

@@ -122,6 +122,7 @@ impl<'r> Emitter<'_, 'r> {
             ExprKind::Cast(inner, to, _) => self.cast(expr, inner, *to),
             ExprKind::Now => self.now(expr),
             ExprKind::Function(builtin, args) if builtin.name == "like" => self.like(expr, args),
+            ExprKind::Function(builtin, args) if builtin.name == "left" => self.left(expr, args),
             ExprKind::Function(builtin, args) if builtin.name == "round" => self.round_to(expr, args),
             ExprKind::Function(builtin, args) if builtin.name == "cardinality" => {
                 self.cardinality(expr, args)
@@ -257,8 +258,7 @@ impl<'r> Emitter<'_, 'r> {
             && *item == kind
         {
             let (number, inside) = (*number, self.b.create_block());
-            let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
-            let head = self.b.ins().iadd_imm_u(heads, i64::from(number) * runtime::arrays::HEAD_BYTES);
+            let head = self.head(number);
             let items = self.b.ins().load(types::I64, memory(), head, runtime::arrays::ITEMS_OFFSET);
             let length = self.b.ins().load(types::I64, memory(), head, runtime::arrays::LENGTH_OFFSET);
             let lower = self.b.ins().load(types::I64, memory(), head, runtime::arrays::LOWER_OFFSET);
@@ -286,7 +286,7 @@ impl<'r> Emitter<'_, 'r> {
             Type::Scalar(ty @ (Scalar::TimestampTz | Scalar::Timestamp)) => {
                 let known = self.b.ins().load(types::I64, memory(), self.context, runtime::NOW_OFFSET);
                 let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, known, 0);
-                self.fail_if(unknown, runtime::nodes::now as *const (), &[]);
+                self.ask_if(unknown, runtime::nodes::now as *const (), &[]);
                 let now = self.b.ins().load(types::I64, memory(), self.context, runtime::NOW_OFFSET);
                 Operand::new(Kind::Int(ty), now, Null::Never)
             }
@@ -319,11 +319,8 @@ impl<'r> Emitter<'_, 'r> {
         let (Slot::Array(number, _), Kind::Int(_)) = (self.frame.slot(*id), kind) else {
             return self.node(expr);
         };
-        let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
-        let offset =
-            i64::from(*number) * runtime::arrays::HEAD_BYTES + i64::from(runtime::arrays::LENGTH_OFFSET);
-        let length = self.b.ins().iadd_imm_u(heads, offset);
-        let length = self.b.ins().load(types::I64, memory(), length, 0);
+        let head = self.head(*number);
+        let length = self.b.ins().load(types::I64, memory(), head, runtime::arrays::LENGTH_OFFSET);
         let join = self.join(kind);
         let (some, none) = (self.b.create_block(), self.cold_block());
         self.branch(length, some, none);
@@ -345,6 +342,31 @@ impl<'r> Emitter<'_, 'r> {
         let found = self.call(contains, &[text.a, length, finder], Width::W32);
         let a = self.b.ins().uextend(types::I64, found);
         Operand::new(Kind::Int(Scalar::Bool), a, text.null)
+    }
+
+    /// The first so many characters of a text, where it lies.
+    fn left(&mut self, expr: &'r Expr, args: &'r [Expr]) -> Operand {
+        let count = match args {
+            [text, Expr { kind: ExprKind::Constant(Datum::Value(SqlValue::Integer(count))), .. }]
+                if self.kind(text) == Kind::Text && *count >= 0 =>
+            {
+                i64::from(*count)
+            }
+            _ => return self.node(expr),
+        };
+        let text = self.expr(&args[0]);
+        let length = text.b.unwrap_or(text.a);
+        let (long, join) = (self.cold_block(), self.b.create_block());
+        let shorter = self.b.append_block_param(join, types::I64);
+        // So many bytes are no more characters.
+        let short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, length, count);
+        self.b.ins().brif(short, join, &[length.into()], long, &[]);
+        self.go_to(long);
+        let count = self.int(count);
+        let head = self.call(runtime::nodes::head as *const (), &[text.a, length, count], Width::W64);
+        self.b.ins().jump(join, &[head.into()]);
+        self.go_to(join);
+        Operand { b: Some(shorter), ..text }
     }
 
     /// A comparison of two values of one type.

@@ -38,6 +38,7 @@ use super::parts::Parts;
 use super::runtime::{self, nodes::Node};
 use crate::body::Routine;
 use crate::expr::{Expr, VariableId};
+use crate::plan::tree::IndexUse;
 
 /// The body came to its end.
 pub(super) const END: i64 = 0;
@@ -85,6 +86,8 @@ pub(super) struct Emitter<'f, 'r> {
     catch: Vec<Block>,
     /// Values on their way to targets, which stand for variables of the binder's.
     scratch: BTreeMap<VariableId, Operand>,
+    /// By lookup: where its answer is.
+    known: BTreeMap<*const IndexUse, ahead::Known>,
     layouts: &'r dyn Layouts,
     /// The query under generation.
     query: query::State,
@@ -151,6 +154,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             scopes: Vec::new(),
             catch: vec![failed],
             scratch: BTreeMap::new(),
+            known: BTreeMap::new(),
             layouts,
             query: query::State::default(),
             counts: statement::asks_for_counts(routine),

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use super::{Emitter, Null, Operand, Width};
 use crate::compile::kind::{Kind, NARROW_DIGITS};
 use crate::compile::runtime;
-use crate::expr::{Arithmetic, Binary, Comparison, Expr};
+use crate::expr::{Arithmetic, Binary, Comparison, Conversion, Expr, ExprKind};
 use crate::types::Scalar;
 
 impl<'r> Emitter<'_, 'r> {
@@ -30,6 +30,11 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     pub(super) fn binary(&mut self, expr: &'r Expr, op: Binary, pair: &'r (Expr, Expr)) -> Operand {
+        if op == Binary::Concat
+            && let Some(leaves) = self.joined_leaves(expr)
+        {
+            return self.join_texts(expr, &leaves);
+        }
         let (a, b) = (self.expr(&pair.0), self.expr(&pair.1));
         match op {
             Binary::SmallInt(op) => self.integers(expr, op, a, b, Scalar::SmallInt),
@@ -167,6 +172,44 @@ impl<'r> Emitter<'_, 'r> {
         let above = self.b.ins().fcmp(FloatCC::GreaterThanOrEqual, size, least);
         let good = self.b.ins().band(below, above);
         self.checked(expr, &[a, b], good, Operand::new(Kind::Double, value, null))
+    }
+
+    /// What a chain of `||` puts together, if there are more than two parts or one is a number; numbers
+    /// without their conversion to texts.
+    fn joined_leaves(&self, expr: &'r Expr) -> Option<Vec<&'r Expr>> {
+        let mut leaves = Vec::new();
+        let mut rest = expr;
+        while let ExprKind::Binary(Binary::Concat, pair) = &rest.kind {
+            leaves.push(self.joined_leaf(&pair.1)?);
+            rest = &pair.0;
+        }
+        leaves.push(self.joined_leaf(rest)?);
+        leaves.reverse();
+        let only_texts = leaves.iter().all(|leaf| self.kind(leaf) == Kind::Text);
+        (leaves.len() > 2 || !only_texts).then_some(leaves)
+    }
+
+    fn joined_leaf(&self, expr: &'r Expr) -> Option<&'r Expr> {
+        if let ExprKind::Convert(inner, Conversion::Scalar(Scalar::Text) | Conversion::Text) = &expr.kind {
+            let shown = match self.kind(inner) {
+                Kind::Int(ty) => matches!(ty, Scalar::SmallInt | Scalar::Integer | Scalar::BigInt),
+                kind => matches!(kind, Kind::Narrow { .. } | Kind::Numeric),
+            };
+            if shown {
+                return Some(inner);
+            }
+        }
+        (self.kind(expr) == Kind::Text).then_some(expr)
+    }
+
+    fn join_texts(&mut self, expr: &'r Expr, leaves: &[&'r Expr]) -> Operand {
+        let parts: Vec<Operand> = leaves.iter().map(|leaf| self.expr(leaf)).collect();
+        let kinds: Vec<Kind> = parts.iter().map(|part| part.kind).collect();
+        let node = self.node_of(expr, &kinds, Kind::Text);
+        let (cells, out) = (self.in_cells(&parts), self.room(1));
+        self.ask(runtime::nodes::join as *const (), &[node, cells, out]);
+        let null = parts.iter().fold(Null::Never, |null, part| self.either_null(null, part.null));
+        Operand { null, ..self.load_cell(out, 0, Kind::Text) }
     }
 
     fn concat(&mut self, a: Operand, b: Operand) -> Operand {

@@ -78,6 +78,12 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// Where generated code reads of an array.
+    pub(super) fn head(&mut self, number: u32) -> Value {
+        let heads = self.b.ins().load(types::I64, memory(), self.context, runtime::HEADS_OFFSET);
+        self.b.ins().iadd_imm_u(heads, i64::from(number) * runtime::arrays::HEAD_BYTES)
+    }
+
     /// Writes a cell: its words, and its tag, which is NULL's if missing.
     fn store_cell_parts(&mut self, cell: Value, lo: Option<Value>, hi: Option<Value>, tag: Option<Value>) {
         for (part, offset) in [(lo, 0), (hi, 8)] {

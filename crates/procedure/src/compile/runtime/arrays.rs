@@ -8,6 +8,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::Cell;
 
+use super::space::shrink;
 use super::{Arena, Context, OK, guard, values};
 use crate::body::{too_many, too_many_items};
 use crate::compile::kind::Kind;
@@ -60,9 +61,6 @@ pub(in crate::compile) struct Native {
 /// Texts of elements that were overwritten may take so many bytes before they are forgotten.
 const GARBAGE_BYTES: usize = 64 << 10;
 
-/// Rooms of arrays that are larger are given back after a call.
-const KEPT_ITEMS: usize = 4096;
-
 /// The least room of an array that grows.
 const LEAST_ROOM: usize = 16;
 
@@ -75,10 +73,8 @@ impl Native {
 
     /// Forgets the array.
     pub(in crate::compile) fn clear(&mut self) {
-        if self.items.capacity() > KEPT_ITEMS {
-            self.items = Vec::new();
-        }
         self.items.clear();
+        shrink(&mut self.items);
         self.texts.clear();
         (self.present, self.lower) = (false, 1);
     }

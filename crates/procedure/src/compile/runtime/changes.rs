@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{ColumnId, Value};
 use albireo_storage::{Cell, CellShape, Cells};
 
-use super::rows::{At, RowAt, row_at, table_of};
+use super::rows::{Access, At, ROWS, RowAt, row_at, table_of};
 use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::compile::layout::TableLayout;
@@ -66,6 +66,35 @@ pub(in crate::compile) unsafe extern "C" fn insert(
         let store = context.machine.store();
         let tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
         *row = row_at(store.table_at(site, writing.table), site, tid);
+        Ok(OK)
+    })
+}
+
+/// Gives all rows that a search found the same new values.
+pub(in crate::compile) unsafe extern "C" fn update_alike(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    cells: *const Cell,
+    access: *const Access,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let (writing, access) = unsafe { (&*writing, &*access) };
+        // SAFETY: generated code passes a cell for each column that is written.
+        let cells = unsafe { std::slice::from_raw_parts(cells, writing.columns.len()) };
+        // SAFETY: as of `insert`.
+        let cells = unsafe { Cells::new(cells) };
+        let found = &context.space.searches[access.number];
+        let store = context.machine.store();
+        for (n, &(site, tid)) in found.iter().enumerate() {
+            if n % ROWS == 0 {
+                store.check_interrupt()?;
+            }
+            let shape = writing
+                .shape
+                .get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
+            store.update_cells(site, writing.table, tid, shape, cells)?;
+        }
         Ok(OK)
     })
 }

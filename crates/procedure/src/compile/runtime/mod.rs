@@ -2,16 +2,13 @@
 //!
 //! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
 //! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
-//! arrays (`arrays`), statements (`statements`), rows found (`rows`) and changed (`changes`), the memory of
-//! it all (`space`).
+//! arrays (`arrays`), statements (`statements`), rows found (`rows`), ahead of loops too (`ahead`), and
+//! changed (`changes`), the memory of it all (`space`).
 //!
-//! Where the time goes (New-Order of TPC-C, `procedure_speed` of the benchmark, by `perf`): a tenth is generated
-//! code; a quarter waits for rows that were asked for ahead or inserts into indexes, as native procedures do;
-//! the rest is some 120 calls of these functions, of 20 to 60 ns. What made most difference, in this order:
-//! memory of calls kept for the next, and arguments and results without values in between; keys built by code;
-//! rows of a search told all at once; elements and short texts set by code; room on the stack used again, which
-//! keeps the frame in the first cache. What is left to gain: fewer calls for a row that is found, changed and
-//! read again; one call for all rows of an UPDATE whose values do not depend on them; tables found once a call.
+//! Where the time of TPC-C's New-Order goes (`procedure_speed` of the benchmark, by `perf`): 13 % is generated
+//! code, 9 % waits for rows asked for ahead, 19 % inserts rows and index entries; the rest is spread thinly over
+//! these functions, none of which has more than 5 %. So it is their number that costs: what has code of its own
+//! instead, the key of a lookup, an element, a short text, the next row of a search, need not be asked for.
 //!
 //! Invariants:
 //! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
@@ -23,8 +20,10 @@
 //! - R-4 No panic leaves a function: it is kept in the context and goes on where generated code was
 //!   entered.
 
+pub(super) mod ahead;
 pub(super) mod arrays;
 pub(super) mod changes;
+pub(super) mod keys;
 pub(super) mod nodes;
 pub(super) mod rows;
 pub(super) mod space;
@@ -62,6 +61,8 @@ pub(super) struct Context<'a> {
     pub(super) rounds: u64,
     /// The transaction's time, 0 if nobody has asked for it; generated code reads it too.
     pub(super) now: i64,
+    /// The first answer of the first ask; generated code reads it too.
+    pub(super) answers: *mut ahead::Answer,
     /// The interpreter, with the variables that have no cell.
     pub(super) machine: Machine<'a>,
     /// Why it does not go on.
@@ -87,6 +88,8 @@ pub(super) const ROUNDS_OFFSET: i32 = 32;
 
 /// Where [`Context::now`] is.
 pub(super) const NOW_OFFSET: i32 = 40;
+/// Where [`Context::answers`] is.
+pub(super) const ANSWERS_OFFSET: i32 = 48;
 
 /// Interrupts are looked for once in so many rounds of loops.
 pub(super) const ROUNDS: u64 = 16;
@@ -122,15 +125,24 @@ impl Arena {
         self.chunk[at..].as_ptr()
     }
 
+    /// Bytes that it has taken.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        self.chunk.capacity() + self.full.iter().map(Vec::capacity).sum::<usize>()
+    }
+
     /// Bytes of all texts.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets all texts.
+    /// Forgets all texts, and gives back the memory of long ones.
     pub(super) fn clear(&mut self) {
         self.full.clear();
         self.chunk.clear();
+        if self.chunk.capacity() > space::KEPT {
+            self.chunk = Vec::new();
+        }
         self.bytes = 0;
     }
 }

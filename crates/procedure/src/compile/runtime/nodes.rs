@@ -1,6 +1,9 @@
 //! Nodes of expressions that have no code of their own: their parts are computed by generated code, they
 //! themselves as the interpreter does it.
 
+use std::fmt::{Display, Write as _};
+
+use albireo_base::ValueRef;
 use albireo_storage::Cell;
 use memchr::memmem::Finder;
 
@@ -8,6 +11,7 @@ use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
 use crate::expr::{self, Arithmetic, Expr, VariableId};
+use crate::store::Stop;
 
 /// A node of an expression.
 pub(in crate::compile) struct Node {
@@ -141,6 +145,60 @@ pub(in crate::compile) unsafe extern "C" fn concat(
         *out = context.keep_joined(a, b);
         Ok(OK)
     })
+}
+
+/// Texts and numbers one behind the other; NULL if one is.
+pub(in crate::compile) unsafe extern "C" fn join(
+    context: *mut Context<'_>,
+    node: *const Node,
+    parts: *const Cell,
+    out: *mut Cell,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2, and generated code passes room for a cell.
+        let (node, out) = unsafe { (&*node, &mut *out) };
+        // SAFETY: generated code passes as many cells as the node has parts.
+        let parts = unsafe { std::slice::from_raw_parts(parts, node.parts.len()) };
+        let mut whole = std::mem::take(&mut context.space.joined);
+        whole.clear();
+        for (cell, kind) in parts.iter().zip(&node.parts) {
+            // SAFETY: R-3.
+            match unsafe { values::value_of(cell, *kind) } {
+                ValueRef::Null => {
+                    context.space.joined = whole;
+                    *out = values::NULL;
+                    return Ok(OK);
+                }
+                ValueRef::Text(text) => {
+                    expr::check_joined(&whole, text)?;
+                    whole.push_str(text);
+                }
+                ValueRef::SmallInt(n) => show(&mut whole, n)?,
+                ValueRef::Integer(n) => show(&mut whole, n)?,
+                ValueRef::BigInt(n) => show(&mut whole, n)?,
+                ValueRef::Decimal(n) => show(&mut whole, n)?,
+                other => show(&mut whole, other.to_value())?,
+            }
+        }
+        *out = context.keep_text(&whole);
+        context.space.joined = whole;
+        Ok(OK)
+    })
+}
+
+/// Appends what a number looks like.
+fn show(whole: &mut String, number: impl Display) -> Result<(), Stop> {
+    // Writing to a text does not fail.
+    let _ = write!(whole, "{number}");
+    Ok(expr::check_joined(whole, "")?)
+}
+
+/// How many bytes the first so many characters of a text have.
+pub(in crate::compile) unsafe extern "C" fn head(text: *const u8, length: u64, count: u64) -> u64 {
+    let text = Cell { lo: text.addr() as u64, hi: length, tag: values::PRESENT };
+    // SAFETY: R-3.
+    let text = unsafe { values::text(&text) };
+    expr::byte_of(text, count as usize) as u64
 }
 
 /// Whether a text holds another: `LIKE '%...%'` without other wildcards.

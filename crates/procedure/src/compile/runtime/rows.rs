@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
 use albireo_storage::{Cell, IndexRef, ShortKey, Table};
 
+use super::keys::Part;
 use super::statements::{Cursor, DONE};
 use super::{Arena, Context, OK, guard, values};
 use crate::compile::kind::Kind;
@@ -41,6 +42,8 @@ pub(in crate::compile) struct Access {
     /// Widths of the columns in bytes, that of the range last, if they are whole numbers that cannot be
     /// NULL, compared with whole numbers.
     pub(in crate::compile) integers: Option<Box<[u8]>>,
+    /// What the key is made of, if its last column is a text and those before are whole numbers.
+    pub(in crate::compile) text_key: Option<Box<[Part]>>,
     /// Bytes of the key of a lookup by whole numbers.
     pub(in crate::compile) bytes: u32,
     pub(in crate::compile) site: At,
@@ -76,50 +79,16 @@ impl Access {
         table
     }
 
-    /// The least and the greatest key that the cells allow, of an index of whole numbers; `None` if no row
-    /// can have one.
-    fn short_range(&self, widths: &[u8], cells: &[Cell]) -> Option<(u128, u128)> {
-        // SAFETY: R-2.
-        let by = unsafe { &*self.by };
-        let mut cells = cells.iter();
-        let mut key = ShortKey::new();
-        for (width, cell) in widths.iter().zip(cells.by_ref().take(by.equal.len())) {
-            key = with(key, *width, number(cell)?)?;
-        }
-        let (mut low, mut high) = key.range();
-        let Some(range) = &by.range else { return Some((low, high)) };
-        let width = *widths.last()?;
-        let most = i64::MAX >> (64 - 8 * u32::from(width));
-        if let Some((_, inclusive)) = range.low {
-            let least = number(cells.next()?)?.checked_add(i64::from(!inclusive))?;
-            if least > most {
-                return None;
-            }
-            low = with(key, width, least.max(-most - 1))?.range().0;
-        }
-        if let Some((_, inclusive)) = range.high {
-            let greatest = number(cells.next()?)?.checked_sub(i64::from(!inclusive))?;
-            if greatest < -most - 1 {
-                return None;
-            }
-            high = with(key, width, greatest.min(most))?.range().1;
-        }
-        (low <= high).then_some((low, high))
+    /// The table's part where the rows are whose partitioning column holds `place`.
+    pub(super) fn table_of_key<'s>(
+        &self,
+        store: &'s dyn Store,
+        place: i64,
+    ) -> Result<(Site, &'s Table), Stop> {
+        let (site, table) = store.table_of_key(self.table, place)?;
+        assert!(table.layout_id() == self.layout, "code is made anew when a table is");
+        Ok((site, table))
     }
-}
-
-/// A key with one more column; `None` if the column cannot hold the number.
-fn with(key: ShortKey, width: u8, n: i64) -> Option<ShortKey> {
-    Some(match width {
-        2 => key.i16(i16::try_from(n).ok()?),
-        4 => key.i32(i32::try_from(n).ok()?),
-        _ => key.i64(n),
-    })
-}
-
-/// The whole number in a cell; `None` if it is NULL.
-fn number(cell: &Cell) -> Option<i64> {
-    (!values::is_null(cell)).then_some(cell.lo as i64)
 }
 
 /// Turns the cells of an access into values, one after another.
@@ -182,6 +151,17 @@ impl Context<'_> {
             }
             return Ok(());
         }
+        if let Some(parts) = &access.text_key {
+            let Some(range) = access.text_range(parts, cells) else { return Ok(()) };
+            let table = access.table(self.machine.store(), site);
+            let rows = table.between(access.index, range.low, range.high);
+            let wanted = |tid: &Tid| range.wants(table, *tid);
+            match by.backward {
+                true => found.extend(rows.rev().filter(wanted).take(most).map(|tid| (site, tid))),
+                false => found.extend(rows.filter(wanted).take(most).map(|tid| (site, tid))),
+            }
+            return Ok(());
+        }
         let mut n = 0;
         let search = plan::search_of(by, &mut |_| {
             n += 1;
@@ -222,8 +202,7 @@ fn short_lookup<'s>(
     [high, low]: [u64; 2],
     place: i64,
 ) -> Result<(Site, &'s Table, ShortKey), Stop> {
-    let (site, table) = context.machine.store().table_of_key(access.table, place)?;
-    assert!(table.layout_id() == access.layout, "code is made anew when a table is");
+    let (site, table) = access.table_of_key(context.machine.store(), place)?;
     let bits = u128::from(high) << 64 | u128::from(low);
     Ok((site, table, ShortKey::from_bits(bits, access.bytes)))
 }
@@ -263,9 +242,7 @@ pub(in crate::compile) unsafe extern "C" fn find(
         let access = unsafe { &*access };
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a row.
         let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *row) };
-        let sites = context.sites(access, cells)?;
-        context.space.searches[access.number].clear();
-        context.search_all(access, cells, sites, 1)?;
+        context.look(access, cells, 1)?;
         match context.space.searches[access.number].first() {
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
@@ -278,8 +255,10 @@ pub(in crate::compile) unsafe extern "C" fn find(
 }
 
 impl Context<'_> {
-    fn search_all(&mut self, access: &Access, cells: &[Cell], sites: Sites, most: usize) -> Result<(), Stop> {
-        match sites {
+    /// Makes the rows of a search those of an access, at most `most` in a partition.
+    fn look(&mut self, access: &Access, cells: &[Cell], most: usize) -> Result<(), Stop> {
+        self.space.searches[access.number].clear();
+        match self.sites(access, cells)? {
             Sites::None => Ok(()),
             Sites::One(site) => self.collect(access, cells, site, most),
             Sites::Many(all) => all.into_iter().try_for_each(|site| self.collect(access, cells, site, most)),
@@ -305,9 +284,7 @@ pub(in crate::compile) unsafe extern "C" fn search(
         let access = unsafe { &*access };
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
         let (cells, count) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *count) };
-        context.space.searches[access.number].clear();
-        let sites = context.sites(access, cells)?;
-        context.search_all(access, cells, sites, most as usize)?;
+        context.look(access, cells, most as usize)?;
         *count = values::number(context.space.searches[access.number].len() as u64);
         Ok(OK)
     })
@@ -327,9 +304,7 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
         let access = unsafe { &*access };
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
         let (cells, found) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *found) };
-        context.space.searches[access.number].clear();
-        let sites = context.sites(access, cells)?;
-        context.search_all(access, cells, sites, most as usize)?;
+        context.look(access, cells, most as usize)?;
         let store = context.machine.store();
         let tids = &context.space.searches[access.number];
         for _ in 0..=tids.len() / ROWS {
@@ -351,8 +326,8 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
     })
 }
 
-/// Queries ask for interrupts once in so many rows.
-const ROWS: usize = 256;
+/// Interrupts are asked for once in so many rows.
+pub(super) const ROWS: usize = 256;
 
 /// The `n`th row that a search found: [`OK`], or [`DONE`] if it has been deleted meanwhile.
 pub(in crate::compile) unsafe extern "C" fn row(
@@ -372,56 +347,6 @@ pub(in crate::compile) unsafe extern "C" fn row(
         }
         // SAFETY: generated code passes room for a row.
         unsafe { *row = row_at(table, site, tid) };
-        Ok(OK)
-    })
-}
-
-/// A row that a loop will look for.
-#[derive(Clone, Copy)]
-pub(in crate::compile) struct Ahead {
-    ask: *const Ask,
-    site: Site,
-    key: ShortKey,
-}
-
-/// Asks for what a lookup looks at first; of its row some columns will be needed.
-pub(in crate::compile) unsafe extern "C" fn ahead(
-    context: *mut Context<'_>,
-    ask: *const Ask,
-    high: u64,
-    low: u64,
-    place: i64,
-) -> u32 {
-    guard(context, |context| {
-        // SAFETY: R-2.
-        let access = unsafe { &(*ask).access };
-        // One of another partition is looked for, and refused, in its turn.
-        if let Ok((site, table, key)) = short_lookup(context, access, [high, low], place) {
-            table.prefetch_key(access.index, key);
-            context.space.ahead.push(Ahead { ask, site, key });
-        }
-        Ok(OK)
-    })
-}
-
-/// A lookup by a key of whole numbers that is announced, and what of its row will be needed.
-pub(in crate::compile) struct Ask {
-    pub(in crate::compile) access: Access,
-    pub(in crate::compile) columns: Box<[ColumnId]>,
-}
-
-/// Asks for the rows of the lookups that were announced.
-pub(in crate::compile) unsafe extern "C" fn fetch_ahead(context: *mut Context<'_>) -> u32 {
-    guard(context, |context| {
-        let mut ahead = std::mem::take(&mut context.space.ahead);
-        for Ahead { ask, site, key } in ahead.drain(..) {
-            // SAFETY: R-2.
-            let Ask { access, columns } = unsafe { &*ask };
-            let table = access.table(context.machine.store(), site);
-            let Some(tid) = table.find(access.index, key) else { continue };
-            table.prefetch_row(tid, columns);
-        }
-        context.space.ahead = ahead;
         Ok(OK)
     })
 }

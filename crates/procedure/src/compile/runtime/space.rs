@@ -3,20 +3,29 @@
 use albireo_base::Tid;
 use albireo_storage::Cell;
 
+use super::ahead::{Answer, ROUNDS};
 use super::arrays::{Head, Native};
-use super::rows::{Ahead, Distinct, RowAt};
+use super::rows::{Distinct, RowAt};
 use super::statements::{Cursor, Protected};
 use super::{Arena, values};
 use crate::body::Routine;
 use crate::compile::frame::Frame;
+use crate::compile::parts::Parts;
 use crate::datum::Datum;
 use crate::store::Site;
 
 /// Bytes of a text that lies in the room that its cell has in [`Space::shorts`].
 pub(in crate::compile) const SHORT_TEXT: usize = 64;
 
-/// What is larger is given back after a call, in bytes or rows.
-const KEPT: usize = 64 << 10;
+/// Bytes of memory in one piece that are kept for the next use; what is larger is given back.
+pub(super) const KEPT: usize = 64 << 10;
+
+/// Gives back the memory of a list that is too large to be kept.
+pub(super) fn shrink<T>(list: &mut Vec<T>) {
+    if list.capacity() * size_of::<T>() > KEPT {
+        *list = Vec::new();
+    }
+}
 
 /// What a call works on. A new one and one that was [tidied](Space::tidy) are the same to a call.
 #[derive(Default)]
@@ -35,6 +44,8 @@ pub(in crate::compile) struct Space {
     pub(in crate::compile) long: bool,
     /// Texts of the statement at hand.
     pub(in crate::compile) arena: Arena,
+    /// A text that is put together.
+    pub(in crate::compile) joined: String,
     /// Boxed values of the statement at hand.
     pub(in crate::compile) boxes: Vec<Datum>,
     /// Rows that loops go over, the innermost last.
@@ -45,8 +56,8 @@ pub(in crate::compile) struct Space {
     pub(in crate::compile) searches: Vec<Vec<(Site, Tid)>>,
     /// By search: the same rows where they lie, if nothing changes them.
     pub(in crate::compile) rows: Vec<Vec<RowAt>>,
-    /// Rows that a loop will look for.
-    pub(in crate::compile) ahead: Vec<Ahead>,
+    /// By ask, [`ROUNDS`] answers.
+    pub(in crate::compile) answers: Vec<Answer>,
     /// By aggregate that counts each value once: the values that it has met.
     pub(in crate::compile) distinct: Vec<Distinct>,
     /// The interpreter's variables, while no call is under way.
@@ -56,13 +67,9 @@ pub(in crate::compile) struct Space {
 }
 
 impl Space {
-    /// For calls of a routine with so many searches and such aggregates.
-    pub(in crate::compile) fn new(
-        routine: &Routine,
-        frame: &Frame,
-        searches: usize,
-        distinct: usize,
-    ) -> Box<Self> {
+    /// For calls of a routine whose code refers to these parts.
+    pub(in crate::compile) fn new(routine: &Routine, frame: &Frame, parts: &Parts) -> Box<Self> {
+        let searches = parts.searches();
         Box::new(Self {
             cells: vec![values::NULL; frame.cells],
             shorts: vec![0; frame.cells * SHORT_TEXT],
@@ -71,7 +78,8 @@ impl Space {
             texts: vec![Vec::new(); frame.cells],
             searches: vec![Vec::new(); searches],
             rows: vec![Vec::new(); searches],
-            distinct: (0..distinct).map(|_| Distinct::default()).collect(),
+            answers: vec![Answer::NONE; parts.asks() * ROUNDS],
+            distinct: (0..parts.distinct).map(|_| Distinct::default()).collect(),
             variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
             ..Self::default()
         })
@@ -83,24 +91,42 @@ impl Space {
         self.heads.fill(Head::default());
         self.arrays.iter_mut().for_each(Native::clear);
         if std::mem::take(&mut self.long) {
-            self.texts.iter_mut().filter(|text| text.capacity() > KEPT).for_each(|text| *text = Vec::new());
+            self.texts.iter_mut().for_each(shrink);
         }
         self.arena.clear();
+        if self.joined.capacity() > KEPT {
+            self.joined = String::new();
+        }
         self.boxes.clear();
+        shrink(&mut self.boxes);
         self.cursors.clear();
         self.protected.clear();
-        for search in self.searches.iter_mut().filter(|search| search.capacity() > KEPT / 16) {
-            *search = Vec::new();
-        }
-        for rows in self.rows.iter_mut().filter(|rows| rows.capacity() > KEPT / 16) {
-            *rows = Vec::new();
-        }
-        self.ahead.clear();
+        self.searches.iter_mut().for_each(shrink);
+        self.rows.iter_mut().for_each(shrink);
         self.distinct.iter_mut().for_each(Distinct::clear);
         if std::mem::take(&mut self.lent) || frame.boxes {
             for (variable, value) in routine.variables.iter().zip(&mut self.variables) {
                 *value = variable.place.initial();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_long_texts_and_large_lists_is_given_back() {
+        let mut arena = Arena::default();
+        for length in [10, 2 * KEPT] {
+            arena.keep(&vec![b'x'; length]);
+            arena.clear();
+            assert!(arena.capacity() <= KEPT, "{length}: {}", arena.capacity());
+        }
+        let (mut small, mut large) = (Vec::<u64>::with_capacity(8), Vec::<u64>::with_capacity(KEPT));
+        shrink(&mut small);
+        shrink(&mut large);
+        assert_eq!((small.capacity(), large.capacity()), (8, 0));
     }
 }

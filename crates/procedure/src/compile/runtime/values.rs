@@ -1,6 +1,6 @@
 //! Values between cells and [`Datum`]s.
 
-use albireo_base::{Decimal, Value};
+use albireo_base::{Decimal, Value, ValueRef};
 use albireo_storage::Cell;
 
 use super::Context;
@@ -53,32 +53,42 @@ pub(in crate::compile) unsafe fn text<'a>(cell: &Cell) -> &'a str {
     }
 }
 
+/// The value of a cell that is not boxed.
+///
+/// # Safety
+/// a cell of text holds one that may be read, and does not change, for `'a`.
+pub(in crate::compile) unsafe fn value_of<'a>(cell: &Cell, kind: Kind) -> ValueRef<'a> {
+    if is_null(cell) {
+        return ValueRef::Null;
+    }
+    let n = cell.lo as i64;
+    match kind {
+        Kind::Int(Scalar::Bool) => ValueRef::Bool(n != 0),
+        Kind::Int(Scalar::SmallInt) => ValueRef::SmallInt(n as i16),
+        Kind::Int(Scalar::Integer) => ValueRef::Integer(n as i32),
+        Kind::Int(Scalar::Date) => ValueRef::Date(n as i32),
+        Kind::Int(Scalar::Time) => ValueRef::Time(n),
+        Kind::Int(Scalar::Timestamp) => ValueRef::Timestamp(n),
+        Kind::Int(Scalar::TimestampTz) => ValueRef::TimestampTz(n),
+        Kind::Int(_) => ValueRef::BigInt(n),
+        Kind::Double => ValueRef::Double(f64::from_bits(cell.lo)),
+        Kind::Narrow { scale, .. } => ValueRef::Decimal(Decimal { unscaled: i128::from(n), scale }),
+        Kind::Numeric => ValueRef::Decimal(decimal_of(cell)),
+        // SAFETY: X-1.
+        Kind::Text => ValueRef::Text(unsafe { text(cell) }),
+        Kind::Boxed => ValueRef::Null,
+    }
+}
+
 impl Context<'_> {
     /// The value of a cell of this kind, for the interpreter.
     pub(in crate::compile) fn datum(&self, cell: &Cell, kind: Kind) -> Datum {
-        if is_null(cell) {
-            return Datum::NULL;
+        match kind {
+            Kind::Boxed if is_null(cell) => Datum::NULL,
+            Kind::Boxed => self.space.boxes.get(cell.lo as usize).cloned().unwrap_or(Datum::NULL),
+            // SAFETY: R-3, and the text is copied at once.
+            kind => unsafe { value_of(cell, kind) }.to_value().into(),
         }
-        let n = cell.lo as i64;
-        let value = match kind {
-            Kind::Int(scalar) => match scalar {
-                Scalar::Bool => Value::Bool(n != 0),
-                Scalar::SmallInt => Value::SmallInt(n as i16),
-                Scalar::Integer => Value::Integer(n as i32),
-                Scalar::Date => Value::Date(n as i32),
-                Scalar::Time => Value::Time(n),
-                Scalar::Timestamp => Value::Timestamp(n),
-                Scalar::TimestampTz => Value::TimestampTz(n),
-                _ => Value::BigInt(n),
-            },
-            Kind::Double => Value::Double(f64::from_bits(cell.lo)),
-            Kind::Narrow { scale, .. } => Value::Decimal(Decimal { unscaled: i128::from(n), scale }),
-            Kind::Numeric => Value::Decimal(decimal_of(cell)),
-            // SAFETY: a cell of this kind holds a text; R-3.
-            Kind::Text => Value::Text(unsafe { text(cell) }.to_owned()),
-            Kind::Boxed => return self.space.boxes.get(cell.lo as usize).cloned().unwrap_or(Datum::NULL),
-        };
-        Datum::Value(value)
     }
 
     /// A value of the interpreter's as a cell; texts and boxed values are kept until the statement ends.
@@ -99,7 +109,7 @@ impl Context<'_> {
         if let (Kind::Text, Value::Text(text)) = (kind, &value) {
             return Ok(self.keep_text(text));
         }
-        plain(&value, kind).ok_or_else(|| unexpected().into())
+        plain((&value).into(), kind).ok_or_else(|| unexpected().into())
     }
 
     /// A value that is neither NULL of a box nor boxed, as a cell that borrows its text.
@@ -110,7 +120,7 @@ impl Context<'_> {
         match (kind, value) {
             (_, Value::Null) => Ok(NULL),
             (Kind::Text, Value::Text(text)) => Ok(text_cell(text)),
-            _ => plain(value, kind).ok_or_else(|| unexpected().into()),
+            _ => plain(value.into(), kind).ok_or_else(|| unexpected().into()),
         }
     }
 
@@ -135,21 +145,20 @@ pub(in crate::compile) fn text_cell(text: &str) -> Cell {
 }
 
 /// A value that is neither text nor boxed, as a cell.
-fn plain(value: &Value, kind: Kind) -> Option<Cell> {
+pub(in crate::compile) fn plain(value: ValueRef<'_>, kind: Kind) -> Option<Cell> {
     let n = match (kind, value) {
-        (Kind::Int(Scalar::Bool), Value::Bool(b)) => i64::from(*b),
-        (Kind::Int(Scalar::SmallInt), Value::SmallInt(n)) => i64::from(*n),
-        (Kind::Int(Scalar::Integer), Value::Integer(n)) | (Kind::Int(Scalar::Date), Value::Date(n)) => {
-            i64::from(*n)
-        }
-        (Kind::Int(Scalar::BigInt), Value::BigInt(n))
-        | (Kind::Int(Scalar::Time), Value::Time(n))
-        | (Kind::Int(Scalar::Timestamp), Value::Timestamp(n))
-        | (Kind::Int(Scalar::TimestampTz), Value::TimestampTz(n)) => *n,
-        (Kind::Double, Value::Double(n)) => return Some(number(n.to_bits())),
-        (Kind::Numeric, Value::Decimal(number)) => return Some(decimal(*number)),
-        (Kind::Narrow { scale, digits }, Value::Decimal(number)) => {
-            let number = number.rescale(scale).filter(|scaled| scaled == number && scaled.fits(digits))?;
+        (Kind::Int(Scalar::Bool), ValueRef::Bool(b)) => i64::from(b),
+        (Kind::Int(Scalar::SmallInt), ValueRef::SmallInt(n)) => i64::from(n),
+        (Kind::Int(Scalar::Integer), ValueRef::Integer(n)) => i64::from(n),
+        (Kind::Int(Scalar::Date), ValueRef::Date(n)) => i64::from(n),
+        (Kind::Int(Scalar::BigInt), ValueRef::BigInt(n))
+        | (Kind::Int(Scalar::Time), ValueRef::Time(n))
+        | (Kind::Int(Scalar::Timestamp), ValueRef::Timestamp(n))
+        | (Kind::Int(Scalar::TimestampTz), ValueRef::TimestampTz(n)) => n,
+        (Kind::Double, ValueRef::Double(n)) => return Some(number(n.to_bits())),
+        (Kind::Numeric, ValueRef::Decimal(number)) => return Some(decimal(number)),
+        (Kind::Narrow { scale, digits }, ValueRef::Decimal(number)) => {
+            let number = number.rescale(scale).filter(|scaled| *scaled == number && scaled.fits(digits))?;
             number.unscaled as i64
         }
         _ => return None,

@@ -25,7 +25,7 @@ pub(super) use self::math::power as numeric_power;
 pub(crate) use self::math::round_to;
 pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
 pub(super) use self::pattern::{ILIKE, LIKE};
-pub(crate) use self::text::check_joined;
+pub(crate) use self::text::{byte_of, check_joined};
 
 use super::bind::Binder;
 use super::convert::{implicit_to, unexpected};

@@ -79,7 +79,7 @@ fn initcap(from: &str) -> String {
 }
 
 /// The byte behind the first `count` characters.
-fn byte_of(text: &str, count: usize) -> usize {
+pub(crate) fn byte_of(text: &str, count: usize) -> usize {
     text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
 }
 

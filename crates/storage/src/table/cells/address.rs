@@ -132,6 +132,15 @@ impl Table {
         self.rows.text(tid, self.rows.layout.column(column))
     }
 
+    /// A number that changes whenever a row comes or goes, a key of one changes, or rows are addressed anew.
+    /// As long as it is what it was, a row that was found by a key is found by it, and its
+    /// [`RowAddress`] holds; its values may have changed. It is read from here as long as the table is
+    /// where it is.
+    #[inline]
+    pub fn moves(&self) -> &u64 {
+        self.rows.moves()
+    }
+
     /// The id of the table's layout, the same in every partition and of no other table: what holds for
     /// one table of this id, such as a [`CellShape`](super::CellShape) or a [`ColumnAddress`], holds for
     /// every one.

@@ -4,18 +4,20 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::TableDef;
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::{InstBuilder, Value};
 
-use super::super::{CELL, Emitter, Operand};
-use super::steps::{columns_of, exprs_of};
+use super::super::{CELL, Emitter, Operand, memory};
+use super::steps::{Found, columns_of, exprs_of};
 use super::{Source, State};
+use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::changes::Writing;
 use crate::compile::runtime::rows::{At, RowAt, code_of};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{Body, Change, Insert, RelationSource, Target};
 use crate::store::TableRef;
+use crate::types::Scalar;
 
 /// What is done with each row of RETURNING.
 type Each<'q, 'f, 'r> = &'q mut dyn FnMut(&mut Emitter<'f, 'r>, &[Operand]);
@@ -104,6 +106,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
             &mut self.query,
             State { relations: sources, changes: true, ..State::default() },
         );
+        if let Some(set) = set
+            && let Some(found) = self.found_alike(target, set)
+        {
+            self.update_alike(&target.table, set, found, count);
+            self.query = outer;
+            return count;
+        }
         let done = self.b.create_block();
         let code = code_of(table_ref(&target.table));
         self.steps(&target.steps, None, done, &mut |this, next| {
@@ -133,6 +142,37 @@ impl<'f, 'r> Emitter<'f, 'r> {
         count
     }
 
+    /// Looks for the rows of an UPDATE, if all get the same values, which are known before and cannot fail.
+    fn found_alike(&mut self, target: &'r Target, set: &'r [(ColumnId, Expr)]) -> Option<Found> {
+        let known = |(column, expr): &(ColumnId, Expr)| {
+            let simple = match &expr.kind {
+                ExprKind::Constant(_) | ExprKind::Now => true,
+                ExprKind::Variable(id) => matches!(self.frame.slot(*id), Slot::Cell(_)),
+                ExprKind::Convert(inner, Conversion::Scalar(Scalar::Timestamp | Scalar::TimestampTz)) => {
+                    matches!(inner.kind, ExprKind::Now)
+                }
+                _ => false,
+            };
+            simple && self.kind(expr) == Kind::of_column(target.table.columns[column.index()].ty)
+        };
+        let alike = target.returning.is_empty() && set.iter().all(known);
+        alike.then(|| self.found_by_one_search(&target.steps)).flatten()
+    }
+
+    fn update_alike(
+        &mut self,
+        table: &'r TableDef,
+        set: &'r [(ColumnId, Expr)],
+        found: Found,
+        count: Value,
+    ) {
+        let (cells, writing) = self.new_values(table, set);
+        if let Some(writing) = writing {
+            self.ask(runtime::changes::update_alike as *const (), &[writing, cells, found.access]);
+        }
+        self.b.ins().store(memory(), found.count, count, 0);
+    }
+
     /// Gives what RETURNING says of a row; texts are copied if the row goes.
     fn returning(&mut self, returning: &'r [Expr], goes: bool, each: Each<'_, 'f, 'r>) {
         let mut outputs = Vec::with_capacity(returning.len());
@@ -148,15 +188,20 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     fn update(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], row: Value) {
+        let (cells, writing) = self.new_values(table, set);
+        if let Some(writing) = writing {
+            self.ask(runtime::changes::update as *const (), &[writing, cells, row]);
+        }
+    }
+
+    /// The new values of an UPDATE in cells, and what the runtime must know to write them.
+    fn new_values(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)]) -> (Value, Option<Value>) {
         let cells = self.room(set.len());
         for (n, (column, expr)) in set.iter().enumerate() {
             self.new_value(table, *column, expr, cells, n);
         }
         let columns: Vec<ColumnId> = set.iter().map(|(column, _)| *column).collect();
-        let writing = self.writing(table, &columns, At::Shared);
-        if let Some(writing) = writing {
-            self.ask(runtime::changes::update as *const (), &[writing, cells, row]);
-        }
+        (cells, self.writing(table, &columns, At::Shared))
     }
 
     /// Puts a new value of a column into the `n`th of some cells.

@@ -476,7 +476,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         };
         let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, number, 0);
         let which = self.word(offset);
-        self.fail_if(negative, runtime::rows::negative_count as *const (), &[which]);
+        self.ask_if(negative, runtime::rows::negative_count as *const (), &[which]);
         number
     }
 

@@ -7,12 +7,15 @@ use albireo_sql::{IndexKind, TableDef};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
+use super::super::ahead::Asked;
 use super::super::{Emitter, Null, Operand, memory};
 use super::Source;
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
-use crate::compile::runtime::rows::{Access, Ask, At, RowAt};
+use crate::compile::runtime::ahead::Ask;
+use crate::compile::runtime::keys::Part;
+use crate::compile::runtime::rows::{Access, At, RowAt};
 use crate::compile::runtime::statements::DONE;
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
@@ -82,11 +85,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let most = most.filter(|_| filters.is_empty() && rest.is_empty());
         let (again, row) = match (short, unique) {
             (true, _) => {
-                let [high, low, place] = self.short_key(index, &operands, site, next);
-                let find = runtime::rows::find_short as *const ();
-                let status = self.ask_for(find, &[access, high, low, place, row]);
-                self.row_or(status, next);
-                (next, row)
+                let key = self.short_key(index, &operands, site, next);
+                (next, self.row_of_key(index, key, (access, row), next))
             }
             (false, true) => {
                 let cells = self.in_cells(&operands);
@@ -107,6 +107,34 @@ impl<'f, 'r> Emitter<'f, 'r> {
             self.go_to(good);
         }
         self.steps(rest, None, again, give);
+    }
+
+    /// The row of a key: the one that was found ahead, or else by a lookup.
+    fn row_of_key(
+        &mut self,
+        index: &'r IndexUse,
+        key: [Value; 3],
+        (access, row): (Value, Value),
+        none: Block,
+    ) -> Value {
+        let known = self.known.get(&std::ptr::from_ref(index)).copied();
+        let (found, other) = (self.b.create_block(), self.b.create_block());
+        let at = self.b.append_block_param(found, types::I64);
+        if let Some(known) = known {
+            let answer = self.row_ahead(known, key, other);
+            self.b.ins().jump(found, &[answer.into()]);
+            self.b.set_cold_block(other);
+        } else {
+            self.jump(other);
+        }
+        self.go_to(other);
+        let [high, low, place] = key;
+        let find = runtime::rows::find_short as *const ();
+        let status = self.ask_for(find, &[access, high, low, place, row]);
+        self.row_or(status, none);
+        self.b.ins().jump(found, &[row.into()]);
+        self.go_to(found);
+        at
     }
 
     /// Goes on with a row, elsewhere without one, or where errors go.
@@ -152,7 +180,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(body);
         if let Some(joined) = self.joined(rest).filter(|_| !changes) {
-            self.ask_ahead_of_join(rows, (at, count), relation, &joined);
+            let asked = self.ask_ahead_of_join(rows, (at, count), relation, &joined);
+            let round = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
+            self.know(&asked, round, false);
         }
         if !changes {
             let row = self.nth_row(rows, at);
@@ -161,6 +191,25 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let status = self.ask_for(runtime::rows::row as *const (), &[access, at, row]);
         self.row_or(status, again);
         (again, row)
+    }
+
+    /// Looks for the rows of steps that are one search without filters, which is no lookup by a unique key.
+    pub(super) fn found_by_one_search(&mut self, steps: &'r [Step]) -> Option<Found> {
+        let [Step::Inner { access, filters }] = steps else { return None };
+        let (index, relation) = (access.index.as_ref()?, usize::from(access.relation));
+        let table = std::sync::Arc::clone(&self.query.relations.get(relation)?.table);
+        if !filters.is_empty() || (index.whole && is_unique(&table, &index.name)) {
+            return None;
+        }
+        let (operands, site) = self.keys(&table, index, access.site.as_ref());
+        let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
+        let access = self.access(&table, relation, index, &kinds, site, false);
+        let access = self.parts.access(access);
+        let (access, cells) = (self.address(access), self.in_cells(&operands));
+        let (most, found) = (self.int(i64::MAX), self.room(1));
+        self.ask(runtime::rows::search as *const (), &[access, cells, most, found]);
+        let count = self.b.ins().load(types::I64, memory(), found, 0);
+        Some(Found { access, count })
     }
 
     /// Where a row of those that a search found is told.
@@ -205,7 +254,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         (at, count): (Value, Value),
         relation: usize,
         joined: &Joined<'r>,
-    ) {
+    ) -> Vec<Asked> {
         let (ask, done) = (self.b.create_block(), self.b.create_block());
         let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let within = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
@@ -222,46 +271,50 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.go_to(body);
         let row = self.nth_row(rows, n);
         self.take_row(relation, row, &joined.columns);
-        self.look_ahead_of_join(joined);
+        let source = &self.query.relations[joined.relation];
+        let (table, used) = (std::sync::Arc::clone(&source.table), source.used.clone());
+        let round = self.b.ins().isub(n, at);
+        let by = (joined.index, joined.site);
+        let asked = self.announce(&table, joined.relation, by, (&used, None), round);
+        let asked = Vec::from_iter(asked);
         self.jump(next);
         self.go_to(next);
         let following = self.b.ins().iadd_imm_u(n, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(fetch);
-        self.ask(runtime::rows::fetch_ahead as *const (), &[]);
+        let count = self.b.ins().isub(n, at);
+        self.find_ahead(&asked, count);
         self.jump(done);
         self.go_to(done);
+        asked
     }
 
-    fn look_ahead_of_join(&mut self, joined: &Joined<'r>) {
-        let source = &self.query.relations[joined.relation];
-        let (table, used) = (std::sync::Arc::clone(&source.table), source.used.clone());
-        self.announce(&table, joined.relation, joined.index, joined.site, &used);
-    }
-
-    /// Asks for what a lookup by a unique key looks at first; of its row `used` are needed.
+    /// Makes the key of a lookup, or of a search for so many rows, the one of a round's answer; of its
+    /// rows `used` are needed.
     fn announce(
         &mut self,
         table: &TableDef,
         relation: usize,
-        index: &'r IndexUse,
-        site: Option<&'r Bound>,
-        used: &[u16],
-    ) {
+        (index, site): (&'r IndexUse, Option<&'r Bound>),
+        (used, most): (&[u16], Option<usize>),
+        round: Value,
+    ) -> Option<Asked> {
         let (operands, site) = self.keys(table, index, site);
         let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
-        let access = self.access(table, relation, index, &kinds, site, true);
+        let access = self.access(table, relation, index, &kinds, site, most.is_none());
         if access.integers.is_none() || !matches!(site, At::Shared | At::Key(_)) {
-            return;
+            return None;
         }
         let columns = self.lines_of(relation, used);
-        let ask = self.parts.ask(Ask { access, columns });
-        let ask = self.address(ask);
+        let number = self.parts.asks();
+        let ask = self.parts.ask(Ask { access, columns, most, number });
         let next = self.b.create_block();
-        let [high, low, place] = self.short_key(index, &operands, site, next);
-        self.ask(runtime::rows::ahead as *const (), &[ask, high, low, place]);
+        let answer = self.ask_for_nothing(number, round);
+        let key = self.short_key(index, &operands, site, next);
+        self.ask_for_key(answer, key);
         self.jump(next);
         self.go_to(next);
+        Some(Asked { index, ask, number })
     }
 
     /// Of columns one for each line of memory that they lie in, as far as can be known.
@@ -376,6 +429,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             by: index,
             kinds: kinds.into(),
             integers,
+            text_key: text_key(index, kinds).filter(|_| is_ordered(index)),
             bytes,
             site,
             number,
@@ -396,7 +450,14 @@ impl Emitter<'_, '_> {
 }
 
 /// For so many rows of a search, a power of 2, those joined with them are asked for together.
-const ROWS_AHEAD: i64 = 64;
+const ROWS_AHEAD: i64 = runtime::ahead::ROUNDS as i64;
+
+/// Rows that a search found.
+pub(super) struct Found {
+    /// What they were looked for by.
+    pub(super) access: Value,
+    pub(super) count: Value,
+}
 
 /// A lookup by a unique key for each row of a search.
 struct Joined<'r> {
@@ -418,13 +479,18 @@ fn plain(expr: &Expr) -> Option<&ExprKind> {
     }
 }
 
-/// A lookup by a unique key.
+/// A lookup by a unique key, or a search for the rows whose keys begin with it.
 pub(in crate::compile::emit) struct Lookup<'r> {
     relations: &'r [tree::Relation],
     index: &'r IndexUse,
     site: Option<&'r Bound>,
     used: Vec<u16>,
+    /// Of a search: how many rows are needed at most.
+    most: Option<usize>,
 }
+
+/// Of so many rows of a search that is asked for ahead what is needed of them is fetched.
+const SEARCH_AHEAD: usize = 16;
 
 impl<'r> Lookup<'r> {
     /// What its row is looked for by.
@@ -434,41 +500,53 @@ impl<'r> Lookup<'r> {
 }
 
 impl<'f, 'r> Emitter<'f, 'r> {
-    /// The lookup of the first step, if that is one; of the row's columns `asked` are needed.
+    /// The lookup or search of the first step, if that is one; of the row's columns those that `asked`
+    /// names and `written` are needed, and if `ends` of the first row only.
     pub(in crate::compile::emit) fn lookup(
         &self,
-        relations: &'r [tree::Relation],
-        steps: &'r [Step],
+        (relations, steps): (&'r [tree::Relation], &'r [Step]),
         asked: impl IntoIterator<Item = &'r Expr>,
+        written: impl IntoIterator<Item = ColumnId>,
+        ends: bool,
     ) -> Option<Lookup<'r>> {
         let Step::Inner { access, .. } = steps.first()? else { return None };
         let (index, relation) = (access.index.as_ref()?, usize::from(access.relation));
         let RelationSource::Table(table) = &relations.get(relation)?.source else { return None };
         let mut sources = self.sources(relations)?;
         let placed = table.is_shared() || access.site.is_some();
-        if !placed || !index.whole || !is_unique(table, &index.name) || index.range.is_some() {
+        let lookup = index.whole && is_unique(table, &index.name);
+        let search = is_ordered(index) && !index.whole && !index.backward && !index.equal.is_empty();
+        if !placed || !(lookup || search) || index.range.is_some() {
             return None;
         }
         columns_of(asked.into_iter(), &mut sources);
-        let used = std::mem::take(&mut sources[relation].used);
+        let mut used = std::mem::take(&mut sources[relation].used);
+        used.extend(written.into_iter().map(|column| column.0));
+        let most = (!lookup).then_some(if ends { 1 } else { SEARCH_AHEAD });
         // A relation of one step has the number that a state of one source gives it.
-        (relation == 0).then_some(Lookup { relations, index, site: access.site.as_ref(), used })
+        (relation == 0).then_some(Lookup { relations, index, site: access.site.as_ref(), used, most })
     }
 
-    /// Asks for what a lookup looks at first.
-    pub(in crate::compile::emit) fn look_ahead(&mut self, lookup: &Lookup<'r>) {
-        let Some(sources) = self.sources(lookup.relations) else { return };
+    /// Makes the key of a lookup the one of a round's answer.
+    pub(in crate::compile::emit) fn look_ahead(
+        &mut self,
+        lookup: &Lookup<'r>,
+        round: Value,
+    ) -> Option<Asked> {
+        let sources = self.sources(lookup.relations)?;
         let table = std::sync::Arc::clone(&sources[0].table);
         let layout = std::sync::Arc::clone(&sources[0].layout);
         if !layout.indexes.contains_key(&lookup.index.name) {
-            return;
+            return None;
         }
         let outer = std::mem::replace(
             &mut self.query,
             super::State { relations: sources, ..super::State::default() },
         );
-        self.announce(&table, 0, lookup.index, lookup.site, &lookup.used);
+        let by = (lookup.index, lookup.site);
+        let asked = self.announce(&table, 0, by, (&lookup.used, lookup.most), round);
         self.query = outer;
+        asked
     }
 }
 
@@ -532,6 +610,23 @@ fn integers(index: &IndexUse, kinds: &[Kind]) -> Option<Box<[u8]>> {
     let widths: Box<[u8]> = widths.collect::<Option<_>>()?;
     let bytes: usize = widths.iter().map(|width| usize::from(*width)).sum();
     (bytes <= 16 && !widths.is_empty()).then_some(widths)
+}
+
+/// What the key of a search is made of, if its last column is a text and those before are whole numbers,
+/// none of which can be NULL.
+fn text_key(index: &IndexUse, kinds: &[Kind]) -> Option<Box<[Part]>> {
+    let (last, before) = index.equal.split_last()?;
+    let plain = !index.whole && index.range.is_none() && index.equal.iter().all(|bound| !bound.nullable);
+    let text = kinds.get(before.len()) == Some(&Kind::Text)
+        && last.value.ty == Type::Scalar(Scalar::Text)
+        && matches!(last.ty, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_));
+    let mut parts = Vec::with_capacity(kinds.len());
+    for (bound, kind) in before.iter().zip(kinds) {
+        let whole = matches!(kind, Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt));
+        parts.push(Part::Whole(integer_width(bound.ty).filter(|_| whole)? as u8));
+    }
+    parts.push(Part::Text(last.column));
+    (plain && text).then(|| parts.into())
 }
 
 /// The columns of relations that expressions ask for.

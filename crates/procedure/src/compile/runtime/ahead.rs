@@ -1,0 +1,173 @@
+//! Rows that a loop or a join will look for, found together before.
+//!
+//! Generated code writes the keys of the first rounds into [`Answer`]s, asks here for what their lookups
+//! look at first, and then for their rows. In its round it takes the row from the answer, if the key is
+//! still the one of the round, and the table's [`Table::moves`] what it was then: so neither a change of
+//! the table nor a wrong guess of the key leads to another row than a lookup would.
+
+use albireo_base::{ColumnId, Tid};
+use albireo_storage::{ShortKey, Table};
+
+use super::rows::{Access, RowAt, row_at};
+use super::{Context, OK, guard};
+use crate::host::Host;
+use crate::store::{Site, Stop, Store};
+
+/// For so many rounds rows are asked for, a power of 2.
+pub(in crate::compile) const ROUNDS: usize = 64;
+
+/// A key that is asked for, and its row.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(in crate::compile) struct Answer {
+    /// The row, if it was found. First, so that its address is the answer's.
+    row: RowAt,
+    /// The bits of the key.
+    key: [u64; 2],
+    /// What says in which partition the row is.
+    place: i64,
+    /// [`NOTHING`], [`ASKED`] or [`FOUND`].
+    state: u64,
+    /// [`Table::moves`] of the row's table.
+    moves: *const u64,
+    /// What it was when the row was found.
+    seen: u64,
+}
+
+/// There is no key.
+pub(in crate::compile) const NOTHING: u64 = 0;
+/// There is a key, whose row is not known.
+pub(in crate::compile) const ASKED: u64 = 1;
+/// The row is known.
+pub(in crate::compile) const FOUND: u64 = 2;
+
+/// Where in an [`Answer`] the halves of its key are.
+pub(in crate::compile) const KEY_OFFSETS: [i32; 2] =
+    [std::mem::offset_of!(Answer, key) as i32, std::mem::offset_of!(Answer, key) as i32 + 8];
+/// Where [`Answer::place`] is.
+pub(in crate::compile) const PLACE_OFFSET: i32 = std::mem::offset_of!(Answer, place) as i32;
+/// Where [`Answer::state`] is.
+pub(in crate::compile) const STATE_OFFSET: i32 = std::mem::offset_of!(Answer, state) as i32;
+/// Where [`Answer::moves`] is.
+pub(in crate::compile) const MOVES_OFFSET: i32 = std::mem::offset_of!(Answer, moves) as i32;
+/// Where [`Answer::seen`] is.
+pub(in crate::compile) const SEEN_OFFSET: i32 = std::mem::offset_of!(Answer, seen) as i32;
+
+impl Answer {
+    /// None.
+    pub(in crate::compile) const NONE: Self = Self {
+        row: RowAt { entries: std::ptr::null(), slot: 0, tid: Tid(0), site: 0 },
+        key: [0; 2],
+        place: 0,
+        state: NOTHING,
+        moves: std::ptr::null(),
+        seen: 0,
+    };
+}
+
+// SAFETY: between calls nobody follows its addresses; in a call only the thread that runs it does.
+unsafe impl Send for Answer {}
+// SAFETY: as above.
+unsafe impl Sync for Answer {}
+
+/// Lookups by a key of whole numbers, or searches for those whose keys begin with it, that are asked for
+/// ahead.
+pub(in crate::compile) struct Ask {
+    pub(in crate::compile) access: Access,
+    /// What of the rows will be needed.
+    pub(in crate::compile) columns: Box<[ColumnId]>,
+    /// How many rows of a search will be needed at most; `None` of a lookup. What a search finds is not
+    /// kept.
+    pub(in crate::compile) most: Option<usize>,
+    /// Which of the routine's asks it is: its answers are as many times [`ROUNDS`] behind the first.
+    pub(in crate::compile) number: usize,
+}
+
+/// The table's part where a row is, found again only for another place than before.
+struct Tables<'s> {
+    store: &'s dyn Store,
+    known: Option<(i64, Site, &'s Table)>,
+}
+
+impl<'s> Tables<'s> {
+    fn at(&mut self, access: &Access, place: i64) -> Result<(Site, &'s Table), Stop> {
+        match self.known {
+            Some((known, site, table)) if known == place => Ok((site, table)),
+            _ => {
+                let (site, table) = access.table_of_key(self.store, place)?;
+                self.known = Some((place, site, table));
+                Ok((site, table))
+            }
+        }
+    }
+}
+
+/// Asks for what the lookups of the first so many answers look at first.
+pub(in crate::compile) unsafe extern "C" fn ask_for_keys(
+    context: *mut Context<'_>,
+    ask: *const Ask,
+    count: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let ask = unsafe { &*ask };
+        let (access, answers) = (&ask.access, context.answers_of(ask, count));
+        let mut tables = Tables { store: context.machine.store(), known: None };
+        for answer in answers {
+            // One of another partition is looked for, and refused, in its turn.
+            if answer.state == ASKED
+                && let Ok((_, table)) = tables.at(access, answer.place)
+            {
+                table.prefetch_key(access.index, key_of(access, answer));
+            }
+        }
+        Ok(OK)
+    })
+}
+
+/// Finds the rows of the first so many answers, and asks for what of them will be needed.
+pub(in crate::compile) unsafe extern "C" fn find_rows(
+    context: *mut Context<'_>,
+    ask: *const Ask,
+    count: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let ask = unsafe { &*ask };
+        let (access, answers) = (&ask.access, context.answers_of(ask, count));
+        let mut tables = Tables { store: context.machine.store(), known: None };
+        for answer in answers {
+            if answer.state != ASKED {
+                continue;
+            }
+            let Ok((site, table)) = tables.at(access, answer.place) else { continue };
+            let key = key_of(access, answer);
+            if let Some(most) = ask.most {
+                for tid in table.prefix(access.index, key).take(most) {
+                    table.prefetch_row(tid, &ask.columns);
+                }
+            } else if let Some(tid) = table.find(access.index, key) {
+                table.prefetch_row(tid, &ask.columns);
+                answer.row = row_at(table, site, tid);
+                (answer.moves, answer.seen) = (table.moves(), *table.moves());
+                answer.state = FOUND;
+            }
+        }
+        Ok(OK)
+    })
+}
+
+impl Context<'_> {
+    /// The first so many answers of an ask.
+    fn answers_of<'s>(&mut self, ask: &Ask, count: u64) -> &'s mut [Answer] {
+        let first = ask.number * ROUNDS;
+        assert!(count as usize <= ROUNDS && first + ROUNDS <= self.space.answers.len(), "room for all");
+        // SAFETY: there are as many, checked; nobody else looks at them while the runtime does.
+        unsafe { std::slice::from_raw_parts_mut(self.answers.add(first), count as usize) }
+    }
+}
+
+fn key_of(access: &Access, answer: &Answer) -> ShortKey {
+    let [high, low] = answer.key;
+    ShortKey::from_bits(u128::from(high) << 64 | u128::from(low), access.bytes)
+}
