@@ -1,6 +1,6 @@
 //! Calls of stored routines from a program, without SQL around them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
@@ -12,8 +12,9 @@ pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::store::Stop;
+use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::library::{Interpreted, Library};
+use super::library::{Code, Interpreted, Library};
 use super::store::{Limits, TransactionStore};
 use crate::Database;
 use crate::settings::Settings;
@@ -35,12 +36,32 @@ impl<T: Into<Value>> From<T> for Argument {
 
 /// A stored routine to be called many times. It means the routine by this name as it is at each call, and
 /// ends with 42883 once it is dropped.
-#[derive(Clone)]
 pub struct RoutineHandle {
     database: Database,
     id: RoutineId,
     /// As `SET jit = off`.
     interprets: bool,
+    /// What it means, found by the last call that found other definitions than the one before.
+    known: RwLock<Option<Meaning>>,
+}
+
+impl Clone for RoutineHandle {
+    fn clone(&self) -> Self {
+        let (database, known) = (self.database.clone(), RwLock::default());
+        Self { database, id: self.id, interprets: self.interprets, known }
+    }
+}
+
+/// What a handle means as long as the definitions are of this generation. It keeps neither code nor
+/// definitions that were replaced.
+struct Meaning {
+    generation: u64,
+    library: Weak<Library>,
+    signature: Arc<Signature>,
+    /// How many arguments it takes.
+    wanted: usize,
+    /// Its machine code, if it has some that is to be run.
+    code: Option<Weak<Code>>,
 }
 
 /// One call.
@@ -48,6 +69,8 @@ struct Call<'a> {
     id: RoutineId,
     signature: &'a Signature,
     library: &'a Arc<Library>,
+    /// The machine code, if some is to be run.
+    code: Option<Arc<Code>>,
     limits: &'a Limits,
     interprets: bool,
 }
@@ -56,7 +79,7 @@ impl Call<'_> {
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
         let mut store = TransactionStore::new(tx, &self.library.catalog, self.limits);
         let limits = BodyLimits::default();
-        let ran = match self.library.code(self.id).filter(|_| !self.interprets) {
+        let ran = match &self.code {
             Some(code) => run_in_place(&code.compiled, args, &mut store, self.library.as_ref(), limits),
             None => self.interpret(args, &mut store, limits),
         };
@@ -150,12 +173,19 @@ impl Database {
     /// 42883 if there is none, 42725 if there are several.
     pub fn routine(&self, name: &str) -> Result<RoutineHandle, SqlError> {
         match self.library().named(name).as_slice() {
-            [(id, _)] => Ok(RoutineHandle { database: self.clone(), id: *id, interprets: false }),
+            [(id, _)] => {
+                let (database, known) = (self.clone(), RwLock::default());
+                Ok(RoutineHandle { database, id: *id, interprets: false, known })
+            }
             [] => Err(undefined(format!("routine \"{name}\" does not exist"))),
             _ => Err(SqlError::new(SqlState(*b"42725"), format!("routine name \"{name}\" is not unique"))
                 .with_hint("Call it by SQL, where the arguments' types tell which is meant.")),
         }
     }
+}
+
+fn gone() -> SqlError {
+    undefined("the routine does not exist any more".to_owned())
 }
 
 fn undefined(message: String) -> SqlError {
@@ -166,7 +196,7 @@ impl RoutineHandle {
     /// The same, run by the interpreter though it has machine code, and the routines that it calls too: as
     /// `SET jit = off` has it.
     pub fn interpreted(self) -> Self {
-        Self { interprets: true, ..self }
+        Self { interprets: true, known: RwLock::default(), ..self }
     }
 
     /// Calls it as one transaction on the calling thread, as soon as its partition is free. The arguments
@@ -218,27 +248,51 @@ impl RoutineHandle {
         self.invoke_within(&self.database.inner.unlimited, args)
     }
 
+    /// What it means in this generation of the definitions, which the caller keeps as they are.
+    fn meaning(&self, generation: u64) -> Result<MappedRwLockReadGuard<'_, Meaning>, SqlError> {
+        let is_known = |known: &Option<Meaning>| known.as_ref().is_some_and(|m| m.generation == generation);
+        let mut known = self.known.read();
+        if !is_known(&known) {
+            drop(known);
+            let mut renewed = self.known.write();
+            if !is_known(&renewed) {
+                *renewed = None;
+                *renewed = Some(self.find(generation)?);
+            }
+            known = RwLockWriteGuard::downgrade(renewed);
+        }
+        RwLockReadGuard::try_map(known, Option::as_ref).map_err(|_| gone())
+    }
+
+    fn find(&self, generation: u64) -> Result<Meaning, SqlError> {
+        let library = self.database.library();
+        let signature = library.signature(self.id).ok_or_else(gone)?;
+        let code = library.code(self.id).filter(|_| !self.interprets).map(Arc::downgrade);
+        let (wanted, library) = (signature.inputs().count(), Arc::downgrade(&library));
+        Ok(Meaning { generation, library, signature, wanted, code })
+    }
+
     fn invoke_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
         let database = &self.database;
-        let _fixed = database.inner.definitions.read();
-        let library = database.library();
-        let signature = library.signature(self.id);
-        let signature =
-            signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
-        let wanted = signature.inputs().count();
-        if wanted != args.len() {
+        let generation = database.inner.definitions.read();
+        let meaning = self.meaning(*generation)?;
+        let Meaning { signature, wanted, code, .. } = &*meaning;
+        // The database has them, as long as the definitions stay.
+        let library = meaning.library.upgrade().ok_or_else(gone)?;
+        let code = code.as_ref().and_then(Weak::upgrade);
+        if *wanted != args.len() {
             let message =
                 format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
             return Err(undefined(message));
         }
-        let route = database.route_of_routine(&library, self.id, &signature, args)?;
-        let (id, interprets) = (self.id, self.interprets);
-        let call = Call { id, signature: &signature, library: &library, limits, interprets };
+        let route = database.route_of_routine(&library, self.id, signature, args)?;
+        let (id, library, interprets) = (self.id, &library, self.interprets);
+        let call = Call { id, signature, library, code, limits, interprets };
         let ran = database.inner.partitions.transact(route, &signature.name, |tx| call.run(tx, args));
         match ran.map_err(|error| database.explain_call(error))? {
             Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
             Ran::Values(values) => {
-                let rows = values.into_iter().map(|value| row(&signature, value)).collect();
+                let rows = values.into_iter().map(|value| row(signature, value)).collect();
                 Ok(Reply(Rows::Copied(rows)))
             }
         }

@@ -35,6 +35,7 @@ use parking_lot::Mutex;
 
 use crate::body::{Code, FOUND, Machine, Place, Routine, wrong_arguments};
 use crate::datum::Datum;
+use crate::expr::VariableId;
 use crate::store::Stop;
 use emit::Emitter;
 pub(crate) use exchange::Arguments;
@@ -58,6 +59,8 @@ pub struct Compiled {
     /// Owner of the code; `None` only while it is dropped.
     module: Option<JITModule>,
     code_bytes: usize,
+    /// By argument: its variable, and which parameter it is for.
+    inputs: Vec<(VariableId, usize)>,
     /// Whether a call's result is read from its variables.
     replies: bool,
     /// Memory of calls that are over.
@@ -105,7 +108,7 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
     let builder = Emitter::run(builder, routine, &frame, &mut parts, layouts, call_conv);
     builder.finalize(module.isa().frontend_config());
 
-    let made = make(&mut module, &mut function);
+    let made = make(&mut module, &mut function, &routine.signature.name);
     match made {
         Ok((entry, code_bytes)) => {
             // SAFETY: the function was generated with this signature, and the module keeps it.
@@ -113,7 +116,8 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
             let routine = Arc::clone(routine);
             let (replies, spare) = (replies(&routine, &frame), Mutex::default());
             let module = Some(module);
-            Ok(Some(Compiled { routine, frame, parts, entry, module, code_bytes, replies, spare }))
+            let inputs = inputs(&routine);
+            Ok(Some(Compiled { routine, frame, parts, entry, module, code_bytes, inputs, replies, spare }))
         }
         Err(error) => {
             // SAFETY: nothing that was made in it is used.
@@ -123,11 +127,11 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
     }
 }
 
-/// Makes the code of a function: its address and how many bytes it has.
-fn make(module: &mut JITModule, function: &mut Function) -> Result<(*const u8, usize), SqlError> {
+/// Makes the code of a function, which profilers know by this name: its address and how many bytes it has.
+fn make(module: &mut JITModule, function: &mut Function, name: &str) -> Result<(*const u8, usize), SqlError> {
     let failed = |error: cranelift_module::ModuleError| failed(format!("{error:?}"));
     let signature = function.func.signature.clone();
-    let id = module.declare_function("routine", Linkage::Export, &signature).map_err(failed)?;
+    let id = module.declare_function(name, Linkage::Export, &signature).map_err(failed)?;
     module.define_function(id, function).map_err(failed)?;
     let bytes = function.compiled_code().map_or(0, |code| code.code_buffer().len());
     module.finalize_definitions().map_err(failed)?;
@@ -250,19 +254,21 @@ impl Compiled {
 
     /// Puts the arguments into the variables of the parameters that they are for.
     fn take_arguments(&self, context: &mut Context<'_>, args: Arguments<'_>) -> Result<(), Stop> {
-        let formals = self.routine.signature.parameters.iter().zip(&self.routine.parameters);
-        let mut taken = 0;
-        for (formal, id) in formals.filter(|(formal, _)| formal.mode.is_in()) {
-            if taken < args.count() {
-                args.put(context, taken, *id, &formal.place)?;
-            }
-            taken += 1;
+        if args.count() != self.inputs.len() {
+            return Err(wrong_arguments(args.count(), self.inputs.len()).into());
         }
-        match taken == args.count() {
-            true => Ok(()),
-            false => Err(wrong_arguments(args.count(), taken).into()),
+        for (n, (id, formal)) in self.inputs.iter().enumerate() {
+            args.put(context, n, *id, &self.routine.signature.parameters[*formal].place)?;
         }
+        Ok(())
     }
+}
+
+/// The variables of what comes in, each with the number of its parameter.
+fn inputs(routine: &Routine) -> Vec<(VariableId, usize)> {
+    let formals = routine.signature.parameters.iter().zip(&routine.parameters).enumerate();
+    let inputs = formals.filter(|(_, (formal, _))| formal.mode.is_in());
+    inputs.map(|(n, (_, id))| (*id, n)).collect()
 }
 
 /// Whether a routine's result is one row, in variables that are not boxed.

@@ -28,9 +28,11 @@ const ROUNDS: i64 = ahead::ROUNDS as i64;
 
 /// A lookup that is asked for ahead.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct Asked<'r> {
     /// Which lookup it is.
     pub(super) index: *const IndexUse,
+    /// What a CASE chooses columns by.
+    pub(super) choice: Option<&'r Expr>,
     pub(super) ask: *const Ask,
     /// [`Ask::number`].
     pub(super) number: usize,
@@ -63,7 +65,7 @@ impl<'r> Emitter<'_, 'r> {
         variable: VariableId,
         first: Value,
         last: Value,
-    ) -> Vec<Asked> {
+    ) -> Vec<Asked<'r>> {
         let parts = self.ahead_of(a_loop, variable);
         let mut asked = Vec::new();
         if !parts.iter().any(|part| matches!(part, Part::Lookup(_))) {
@@ -100,24 +102,30 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// Finds the rows of the first `count` answers of each ask.
-    pub(super) fn find_ahead(&mut self, asked: &[Asked], count: Value) {
-        for act in [ahead::ask_for_keys as *const (), ahead::find_rows as *const ()] {
-            for Asked { ask, .. } in asked {
-                let ask = self.address(*ask);
-                self.ask(act, &[ask, count]);
-            }
+    pub(super) fn find_ahead(&mut self, asked: &[Asked<'r>], count: Value) {
+        for Asked { ask, .. } in asked {
+            let ask = self.address(*ask);
+            self.ask(ahead::ask_for_keys as *const (), &[ask, count]);
+        }
+        for Asked { ask, choice, .. } in asked {
+            let ask = self.address(*ask);
+            let choice = match choice {
+                Some(choice) => self.expr(choice).a,
+                None => self.int(0),
+            };
+            self.ask(ahead::find_rows as *const (), &[ask, count, choice]);
         }
     }
 
     /// Notes where lookups find their answers: of a loop by its round, which is a guess, or of a join.
-    pub(super) fn know(&mut self, asked: &[Asked], round: Value, guessed: bool) {
+    pub(super) fn know(&mut self, asked: &[Asked<'r>], round: Value, guessed: bool) {
         for Asked { index, number, .. } in asked {
             self.known.insert(*index, Known { ask: *number, round, guessed });
         }
     }
 
     /// Forgets where lookups find their answers.
-    pub(super) fn forget(&mut self, asked: &[Asked]) {
+    pub(super) fn forget(&mut self, asked: &[Asked<'r>]) {
         for Asked { index, .. } in asked {
             self.known.remove(index);
         }
@@ -190,6 +198,8 @@ impl<'r> Emitter<'_, 'r> {
         let mut changed = BTreeSet::new();
         changes(&a_loop.statements, &mut changed);
         let mut known = BTreeSet::from([variable]);
+        let all_changed = || changed.iter().copied().chain([variable]).collect::<BTreeSet<_>>();
+        let stays = |expr: &Expr| self.is_known(expr, &BTreeSet::new(), &all_changed());
         let mut parts = Vec::new();
         for statement in &a_loop.statements {
             let query = match statement {
@@ -214,7 +224,7 @@ impl<'r> Emitter<'_, 'r> {
                         let aggregates = select.grouping.iter().flat_map(|grouping| &grouping.aggregates);
                         let asked = aggregates.flat_map(|aggregate| &aggregate.args).chain(&select.outputs);
                         let steps = (select.relations.as_slice(), select.steps.as_slice());
-                        self.lookup(steps, asked, None, select.ends)
+                        self.lookup(steps, asked, None, select.ends, &stays)
                     }
                     _ => None,
                 },
@@ -223,17 +233,24 @@ impl<'r> Emitter<'_, 'r> {
                         let target = &update.target;
                         let set = update.set.iter().map(|(_, expr)| expr).chain(&target.returning);
                         let written = update.set.iter().map(|(column, _)| *column);
-                        self.lookup((&target.relations, &target.steps), set, written, false)
+                        self.lookup((&target.relations, &target.steps), set, written, false, &stays)
                     }
                     Change::Delete(target) => {
-                        self.lookup((&target.relations, &target.steps), &target.returning, None, false)
+                        let steps = (target.relations.as_slice(), target.steps.as_slice());
+                        self.lookup(steps, &target.returning, None, false, &stays)
                     }
                     Change::Insert(_) => None,
                 },
             };
-            if let Some(lookup) = lookup
-                && lookup.keys().all(|key| self.is_known(key, &known, &changed))
-            {
+            let Some(lookup) = lookup else { continue };
+            if !lookup.keys().all(|key| self.is_known(key, &known, &changed)) {
+                continue;
+            }
+            let before = parts.iter_mut().filter_map(|part| match part {
+                Part::Lookup(before) => Some(before),
+                Part::Variable(..) => None,
+            });
+            if !before.into_iter().any(|before| before.takes(&lookup)) {
                 parts.push(Part::Lookup(lookup));
             }
         }

@@ -124,7 +124,7 @@ impl<'r> Emitter<'_, 'r> {
             ExprKind::Function(builtin, args) if builtin.name == "like" => self.like(expr, args),
             ExprKind::Function(builtin, args) if builtin.name == "left" => self.left(expr, args),
             ExprKind::Function(builtin, args) if builtin.name == "round" => self.round_to(expr, args),
-            ExprKind::Function(builtin, args) if builtin.name == "cardinality" => {
+            ExprKind::General(function, args) if function.name == "cardinality" => {
                 self.cardinality(expr, args)
             }
             _ if needs_whole(expr) => self.whole(expr),

@@ -269,7 +269,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     /// Forgets the temporaries of a statement, if there are any.
     fn reset(&mut self) {
         let dirty = self.b.ins().load(types::I64, memory(), self.context, runtime::DIRTY_OFFSET);
-        let (reset, next) = (self.b.create_block(), self.b.create_block());
+        let (reset, next) = (self.cold_block(), self.b.create_block());
         self.branch(dirty, reset, next);
         self.go_to(reset);
         self.ask(runtime::statements::reset as *const (), &[]);

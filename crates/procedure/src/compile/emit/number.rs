@@ -1,9 +1,9 @@
 //! Arithmetic.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
 
-use super::{Emitter, Null, Operand, Width};
+use super::{Emitter, Null, Operand, Width, memory};
 use crate::compile::kind::{Kind, NARROW_DIGITS};
 use crate::compile::runtime;
 use crate::expr::{Arithmetic, Binary, Comparison, Conversion, Expr, ExprKind};
@@ -132,9 +132,53 @@ impl<'r> Emitter<'_, 'r> {
             _ => return self.node_with(expr, &[a, b]),
         };
         let (x, y, out) = (self.in_cell(a), self.in_cell(b), self.room(1));
+        let (slow, done) = (self.b.create_block(), self.b.create_block());
+        match op {
+            Arithmetic::Add | Arithmetic::Subtract => {
+                self.b.set_cold_block(slow);
+                self.short_sum(op, [x, y], out, slow);
+                self.jump(done);
+            }
+            _ => self.jump(slow),
+        }
+        self.go_to(slow);
         let code = self.word(code);
         self.ask(runtime::nodes::numeric as *const (), &[code, x, y, out]);
+        self.jump(done);
+        self.go_to(done);
         self.load_cell(out, 0, Kind::Numeric)
+    }
+
+    /// The sum or difference of two NUMERICs of one scale, if they and it fit 64 bits; goes elsewhere if
+    /// not, or if one is NULL.
+    fn short_sum(&mut self, op: Arithmetic, cells: [Value; 2], out: Value, other: Block) {
+        let [(a, a_high, tag), (b, b_high, b_tag)] = cells.map(|cell| {
+            let word = |this: &mut Self, at| this.b.ins().load(types::I64, memory(), cell, at);
+            (word(self, 0), word(self, 8), word(self, 16))
+        });
+        let (sum, overflow) = match op {
+            Arithmetic::Add => self.b.ins().sadd_overflow(a, b),
+            _ => self.b.ins().ssub_overflow(a, b),
+        };
+        let mut wrong = self.b.ins().bxor(tag, b_tag);
+        for (low, high) in [(a, a_high), (b, b_high)] {
+            let sign = self.b.ins().sshr_imm_u(low, 63);
+            let long = self.b.ins().bxor(high, sign);
+            wrong = self.b.ins().bor(wrong, long);
+        }
+        let overflow = self.b.ins().uextend(types::I64, overflow);
+        wrong = self.b.ins().bor(wrong, overflow);
+        let present = self.b.ins().band_imm_u(tag, 0xFF);
+        let absent = self.b.ins().icmp_imm_u(IntCC::Equal, present, 0);
+        let absent = self.b.ins().uextend(types::I64, absent);
+        wrong = self.b.ins().bor(wrong, absent);
+        let good = self.b.create_block();
+        self.branch(wrong, other, good);
+        self.go_to(good);
+        let sign = self.b.ins().sshr_imm_u(sum, 63);
+        for (word, at) in [(sum, 0), (sign, 8), (tag, 16)] {
+            self.b.ins().store(memory(), word, out, at);
+        }
     }
 
     /// A comparison of two NUMERICs.

@@ -76,6 +76,8 @@ pub(in crate::compile) struct Ask {
     pub(in crate::compile) access: Access,
     /// What of the rows will be needed.
     pub(in crate::compile) columns: Box<[ColumnId]>,
+    /// What else will be needed, by the number that a CASE chooses it by.
+    pub(in crate::compile) choices: Box<[(i64, Box<[ColumnId]>)]>,
     /// How many rows of a search will be needed at most; `None` of a lookup. What a search finds is not
     /// kept.
     pub(in crate::compile) most: Option<usize>,
@@ -125,16 +127,20 @@ pub(in crate::compile) unsafe extern "C" fn ask_for_keys(
     })
 }
 
-/// Finds the rows of the first so many answers, and asks for what of them will be needed.
+/// Finds the rows of the first so many answers, and asks for what of them will be needed; `choice` is what
+/// a CASE chooses by.
 pub(in crate::compile) unsafe extern "C" fn find_rows(
     context: *mut Context<'_>,
     ask: *const Ask,
     count: u64,
+    choice: i64,
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
         let ask = unsafe { &*ask };
         let (access, answers) = (&ask.access, context.answers_of(ask, count));
+        let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
+        let chosen = chosen.map_or(&[][..], |(_, columns)| columns);
         let mut tables = Tables { store: context.machine.store(), known: None };
         for answer in answers {
             if answer.state != ASKED {
@@ -148,6 +154,7 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
                 }
             } else if let Some(tid) = table.find(access.index, key) {
                 table.prefetch_row(tid, &ask.columns);
+                table.prefetch_row(tid, chosen);
                 answer.row = row_at(table, site, tid);
                 (answer.moves, answer.seen) = (table.moves(), *table.moves());
                 answer.state = FOUND;

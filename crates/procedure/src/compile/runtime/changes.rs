@@ -46,7 +46,7 @@ impl Context<'_> {
     }
 }
 
-/// Inserts a row: a cell for each column; tells where it is.
+/// Inserts a row: a cell for each column; tells where it is unless `row` is null.
 pub(in crate::compile) unsafe extern "C" fn insert(
     context: *mut Context<'_>,
     writing: *const Writing,
@@ -57,15 +57,17 @@ pub(in crate::compile) unsafe extern "C" fn insert(
         // SAFETY: R-2.
         let writing = unsafe { &*writing };
         let width = writing.layout.columns.len();
-        // SAFETY: generated code passes a cell for each column, and room for a row.
-        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, width), &mut *row) };
+        // SAFETY: generated code passes a cell for each column, and room for a row or none.
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, width), row.as_mut()) };
         let site = context.home_of(writing, cells)?;
         // SAFETY: their kinds are those of the columns, and texts are not in the table: generated code
         // has copied those that may be.
         let cells = unsafe { Cells::new(cells) };
         let store = context.machine.store();
         let tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
-        *row = row_at(store.table_at(site, writing.table), site, tid);
+        if let Some(row) = row {
+            *row = row_at(store.table_at(site, writing.table), site, tid);
+        }
         Ok(OK)
     })
 }

@@ -198,7 +198,10 @@ pub(in crate::compile) unsafe extern "C" fn head(text: *const u8, length: u64, c
     let text = Cell { lo: text.addr() as u64, hi: length, tag: values::PRESENT };
     // SAFETY: R-3.
     let text = unsafe { values::text(&text) };
-    expr::byte_of(text, count as usize) as u64
+    match text.as_bytes().get(..count as usize).is_some_and(<[u8]>::is_ascii) {
+        true => count,
+        false => expr::byte_of(text, count as usize) as u64,
+    }
 }
 
 /// Whether a text holds another: `LIKE '%...%'` without other wildcards.

@@ -248,7 +248,10 @@ impl<'f, 'r> Emitter<'f, 'r> {
         for values in rows {
             made.push(self.new_row(insert, values));
         }
-        let row = self.room(size_of::<RowAt>().div_ceil(CELL as usize));
+        let row = match insert.returning.is_empty() {
+            true => self.int(0),
+            false => self.room(size_of::<RowAt>().div_ceil(CELL as usize)),
+        };
         for cells in made {
             self.ask(runtime::changes::insert as *const (), &[writing, cells, row]);
             self.count_up(count);

@@ -239,6 +239,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
         }
         let (some, none, after) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.branch(found, some, none);
+        if into.strict {
+            self.b.set_cold_block(none);
+        }
         self.go_to(none);
         match into.strict {
             true => self.fail(Fault::NoRow),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use albireo_base::{ColumnId, SqlType};
+use albireo_base::{ColumnId, SqlType, TableId, Value as SqlValue};
 use albireo_sql::{IndexKind, TableDef};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
@@ -17,6 +17,7 @@ use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::keys::Part;
 use crate::compile::runtime::rows::{Access, At, RowAt};
 use crate::compile::runtime::statements::DONE;
+use crate::datum::Datum;
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
 use crate::store::TableRef;
@@ -139,7 +140,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
 
     /// Goes on with a row, elsewhere without one, or where errors go.
     fn row_or(&mut self, status: Value, none: Block) {
-        let (other, found) = (self.b.create_block(), self.b.create_block());
+        let (other, found) = (self.cold_block(), self.b.create_block());
         self.branch(status, other, found);
         self.go_to(other);
         let done = self.equals(status, i64::from(DONE));
@@ -254,7 +255,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         (at, count): (Value, Value),
         relation: usize,
         joined: &Joined<'r>,
-    ) -> Vec<Asked> {
+    ) -> Vec<Asked<'r>> {
         let (ask, done) = (self.b.create_block(), self.b.create_block());
         let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let within = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
@@ -275,7 +276,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let (table, used) = (std::sync::Arc::clone(&source.table), source.used.clone());
         let round = self.b.ins().isub(n, at);
         let by = (joined.index, joined.site);
-        let asked = self.announce(&table, joined.relation, by, (&used, None), round);
+        let needs = Needs { used, ..Needs::default() };
+        let asked = self.announce(&table, joined.relation, by, &needs, round);
         let asked = Vec::from_iter(asked);
         self.jump(next);
         self.go_to(next);
@@ -289,32 +291,32 @@ impl<'f, 'r> Emitter<'f, 'r> {
         asked
     }
 
-    /// Makes the key of a lookup, or of a search for so many rows, the one of a round's answer; of its
-    /// rows `used` are needed.
+    /// Makes the key of a lookup or search the one of a round's answer.
     fn announce(
         &mut self,
         table: &TableDef,
         relation: usize,
         (index, site): (&'r IndexUse, Option<&'r Bound>),
-        (used, most): (&[u16], Option<usize>),
+        needs: &Needs<'r>,
         round: Value,
-    ) -> Option<Asked> {
+    ) -> Option<Asked<'r>> {
         let (operands, site) = self.keys(table, index, site);
         let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
-        let access = self.access(table, relation, index, &kinds, site, most.is_none());
+        let access = self.access(table, relation, index, &kinds, site, needs.most.is_none());
         if access.integers.is_none() || !matches!(site, At::Shared | At::Key(_)) {
             return None;
         }
-        let columns = self.lines_of(relation, used);
-        let number = self.parts.asks();
-        let ask = self.parts.ask(Ask { access, columns, most, number });
+        let columns = self.lines_of(relation, &needs.used);
+        let choices = needs.choices.iter().map(|(number, used)| (*number, self.lines_of(relation, used)));
+        let (choices, number) = (choices.collect(), self.parts.asks());
+        let ask = self.parts.ask(Ask { access, columns, choices, most: needs.most, number });
         let next = self.b.create_block();
         let answer = self.ask_for_nothing(number, round);
         let key = self.short_key(index, &operands, site, next);
         self.ask_for_key(answer, key);
         self.jump(next);
         self.go_to(next);
-        Some(Asked { index, ask, number })
+        Some(Asked { index, choice: needs.choice, ask, number })
     }
 
     /// Of columns one for each line of memory that they lie in, as far as can be known.
@@ -484,8 +486,18 @@ pub(in crate::compile::emit) struct Lookup<'r> {
     relations: &'r [tree::Relation],
     index: &'r IndexUse,
     site: Option<&'r Bound>,
+    needs: Needs<'r>,
+}
+
+/// What is needed of the rows of a lookup or search.
+#[derive(Default)]
+struct Needs<'r> {
+    /// These columns.
     used: Vec<u16>,
-    /// Of a search: how many rows are needed at most.
+    /// And those that a CASE chooses by a number.
+    choice: Option<&'r Expr>,
+    choices: Vec<(i64, Vec<u16>)>,
+    /// Of a search: of so many rows at most.
     most: Option<usize>,
 }
 
@@ -497,17 +509,60 @@ impl<'r> Lookup<'r> {
     pub(in crate::compile::emit) fn keys(&self) -> impl Iterator<Item = &'r Expr> {
         bounds(self.index).chain(self.site.iter().map(|site| &site.value))
     }
+
+    fn table(&self) -> Option<TableId> {
+        match &self.relations.first()?.source {
+            RelationSource::Table(table) => Some(table.id),
+            _ => None,
+        }
+    }
+
+    /// Whether another search is the same, so that it need not be asked for too; of its rows what the other
+    /// needs is needed then.
+    pub(in crate::compile::emit) fn takes(&mut self, other: &Self) -> bool {
+        let searches = self.needs.most.is_some() && self.needs.most == other.needs.most;
+        let keys = self.keys().zip(other.keys()).all(|(a, b)| same_key(a, b));
+        let index = self.index.name == other.index.name && self.index.equal.len() == other.index.equal.len();
+        let same = searches && keys && index && self.table() == other.table();
+        if same {
+            let used = &mut self.needs.used;
+            let more: Vec<u16> = other.needs.used.iter().filter(|c| !used.contains(c)).copied().collect();
+            used.extend(more);
+        }
+        same
+    }
+}
+
+/// Whether two keys are the same variable.
+fn same_key(a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
+        (ExprKind::Convert(a, _), ExprKind::Convert(b, _)) => a.ty == b.ty && same_key(a, b),
+        _ => false,
+    }
+}
+
+/// The number that a constant is.
+fn whole(expr: &Expr) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Constant(Datum::Value(SqlValue::SmallInt(n))) => Some(i64::from(*n)),
+        ExprKind::Constant(Datum::Value(SqlValue::Integer(n))) => Some(i64::from(*n)),
+        ExprKind::Constant(Datum::Value(SqlValue::BigInt(n))) => Some(*n),
+        _ => None,
+    }
 }
 
 impl<'f, 'r> Emitter<'f, 'r> {
     /// The lookup or search of the first step, if that is one; of the row's columns those that `asked`
-    /// names and `written` are needed, and if `ends` of the first row only.
+    /// names and `written` are needed, and if `ends` of the first row only. What is the same in all rounds
+    /// `stays`.
     pub(in crate::compile::emit) fn lookup(
         &self,
         (relations, steps): (&'r [tree::Relation], &'r [Step]),
         asked: impl IntoIterator<Item = &'r Expr>,
         written: impl IntoIterator<Item = ColumnId>,
         ends: bool,
+        stays: &dyn Fn(&Expr) -> bool,
     ) -> Option<Lookup<'r>> {
         let Step::Inner { access, .. } = steps.first()? else { return None };
         let (index, relation) = (access.index.as_ref()?, usize::from(access.relation));
@@ -519,12 +574,32 @@ impl<'f, 'r> Emitter<'f, 'r> {
         if !placed || !(lookup || search) || index.range.is_some() {
             return None;
         }
-        columns_of(asked.into_iter(), &mut sources);
-        let mut used = std::mem::take(&mut sources[relation].used);
-        used.extend(written.into_iter().map(|column| column.0));
-        let most = (!lookup).then_some(if ends { 1 } else { SEARCH_AHEAD });
+        let mut needs = Needs::default();
+        for expr in asked {
+            match &expr.kind {
+                ExprKind::CaseOf(by, branches, otherwise)
+                    if needs.choice.is_none() && stays(by) && branches.iter().all(|(n, _)| whole(n).is_some()) =>
+                {
+                    needs.choice = Some(by);
+                    for (number, result) in branches {
+                        columns_of([result].into_iter(), &mut sources);
+                        let used = std::mem::take(&mut sources[relation].used);
+                        needs.choices.extend(whole(number).map(|number| (number, used)));
+                    }
+                    columns_of([otherwise.as_ref()].into_iter(), &mut sources);
+                }
+                _ => columns_of([expr].into_iter(), &mut sources),
+            }
+            for column in std::mem::take(&mut sources[relation].used) {
+                if !needs.used.contains(&column) {
+                    needs.used.push(column);
+                }
+            }
+        }
+        needs.used.extend(written.into_iter().map(|column| column.0));
+        needs.most = (!lookup).then_some(if ends { 1 } else { SEARCH_AHEAD });
         // A relation of one step has the number that a state of one source gives it.
-        (relation == 0).then_some(Lookup { relations, index, site: access.site.as_ref(), used, most })
+        (relation == 0).then_some(Lookup { relations, index, site: access.site.as_ref(), needs })
     }
 
     /// Makes the key of a lookup the one of a round's answer.
@@ -532,7 +607,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         &mut self,
         lookup: &Lookup<'r>,
         round: Value,
-    ) -> Option<Asked> {
+    ) -> Option<Asked<'r>> {
         let sources = self.sources(lookup.relations)?;
         let table = std::sync::Arc::clone(&sources[0].table);
         let layout = std::sync::Arc::clone(&sources[0].layout);
@@ -544,7 +619,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             super::State { relations: sources, ..super::State::default() },
         );
         let by = (lookup.index, lookup.site);
-        let asked = self.announce(&table, 0, by, (&lookup.used, lookup.most), round);
+        let asked = self.announce(&table, 0, by, &lookup.needs, round);
         self.query = outer;
         asked
     }
