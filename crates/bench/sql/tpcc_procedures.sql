@@ -52,11 +52,6 @@ DECLARE
 BEGIN
     r_o_entry_d := now();
 
-    SELECT c_last, c_credit, c_discount
-      INTO STRICT r_c_last, r_c_credit, r_c_discount
-      FROM customer
-     WHERE c_w_id = p_w_id AND c_d_id = p_d_id AND c_id = p_c_id;
-
     SELECT w_tax INTO STRICT r_w_tax FROM warehouse WHERE w_id = p_w_id;
 
     UPDATE district
@@ -117,6 +112,11 @@ BEGIN
         r_i_price[v_number] := v_i_price;
         r_ol_amount[v_number] := v_ol_amount;
     END LOOP;
+
+    SELECT c_last, c_credit, c_discount
+      INTO STRICT r_c_last, r_c_credit, r_c_discount
+      FROM customer
+     WHERE c_w_id = p_w_id AND c_d_id = p_d_id AND c_id = p_c_id;
 
     r_total_amount := round(v_total * (1 - r_c_discount) * (1 + r_w_tax + r_d_tax), 2);
 END;

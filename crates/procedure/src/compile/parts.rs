@@ -22,6 +22,7 @@ pub(super) struct Parts {
     /// How many aggregates there are that count each value once.
     pub(super) distinct: usize,
     asks: Vec<Box<Ask>>,
+
     texts: Vec<Box<[u8]>>,
     finders: Vec<Box<Finder<'static>>>,
     /// Statements that the interpreter does.

@@ -5,7 +5,7 @@
 //! those of the first rounds, asks for all slots, and then for all rows; so the waits overlap, and in its
 //! round a lookup takes the row that was found. What is guessed wrong is only slower: the round's key and
 //! the state of the table are compared with those of the answer (`runtime::ahead`). A join does the same
-//! with the rows of its first relation.
+//! with the rows of its first relation. Lookups behind a loop are asked for with its own.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,9 @@ impl<'r> Emitter<'_, 'r> {
         first: Value,
         last: Value,
     ) -> Vec<Asked<'r>> {
-        let parts = self.ahead_of(a_loop, variable);
+        let mut changed = BTreeSet::new();
+        changes(&a_loop.statements, &mut changed);
+        let parts = self.ahead_of(&a_loop.statements, &changed, Some(variable));
         let mut asked = Vec::new();
         if !parts.iter().any(|part| matches!(part, Part::Lookup(_))) {
             return asked;
@@ -96,24 +98,47 @@ impl<'r> Emitter<'_, 'r> {
         let following = self.b.ins().iadd_imm_u(at, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(done);
-        let count = self.b.ins().isub(at, first);
-        self.find_ahead(&asked, count);
+        let (count, one) = (self.b.ins().isub(at, first), self.int(1));
+        let rest = self.ask_for_rest(a_loop);
+        let all = asked.iter().map(|asked| (*asked, count)).chain(rest.into_iter().map(|asked| (asked, one)));
+        self.find_ahead(&all.collect::<Vec<_>>());
         asked
     }
 
-    /// Finds the rows of the first `count` answers of each ask.
-    pub(super) fn find_ahead(&mut self, asked: &[Asked<'r>], count: Value) {
-        for Asked { ask, .. } in asked {
-            let ask = self.address(*ask);
-            self.ask(ahead::ask_for_keys as *const (), &[ask, count]);
+    /// Makes the keys of lookups behind a loop, which are asked for with those of its rounds, those of their
+    /// answers.
+    fn ask_for_rest(&mut self, a_loop: &'r Loop) -> Vec<Asked<'r>> {
+        let rest = self.rest;
+        let mut changed = BTreeSet::new();
+        changes(&a_loop.statements, &mut changed);
+        changes(rest, &mut changed);
+        let parts = self.ahead_of(rest, &changed, None);
+        let first = self.int(0);
+        let mut asked = Vec::new();
+        for part in &parts {
+            if let Part::Lookup(lookup) = part
+                && lookup.is_unique()
+            {
+                asked.extend(self.look_ahead(lookup, first));
+            }
         }
-        for Asked { ask, choice, .. } in asked {
+        self.know(&asked, first, true);
+        asked
+    }
+
+    /// Finds the rows of so many answers of each ask, from the first on.
+    pub(super) fn find_ahead(&mut self, asked: &[(Asked<'r>, Value)]) {
+        for (Asked { ask, .. }, count) in asked {
+            let ask = self.address(*ask);
+            self.ask(ahead::ask_for_keys as *const (), &[ask, *count]);
+        }
+        for (Asked { ask, choice, .. }, count) in asked {
             let ask = self.address(*ask);
             let choice = match choice {
                 Some(choice) => self.expr(choice).a,
                 None => self.int(0),
             };
-            self.ask(ahead::find_rows as *const (), &[ask, count, choice]);
+            self.ask(ahead::find_rows as *const (), &[ask, *count, choice]);
         }
     }
 
@@ -193,21 +218,26 @@ impl<'r> Emitter<'_, 'r> {
         answer
     }
 
-    /// What can be known of the rounds of a loop before it begins.
-    fn ahead_of(&self, a_loop: &'r Loop, variable: VariableId) -> Vec<Part<'r>> {
-        let mut changed = BTreeSet::new();
-        changes(&a_loop.statements, &mut changed);
-        let mut known = BTreeSet::from([variable]);
-        let all_changed = || changed.iter().copied().chain([variable]).collect::<BTreeSet<_>>();
+    /// What can be known of statements before they are run, which change these variables; of the rounds of
+    /// a loop if there is a variable that counts them.
+    fn ahead_of(
+        &self,
+        statements: &'r [Statement],
+        changed: &BTreeSet<VariableId>,
+        variable: Option<VariableId>,
+    ) -> Vec<Part<'r>> {
+        let mut known = BTreeSet::from_iter(variable);
+        let all_changed = || changed.iter().copied().chain(variable).collect::<BTreeSet<_>>();
         let stays = |expr: &Expr| self.is_known(expr, &BTreeSet::new(), &all_changed());
         let mut parts = Vec::new();
-        for statement in &a_loop.statements {
+        for statement in statements {
             let query = match statement {
                 Statement::Assign(assignment) => {
                     if let (Target::Variable(id), RowFit::Value(Fit::Same)) =
                         (&assignment.target, &assignment.fit)
                         && matches!(self.frame.slot(*id), Slot::Cell(_))
-                        && self.is_known(&assignment.value, &known, &changed)
+                        && variable.is_some()
+                        && self.is_known(&assignment.value, &known, changed)
                     {
                         parts.push(Part::Variable(*id, &assignment.value));
                         known.insert(*id);
@@ -243,7 +273,7 @@ impl<'r> Emitter<'_, 'r> {
                 },
             };
             let Some(lookup) = lookup else { continue };
-            if !lookup.keys().all(|key| self.is_known(key, &known, &changed)) {
+            if !lookup.keys().all(|key| self.is_known(key, &known, changed)) {
                 continue;
             }
             let before = parts.iter_mut().filter_map(|part| match part {

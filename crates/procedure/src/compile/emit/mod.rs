@@ -36,7 +36,7 @@ use super::kind::Kind;
 use super::layout::Layouts;
 use super::parts::Parts;
 use super::runtime::{self, nodes::Node};
-use crate::body::Routine;
+use crate::body::{Routine, Statement};
 use crate::expr::{Expr, VariableId};
 use crate::plan::tree::IndexUse;
 
@@ -86,6 +86,8 @@ pub(super) struct Emitter<'f, 'r> {
     catch: Vec<Block>,
     /// Values on their way to targets, which stand for variables of the binder's.
     scratch: BTreeMap<VariableId, Operand>,
+    /// The statements behind the one under generation.
+    rest: &'r [Statement],
     /// By lookup: where its answer is.
     known: BTreeMap<*const IndexUse, ahead::Known>,
     layouts: &'r dyn Layouts,
@@ -154,6 +156,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             scopes: Vec::new(),
             catch: vec![failed],
             scratch: BTreeMap::new(),
+            rest: &[],
             known: BTreeMap::new(),
             layouts,
             query: query::State::default(),

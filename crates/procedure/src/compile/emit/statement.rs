@@ -15,8 +15,9 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     pub(super) fn statements(&mut self, all: &'r [Statement]) {
-        for statement in all {
+        for (n, statement) in all.iter().enumerate() {
             let rooms = self.rooms.len();
+            self.rest = &all[n + 1..];
             self.statement(statement);
             self.free_rooms(rooms);
             if ends(statement) {

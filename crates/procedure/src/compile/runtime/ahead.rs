@@ -112,17 +112,7 @@ pub(in crate::compile) unsafe extern "C" fn ask_for_keys(
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
-        let ask = unsafe { &*ask };
-        let (access, answers) = (&ask.access, context.answers_of(ask, count));
-        let mut tables = Tables { store: context.machine.store(), known: None };
-        for answer in answers {
-            // One of another partition is looked for, and refused, in its turn.
-            if answer.state == ASKED
-                && let Ok((_, table)) = tables.at(access, answer.place)
-            {
-                table.prefetch_key(access.index, key_of(access, answer));
-            }
-        }
+        context.ask_for_keys(unsafe { &*ask }, count);
         Ok(OK)
     })
 }
@@ -137,11 +127,32 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
-        let ask = unsafe { &*ask };
-        let (access, answers) = (&ask.access, context.answers_of(ask, count));
+        context.find_rows(unsafe { &*ask }, count, choice);
+        Ok(OK)
+    })
+}
+
+impl Context<'_> {
+    #[inline]
+    fn ask_for_keys(&mut self, ask: &Ask, count: u64) {
+        let (access, answers) = (&ask.access, self.answers_of(ask, count));
+        let mut tables = Tables { store: self.machine.store(), known: None };
+        for answer in answers {
+            // One of another partition is looked for, and refused, in its turn.
+            if answer.state == ASKED
+                && let Ok((_, table)) = tables.at(access, answer.place)
+            {
+                table.prefetch_key(access.index, key_of(access, answer));
+            }
+        }
+    }
+
+    #[inline]
+    fn find_rows(&mut self, ask: &Ask, count: u64, choice: i64) {
+        let (access, answers) = (&ask.access, self.answers_of(ask, count));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map_or(&[][..], |(_, columns)| columns);
-        let mut tables = Tables { store: context.machine.store(), known: None };
+        let mut tables = Tables { store: self.machine.store(), known: None };
         for answer in answers {
             if answer.state != ASKED {
                 continue;
@@ -160,11 +171,8 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
                 answer.state = FOUND;
             }
         }
-        Ok(OK)
-    })
-}
+    }
 
-impl Context<'_> {
     /// The first so many answers of an ask.
     fn answers_of<'s>(&mut self, ask: &Ask, count: u64) -> &'s mut [Answer] {
         let first = ask.number * ROUNDS;

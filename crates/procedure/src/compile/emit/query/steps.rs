@@ -285,7 +285,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(fetch);
         let count = self.b.ins().isub(n, at);
-        self.find_ahead(&asked, count);
+        self.find_ahead(&asked.iter().map(|asked| (*asked, count)).collect::<Vec<_>>());
         self.jump(done);
         self.go_to(done);
         asked
@@ -508,6 +508,11 @@ impl<'r> Lookup<'r> {
     /// What its row is looked for by.
     pub(in crate::compile::emit) fn keys(&self) -> impl Iterator<Item = &'r Expr> {
         bounds(self.index).chain(self.site.iter().map(|site| &site.value))
+    }
+
+    /// Whether it is a lookup by a unique key.
+    pub(in crate::compile::emit) fn is_unique(&self) -> bool {
+        self.needs.most.is_none()
     }
 
     fn table(&self) -> Option<TableId> {
