@@ -65,11 +65,6 @@ BEGIN
         END IF;
     END LOOP;
 
-    INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)
-    VALUES (r_o_id, p_d_id, p_w_id, p_c_id, r_o_entry_d, NULL, v_ol_cnt, v_all_local);
-
-    INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (r_o_id, p_d_id, p_w_id);
-
     FOR v_number IN 1 .. v_ol_cnt LOOP
         v_i_id := p_i_id[v_number];
         v_supply_w_id := p_supply_w_id[v_number];
@@ -112,6 +107,12 @@ BEGIN
         r_i_price[v_number] := v_i_price;
         r_ol_amount[v_number] := v_ol_amount;
     END LOOP;
+
+    -- What follows the loop is fetched with what its rounds read.
+    INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)
+    VALUES (r_o_id, p_d_id, p_w_id, p_c_id, r_o_entry_d, NULL, v_ol_cnt, v_all_local);
+
+    INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (r_o_id, p_d_id, p_w_id);
 
     SELECT c_last, c_credit, c_discount
       INTO STRICT r_c_last, r_c_credit, r_c_discount

@@ -15,13 +15,13 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use super::query::Lookup;
 use super::{Emitter, Null, Operand, memory};
 use crate::body::{Fit, Loop, LoopKind, Query, RowFit, Sink, Statement, Target};
-use crate::compile::frame::Slot;
+use crate::compile::frame::{Frame, Slot};
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::ahead::{self, Answer, Ask};
 use crate::expr::{Conversion, Expr, ExprKind, VariableId};
 use crate::plan::tree::{Body, Change, IndexUse};
-use crate::types::Scalar;
+use crate::types::{Scalar, Type};
 
 /// For so many rounds rows are asked for.
 const ROUNDS: i64 = ahead::ROUNDS as i64;
@@ -36,6 +36,8 @@ pub(super) struct Asked<'r> {
     pub(super) ask: *const Ask,
     /// [`Ask::number`].
     pub(super) number: usize,
+    /// Whether rows are found, and not only their places in an index asked for.
+    pub(super) finds: bool,
 }
 
 /// Where the answer to a lookup is.
@@ -122,6 +124,15 @@ impl<'r> Emitter<'_, 'r> {
                 asked.extend(self.look_ahead(lookup, first));
             }
         }
+        for statement in rest {
+            if let Statement::Execute(Query::Change(plan)) = statement
+                && let Change::Insert(insert) = plan.change.as_ref()
+            {
+                let (frame, none) = (self.frame, BTreeSet::new());
+                let known = |expr: &Expr| is_known(frame, expr, &none, &changed);
+                asked.extend(self.announce_insert(insert, &known, first));
+            }
+        }
         self.know(&asked, first, true);
         asked
     }
@@ -132,7 +143,7 @@ impl<'r> Emitter<'_, 'r> {
             let ask = self.address(*ask);
             self.ask(ahead::ask_for_keys as *const (), &[ask, *count]);
         }
-        for (Asked { ask, choice, .. }, count) in asked {
+        for (Asked { ask, choice, .. }, count) in asked.iter().filter(|(asked, _)| asked.finds) {
             let ask = self.address(*ask);
             let choice = match choice {
                 Some(choice) => self.expr(choice).a,
@@ -287,27 +298,37 @@ impl<'r> Emitter<'_, 'r> {
         parts
     }
 
-    /// Whether an expression can be computed before the loop, and cannot fail.
     fn is_known(&self, expr: &Expr, known: &BTreeSet<VariableId>, changed: &BTreeSet<VariableId>) -> bool {
-        match &expr.kind {
-            ExprKind::Constant(_) => true,
+        is_known(self.frame, expr, known, changed)
+    }
+}
+
+/// Whether an expression can be computed before statements that change variables, but for the `known` ones,
+/// and cannot fail.
+fn is_known(
+    frame: &Frame,
+    expr: &Expr,
+    known: &BTreeSet<VariableId>,
+    changed: &BTreeSet<VariableId>,
+) -> bool {
+    match &expr.kind {
+        ExprKind::Constant(_) => true,
+        ExprKind::Variable(id) => {
+            matches!(frame.slot(*id), Slot::Cell(_)) && (known.contains(id) || !changed.contains(id))
+        }
+        ExprKind::Element(array, subscript) => match &array.kind {
             ExprKind::Variable(id) => {
-                matches!(self.frame.slot(*id), Slot::Cell(_)) && (known.contains(id) || !changed.contains(id))
-            }
-            ExprKind::Element(array, subscript) => match &array.kind {
-                ExprKind::Variable(id) => {
-                    matches!(self.frame.slot(*id), Slot::Array(..))
-                        && !changed.contains(id)
-                        && self.is_known(subscript, known, changed)
-                }
-                _ => false,
-            },
-            ExprKind::Convert(inner, Conversion::Scalar(Scalar::Integer | Scalar::BigInt)) => {
-                matches!(self.kind(inner), Kind::Int(Scalar::SmallInt | Scalar::Integer))
-                    && self.is_known(inner, known, changed)
+                matches!(frame.slot(*id), Slot::Array(..))
+                    && !changed.contains(id)
+                    && is_known(frame, subscript, known, changed)
             }
             _ => false,
+        },
+        ExprKind::Convert(inner, Conversion::Scalar(Scalar::Integer | Scalar::BigInt)) => {
+            matches!(inner.ty, Type::Scalar(Scalar::SmallInt | Scalar::Integer))
+                && is_known(frame, inner, known, changed)
         }
+        _ => false,
     }
 }
 

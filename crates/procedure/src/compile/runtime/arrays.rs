@@ -217,6 +217,25 @@ impl Context<'_> {
         self.head(number).lent = 1;
     }
 
+    /// Puts a text behind the last element of an array, if it goes there and there is room.
+    fn push_text(&mut self, number: u32, subscript: i64, cell: Cell) -> bool {
+        let head = *self.head(number);
+        let next = head.length.cast_signed() == subscript.wrapping_sub(head.lower);
+        if !next || head.length >= head.room {
+            return false;
+        }
+        let array = self.array(number);
+        let cell = kept(&mut array.texts, cell);
+        array.items.push(cell);
+        let full = array.texts.bytes() > GARBAGE_BYTES;
+        if full {
+            array.tidy();
+        }
+        let head = self.head(number);
+        (head.length, head.lent) = (head.length + 1, 0);
+        true
+    }
+
     /// Makes sure that [`Native::elements`] are all there are.
     pub(in crate::compile) fn finish_arrays(&mut self) {
         for number in 0..self.frame.arrays as u32 {
@@ -258,6 +277,9 @@ pub(in crate::compile) unsafe extern "C" fn set_item(
     guard(context, |context| {
         // SAFETY: generated code passes a cell's address. It may be one of the array's.
         let mut cell = unsafe { *from };
+        if is_text != 0 && context.push_text(number, subscript, cell) {
+            return Ok(OK);
+        }
         let mut room = context.head(number).room as usize;
         let array = context.array(number);
         if !array.present || array.items.is_empty() {

@@ -3,17 +3,19 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, SqlType};
-use albireo_sql::TableDef;
+use albireo_sql::{IndexDef, IndexKind, TableDef};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
+use super::super::ahead::Asked;
 use super::super::{CELL, Emitter, Operand, memory};
-use super::steps::{Found, columns_of, exprs_of};
+use super::steps::{Found, columns_of, exprs_of, integer_width};
 use super::{Source, State};
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
+use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::changes::Writing;
-use crate::compile::runtime::rows::{At, RowAt, code_of};
+use crate::compile::runtime::rows::{Access, At, RowAt, code_of};
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{Body, Change, Insert, RelationSource, Target};
 use crate::store::TableRef;
@@ -260,6 +262,71 @@ impl<'f, 'r> Emitter<'f, 'r> {
             }
         }
         count
+    }
+
+    /// Asks for the places of a new row in indexes that are not unique, as far as their first columns are
+    /// known: those of a unique one are mostly at its end, which is at hand.
+    pub(in crate::compile::emit) fn announce_insert(
+        &mut self,
+        insert: &'r Insert,
+        known: &dyn Fn(&Expr) -> bool,
+        round: Value,
+    ) -> Vec<Asked<'r>> {
+        let mut asked = Vec::new();
+        let Body::Values(rows) = &insert.source.body else { return asked };
+        let ([values], Some(layout)) = (rows.as_slice(), self.layouts.layout(insert.table.id)) else {
+            return asked;
+        };
+        let table = &insert.table;
+        let ordered = |index: &&IndexDef| !index.unique && index.kind == IndexKind::Ordered;
+        for index in table.indexes.iter().filter(ordered) {
+            let mut parts = Vec::new();
+            for column in &index.columns {
+                let def = &table.columns[column.index()];
+                let given = insert.columns.iter().position(|given| given == column);
+                let Some(value) = given.and_then(|n| values.get(n)).filter(|value| known(value)) else { break };
+                let whole = Kind::Int(Scalar::of(def.ty)) == self.kind(value);
+                if def.nullable || !whole || integer_width(def.ty).is_none() {
+                    break;
+                }
+                parts.push((def.ty, value));
+            }
+            let places = index.columns.iter().take(parts.len());
+            let site = match table.partition_by {
+                None => Some(At::Shared),
+                Some(by) => places.into_iter().position(|column| *column == by).map(At::Key),
+            };
+            let (Some(site), Some(index)) = (site, layout.indexes.get(&index.name)) else { continue };
+            let types: Vec<SqlType> = parts.iter().map(|(ty, _)| *ty).collect();
+            let bytes: i64 = types.iter().filter_map(|ty| integer_width(*ty)).sum();
+            if parts.is_empty() || bytes > 16 {
+                continue;
+            }
+            let operands: Vec<Operand> = parts.iter().map(|(_, value)| self.expr(value)).collect();
+            let access = Access {
+                table: table_ref(table),
+                layout: layout.id,
+                index: *index,
+                by: std::ptr::null(),
+                kinds: operands.iter().map(|operand| operand.kind).collect(),
+                integers: None,
+                text_key: None,
+                bytes: bytes as u32,
+                site,
+                number: self.parts.searches(),
+            };
+            let number = self.parts.asks();
+            let (columns, choices) = (Box::default(), Box::default());
+            let ask = self.parts.ask(Ask { access, columns, choices, most: Some(0), number });
+            let next = self.b.create_block();
+            let answer = self.ask_for_nothing(number, round);
+            let key = self.short_key(&types, &operands, site, next);
+            self.ask_for_key(answer, key);
+            self.jump(next);
+            self.go_to(next);
+            asked.push(Asked { index: std::ptr::null(), choice: None, ask, number, finds: false });
+        }
+        asked
     }
 
     /// The cells of a new row.

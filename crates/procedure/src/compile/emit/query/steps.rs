@@ -1,6 +1,6 @@
 //! Finding rows: loops in loops.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use albireo_base::{ColumnId, SqlType, TableId, Value as SqlValue};
 use albireo_sql::{IndexKind, TableDef};
@@ -86,7 +86,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let most = most.filter(|_| filters.is_empty() && rest.is_empty());
         let (again, row) = match (short, unique) {
             (true, _) => {
-                let key = self.short_key(index, &operands, site, next);
+                let key = self.short_key(&types_of(index), &operands, site, next);
                 (next, self.row_of_key(index, key, (access, row), next))
             }
             (false, true) => {
@@ -312,22 +312,33 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let ask = self.parts.ask(Ask { access, columns, choices, most: needs.most, number });
         let next = self.b.create_block();
         let answer = self.ask_for_nothing(number, round);
-        let key = self.short_key(index, &operands, site, next);
+        let key = self.short_key(&types_of(index), &operands, site, next);
         self.ask_for_key(answer, key);
         self.jump(next);
         self.go_to(next);
-        Some(Asked { index, choice: needs.choice, ask, number })
+        Some(Asked { index, choice: needs.choice, ask, number, finds: true })
     }
 
-    /// Of columns one for each line of memory that they lie in, as far as can be known.
+    /// Of columns as many as it takes to touch each line of memory that they lie in: the first and last byte
+    /// of each is touched, and where a row begins in its line is not known.
     fn lines_of(&self, relation: usize, used: &[u16]) -> Box<[ColumnId]> {
-        let mut lines = BTreeSet::new();
         let layout = &self.query.relations[relation].layout;
-        let mut columns = Vec::new();
+        let mut groups = BTreeMap::<_, Vec<_>>::new();
         for column in used {
             let Some(at) = layout.columns.get(usize::from(*column)) else { continue };
-            if lines.insert((at.entry, at.stride, at.offset / LINE)) {
-                columns.push(ColumnId(*column));
+            let bytes = (at.offset, at.offset + at.width.max(1) - 1);
+            groups.entry((at.entry, at.stride)).or_default().push((bytes, ColumnId(*column)));
+        }
+        let mut columns = Vec::new();
+        for mut group in groups.into_values() {
+            group.sort_unstable();
+            group.dedup();
+            let mut rest = group.as_slice();
+            while let Some(((_, last), column)) = rest.first() {
+                columns.push(*column);
+                // What lies between two bytes of less distance than a line is in the line of one of them.
+                let near = rest[1..].iter().take_while(|((first, _), _)| first - last < LINE).count();
+                rest = &rest[near.max(1)..];
             }
         }
         columns.into()
@@ -354,11 +365,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
 
     /// The bits of a key of whole numbers, as [`albireo_storage::ShortKey`] has them, and the value that
     /// says in which partition its row is; goes elsewhere if no row can have it.
-    fn short_key(&mut self, index: &IndexUse, operands: &[Operand], site: At, none: Block) -> [Value; 3] {
+    pub(super) fn short_key(
+        &mut self,
+        types: &[SqlType],
+        operands: &[Operand],
+        site: At,
+        none: Block,
+    ) -> [Value; 3] {
         let mut halves = [self.int(0), self.int(0)];
         let mut used = 0;
-        for (bound, operand) in index.equal.iter().zip(operands) {
-            let bits = 8 * integer_width(bound.ty).unwrap_or(8);
+        for (ty, operand) in types.iter().zip(operands) {
+            let bits = 8 * integer_width(*ty).unwrap_or(8);
             self.leave_if_null(*operand, none);
             if integer_bits(operand.kind) > bits {
                 let fits = self.fits(operand.a, if bits == 16 { Scalar::SmallInt } else { Scalar::Integer });
@@ -630,6 +647,11 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 }
 
+/// The types of the columns of an index whose values are known.
+fn types_of(index: &IndexUse) -> Vec<SqlType> {
+    index.equal.iter().map(|bound| bound.ty).collect()
+}
+
 /// The values that an index is asked for, in the order in which the runtime wants them.
 fn bounds(index: &IndexUse) -> impl Iterator<Item = &Expr> {
     let range = index.range.iter();
@@ -667,7 +689,7 @@ fn integer_bits(kind: Kind) -> i64 {
 }
 
 /// Bytes of a whole number of a column.
-fn integer_width(ty: SqlType) -> Option<i64> {
+pub(super) fn integer_width(ty: SqlType) -> Option<i64> {
     match ty {
         SqlType::SmallInt => Some(2),
         SqlType::Integer => Some(4),
