@@ -43,9 +43,8 @@ DECLARE
     v_quantity smallint;
     v_i_name varchar(24);
     v_i_price numeric(5,2);
-    v_i_data varchar(50);
+    v_original boolean;
     v_s_quantity smallint;
-    v_s_data varchar(50);
     v_dist_info char(24);
     v_ol_amount numeric(6,2);
     v_total numeric(12,2) := 0;
@@ -70,7 +69,10 @@ BEGIN
         v_supply_w_id := p_supply_w_id[v_number];
         v_quantity := p_quantity[v_number];
 
-        SELECT i_name, i_price, i_data INTO v_i_name, v_i_price, v_i_data FROM item WHERE i_id = v_i_id;
+        SELECT i_name, i_price, i_data LIKE '%ORIGINAL%'
+          INTO v_i_name, v_i_price, v_original
+          FROM item
+         WHERE i_id = v_i_id;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'item number is not valid';
         END IF;
@@ -82,12 +84,12 @@ BEGIN
                s_order_cnt = s_order_cnt + 1,
                s_remote_cnt = s_remote_cnt + CASE WHEN v_supply_w_id <> p_w_id THEN 1 ELSE 0 END
          WHERE s_w_id = v_supply_w_id AND s_i_id = v_i_id
-        RETURNING s_quantity, s_data,
+        RETURNING s_quantity, v_original AND s_data LIKE '%ORIGINAL%',
                   CASE p_d_id WHEN 1 THEN s_dist_01 WHEN 2 THEN s_dist_02 WHEN 3 THEN s_dist_03
                               WHEN 4 THEN s_dist_04 WHEN 5 THEN s_dist_05 WHEN 6 THEN s_dist_06
                               WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09
                               WHEN 10 THEN s_dist_10 END
-          INTO STRICT v_s_quantity, v_s_data, v_dist_info;
+          INTO STRICT v_s_quantity, v_original, v_dist_info;
 
         v_ol_amount := v_i_price * v_quantity;
         v_total := v_total + v_ol_amount;
@@ -99,7 +101,7 @@ BEGIN
 
         r_i_name[v_number] := v_i_name;
         r_s_quantity[v_number] := v_s_quantity;
-        IF v_i_data LIKE '%ORIGINAL%' AND v_s_data LIKE '%ORIGINAL%' THEN
+        IF v_original THEN
             r_brand_generic[v_number] := 'B';
         ELSE
             r_brand_generic[v_number] := 'G';

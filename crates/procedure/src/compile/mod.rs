@@ -238,9 +238,7 @@ impl Compiled {
     /// Memory for a call.
     fn space(&self) -> Box<Space> {
         let spare = self.spare.lock().pop();
-        spare.unwrap_or_else(|| {
-            Space::new(&self.routine, &self.frame, &self.parts)
-        })
+        spare.unwrap_or_else(|| Space::new(&self.routine, &self.frame, &self.parts))
     }
 
     /// Keeps the memory of a call that is over for the next.

@@ -41,9 +41,9 @@ fn each_has_the_class_that_its_specification_means() {
         (
             "new_order",
             "class: probably partition of p_w_id; 6 of 7 accesses to partitioned tables are by it, \
-             but line 42 changes \"stock\" by v_supply_w_id",
+             but line 44 changes \"stock\" by v_supply_w_id",
             "route: by argument 1 (p_w_id); over all partitions once it reaches another",
-            "read-only: no, line 21 changes \"district\"",
+            "read-only: no, line 20 changes \"district\"",
         ),
         (
             "payment",

@@ -38,10 +38,9 @@ impl<'r> Emitter<'_, 'r> {
                 }
             },
             // UTC is the only time zone.
-            (
-                Kind::Int(Scalar::Timestamp | Scalar::TimestampTz),
-                Scalar::Timestamp | Scalar::TimestampTz,
-            ) => Operand { kind, ..from },
+            (Kind::Int(Scalar::Timestamp | Scalar::TimestampTz), Scalar::Timestamp | Scalar::TimestampTz) => {
+                Operand { kind, ..from }
+            }
             (Kind::Int(a), Scalar::Double) if is_integer(a) => {
                 let a = self.b.ins().fcvt_from_sint(types::F64, from.a);
                 Operand { kind, a, ..from }

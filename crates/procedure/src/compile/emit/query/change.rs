@@ -161,13 +161,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         alike.then(|| self.found_by_one_search(&target.steps)).flatten()
     }
 
-    fn update_alike(
-        &mut self,
-        table: &'r TableDef,
-        set: &'r [(ColumnId, Expr)],
-        found: Found,
-        count: Value,
-    ) {
+    fn update_alike(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], found: Found, count: Value) {
         let (cells, writing) = self.new_values(table, set);
         if let Some(writing) = writing {
             self.ask(runtime::changes::update_alike as *const (), &[writing, cells, found.access]);
@@ -284,7 +278,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
             for column in &index.columns {
                 let def = &table.columns[column.index()];
                 let given = insert.columns.iter().position(|given| given == column);
-                let Some(value) = given.and_then(|n| values.get(n)).filter(|value| known(value)) else { break };
+                let Some(value) = given.and_then(|n| values.get(n)).filter(|value| known(value)) else {
+                    break;
+                };
                 let whole = Kind::Int(Scalar::of(def.ty)) == self.kind(value);
                 if def.nullable || !whole || integer_width(def.ty).is_none() {
                     break;

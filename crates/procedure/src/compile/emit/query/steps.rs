@@ -600,7 +600,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
         for expr in asked {
             match &expr.kind {
                 ExprKind::CaseOf(by, branches, otherwise)
-                    if needs.choice.is_none() && stays(by) && branches.iter().all(|(n, _)| whole(n).is_some()) =>
+                    if needs.choice.is_none()
+                        && stays(by)
+                        && branches.iter().all(|(n, _)| whole(n).is_some()) =>
                 {
                     needs.choice = Some(by);
                     for (number, result) in branches {
