@@ -12,7 +12,7 @@ pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::store::Stop;
-use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::RwLock;
 
 use super::library::{Code, Interpreted, Library};
 use super::store::{Limits, TransactionStore};
@@ -52,6 +52,24 @@ impl Clone for RoutineHandle {
     }
 }
 
+/// What a call of a handle means.
+struct Found {
+    library: Arc<Library>,
+    signature: Arc<Signature>,
+    /// How many arguments it takes.
+    wanted: usize,
+    /// Its machine code, if some is to be run.
+    code: Option<Arc<Code>>,
+}
+
+impl Found {
+    fn meaning(&self, generation: u64) -> Meaning {
+        let (signature, wanted) = (Arc::clone(&self.signature), self.wanted);
+        let (library, code) = (Arc::downgrade(&self.library), self.code.as_ref().map(Arc::downgrade));
+        Meaning { generation, library, signature, wanted, code }
+    }
+}
+
 /// What a handle means as long as the definitions are of this generation. It keeps neither code nor
 /// definitions that were replaced.
 struct Meaning {
@@ -62,6 +80,18 @@ struct Meaning {
     wanted: usize,
     /// Its machine code, if it has some that is to be run.
     code: Option<Weak<Code>>,
+}
+
+impl Meaning {
+    /// What it says, if it is of this generation and the database has all of it still.
+    fn found(&self, generation: u64) -> Option<Found> {
+        let library = self.library.upgrade().filter(|_| self.generation == generation)?;
+        let code = match &self.code {
+            Some(code) => Some(code.upgrade()?),
+            None => None,
+        };
+        Some(Found { library, signature: Arc::clone(&self.signature), wanted: self.wanted, code })
+    }
 }
 
 /// One call.
@@ -184,10 +214,6 @@ impl Database {
     }
 }
 
-fn gone() -> SqlError {
-    undefined("the routine does not exist any more".to_owned())
-}
-
 fn undefined(message: String) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
@@ -249,50 +275,37 @@ impl RoutineHandle {
     }
 
     /// What it means in this generation of the definitions, which the caller keeps as they are.
-    fn meaning(&self, generation: u64) -> Result<MappedRwLockReadGuard<'_, Meaning>, SqlError> {
-        let is_known = |known: &Option<Meaning>| known.as_ref().is_some_and(|m| m.generation == generation);
-        let mut known = self.known.read();
-        if !is_known(&known) {
-            drop(known);
-            let mut renewed = self.known.write();
-            if !is_known(&renewed) {
-                *renewed = None;
-                *renewed = Some(self.find(generation)?);
-            }
-            known = RwLockWriteGuard::downgrade(renewed);
+    fn found(&self, generation: u64) -> Result<Found, SqlError> {
+        if let Some(found) = self.known.read().as_ref().and_then(|known| known.found(generation)) {
+            return Ok(found);
         }
-        RwLockReadGuard::try_map(known, Option::as_ref).map_err(|_| gone())
-    }
-
-    fn find(&self, generation: u64) -> Result<Meaning, SqlError> {
         let library = self.database.library();
-        let signature = library.signature(self.id).ok_or_else(gone)?;
-        let code = library.code(self.id).filter(|_| !self.interprets).map(Arc::downgrade);
-        let (wanted, library) = (signature.inputs().count(), Arc::downgrade(&library));
-        Ok(Meaning { generation, library, signature, wanted, code })
+        let signature = library.signature(self.id);
+        let signature =
+            signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
+        let code = library.code(self.id).filter(|_| !self.interprets).cloned();
+        let found = Found { wanted: signature.inputs().count(), library, signature, code };
+        *self.known.write() = Some(found.meaning(generation));
+        Ok(found)
     }
 
     fn invoke_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
         let database = &self.database;
         let generation = database.inner.definitions.read();
-        let meaning = self.meaning(*generation)?;
-        let Meaning { signature, wanted, code, .. } = &*meaning;
-        // The database has them, as long as the definitions stay.
-        let library = meaning.library.upgrade().ok_or_else(gone)?;
-        let code = code.as_ref().and_then(Weak::upgrade);
-        if *wanted != args.len() {
+        let Found { library, signature, wanted, code } = self.found(*generation)?;
+        if wanted != args.len() {
             let message =
                 format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
             return Err(undefined(message));
         }
-        let route = database.route_of_routine(&library, self.id, signature, args)?;
-        let (id, library, interprets) = (self.id, &library, self.interprets);
-        let call = Call { id, signature, library, code, limits, interprets };
+        let route = database.route_of_routine(&library, self.id, &signature, args)?;
+        let (id, interprets) = (self.id, self.interprets);
+        let call = Call { id, signature: &signature, library: &library, code, limits, interprets };
         let ran = database.inner.partitions.transact(route, &signature.name, |tx| call.run(tx, args));
         match ran.map_err(|error| database.explain_call(error))? {
             Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
             Ran::Values(values) => {
-                let rows = values.into_iter().map(|value| row(signature, value)).collect();
+                let rows = values.into_iter().map(|value| row(&signature, value)).collect();
                 Ok(Reply(Rows::Copied(rows)))
             }
         }

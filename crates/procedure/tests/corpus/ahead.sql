@@ -549,3 +549,35 @@ SELECT cardinality(items), items[40], items[41], items[43], others[0], others[37
 ----
 cardinality integer | items text | items text | items text | others text | others text
 43 | item 40 | NULL | end | item 3 | NULL
+
+# Keys whose whole numbers alone are longer than what an index compares.
+statement ok
+CREATE TABLE wide (id integer PRIMARY KEY, a bigint NOT NULL, b bigint NOT NULL, c bigint NOT NULL, n text NOT NULL, x integer NOT NULL, v integer)
+
+statement ok
+CREATE INDEX wide_key ON wide (a, b, c, n, x)
+
+statement count 3
+INSERT INTO wide VALUES (1, 1, 1, 1, 'k', 0, 0), (2, 1, 1, 2, 'k', 0, 0), (3, 1, 1, 1, 'kk', 0, 0)
+
+statement ok
+CREATE FUNCTION wide_rows(pa bigint, pb bigint, pc bigint, pn text, OUT many bigint, OUT changed bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT count(*) INTO many FROM wide WHERE a = pa AND b = pb AND c = pc AND n = pn;
+  UPDATE wide SET v = 7 WHERE a = pa AND b = pb AND c = pc AND n = pn;
+  GET DIAGNOSTICS changed = ROW_COUNT;
+END $$
+
+query
+SELECT * FROM wide_rows(1, 1, 1, 'k')
+----
+many bigint | changed bigint
+1 | 1
+
+query
+SELECT id, v FROM wide ORDER BY id
+----
+id integer | v integer
+1 | 7
+2 | 0
+3 | 0
