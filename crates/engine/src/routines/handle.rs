@@ -97,20 +97,18 @@ impl Meaning {
 /// One call.
 struct Call<'a> {
     id: RoutineId,
-    signature: &'a Signature,
-    library: &'a Arc<Library>,
-    /// The machine code, if some is to be run.
-    code: Option<Arc<Code>>,
+    found: &'a Found,
     limits: &'a Limits,
     interprets: bool,
 }
 
 impl Call<'_> {
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
-        let mut store = TransactionStore::new(tx, &self.library.catalog, self.limits);
+        let library = self.found.library.as_ref();
+        let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
         let limits = BodyLimits::default();
-        let ran = match &self.code {
-            Some(code) => run_in_place(&code.compiled, args, &mut store, self.library.as_ref(), limits),
+        let ran = match &self.found.code {
+            Some(code) => run_in_place(&code.compiled, args, &mut store, library, limits),
             None => self.interpret(args, &mut store, limits),
         };
         match ran {
@@ -126,12 +124,13 @@ impl Call<'_> {
         store: &mut TransactionStore<'_, '_, '_>,
         limits: BodyLimits,
     ) -> Result<Ran, Stop> {
-        let routine = self.library.bound(self.id)?;
-        let formals = self.signature.inputs().zip(args);
+        let Found { library, signature, .. } = self.found;
+        let routine = library.bound(self.id)?;
+        let formals = signature.inputs().zip(args);
         let args = formals.map(|(formal, argument)| argument.datum(&formal.place));
         let args = args.collect::<Result<_, _>>()?;
-        let interpreted = Interpreted(self.library);
-        let routines: &dyn Routines = if self.interprets { &interpreted } else { self.library.as_ref() };
+        let interpreted = Interpreted(library);
+        let routines: &dyn Routines = if self.interprets { &interpreted } else { library.as_ref() };
         run(&routine, args, store, routines, limits).map(|outcome| Ran::Values(outcome.values))
     }
 }
@@ -292,20 +291,20 @@ impl RoutineHandle {
     fn invoke_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
         let database = &self.database;
         let generation = database.inner.definitions.read();
-        let Found { library, signature, wanted, code } = self.found(*generation)?;
-        if wanted != args.len() {
+        let found = self.found(*generation)?;
+        let Found { library, signature, wanted, .. } = &found;
+        if *wanted != args.len() {
             let message =
                 format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
             return Err(undefined(message));
         }
-        let route = database.route_of_routine(&library, self.id, &signature, args)?;
-        let (id, interprets) = (self.id, self.interprets);
-        let call = Call { id, signature: &signature, library: &library, code, limits, interprets };
+        let route = database.route_of_routine(library, self.id, signature, args)?;
+        let call = Call { id: self.id, found: &found, limits, interprets: self.interprets };
         let ran = database.inner.partitions.transact(route, &signature.name, |tx| call.run(tx, args));
         match ran.map_err(|error| database.explain_call(error))? {
             Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
             Ran::Values(values) => {
-                let rows = values.into_iter().map(|value| row(&signature, value)).collect();
+                let rows = values.into_iter().map(|value| row(signature, value)).collect();
                 Ok(Reply(Rows::Copied(rows)))
             }
         }

@@ -29,15 +29,13 @@ const ROUNDS: i64 = ahead::ROUNDS as i64;
 /// A lookup that is asked for ahead.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'r> {
-    /// Which lookup it is.
-    pub(super) index: *const IndexUse,
+    /// Which lookup it is; none of a new row's place in an index.
+    pub(super) index: Option<*const IndexUse>,
     /// What a CASE chooses columns by.
     pub(super) choice: Option<&'r Expr>,
     pub(super) ask: *const Ask,
     /// [`Ask::number`].
     pub(super) number: usize,
-    /// Whether rows are found, and not only their places in an index asked for.
-    pub(super) finds: bool,
 }
 
 /// Where the answer to a lookup is.
@@ -143,7 +141,7 @@ impl<'r> Emitter<'_, 'r> {
             let ask = self.address(*ask);
             self.ask(ahead::ask_for_keys as *const (), &[ask, *count]);
         }
-        for (Asked { ask, choice, .. }, count) in asked.iter().filter(|(asked, _)| asked.finds) {
+        for (Asked { ask, choice, .. }, count) in asked.iter().filter(|(asked, _)| asked.index.is_some()) {
             let ask = self.address(*ask);
             let choice = match choice {
                 Some(choice) => self.expr(choice).a,
@@ -156,14 +154,16 @@ impl<'r> Emitter<'_, 'r> {
     /// Notes where lookups find their answers: of a loop by its round, which is a guess, or of a join.
     pub(super) fn know(&mut self, asked: &[Asked<'r>], round: Value, guessed: bool) {
         for Asked { index, number, .. } in asked {
-            self.known.insert(*index, Known { ask: *number, round, guessed });
+            if let Some(index) = index {
+                self.known.insert(*index, Known { ask: *number, round, guessed });
+            }
         }
     }
 
     /// Forgets where lookups find their answers.
     pub(super) fn forget(&mut self, asked: &[Asked<'r>]) {
-        for Asked { index, .. } in asked {
-            self.known.remove(index);
+        for index in asked.iter().filter_map(|asked| asked.index) {
+            self.known.remove(&index);
         }
     }
 
@@ -238,8 +238,8 @@ impl<'r> Emitter<'_, 'r> {
         variable: Option<VariableId>,
     ) -> Vec<Part<'r>> {
         let mut known = BTreeSet::from_iter(variable);
-        let all_changed = || changed.iter().copied().chain(variable).collect::<BTreeSet<_>>();
-        let stays = |expr: &Expr| self.is_known(expr, &BTreeSet::new(), &all_changed());
+        let (nothing, all_changed) = (BTreeSet::new(), changed.iter().copied().chain(variable).collect());
+        let stays = |expr: &Expr| is_known(self.frame, expr, &nothing, &all_changed);
         let mut parts = Vec::new();
         for statement in statements {
             let query = match statement {
@@ -248,7 +248,7 @@ impl<'r> Emitter<'_, 'r> {
                         (&assignment.target, &assignment.fit)
                         && matches!(self.frame.slot(*id), Slot::Cell(_))
                         && variable.is_some()
-                        && self.is_known(&assignment.value, &known, changed)
+                        && is_known(self.frame, &assignment.value, &known, changed)
                     {
                         parts.push(Part::Variable(*id, &assignment.value));
                         known.insert(*id);
@@ -284,7 +284,7 @@ impl<'r> Emitter<'_, 'r> {
                 },
             };
             let Some(lookup) = lookup else { continue };
-            if !lookup.keys().all(|key| self.is_known(key, &known, changed)) {
+            if !lookup.keys().all(|key| is_known(self.frame, key, &known, changed)) {
                 continue;
             }
             let before = parts.iter_mut().filter_map(|part| match part {
@@ -296,10 +296,6 @@ impl<'r> Emitter<'_, 'r> {
             }
         }
         parts
-    }
-
-    fn is_known(&self, expr: &Expr, known: &BTreeSet<VariableId>, changed: &BTreeSet<VariableId>) -> bool {
-        is_known(self.frame, expr, known, changed)
     }
 }
 

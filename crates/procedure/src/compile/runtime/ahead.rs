@@ -6,9 +6,9 @@
 //! the table nor a wrong guess of the key leads to another row than a lookup would.
 
 use albireo_base::{ColumnId, Tid};
-use albireo_storage::{ShortKey, Table};
+use albireo_storage::Table;
 
-use super::rows::{Access, RowAt, row_at};
+use super::rows::{IndexOf, RowAt, row_at};
 use super::{Context, OK, guard};
 use crate::host::Host;
 use crate::store::{Site, Stop, Store};
@@ -73,7 +73,7 @@ unsafe impl Sync for Answer {}
 /// Lookups by a key of whole numbers, or searches for those whose keys begin with it, that are asked for
 /// ahead.
 pub(in crate::compile) struct Ask {
-    pub(in crate::compile) access: Access,
+    pub(in crate::compile) of: IndexOf,
     /// What of the rows will be needed.
     pub(in crate::compile) columns: Box<[ColumnId]>,
     /// What else will be needed, by the number that a CASE chooses it by.
@@ -85,6 +85,13 @@ pub(in crate::compile) struct Ask {
     pub(in crate::compile) number: usize,
 }
 
+impl Ask {
+    /// The first so many of its answers.
+    fn answers<'s>(&self, all: &'s mut [Answer], count: u64) -> &'s mut [Answer] {
+        &mut all[self.number * ROUNDS..][..ROUNDS][..count as usize]
+    }
+}
+
 /// The table's part where a row is, found again only for another place than before.
 struct Tables<'s> {
     store: &'s dyn Store,
@@ -92,11 +99,11 @@ struct Tables<'s> {
 }
 
 impl<'s> Tables<'s> {
-    fn at(&mut self, access: &Access, place: i64) -> Result<(Site, &'s Table), Stop> {
+    fn at(&mut self, of: &IndexOf, place: i64) -> Result<(Site, &'s Table), Stop> {
         match self.known {
             Some((known, site, table)) if known == place => Ok((site, table)),
             _ => {
-                let (site, table) = access.table_of_key(self.store, place)?;
+                let (site, table) = of.table_of_key(self.store, place)?;
                 self.known = Some((place, site, table));
                 Ok((site, table))
             }
@@ -135,21 +142,21 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
 impl Context<'_> {
     #[inline]
     fn ask_for_keys(&mut self, ask: &Ask, count: u64) {
-        let (access, answers) = (&ask.access, self.answers_of(ask, count));
+        let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
         let mut tables = Tables { store: self.machine.store(), known: None };
         for answer in answers {
             // One of another partition is looked for, and refused, in its turn.
             if answer.state == ASKED
-                && let Ok((_, table)) = tables.at(access, answer.place)
+                && let Ok((_, table)) = tables.at(of, answer.place)
             {
-                table.prefetch_key(access.index, key_of(access, answer));
+                table.prefetch_key(of.index, of.key(answer.key));
             }
         }
     }
 
     #[inline]
     fn find_rows(&mut self, ask: &Ask, count: u64, choice: i64) {
-        let (access, answers) = (&ask.access, self.answers_of(ask, count));
+        let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map_or(&[][..], |(_, columns)| columns);
         let mut tables = Tables { store: self.machine.store(), known: None };
@@ -157,13 +164,13 @@ impl Context<'_> {
             if answer.state != ASKED {
                 continue;
             }
-            let Ok((site, table)) = tables.at(access, answer.place) else { continue };
-            let key = key_of(access, answer);
+            let Ok((site, table)) = tables.at(of, answer.place) else { continue };
+            let key = of.key(answer.key);
             if let Some(most) = ask.most {
-                for tid in table.prefix(access.index, key).take(most) {
+                for tid in table.prefix(of.index, key).take(most) {
                     table.prefetch_row(tid, &ask.columns);
                 }
-            } else if let Some(tid) = table.find(access.index, key) {
+            } else if let Some(tid) = table.find(of.index, key) {
                 table.prefetch_row(tid, &ask.columns);
                 table.prefetch_row(tid, chosen);
                 answer.row = row_at(table, site, tid);
@@ -172,17 +179,4 @@ impl Context<'_> {
             }
         }
     }
-
-    /// The first so many answers of an ask.
-    fn answers_of<'s>(&mut self, ask: &Ask, count: u64) -> &'s mut [Answer] {
-        let first = ask.number * ROUNDS;
-        assert!(count as usize <= ROUNDS && first + ROUNDS <= self.space.answers.len(), "room for all");
-        // SAFETY: there are as many, checked; nobody else looks at them while the runtime does.
-        unsafe { std::slice::from_raw_parts_mut(self.answers.add(first), count as usize) }
-    }
-}
-
-fn key_of(access: &Access, answer: &Answer) -> ShortKey {
-    let [high, low] = answer.key;
-    ShortKey::from_bits(u128::from(high) << 64 | u128::from(low), access.bytes)
 }

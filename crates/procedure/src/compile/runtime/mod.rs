@@ -2,8 +2,8 @@
 //!
 //! Responsible for: the state of a running call ([`Context`]), values between cells and [`Datum`]s
 //! (`values`), nodes of expressions that have no code of their own (`nodes`), variables (`variables`),
-//! arrays (`arrays`), statements (`statements`), rows found (`rows`), ahead of loops too (`ahead`), and
-//! changed (`changes`), the memory of it all (`space`).
+//! arrays (`arrays`), statements (`statements`), rows found (`rows`) by keys (`keys`), ahead of
+//! loops too (`ahead`), and changed (`changes`), the memory of it all (`space`).
 //!
 //! Where the time of TPC-C's New-Order goes (`procedure_speed` of the benchmark, by `perf`): 23 % is generated
 //! code, which waits for rows for a third of that; 19 % finds rows ahead of the loop and asks for their lines

@@ -28,6 +28,20 @@ unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}
 
+impl Node {
+    /// A node, and the cells of its parts.
+    ///
+    /// # Safety
+    /// R-2 holds of the node, and it has as many parts as there are cells, for `'a`.
+    unsafe fn with_parts<'a>(node: *const Self, parts: *const Cell) -> (&'a Self, &'a [Cell]) {
+        // SAFETY: the caller's.
+        unsafe {
+            let node = &*node;
+            (node, std::slice::from_raw_parts(parts, node.parts.len()))
+        }
+    }
+}
+
 /// Computes a node from its parts.
 pub(in crate::compile) unsafe extern "C" fn node(
     context: *mut Context<'_>,
@@ -36,10 +50,8 @@ pub(in crate::compile) unsafe extern "C" fn node(
     out: *mut Cell,
 ) -> u32 {
     guard(context, |context| {
-        // SAFETY: R-2.
-        let node = unsafe { &*node };
-        // SAFETY: generated code passes as many cells as the node has parts.
-        let parts = unsafe { std::slice::from_raw_parts(parts, node.parts.len()) };
+        // SAFETY: generated code passes a node and its parts.
+        let (node, parts) = unsafe { Node::with_parts(node, parts) };
         let parts = parts.iter().zip(&node.parts).map(|(cell, kind)| context.datum(cell, *kind)).collect();
         // SAFETY: R-2.
         let value = expr::evaluate_node(unsafe { &*node.expr }, parts, &mut context.machine)?;
@@ -155,31 +167,29 @@ pub(in crate::compile) unsafe extern "C" fn join(
     out: *mut Cell,
 ) -> u32 {
     guard(context, |context| {
-        // SAFETY: R-2, and generated code passes room for a cell.
-        let (node, out) = unsafe { (&*node, &mut *out) };
-        // SAFETY: generated code passes as many cells as the node has parts.
-        let parts = unsafe { std::slice::from_raw_parts(parts, node.parts.len()) };
-        let mut whole = std::mem::take(&mut context.space.joined);
+        // SAFETY: generated code passes a node, its parts, and room for a cell.
+        let ((node, parts), out) = unsafe { (Node::with_parts(node, parts), &mut *out) };
+        let whole = &mut context.space.joined;
         whole.clear();
         for (cell, kind) in parts.iter().zip(&node.parts) {
             // SAFETY: R-3.
             match unsafe { values::value_of(cell, *kind) } {
                 ValueRef::Null => {
-                    context.space.joined = whole;
                     *out = values::NULL;
                     return Ok(OK);
                 }
                 ValueRef::Text(text) => {
-                    expr::check_joined(&whole, text)?;
+                    expr::check_joined(whole, text)?;
                     whole.push_str(text);
                 }
-                ValueRef::SmallInt(n) => show(&mut whole, n)?,
-                ValueRef::Integer(n) => show(&mut whole, n)?,
-                ValueRef::BigInt(n) => show(&mut whole, n)?,
-                ValueRef::Decimal(n) => show(&mut whole, n)?,
-                other => show(&mut whole, other.to_value())?,
+                ValueRef::SmallInt(n) => show(whole, n)?,
+                ValueRef::Integer(n) => show(whole, n)?,
+                ValueRef::BigInt(n) => show(whole, n)?,
+                ValueRef::Decimal(n) => show(whole, n)?,
+                other => show(whole, other.to_value())?,
             }
         }
+        let whole = std::mem::take(whole);
         *out = context.keep_text(&whole);
         context.space.joined = whole;
         Ok(OK)

@@ -31,11 +31,18 @@ pub(in crate::compile) struct RowAt {
 pub(in crate::compile) const ENTRIES_OFFSET: i32 = 0;
 pub(in crate::compile) const SLOT_OFFSET: i32 = 8;
 
-/// What generated code looks for in a table.
-pub(in crate::compile) struct Access {
+/// An index of a table.
+pub(in crate::compile) struct IndexOf {
     pub(in crate::compile) table: TableRef,
     pub(in crate::compile) layout: u64,
     pub(in crate::compile) index: IndexRef,
+    /// Bytes of the key of a lookup by whole numbers.
+    pub(in crate::compile) bytes: u32,
+}
+
+/// What generated code looks for in a table.
+pub(in crate::compile) struct Access {
+    pub(in crate::compile) of: IndexOf,
     /// What the plan says; its bounds are the cells that come, in order.
     pub(in crate::compile) by: *const IndexUse,
     pub(in crate::compile) kinds: Box<[Kind]>,
@@ -44,8 +51,6 @@ pub(in crate::compile) struct Access {
     pub(in crate::compile) integers: Option<Box<[u8]>>,
     /// What the key is made of, if its last column is a text and those before are whole numbers.
     pub(in crate::compile) text_key: Option<Box<[Part]>>,
-    /// Bytes of the key of a lookup by whole numbers.
-    pub(in crate::compile) bytes: u32,
     pub(in crate::compile) site: At,
     /// The number of this search in its routine.
     pub(in crate::compile) number: usize,
@@ -71,7 +76,7 @@ unsafe impl Send for Access {}
 // SAFETY: as above.
 unsafe impl Sync for Access {}
 
-impl Access {
+impl IndexOf {
     /// The table's part in a partition.
     fn table<'s>(&self, store: &'s dyn Store, site: Site) -> &'s Table {
         let table = store.table_at(site, self.table);
@@ -88,6 +93,11 @@ impl Access {
         let (site, table) = store.table_of_key(self.table, place)?;
         assert!(table.layout_id() == self.layout, "code is made anew when a table is");
         Ok((site, table))
+    }
+
+    /// The key whose bits these are.
+    pub(super) fn key(&self, [high, low]: [u64; 2]) -> ShortKey {
+        ShortKey::from_bits(u128::from(high) << 64 | u128::from(low), self.bytes)
     }
 }
 
@@ -115,11 +125,11 @@ impl Context<'_> {
                 let value = value_at(self, &access.kinds, cells, n);
                 // SAFETY: R-2.
                 match plan::key_of(value, unsafe { &*bound }) {
-                    Some(key) => Sites::One(self.machine.store().site_of(access.table.id, &key)?),
+                    Some(key) => Sites::One(self.machine.store().site_of(access.of.table.id, &key)?),
                     None => Sites::None,
                 }
             }
-            At::Column(..) | At::Anywhere => Sites::Many(self.machine.store().all_sites(access.table.id)?),
+            At::Column(..) | At::Anywhere => Sites::Many(self.machine.store().all_sites(access.of.table.id)?),
         })
     }
 
@@ -143,8 +153,8 @@ impl Context<'_> {
         let by = unsafe { &*access.by };
         if let Some(widths) = &access.integers {
             let Some((low, high)) = access.short_range(widths, cells) else { return Ok(()) };
-            let table = access.table(self.machine.store(), site);
-            let rows = table.between(access.index, low, high);
+            let table = access.of.table(self.machine.store(), site);
+            let rows = table.between(access.of.index, low, high);
             match by.backward {
                 true => found.extend(rows.rev().take(most).map(|tid| (site, tid))),
                 false => found.extend(rows.take(most).map(|tid| (site, tid))),
@@ -153,8 +163,8 @@ impl Context<'_> {
         }
         if let Some(parts) = &access.text_key {
             let Some(range) = access.text_range(parts, cells) else { return Ok(()) };
-            let table = access.table(self.machine.store(), site);
-            let rows = table.between(access.index, range.low, range.high);
+            let table = access.of.table(self.machine.store(), site);
+            let rows = table.between(access.of.index, range.low, range.high);
             let wanted = |tid: &Tid| range.wants(table, *tid);
             match by.backward {
                 true => found.extend(rows.rev().filter(wanted).take(most).map(|tid| (site, tid))),
@@ -167,16 +177,16 @@ impl Context<'_> {
             n += 1;
             Ok(value_at(self, &access.kinds, cells, n - 1))
         })?;
-        let table = access.table(self.machine.store(), site);
+        let table = access.of.table(self.machine.store(), site);
         let keep = |tid| (site, tid);
         match search {
             Search::Nothing | Search::Everything => {}
             Search::Equal(key) => {
-                found.extend(table.find_all(access.index, key.key()).into_iter().take(most).map(keep));
+                found.extend(table.find_all(access.of.index, key.key()).into_iter().take(most).map(keep));
             }
             Search::Between { low, high, backward, tests } => {
                 let wanted = |tid: &Tid| tests.iter().all(|test| test.holds(table, *tid));
-                let rows = table.between(access.index, low, high);
+                let rows = table.between(access.of.index, low, high);
                 match backward {
                     true => found.extend(rows.rev().filter(wanted).take(most).map(keep)),
                     false => found.extend(rows.filter(wanted).take(most).map(keep)),
@@ -194,20 +204,7 @@ enum Sites {
     Many(Vec<Site>),
 }
 
-/// What generated code passes of a lookup by a key of whole numbers: its bits, and the value that says in
-/// which partition the row is.
-fn short_lookup<'s>(
-    context: &'s mut Context<'_>,
-    access: &Access,
-    [high, low]: [u64; 2],
-    place: i64,
-) -> Result<(Site, &'s Table, ShortKey), Stop> {
-    let (site, table) = access.table_of_key(context.machine.store(), place)?;
-    let bits = u128::from(high) << 64 | u128::from(low);
-    Ok((site, table, ShortKey::from_bits(bits, access.bytes)))
-}
-
-/// As [`find`], by a key of whole numbers.
+/// As [`find`], by a key of whole numbers, whose bits these are; `place` says in which partition the row is.
 pub(in crate::compile) unsafe extern "C" fn find_short(
     context: *mut Context<'_>,
     access: *const Access,
@@ -219,8 +216,8 @@ pub(in crate::compile) unsafe extern "C" fn find_short(
     guard(context, |context| {
         // SAFETY: R-2, and generated code passes room for a row.
         let (access, row) = unsafe { (&*access, &mut *row) };
-        let (site, table, key) = short_lookup(context, access, [high, low], place)?;
-        Ok(match table.find(access.index, key) {
+        let (site, table) = access.of.table_of_key(context.machine.store(), place)?;
+        Ok(match table.find(access.of.index, access.of.key([high, low])) {
             Some(tid) => {
                 *row = row_at(table, site, tid);
                 OK
@@ -246,7 +243,7 @@ pub(in crate::compile) unsafe extern "C" fn find(
         match context.space.searches[access.number].first() {
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
-                *row = row_at(access.table(context.machine.store(), site), site, tid);
+                *row = row_at(access.of.table(context.machine.store(), site), site, tid);
                 Ok(OK)
             }
             None => Ok(DONE),
@@ -316,7 +313,7 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
         for &(site, tid) in tids {
             let table = match at {
                 Some((known, table)) if known == site => table,
-                _ => access.table(store, site),
+                _ => access.of.table(store, site),
             };
             at = Some((site, table));
             rows.push(row_at(table, site, tid));
@@ -341,7 +338,7 @@ pub(in crate::compile) unsafe extern "C" fn row(
         let access = unsafe { &*access };
         context.machine.store().check_interrupt()?;
         let (site, tid) = context.space.searches[access.number][n as usize];
-        let table = access.table(context.machine.store(), site);
+        let table = access.of.table(context.machine.store(), site);
         if !table.is_live(tid) {
             return Ok(DONE);
         }

@@ -15,7 +15,7 @@ use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::changes::Writing;
-use crate::compile::runtime::rows::{Access, At, RowAt, code_of};
+use crate::compile::runtime::rows::{At, IndexOf, RowAt, code_of};
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{Body, Change, Insert, RelationSource, Target};
 use crate::store::TableRef;
@@ -299,28 +299,18 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 continue;
             }
             let operands: Vec<Operand> = parts.iter().map(|(_, value)| self.expr(value)).collect();
-            let access = Access {
-                table: table_ref(table),
-                layout: layout.id,
-                index: *index,
-                by: std::ptr::null(),
-                kinds: operands.iter().map(|operand| operand.kind).collect(),
-                integers: None,
-                text_key: None,
-                bytes: bytes as u32,
-                site,
-                number: self.parts.searches(),
-            };
+            let of =
+                IndexOf { table: table_ref(table), layout: layout.id, index: *index, bytes: bytes as u32 };
             let number = self.parts.asks();
             let (columns, choices) = (Box::default(), Box::default());
-            let ask = self.parts.ask(Ask { access, columns, choices, most: Some(0), number });
+            let ask = self.parts.ask(Ask { of, columns, choices, most: Some(0), number });
             let next = self.b.create_block();
             let answer = self.ask_for_nothing(number, round);
             let key = self.short_key(&types, &operands, site, next);
             self.ask_for_key(answer, key);
             self.jump(next);
             self.go_to(next);
-            asked.push(Asked { index: std::ptr::null(), choice: None, ask, number, finds: false });
+            asked.push(Asked { index: None, choice: None, ask, number });
         }
         asked
     }

@@ -15,7 +15,7 @@ use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::keys::Part;
-use crate::compile::runtime::rows::{Access, At, RowAt};
+use crate::compile::runtime::rows::{Access, At, IndexOf, RowAt};
 use crate::compile::runtime::statements::DONE;
 use crate::datum::Datum;
 use crate::expr::{Conversion, Expr, ExprKind};
@@ -309,14 +309,14 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let columns = self.lines_of(relation, &needs.used);
         let choices = needs.choices.iter().map(|(number, used)| (*number, self.lines_of(relation, used)));
         let (choices, number) = (choices.collect(), self.parts.asks());
-        let ask = self.parts.ask(Ask { access, columns, choices, most: needs.most, number });
+        let ask = self.parts.ask(Ask { of: access.of, columns, choices, most: needs.most, number });
         let next = self.b.create_block();
         let answer = self.ask_for_nothing(number, round);
         let key = self.short_key(&types_of(index), &operands, site, next);
         self.ask_for_key(answer, key);
         self.jump(next);
         self.go_to(next);
-        Some(Asked { index, choice: needs.choice, ask, number, finds: true })
+        Some(Asked { index: Some(index), choice: needs.choice, ask, number })
     }
 
     /// Of columns as many as it takes to touch each line of memory that they lie in: the first and last byte
@@ -441,15 +441,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
         let number = self.parts.searches();
         let bytes = integers.iter().flatten().map(|width| u32::from(*width)).sum();
+        let table = TableRef { id: table.id, shared: table.is_shared() };
         Access {
-            table: TableRef { id: table.id, shared: table.is_shared() },
-            layout,
-            index: index_ref,
+            of: IndexOf { table, layout, index: index_ref, bytes },
             by: index,
             kinds: kinds.into(),
             integers,
             text_key: text_key(index, kinds).filter(|_| is_ordered(index)),
-            bytes,
             site,
             number,
         }
