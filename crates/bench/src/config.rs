@@ -66,7 +66,8 @@ pub struct Config {
     pub warehouses: i16,
     /// Partitions, each with a thread that runs transactions.
     pub partitions: u16,
-    /// How long each phase is measured; a tenth of it, at most a second, comes before as warm-up.
+    /// How long each kind of phase is measured, in one phase or several; before each comes a tenth of it,
+    /// at most a second, as warm-up.
     pub duration: Duration,
     /// How tables lie in memory.
     pub layout: Layout,

@@ -53,6 +53,7 @@ impl Bars {
                 .with_style(style)
                 .with_prefix(prefix.to_owned())
         });
+        bar.set_prefix(prefix.to_owned());
         bar.set_message(message);
         bar.set_position(position.min(length));
     }

@@ -53,7 +53,7 @@ pub enum Command {
 pub enum Bench {
     /// TPC-C: the five transactions without think time
     Tpcc(BenchArgs),
-    /// CH-benCHmark: TPC-C, first alone, then with analytical queries on fresh snapshots
+    /// CH-benCHmark: TPC-C, in turns alone and with analytical queries on fresh snapshots
     Ch(ChArgs),
     /// What snapshots cost: the pause to take one and the blocks copied while it lives
     Snapshot(BenchArgs),
@@ -68,7 +68,7 @@ pub struct BenchArgs {
     /// Partitions, each with a thread of its own; warehouses are spread over them
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,
-    /// Seconds to measure, in each phase
+    /// Seconds to measure: transactions alone, as many with queries, each rate of snapshots
     #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
     /// How rows lie in memory

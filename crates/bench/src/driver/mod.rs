@@ -1,15 +1,15 @@
 //! Runs a workload against a [`Target`] and reports it.
 //!
 //! ```text
-//!  memory -- load -- alone: transactions -- mixed: transactions and queries -- checks
-//!                    |warm-up| measured |   |warm-up| measured |overlap|
-//!                                                              ^ snapshot for the check under load
+//!  memory -- load -- mixed -- alone -- alone -- mixed -- ... -- alone -- mixed -- checks
+//!                    |warm-up| measured |            |warm-up| measured |overlap|
+//!                                                                       ^ snapshot for the check
 //! ```
 //! In a phase one thread a partition runs transactions as fast as they end (a closed loop, no think
-//! time), and each stream of queries takes a fresh snapshot for every query. When the last phase has
-//! been measured, a snapshot is taken while transactions still run, and they go on for a moment, so
-//! that they change what it sees; the conditions are checked on it after they have stopped, and again
-//! on a last snapshot.
+//! time), and in a mixed one each stream of queries takes a fresh snapshot for every query. Phases take
+//! turns ([`turns`]). When the last has been measured, a snapshot is taken while transactions still run,
+//! and they go on for a moment, so that they change what it sees; the conditions are checked on it after
+//! they have stopped, and again on a last snapshot.
 //!
 //! Responsible for: threads, time, counting, checks. Not responsible for: anything behind the traits
 //! below. Errors and interruptions do not lose what was measured before: [`run`] always reports.
@@ -18,6 +18,7 @@ mod phase;
 mod snapshots;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +37,6 @@ use crate::tpcc::consistency;
 use crate::tpcc::input::Transaction;
 use crate::tpcc::population::Population;
 use crate::tpcc::rows::Timestamp;
-use phase::{Phase, QueryTally};
 
 pub use snapshots::run_snapshots;
 
@@ -296,13 +296,7 @@ impl Run<'_> {
     /// All parts of the run, in order; fills in `report` as far as it gets.
     fn everything(&self, report: &mut Report) -> Result<(), Failure> {
         self.load(report)?;
-        self.phase(0, "transactions", report)?;
-        if let Workload::Ch { queries, .. } = &self.config.workload {
-            for query in queries.queries() {
-                self.target.prepare(query).map_err(during(query.name))?;
-            }
-            self.phase(1, "and queries", report)?;
-        }
+        self.take_turns(report)?;
         self.check_at_end(report)
     }
 
@@ -344,32 +338,6 @@ impl Run<'_> {
         report.load_seconds = round((self.clock.now() - begin) as f64 / 1e9);
         report.rows_loaded = loading.rows.into_inner();
         loaded.map_err(during("loading"))?;
-        self.go_on()
-    }
-
-    /// Phase `number`: 0 without queries, 1 with them. The last one checks the conditions.
-    fn phase(&self, number: usize, name: &str, report: &mut Report) -> Result<(), Failure> {
-        let (queries, streams): (&[Query], usize) = match &self.config.workload {
-            Workload::Ch { queries, streams } if number == 1 => (queries.queries(), *streams),
-            Workload::Ch { .. } | Workload::Tpcc => (&[], 0),
-        };
-        let is_last = number == 1 || self.config.workload == Workload::Tpcc;
-        self.target.forget_pauses();
-        let result = Phase::new(self, number, queries).run(name, streams, is_last);
-        self.observer.finished();
-        let oltp = Some(result.oltp);
-        if number == 0 {
-            report.oltp_alone = oltp;
-        } else {
-            report.oltp_mixed = oltp;
-            report.freshness_ms = result.queries.freshness.quantiles(1_000_000);
-            report.queries = result.queries.by_query.iter().map(QueryTally::report).collect();
-        }
-        result.failure.map_or(Ok(()), Err)?;
-        self.go_on()?;
-        if let Some(mut snapshot) = result.snapshot {
-            report.consistency.under_load = self.check(snapshot.as_mut())?;
-        }
         self.go_on()
     }
 

@@ -1,7 +1,7 @@
 //! One phase: threads that run transactions, threads that run queries, and the one that watches.
 //!
 //! I-1 A transaction counts if it ended while the phase was measured; a query also if it is the first
-//! run of its kind, for which the phase goes on when its time is over. I-2 When [`Phase::run`]
+//! run of its kind, for which the last phase goes on when its time is over. I-2 When [`Phase::run`]
 //! returns, all its threads have ended. I-3 The first failure stops everything and is kept.
 
 use std::io;
@@ -28,11 +28,33 @@ const LONGEST_OVERLAP: Duration = Duration::from_millis(250);
 /// How often the watching thread looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// When a phase runs and how long.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// Which of the run's phases it is, from 0; decides its inputs.
+    pub(super) number: usize,
+    pub(super) warm_up: Duration,
+    pub(super) measured: Duration,
+    /// Time of the phases before it, and of all together: what the progress bar shows.
+    pub(super) before: Duration,
+    pub(super) total: Duration,
+}
+
+impl Span {
+    /// Phase `number`, told of by itself.
+    pub(super) fn alone(number: usize, measured: Duration) -> Self {
+        let warm_up = (measured / 10).min(LONGEST_WARM_UP);
+        Self { number, warm_up, measured, before: Duration::ZERO, total: warm_up + measured }
+    }
+}
+
 /// A phase before and while it runs.
 pub(super) struct Phase<'a> {
     run: &'a Run<'a>,
-    number: usize,
+    span: Span,
     queries: &'a [Query],
+    /// Which of them have been answered, in this phase or one before; `queries` in their order.
+    answered: &'a [AtomicBool],
     /// Snapshots to take without querying them.
     snapshots_per_second: u32,
     begin_ns: u64,
@@ -44,15 +66,12 @@ pub(super) struct Phase<'a> {
     stop_transactions: AtomicBool,
     /// Transactions ended so far, for the progress bar.
     ended: AtomicU64,
-    /// Which queries have been answered, in their order.
-    answered: Vec<AtomicBool>,
     failure: Mutex<Option<Failure>>,
 }
 
 /// What a phase leaves behind.
 pub(super) struct Finished<'a> {
-    pub(super) oltp: Oltp,
-    pub(super) queries: StreamTally,
+    pub(super) oltp: OltpTally,
     /// Taken under load for the check.
     pub(super) snapshot: Option<Box<dyn Snapshot + 'a>>,
     pub(super) failure: Option<Failure>,
@@ -71,7 +90,23 @@ struct WorkerTally {
     cpu_ns: u64,
 }
 
-/// What one stream counted.
+/// What the workers of one phase or several counted together.
+#[derive(Default)]
+pub(super) struct OltpTally {
+    sum: WorkerTally,
+    measured_ns: u64,
+    /// Transactions per second of each phase.
+    rates: Vec<f64>,
+}
+
+/// A stream of queries: where it is, which goes on from phase to phase, and what it counted.
+pub(super) struct Stream {
+    next: usize,
+    random: Random,
+    tally: StreamTally,
+}
+
+/// What one stream counted, or all together.
 #[derive(Default)]
 pub(super) struct StreamTally {
     pub(super) freshness: Durations,
@@ -88,25 +123,29 @@ pub(super) struct QueryTally {
 }
 
 impl<'a> Phase<'a> {
-    /// A phase that begins now.
-    pub(super) fn new(run: &'a Run<'a>, number: usize, queries: &'a [Query]) -> Self {
+    /// A phase that begins now, without queries.
+    pub(super) fn new(run: &'a Run<'a>, span: Span) -> Self {
         let begin_ns = run.clock.now();
-        let warm_up = (run.config.duration / 10).min(LONGEST_WARM_UP);
-        let measured_from_ns = begin_ns + warm_up.as_nanos() as u64;
+        let measured_from_ns = begin_ns + span.warm_up.as_nanos() as u64;
         Self {
             run,
-            number,
-            queries,
+            span,
+            queries: &[],
+            answered: &[],
             snapshots_per_second: 0,
             begin_ns,
             measured_from_ns,
-            measured_to_ns: measured_from_ns + run.config.duration.as_nanos() as u64,
+            measured_to_ns: measured_from_ns + span.measured.as_nanos() as u64,
             stop_queries: AtomicBool::new(false),
             stop_transactions: AtomicBool::new(false),
             ended: AtomicU64::new(0),
-            answered: queries.iter().map(|_| AtomicBool::new(false)).collect(),
             failure: Mutex::new(None),
         }
+    }
+
+    /// The phase with streams of `queries`.
+    pub(super) fn with_queries(self, queries: &'a [Query], answered: &'a [AtomicBool]) -> Self {
+        Self { queries, answered, ..self }
     }
 
     /// The phase with so many snapshots a second.
@@ -114,36 +153,36 @@ impl<'a> Phase<'a> {
         Self { snapshots_per_second: per_second, ..self }
     }
 
-    /// Runs the phase to its end.
-    pub(super) fn run(&self, name: &str, streams: usize, snapshot_at_end: bool) -> Finished<'a> {
+    /// Runs the phase to its end. If it `is_last`, it waits for the first answer to every query and takes
+    /// the snapshot for the check.
+    pub(super) fn run(&self, name: &str, streams: &mut [Stream], is_last: bool) -> Finished<'a> {
         let homes = self.homes();
-        let (workers, queries, snapshot, end_ns) = albireo_env::scope(|scope| {
+        let (workers, snapshot, end_ns) = albireo_env::scope(|scope| {
             let workers = homes.iter().enumerate().filter(|(_, homes)| !homes.is_empty());
             let workers: Vec<_> = workers
                 .filter_map(|(partition, homes)| {
                     self.start(scope, "transactions", move || self.work(partition as u16, homes))
                 })
                 .collect();
-            let streams: Vec<_> = (0..streams)
-                .filter_map(|stream| self.start(scope, "queries", move || self.stream(stream)))
+            let streams: Vec<_> = streams
+                .iter_mut()
+                .filter_map(|stream| self.start(scope, "queries", || self.stream(stream)))
                 .collect();
             let snapshots = (self.snapshots_per_second > 0)
                 .then(|| self.start(scope, "snapshots", || self.take_snapshots()))
                 .flatten();
             let end_ns = self.watch(name);
-            self.wait_for_answers(name);
+            if is_last {
+                self.wait_for_answers(name);
+            }
             self.stop_queries.store(true, Ordering::Relaxed);
-            let snapshot = if snapshot_at_end { self.snapshot_under_load() } else { None };
+            let snapshot = if is_last { self.snapshot_under_load() } else { None };
             self.stop_transactions.store(true, Ordering::Relaxed);
             self.join(snapshots.into_iter().collect());
-            (self.join(workers), self.join(streams), snapshot, end_ns)
+            self.join(streams);
+            (self.join(workers), snapshot, end_ns)
         });
-        Finished {
-            oltp: self.oltp(&workers, end_ns),
-            queries: self.merge(&queries),
-            snapshot,
-            failure: self.failure.lock().take(),
-        }
+        Finished { oltp: self.oltp(&workers, end_ns), snapshot, failure: self.failure.lock().take() }
     }
 
     /// The warehouses of each partition.
@@ -204,16 +243,15 @@ impl<'a> Phase<'a> {
             let (now, ended) = (clock.now(), self.ended.load(Ordering::Relaxed));
             let rate = (ended - ended_before) as f64 * 1e9 / (now - before).max(1) as f64;
             (before, ended_before) = (now, ended);
-            let [elapsed, total] =
-                [now, self.measured_to_ns].map(|to| Duration::from_nanos(to - self.begin_ns));
-            observer.running(name, elapsed.min(total), total, rate);
+            let elapsed = self.span.before + Duration::from_nanos(now - self.begin_ns);
+            observer.running(name, elapsed.min(self.span.total), self.span.total, rate);
         }
     }
 
     /// Waits until every query has been answered once, the phase is cancelled or failed.
     fn wait_for_answers(&self, name: &str) {
         let Run { clock, observer, cancel, .. } = self.run;
-        let total = Duration::from_nanos(self.measured_to_ns - self.begin_ns);
+        let total = self.span.total;
         while self.answered.iter().any(|answered| !answered.load(Ordering::Relaxed)) {
             if cancel.is_cancelled() || self.stop_transactions.load(Ordering::Relaxed) {
                 return;
@@ -241,7 +279,7 @@ impl<'a> Phase<'a> {
     /// Runs transactions for the terminals at `homes` until told to stop.
     fn work(&self, partition: u16, homes: &[i16]) -> Result<WorkerTally, Failure> {
         let Run { config, target, clock, .. } = self.run;
-        let stream = (self.number as u64) << 32 | u64::from(partition);
+        let stream = (self.span.number as u64) << 32 | u64::from(partition);
         let mut inputs = Inputs::new(config.mix, config.scale, config.warehouses, homes, config.seed, stream);
         let mut tally = WorkerTally::default();
         let fail = |error| self.fail(during("running transactions")(error));
@@ -274,28 +312,22 @@ impl<'a> Phase<'a> {
         Ok(tally)
     }
 
-    /// Runs the queries round and round, each on a fresh snapshot, until told to stop. Streams begin
-    /// at different queries.
-    fn stream(&self, stream: usize) -> Result<StreamTally, Failure> {
+    /// Goes on with the queries of `stream`, each on a fresh snapshot, until told to stop.
+    fn stream(&self, stream: &mut Stream) -> Result<(), Failure> {
         let Run { config, cancel, .. } = self.run;
-        let mut random = Random::stream(config.seed, &[u64::from_be_bytes(*b"queries "), stream as u64]);
-        let mut tally = StreamTally::new(self.queries);
-        let count = self.queries.len();
-        for i in (0..count).cycle().skip(stream % count) {
-            if self.stop_queries.load(Ordering::Relaxed) || cancel.is_cancelled() {
-                break;
-            }
+        while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {
+            let i = stream.next;
+            stream.next = (i + 1) % self.queries.len();
             let is_over = self.run.clock.now() >= self.measured_to_ns;
             if is_over && self.answered[i].load(Ordering::Relaxed) {
                 self.run.clock.sleep(Duration::from_millis(1));
                 continue;
             }
-            let parameters =
-                [random.uniform(1, config.warehouses.into()), random.uniform(1, DISTRICTS.into())];
-            let parameters = parameters.map(|parameter| parameter as i16);
-            self.ask(i, &parameters, &mut tally).map_err(|failure| self.fail(failure))?;
+            let highest = [config.warehouses.into(), DISTRICTS.into()];
+            let parameters = highest.map(|highest| stream.random.uniform(1, highest) as i16);
+            self.ask(i, &parameters, &mut stream.tally).map_err(|failure| self.fail(failure))?;
         }
-        Ok(tally)
+        Ok(())
     }
 
     /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop.
@@ -337,41 +369,41 @@ impl<'a> Phase<'a> {
     }
 
     /// All workers' figures; `end_ns` is when the phase ended, perhaps too early.
-    fn oltp(&self, workers: &[WorkerTally], end_ns: u64) -> Oltp {
+    fn oltp(&self, workers: &[WorkerTally], end_ns: u64) -> OltpTally {
         let mut sum = WorkerTally::default();
-        for worker in workers {
-            sum.committed += worker.committed;
-            sum.rolled_back += worker.rolled_back;
-            sum.new_orders += worker.new_orders;
-            sum.latencies.merge(&worker.latencies);
-            sum.metered += worker.metered;
-            sum.cpu_ns += worker.cpu_ns;
-        }
+        workers.iter().for_each(|worker| sum.merge(worker));
         let measured_ns = end_ns.min(self.measured_to_ns).saturating_sub(self.measured_from_ns);
-        let per_second = |count: u64| round(count as f64 * 1e9 / measured_ns.max(1) as f64);
+        let rates = vec![per_second(sum.ended(), measured_ns)];
+        OltpTally { sum, measured_ns, rates }
+    }
+}
+
+/// How many a second `count` in `ns` nanoseconds are.
+fn per_second(count: u64, ns: u64) -> f64 {
+    round(count as f64 * 1e9 / ns.max(1) as f64)
+}
+
+impl OltpTally {
+    /// Adds another phase.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.sum.merge(&other.sum);
+        self.measured_ns += other.measured_ns;
+        self.rates.extend(other.rates);
+    }
+
+    /// The entry in the report.
+    pub(super) fn report(&self) -> Oltp {
+        let Self { sum, measured_ns, rates } = self;
         Oltp {
-            seconds: round(measured_ns as f64 / 1e9),
-            transactions_per_second: per_second(sum.committed + sum.rolled_back),
-            transactions_per_cpu_second: round(sum.metered as f64 * 1e9 / sum.cpu_ns.max(1) as f64),
-            new_orders_per_second: per_second(sum.new_orders),
+            seconds: round(*measured_ns as f64 / 1e9),
+            transactions_per_second: per_second(sum.ended(), *measured_ns),
+            transactions_per_cpu_second: per_second(sum.metered, sum.cpu_ns),
+            new_orders_per_second: per_second(sum.new_orders, *measured_ns),
+            turns: rates.clone(),
             committed: sum.committed,
             rolled_back: sum.rolled_back,
             latency_us: sum.latencies.quantiles(1_000),
         }
-    }
-
-    /// All streams' figures.
-    fn merge(&self, streams: &[StreamTally]) -> StreamTally {
-        let mut sum = StreamTally::new(self.queries);
-        for stream in streams {
-            sum.freshness.merge(&stream.freshness);
-            for (sum, query) in sum.by_query.iter_mut().zip(&stream.by_query) {
-                sum.times.merge(&query.times);
-                sum.planning.merge(&query.planning);
-                sum.rows = query.rows.or(sum.rows);
-            }
-        }
-        sum
     }
 }
 
@@ -384,6 +416,32 @@ impl WorkerTally {
         self.new_orders += u64::from(kind == Kind::NewOrder);
         self.latencies.record(latency_ns);
     }
+
+    /// Transactions that ended while they were measured.
+    fn ended(&self) -> u64 {
+        self.committed + self.rolled_back
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.rolled_back += other.rolled_back;
+        self.new_orders += other.new_orders;
+        self.latencies.merge(&other.latencies);
+        self.metered += other.metered;
+        self.cpu_ns += other.cpu_ns;
+    }
+}
+
+impl Stream {
+    /// Streams 0 to `count` of `queries`, which begin at different ones.
+    pub(super) fn all(count: usize, queries: &[Query], seed: u64) -> Vec<Self> {
+        let stream = |stream: usize| Self {
+            next: stream % queries.len(),
+            random: Random::stream(seed, &[u64::from_be_bytes(*b"queries "), stream as u64]),
+            tally: StreamTally::new(queries),
+        };
+        (0..count).map(stream).collect()
+    }
 }
 
 impl StreamTally {
@@ -395,6 +453,20 @@ impl StreamTally {
             rows: None,
         };
         Self { by_query: queries.iter().map(tally).collect(), ..Self::default() }
+    }
+
+    /// The figures of all `streams`.
+    pub(super) fn of(queries: &[Query], streams: &[Stream]) -> Self {
+        let mut sum = Self::new(queries);
+        for Stream { tally, .. } in streams {
+            sum.freshness.merge(&tally.freshness);
+            for (sum, query) in sum.by_query.iter_mut().zip(&tally.by_query) {
+                sum.times.merge(&query.times);
+                sum.planning.merge(&query.planning);
+                sum.rows = query.rows.or(sum.rows);
+            }
+        }
+        sum
     }
 }
 

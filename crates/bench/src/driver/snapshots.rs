@@ -3,7 +3,7 @@
 
 use albireo_env::Clock;
 
-use super::phase::Phase;
+use super::phase::{Phase, Span};
 use super::{Cancel, Failure, Run, Target, during};
 use crate::config::{Config, ConfigError};
 use crate::latency::round;
@@ -48,15 +48,16 @@ impl Run<'_> {
     fn at_rate(&self, number: usize, rate: u32, report: &SnapshotReport) -> Result<RateReport, Failure> {
         self.target.forget_pauses();
         let before = self.target.snapshot_costs();
-        let phase = Phase::new(self, number, &[]).with_snapshots(rate);
-        let result = phase.run(&format!("{rate} snapshots/s"), 0, false);
+        let phase = Phase::new(self, Span::alone(number, self.config.duration)).with_snapshots(rate);
+        let result = phase.run(&format!("{rate} snapshots/s"), &mut [], false);
         self.observer.finished();
         result.failure.map_or(Ok(()), Err)?;
+        let oltp = result.oltp.report();
         let after = self.target.snapshot_costs();
         let taken = after.taken - before.taken;
         let each = |count: u64| if taken > 0 { round(count as f64 / taken as f64) } else { 0.0 };
         let alone = report.rates.first().map(|alone| alone.oltp.transactions_per_cpu_second);
-        let share = |alone: f64| round(result.oltp.transactions_per_cpu_second / alone.max(1.0));
+        let share = |alone: f64| round(oltp.transactions_per_cpu_second / alone.max(1.0));
         Ok(RateReport {
             snapshots_per_second: rate,
             kept: alone.map(share),
@@ -64,16 +65,17 @@ impl Run<'_> {
             pause_us: after.pauses.quantiles(1_000).filter(|_| taken > 0),
             blocks_per_snapshot: each(after.blocks_copied - before.blocks_copied),
             bytes_per_snapshot: each(after.bytes_copied - before.bytes_copied),
-            oltp: result.oltp,
+            oltp,
         })
     }
 
     /// Runs transactions for a phase while one snapshot lives; its conditions are checked afterwards.
     fn with_one_alive(&self, report: &mut SnapshotReport) -> Result<(), Failure> {
         let mut snapshot = self.target.snapshot().map_err(during("taking a snapshot"))?;
-        let result = Phase::new(self, RATES.len(), &[]).run("one snapshot alive", 0, false);
+        let span = Span::alone(RATES.len(), self.config.duration);
+        let result = Phase::new(self, span).run("one snapshot alive", &mut [], false);
         self.observer.finished();
-        report.memory = Some(SnapshotMemory::new(result.oltp.seconds, &self.target.memory_bytes()));
+        report.memory = Some(SnapshotMemory::new(result.oltp.report().seconds, &self.target.memory_bytes()));
         result.failure.map_or(Ok(()), Err)?;
         self.go_on()?;
         report.run.consistency.under_load = self.check(snapshot.as_mut())?;

@@ -50,7 +50,7 @@ pub struct Report {
     pub oltp_mixed: Option<Oltp>,
     /// One entry a query, in the order asked for.
     pub queries: Vec<QueryReport>,
-    /// All snapshots of the run; pauses are those of the last phase.
+    /// All snapshots of the run; pauses are those while transactions ran.
     pub snapshots: Snapshots,
     /// Age of a query's snapshot when its answer was there; null without queries.
     pub freshness_ms: Option<Quantiles>,
@@ -64,7 +64,7 @@ pub struct Report {
     pub error: Option<String>,
 }
 
-/// Transactions of one phase.
+/// Transactions of all phases of a kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Oltp {
     /// Measured time.
@@ -76,6 +76,9 @@ pub struct Oltp {
     pub transactions_per_cpu_second: f64,
     /// New-Orders, rolled back ones included.
     pub new_orders_per_second: f64,
+    /// Transactions per second of each of the phases that the figures are sums of, in order: how steady
+    /// the machine was.
+    pub turns: Vec<f64>,
     /// Transactions that committed.
     pub committed: u64,
     /// New-Orders rolled back for their unused item.

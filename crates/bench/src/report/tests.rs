@@ -7,6 +7,7 @@ fn oltp(transactions_per_second: f64) -> Oltp {
         transactions_per_second,
         transactions_per_cpu_second: transactions_per_second * 1.25,
         new_orders_per_second: transactions_per_second * 0.45,
+        turns: vec![transactions_per_second * 0.75, transactions_per_second * 1.25],
         committed: 4_500_000,
         rolled_back: 20_123,
         latency_us: Some(Quantiles { p50: 1.9, p99: 8.25, p999: 31.0, max: 1_234.5 }),
