@@ -183,7 +183,7 @@ fn cancelled_run_ends_soon_with_what_it_has() {
     let report = run(&config, &target, &Clock::real(), &Silent, &cancel).unwrap();
     assert!(report.interrupted && report.error.is_none());
     // The first of many phases is a mixed one.
-    assert!(report.oltp_alone.is_none() && report.oltp_mixed.is_some_and(|mixed| mixed.committed > 0));
+    assert!(report.oltp_alone.is_none() && report.oltp_mixed.is_some());
     assert_eq!(report.consistency.holds(1), None);
     assert!(told.load(Ordering::Relaxed));
 }
