@@ -3,7 +3,8 @@
 use albireo_base::{ColumnId, PartitionId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
-    CellShape, Cells, FixedRow, NewRow, RowShape, RowUpdate, Savepoint, ShapeRow, Table, TableError, UndoLog,
+    CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape, RowUpdate, Savepoint,
+    ShapeRow, Table, TableError, UndoLog,
 };
 
 use crate::Abort;
@@ -221,6 +222,26 @@ impl<'a, 'p> Transaction<'a, 'p> {
     ) -> Result<Tid, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.insert_cells(undo, shape, cells)?)
+    }
+
+    /// Where the next row of a table at `site` will be; see [`Table::vacant_row`].
+    #[inline]
+    pub fn vacant_row_at(&mut self, site: Site, table: TableHandle) -> Result<(Tid, RowAddress), Abort> {
+        let (table, _) = self.table_mut(site, table)?;
+        Ok(table.vacant_row()?)
+    }
+
+    /// Makes a row of what was written there; see [`Table::enter_filled`].
+    #[inline]
+    pub fn enter_filled_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        shape: &FillShape,
+        filled: Filled<'_>,
+    ) -> Result<Tid, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.enter_filled(undo, shape, filled)?)
     }
 
     /// Gives a row at `site` new values; see [`Table::update_cells`].

@@ -3,7 +3,7 @@
 //! `engine` implements it over the transaction of a partition; tests over a table or two.
 
 use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
-use albireo_storage::{CellShape, Cells, Savepoint, Table};
+use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Savepoint, Table};
 
 /// Why a procedure does not go on.
 #[derive(Debug)]
@@ -121,6 +121,18 @@ pub trait Store {
         shape: &CellShape,
         cells: Cells<'_>,
     ) -> Result<Tid, Stop>;
+
+    /// Where the next row of a table in a partition will be; see [`Table::vacant_row`].
+    fn vacant_row(&mut self, site: Site, table: TableRef) -> Result<(Tid, RowAddress), Stop>;
+
+    /// Makes a row of what was written there; see [`Table::enter_filled`].
+    fn enter_filled(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &FillShape,
+        filled: Filled<'_>,
+    ) -> Result<(), Stop>;
 
     /// Gives a row new values that leave it in its partition, as the caller knows.
     fn update_cells(

@@ -35,9 +35,9 @@ pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
-    Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FixedRow,
-    INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck, RowShape,
-    RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
+    Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
+    FixedRow, INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck,
+    RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
     VIEW_TEXT_BYTES,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};

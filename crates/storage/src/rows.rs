@@ -88,6 +88,13 @@ pub(crate) struct NewSlot {
     reused: bool,
 }
 
+impl NewSlot {
+    #[inline(always)]
+    pub(crate) fn tid(self) -> Tid {
+        self.tid
+    }
+}
+
 #[cold]
 #[inline(never)]
 pub(crate) fn no_such_row(tid: Tid) -> ! {
@@ -183,6 +190,12 @@ impl Rows {
         crate::index::prefetch_line(address);
         // Another line only if the value crosses into it; there is no branch to mispredict.
         crate::index::prefetch_line(address.wrapping_add(at.width as usize - 1));
+    }
+
+    /// Asks the processor to bring what says whether a row lives, which a change of it looks at first.
+    #[inline(always)]
+    pub(crate) fn prefetch_liveness(&self, tid: Tid) {
+        crate::index::prefetch_line(self.validity(tid).as_ptr().wrapping_add(tid.slot() >> 3));
     }
 
     /// Reads a fixed-width value.
@@ -393,6 +406,21 @@ impl Rows {
             true => Ok(NewSlot { tid, reused: false }),
             false => self.other_slot(),
         }
+    }
+
+    /// The slot that [`Rows::new_slot`] gave last, if nothing has been done with the rows since.
+    ///
+    /// # Panics
+    /// It is in use.
+    #[inline(always)]
+    pub(crate) fn vacant(&self, tid: Tid) -> NewSlot {
+        let reused = tid.0 < self.slots;
+        let vacant = match reused {
+            false => tid.0 == self.slots && tid.chunk() < self.chunks,
+            true => self.free.front().is_some_and(|(_, free)| *free == tid),
+        };
+        assert!(vacant, "row {} is not vacant", tid.0);
+        NewSlot { tid, reused }
     }
 
     #[inline(never)]

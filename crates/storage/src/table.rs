@@ -31,8 +31,8 @@ use crate::rows::Rows;
 use crate::undo::{Change, UndoLog, UndoRecord};
 
 pub use cells::{
-    Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, RowAddress,
-    VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
+    INLINE_TEXT_APART, RowAddress, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
@@ -320,6 +320,12 @@ impl Table {
     #[inline(always)]
     pub fn prefetch<T>(&self, tid: Tid, column: Col<T>) {
         self.rows.prefetch(tid, &column.at);
+    }
+
+    /// Asks the processor to bring what an update or a deletion of a row looks at before its values.
+    #[inline(always)]
+    pub fn prefetch_liveness(&self, tid: Tid) {
+        self.rows.prefetch_liveness(tid);
     }
 
     /// Asks the processor to bring the cache line of a text's slot.

@@ -9,7 +9,7 @@ use albireo_partition::{Abort, TableHandle, Transaction};
 use albireo_procedure::parse::ast::RaiseLevel;
 use albireo_procedure::store::{Site, Stop, Store, TableRef};
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{CellShape, Cells, Savepoint, Table};
+use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Savepoint, Table};
 
 use crate::errors::Explainer;
 
@@ -257,6 +257,23 @@ impl Store for TransactionStore<'_, '_, '_> {
         let at = self.tx.site(site.0);
         let inserted = self.tx.insert_cells_at(at, handle_of(table), shape, cells);
         inserted.map_err(|abort| self.stop(at, abort))
+    }
+
+    fn vacant_row(&mut self, site: Site, table: TableRef) -> Result<(Tid, RowAddress), Stop> {
+        let at = self.tx.site(site.0);
+        self.tx.vacant_row_at(at, handle_of(table)).map_err(|abort| self.stop(at, abort))
+    }
+
+    fn enter_filled(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &FillShape,
+        filled: Filled<'_>,
+    ) -> Result<(), Stop> {
+        let at = self.tx.site(site.0);
+        let entered = self.tx.enter_filled_at(at, handle_of(table), shape, filled);
+        entered.map(drop).map_err(|abort| self.stop(at, abort))
     }
 
     fn update_cells(

@@ -21,8 +21,8 @@ use albireo_procedure::store::{RaiseLevel, Site, Stop, Store, TableRef};
 use albireo_procedure::types::Type;
 use albireo_sql::{Catalog, DdlChange, TableDef, ast};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Savepoint,
-    SnapshotRegistry, Table, TableError, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, FillShape, Filled, IndexKind, IndexSpec,
+    LayoutChoice, RowAddress, Savepoint, SnapshotRegistry, Table, TableError, TableSpec, UndoLog,
 };
 
 /// The tables, and the transaction.
@@ -227,6 +227,23 @@ impl Store for Memory {
     ) -> Result<Tid, Stop> {
         let rows = self.tables.get_mut(&table.id).unwrap();
         rows.insert_cells(&mut self.undo, shape, cells).map_err(|error| self.error(error))
+    }
+
+    fn vacant_row(&mut self, _: Site, table: TableRef) -> Result<(Tid, RowAddress), Stop> {
+        let rows = self.tables.get_mut(&table.id).unwrap();
+        rows.vacant_row().map_err(|error| self.error(error))
+    }
+
+    fn enter_filled(
+        &mut self,
+        _: Site,
+        table: TableRef,
+        shape: &FillShape,
+        filled: Filled<'_>,
+    ) -> Result<(), Stop> {
+        let rows = self.tables.get_mut(&table.id).unwrap();
+        let entered = rows.enter_filled(&mut self.undo, shape, filled);
+        entered.map(drop).map_err(|error| self.error(error))
     }
 
     fn update_cells(

@@ -3,9 +3,11 @@
 //!
 //! A [`CellShape`] knows of each of its columns where it lies, how a cell becomes its bytes, and what
 //! it takes. So a row is one pass over its cells; what fails, and texts that do not lie in their slot,
-//! are out of line. What such code needs to read values without a call is in `address`.
+//! are out of line. What such code needs to read values without a call is in `address`, to write those of
+//! new rows in `fill`.
 
 mod address;
+mod fill;
 mod write;
 
 use std::ptr::with_exposed_provenance;
@@ -22,6 +24,7 @@ pub use address::{
     ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, RowAddress, VALIDITY_ENTRY,
     VIEW_TEXT_BYTES,
 };
+pub use fill::{FillShape, Filled};
 
 /// A value as generated code holds it.
 ///

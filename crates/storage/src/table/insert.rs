@@ -67,9 +67,15 @@ impl Table {
     #[inline]
     pub fn insert<'a>(&'a mut self, undo: &'a mut UndoLog) -> Result<NewRow<'a>, OutOfMemory> {
         let slot = self.rows.new_slot()?;
-        let place = self.rows.locate(slot.tid);
+        Ok(self.insert_at(undo, slot))
+    }
+
+    /// Begins a new row in a slot.
+    #[inline(always)]
+    pub(super) fn insert_at<'a>(&'a mut self, undo: &'a mut UndoLog, slot: NewSlot) -> NewRow<'a> {
+        let place = self.rows.locate(slot.tid());
         let given = Given::new(self.columns);
-        Ok(NewRow {
+        NewRow {
             table: self,
             undo,
             slot,
@@ -78,7 +84,7 @@ impl Table {
             has_heap_text: false,
             overflow: None,
             is_published: false,
-        })
+        }
     }
 
     /// Checks a text against its column's limits and returns what is stored of it: CHAR loses

@@ -130,6 +130,7 @@ impl DeliveryProcedure {
             let Some(due) = due else { continue };
             due.customer = found(customers.find(c.pkey, key), "customer")?;
             customers.prefetch(due.customer, c.balance);
+            customers.prefetch_liveness(due.customer);
         }
         Ok(())
     }

@@ -152,6 +152,7 @@ impl NewOrderProcedure {
             stock.prefetch(place.stock, t.stock.base.quantity);
             stock.prefetch_text(place.stock, dist);
             stock.prefetch_text(place.stock, t.stock.base.data);
+            stock.prefetch_liveness(place.stock);
         }
         Ok(head)
     }

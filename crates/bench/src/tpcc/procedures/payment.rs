@@ -94,6 +94,7 @@ impl Procedure for PaymentProcedure {
         c.prefetch_text(tid, t.customer.last);
         c.prefetch_text(tid, t.customer.street_1);
         c.prefetch_text(tid, t.customer.city);
+        c.prefetch_liveness(tid);
         let d = &t.district;
         let district = found(tx.table(d.table).find(d.pkey, warehouse_key.i16(args.d_id)), "district")?;
         tx.update_row(d.table, district, &d.paid, |(ytd,)| (ytd + amount,))?;

@@ -173,6 +173,7 @@ impl Context<'_> {
             } else if let Some(tid) = table.find(of.index, key) {
                 table.prefetch_row(tid, &ask.columns);
                 table.prefetch_row(tid, chosen);
+                table.prefetch_liveness(tid);
                 answer.row = row_at(table, site, tid);
                 (answer.moves, answer.seen) = (table.moves(), *table.moves());
                 answer.state = FOUND;

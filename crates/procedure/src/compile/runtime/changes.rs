@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, Value};
-use albireo_storage::{Cell, CellShape, Cells};
+use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled};
 
 use super::rows::{Access, At, ROWS, RowAt, row_at, table_of};
 use super::{Context, OK, guard, values};
@@ -22,9 +22,13 @@ pub(in crate::compile) struct Writing {
     /// Which of the cells says in which partition a new row is, and the column's type.
     pub(in crate::compile) site: At,
     pub(in crate::compile) shape: OnceLock<CellShape>,
+    /// The same of an INSERT whose code writes the values of `columns` by itself.
+    pub(in crate::compile) fill: OnceLock<FillShape>,
+    /// Whether the address of a new row is used when it is one.
+    pub(in crate::compile) returns: bool,
 }
 
-// SAFETY: it is never changed but for the shape, once, nor what it points at.
+// SAFETY: it is never changed but for the shapes, once, nor what it points at.
 unsafe impl Send for Writing {}
 // SAFETY: as above.
 unsafe impl Sync for Writing {}
@@ -67,6 +71,59 @@ pub(in crate::compile) unsafe extern "C" fn insert(
         let tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
         if let Some(row) = row {
             *row = row_at(store.table_at(site, writing.table), site, tid);
+        }
+        Ok(OK)
+    })
+}
+
+/// Tells where the next row will be, whose partition `key` names unless the table is shared.
+pub(in crate::compile) unsafe extern "C" fn vacant_row(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    key: i64,
+    row: *mut RowAt,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let writing = unsafe { &*writing };
+        let store = context.machine.store();
+        let site = match writing.site {
+            At::Key(_) => store.site_of_key(key)?,
+            _ => store.home(),
+        };
+        let (tid, at) = store.vacant_row(site, writing.table)?;
+        let vacant = RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) };
+        // SAFETY: generated code passes room for a row.
+        unsafe { row.write(vacant) };
+        Ok(OK)
+    })
+}
+
+/// Makes a row of the values that generated code has written to a vacant one. Of the other columns there
+/// are cells; `nulls` are the columns that are NULL.
+pub(in crate::compile) unsafe extern "C" fn enter_row(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    row: *mut RowAt,
+    cells: *const Cell,
+    nulls: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2.
+        let writing = unsafe { &*writing };
+        let others = writing.layout.columns.len() - writing.columns.len();
+        // SAFETY: generated code passes a row, and a cell for each column that it has not written.
+        let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, others), &mut *row) };
+        let site = Site(row.site as u16);
+        let store = context.machine.store();
+        let shape =
+            writing.fill.get_or_init(|| store.table_at(site, writing.table).fill_shape(&writing.columns));
+        // SAFETY: cells as of `insert`. Generated code calls nothing between `vacant_row` and this, and has
+        // written values of the columns' kinds to all of `columns`, 0 for NULL.
+        let filled = unsafe { Filled::new(row.tid, nulls, Cells::new(cells)) };
+        store.enter_filled(site, writing.table, shape, filled)?;
+        if writing.returns {
+            *row = row_at(store.table_at(site, writing.table), site, row.tid);
         }
         Ok(OK)
     })

@@ -8,8 +8,8 @@ use albireo_sql::ast::{Function, Ident, Query, Statement};
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, DdlChange, IndexKind, Layout, TableDef, names, plan_ddl};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, IndexSpec, LayoutChoice, Placement, Savepoint,
-    SnapshotRegistry, Table, TableError, TableSpec, UndoLog, partition_of,
+    BlockPool, BudgetPolicy, CellShape, Cells, ColumnSpec, FillShape, Filled, IndexSpec, LayoutChoice,
+    Placement, RowAddress, Savepoint, SnapshotRegistry, Table, TableError, TableSpec, UndoLog, partition_of,
 };
 
 use crate::datum::Datum;
@@ -341,6 +341,23 @@ impl Store for Memory {
     ) -> Result<Tid, Stop> {
         let (rows, undo) = self.table_mut(site, table.id);
         rows.insert_cells(undo, shape, cells).map_err(|error| self.error(table.id, error))
+    }
+
+    fn vacant_row(&mut self, site: Site, table: TableRef) -> Result<(Tid, RowAddress), Stop> {
+        let (rows, _) = self.table_mut(site, table.id);
+        rows.vacant_row().map_err(|error| self.error(table.id, error))
+    }
+
+    fn enter_filled(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        shape: &FillShape,
+        filled: Filled<'_>,
+    ) -> Result<(), Stop> {
+        let (rows, undo) = self.table_mut(site, table.id);
+        let entered = rows.enter_filled(undo, shape, filled);
+        entered.map(drop).map_err(|error| self.error(table.id, error))
     }
 
     fn update_cells(

@@ -145,7 +145,7 @@ impl Table {
     /// in the order of the table's columns.
     #[cold]
     #[inline(never)]
-    fn refusal(&self, shape: &CellShape, cells: Cells<'_>) -> TableError {
+    pub(super) fn refusal(&self, shape: &CellShape, cells: Cells<'_>) -> TableError {
         let mut pairs: Vec<(&CellColumn, Cell)> = shape.columns.iter().zip(cells.0.iter().copied()).collect();
         pairs.sort_by_key(|(column, _)| column.at.column);
         let null = pairs.iter().find(|(column, cell)| cell.is_null() && !column.nullable);
@@ -196,7 +196,7 @@ unsafe fn text_of<'a>(cell: Cell) -> &'a str {
 /// P-1: `columns` are of this table's layout and lie as `LIE` says. P-2: the cells are those of a
 /// [`Cells`] for these columns.
 #[inline(always)]
-unsafe fn put_all<const LIE: u8>(
+pub(super) unsafe fn put_all<const LIE: u8>(
     row: &mut NewRow<'_>,
     columns: &[CellColumn],
     cells: &[Cell],

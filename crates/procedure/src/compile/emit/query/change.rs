@@ -197,11 +197,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
             self.new_value(table, *column, expr, cells, n);
         }
         let columns: Vec<ColumnId> = set.iter().map(|(column, _)| *column).collect();
-        (cells, self.writing(table, &columns, At::Shared))
+        (cells, self.writing(table, &columns, At::Shared, false))
     }
 
     /// Puts a new value of a column into the `n`th of some cells.
     fn new_value(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr, cells: Value, n: usize) {
+        let value = self.value_for(table, column, expr);
+        self.store_cell(value, cells, n as i32 * CELL);
+    }
+
+    /// A new value of a column.
+    fn value_for(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr) -> Operand {
         let value = self.expr(expr);
         let value = match value.kind {
             // It may be in the table that changes.
@@ -210,12 +216,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
             }
             _ => value,
         };
-        let value = self.as_kind(value, Kind::of_column(table.columns[column.index()].ty));
-        self.store_cell(value, cells, n as i32 * CELL);
+        self.as_kind(value, Kind::of_column(table.columns[column.index()].ty))
     }
 
     /// What the runtime must know to write rows.
-    fn writing(&mut self, table: &TableDef, columns: &[ColumnId], site: At) -> Option<Value> {
+    pub(super) fn writing(
+        &mut self,
+        table: &TableDef,
+        columns: &[ColumnId],
+        site: At,
+        returns: bool,
+    ) -> Option<Value> {
         let layout = self.layouts.layout(table.id)?;
         let writing = self.parts.writing(Writing {
             table: table_ref(table),
@@ -223,6 +234,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
             columns: columns.into(),
             site,
             shape: OnceLock::new(),
+            fill: OnceLock::new(),
+            returns,
         });
         Some(self.address(writing))
     }
@@ -238,24 +251,35 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 ty => At::Column(column.index(), ty),
             },
         };
-        let Some(writing) = self.writing(table, &[], site) else { return count };
         // All values are made before the first row is.
         let mut made = Vec::with_capacity(rows.len());
         for values in rows {
             made.push(self.new_row(insert, values));
         }
-        let row = match insert.returning.is_empty() {
-            true => self.int(0),
-            false => self.room(size_of::<RowAt>().div_ceil(CELL as usize)),
+        let row = self.room(size_of::<RowAt>().div_ceil(CELL as usize));
+        let direct = match rows.len() {
+            1 => self.direct_columns(table, &site),
+            _ => Vec::new(),
         };
-        for cells in made {
-            self.ask(runtime::changes::insert as *const (), &[writing, cells, row]);
+        for values in made {
+            match direct.is_empty() {
+                true => self.insert_cells(insert, &values, site, row),
+                false => self.insert_filled(insert, &values, (site, &direct), row),
+            }
             self.count_up(count);
             if !insert.returning.is_empty() {
                 self.returning_of_new(insert, row, each);
             }
         }
         count
+    }
+
+    /// Has the runtime insert a row of these values.
+    pub(super) fn insert_cells(&mut self, insert: &'r Insert, values: &[Operand], site: At, row: Value) {
+        let Some(writing) = self.writing(&insert.table, &[], site, false) else { return };
+        let cells = self.in_cells(values);
+        let row = if insert.returning.is_empty() { self.int(0) } else { row };
+        self.ask(runtime::changes::insert as *const (), &[writing, cells, row]);
     }
 
     /// Asks for the places of a new row in indexes that are not unique, as far as their first columns are
@@ -315,22 +339,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
         asked
     }
 
-    /// The cells of a new row.
-    fn new_row(&mut self, insert: &'r Insert, values: &'r [Expr]) -> Value {
+    /// The values of a new row, by column.
+    fn new_row(&mut self, insert: &'r Insert, values: &'r [Expr]) -> Vec<Operand> {
         let table = &insert.table;
-        let cells = self.room(table.columns.len());
-        let mut missing: Vec<usize> = (0..table.columns.len()).collect();
+        let mut made: Vec<Option<Operand>> = vec![None; table.columns.len()];
         let given = insert.columns.iter().copied().zip(values);
         let defaults = insert.defaults.iter().map(|(column, value)| (*column, value));
         for (column, value) in given.chain(defaults) {
-            missing.retain(|n| *n != column.index());
-            self.new_value(table, column, value, cells, column.index());
+            made[column.index()] = Some(self.value_for(table, column, value));
         }
-        for n in missing {
-            let nothing = self.null(Kind::of_column(table.columns[n].ty));
-            self.store_cell(nothing, cells, n as i32 * CELL);
-        }
-        cells
+        let all = made.into_iter().zip(&table.columns);
+        all.map(|(value, def)| value.unwrap_or_else(|| self.null(Kind::of_column(def.ty)))).collect()
     }
 
     fn returning_of_new(&mut self, insert: &'r Insert, row: Value, each: Each<'_, 'f, 'r>) {

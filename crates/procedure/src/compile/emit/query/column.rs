@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::super::{Emitter, Null, Operand, memory};
 use crate::compile::kind::Kind;
+use crate::compile::layout::TableLayout;
 use crate::compile::runtime;
 use crate::compile::runtime::rows::{ENTRIES_OFFSET, SLOT_OFFSET, code_of};
 use crate::compile::runtime::values::PRESENT;
@@ -57,18 +58,18 @@ impl<'r> Emitter<'_, 'r> {
         let ty = source.table.columns[n].ty;
         let table = TableRef { id: source.table.id, shared: source.table.is_shared() };
         let null = self.null_bit(&row, &at);
-        if let Some(operand) = self.fixed_column(relation, &row, &at, kind, null) {
+        if let Some(operand) = self.fixed_column(&row, &at, kind, null) {
             return operand;
         }
         match (at.physical, ty) {
             (Physical::Inline(_), _) if kind == Kind::Text => {
-                self.inline_text(relation, &row, &at, table, ColumnId(n as u16), null)
+                self.inline_text(&row, &at, table, ColumnId(n as u16), null)
             }
             (Physical::View, _) if kind == Kind::Text => {
-                self.view_text(relation, &row, &at, table, ColumnId(n as u16), null)
+                self.view_text(&row, &at, table, ColumnId(n as u16), null)
             }
             (_, SqlType::Decimal { scale, .. }) => {
-                let place = self.place(relation, &row, &at);
+                let place = self.place(&row, &at);
                 let cell = self.room(1);
                 for part in [0, 8] {
                     let word = self.b.ins().load(types::I64, memory(), place, part);
@@ -96,33 +97,26 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// A value of fixed width that fits a register.
-    fn fixed_column(
-        &mut self,
-        relation: usize,
-        row: &Row,
-        at: &ColumnAddress,
-        kind: Kind,
-        null: Null,
-    ) -> Option<Operand> {
+    fn fixed_column(&mut self, row: &Row, at: &ColumnAddress, kind: Kind, null: Null) -> Option<Operand> {
         let a = match (at.physical, kind) {
             (Physical::Bool, _) => {
-                let place = self.place(relation, row, at);
+                let place = self.place(row, at);
                 self.b.ins().uload8(types::I64, memory(), place, 0)
             }
             (Physical::I16, Kind::Int(_)) => {
-                let place = self.place(relation, row, at);
+                let place = self.place(row, at);
                 self.b.ins().sload16(types::I64, memory(), place, 0)
             }
             (Physical::I32, Kind::Int(_)) => {
-                let place = self.place(relation, row, at);
+                let place = self.place(row, at);
                 self.b.ins().sload32(memory(), place, 0)
             }
             (Physical::I64, Kind::Int(_) | Kind::Narrow { .. }) => {
-                let place = self.place(relation, row, at);
+                let place = self.place(row, at);
                 self.b.ins().load(types::I64, memory(), place, 0)
             }
             (Physical::F64, Kind::Double) => {
-                let place = self.place(relation, row, at);
+                let place = self.place(row, at);
                 self.b.ins().load(types::F64, memory(), place, 0)
             }
             _ => return None,
@@ -150,14 +144,11 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// The address of a value.
-    fn place(&mut self, relation: usize, row: &Row, at: &ColumnAddress) -> Value {
+    pub(super) fn place(&mut self, row: &Row, at: &ColumnAddress) -> Value {
         let base = match row.bases.get(&(at.entry, at.stride)) {
             Some(base) => *base,
-            None => {
-                // Met first where it may not be known elsewhere: it is not kept.
-                let _ = relation;
-                self.base(row, at)
-            }
+            // Met first where it may not be known elsewhere: it is not kept.
+            None => self.base(row, at),
         };
         self.b.ins().iadd_imm_u(base, i64::from(at.offset))
     }
@@ -185,12 +176,20 @@ impl<'r> Emitter<'_, 'r> {
     /// Takes the row whose address the runtime has put at `at`, for a relation; `used` are the columns
     /// that will be asked for.
     pub(super) fn take_row(&mut self, relation: usize, at: Value, used: &[u16]) {
-        let entries = self.b.ins().load(types::I64, memory(), at, ENTRIES_OFFSET);
-        let slot = self.b.ins().load(types::I64, memory(), at, SLOT_OFFSET);
-        let mut row = Row { at, entries, slot, bases: BTreeMap::new() };
         let Some(layout) = self.query.relations.get(relation).map(|source| source.layout.clone()) else {
             return;
         };
+        let row = self.row_of(at, &layout, used);
+        if let Some(source) = self.query.relations.get_mut(relation) {
+            source.row = Some(row);
+        }
+    }
+
+    /// The row of a table whose address is at `at`; `used` are the columns that will be asked for.
+    pub(super) fn row_of(&mut self, at: Value, layout: &TableLayout, used: &[u16]) -> Row {
+        let entries = self.b.ins().load(types::I64, memory(), at, ENTRIES_OFFSET);
+        let slot = self.b.ins().load(types::I64, memory(), at, SLOT_OFFSET);
+        let mut row = Row { at, entries, slot, bases: BTreeMap::new() };
         for column in used {
             let Some(address) = layout.columns.get(usize::from(*column)) else { continue };
             let key = (address.entry, address.stride);
@@ -199,22 +198,19 @@ impl<'r> Emitter<'_, 'r> {
                 row.bases.insert(key, base);
             }
         }
-        if let Some(source) = self.query.relations.get_mut(relation) {
-            source.row = Some(row);
-        }
+        row
     }
 
     /// A text in its slot: a byte that says its length, then the bytes.
     fn inline_text(
         &mut self,
-        relation: usize,
         row: &Row,
         at: &ColumnAddress,
         table: TableRef,
         column: ColumnId,
         null: Null,
     ) -> Operand {
-        let place = self.place(relation, row, at);
+        let place = self.place(row, at);
         let length = self.b.ins().uload8(types::I64, memory(), place, 0);
         let text = self.b.ins().iadd_imm_u(place, 1);
         let near = self.b.ins().icmp_imm_u(IntCC::NotEqual, length, i64::from(INLINE_TEXT_APART));
@@ -224,14 +220,13 @@ impl<'r> Emitter<'_, 'r> {
     /// A text behind four bytes that say its length, if it is short.
     fn view_text(
         &mut self,
-        relation: usize,
         row: &Row,
         at: &ColumnAddress,
         table: TableRef,
         column: ColumnId,
         null: Null,
     ) -> Operand {
-        let place = self.place(relation, row, at);
+        let place = self.place(row, at);
         let length = self.b.ins().uload32(memory(), place, 0);
         let text = self.b.ins().iadd_imm_u(place, 4);
         let most = VIEW_TEXT_BYTES as i64;

@@ -2,12 +2,14 @@
 //! row, all in one function (after Neumann, VLDB 2011: produce and consume).
 //!
 //! Responsible for: which statements these are, and what becomes of their rows (here), rows found
-//! (`steps`), columns (`column`), aggregates (`aggregate`), changes (`change`). What is none of these is
+//! (`steps`), columns (`column`), aggregates (`aggregate`), changes (`change`), new rows written where they
+//! lie (`fill`). What is none of these is
 //! the interpreter's.
 
 mod aggregate;
 mod change;
 mod column;
+mod fill;
 mod steps;
 
 use std::sync::Arc;

@@ -1,0 +1,132 @@
+//! New rows whose values are written where they lie, without a cell for each.
+//!
+//! ```text
+//! values -- is one NULL that may not be? -- runtime: vacant_row -- a store for each value -- enter_row
+//!                      | yes
+//!                      cells -- runtime: insert, which says what is wrong
+//! ```
+
+use albireo_base::ColumnId;
+use albireo_sql::TableDef;
+use albireo_storage::Physical;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+
+use super::super::{Emitter, Null, Operand, memory};
+use crate::compile::kind::Kind;
+use crate::compile::layout::TableLayout;
+use crate::compile::runtime::changes;
+use crate::compile::runtime::rows::At;
+use crate::plan::tree::Insert;
+
+/// Columns beyond have no bit among the NULLs.
+const MOST_COLUMNS: usize = 64;
+
+impl<'r> Emitter<'_, 'r> {
+    /// The columns of a new row that are written by stores; none if the row is left to the runtime.
+    pub(super) fn direct_columns(&self, table: &TableDef, site: &At) -> Vec<ColumnId> {
+        let Some(layout) = self.layouts.layout(table.id) else { return Vec::new() };
+        if table.columns.len() > MOST_COLUMNS || !matches!(site, At::Shared | At::Key(_)) {
+            return Vec::new();
+        }
+        let all = layout.columns.iter().zip(&table.columns).zip(0..);
+        let direct = all.filter(|((at, def), _)| {
+            matches!(
+                (at.physical, Kind::of_column(def.ty)),
+                (Physical::Bool | Physical::I16 | Physical::I32 | Physical::I64, Kind::Int(_))
+                    | (Physical::I64, Kind::Narrow { .. })
+                    | (Physical::F64, Kind::Double)
+            )
+        });
+        direct.map(|(_, n)| ColumnId(n)).collect()
+    }
+
+    /// Inserts a row of these values, by column, and puts its address into `row`.
+    pub(super) fn insert_filled(
+        &mut self,
+        insert: &'r Insert,
+        values: &[Operand],
+        (site, direct): (At, &[ColumnId]),
+        row: Value,
+    ) {
+        let table = &insert.table;
+        let Some(layout) = self.layouts.layout(table.id) else { return };
+        let done = self.b.create_block();
+        let key = match site {
+            At::Key(n) => Some(n),
+            _ => None,
+        };
+        let must = values.iter().zip(&table.columns).enumerate();
+        let must = must.filter(|(n, (_, def))| !def.nullable || Some(*n) == key);
+        let refused = must.fold(Null::Never, |all, (_, (value, _))| self.either_null(all, value.null));
+        if let Null::Always | Null::If(_) = refused {
+            let (other, good) = (self.cold_block(), self.b.create_block());
+            let refused = self.null_flag(refused);
+            self.branch(refused, other, good);
+            self.go_to(other);
+            self.insert_cells(insert, values, site, row);
+            self.jump(done);
+            self.go_to(good);
+        }
+        let returns = !insert.returning.is_empty();
+        if let Some(writing) = self.writing(table, direct, site, returns) {
+            let key = key.map_or_else(|| self.int(0), |n| values[n].a);
+            self.ask(changes::vacant_row as *const (), &[writing, key, row]);
+            self.write_values(row, &layout, direct, values);
+            let others = (0..).zip(values).filter(|(n, _)| !direct.contains(&ColumnId(*n)));
+            let cells = self.in_cells(&others.map(|(_, value)| *value).collect::<Vec<_>>());
+            let nulls = self.nulls(direct, values);
+            self.ask(changes::enter_row as *const (), &[writing, row, cells, nulls]);
+        }
+        self.jump(done);
+        self.go_to(done);
+    }
+
+    /// Writes values to their places in a row that nobody sees yet.
+    fn write_values(&mut self, row: Value, layout: &TableLayout, direct: &[ColumnId], values: &[Operand]) {
+        let used: Vec<u16> = direct.iter().map(|column| column.0).collect();
+        let row = self.row_of(row, layout, &used);
+        for column in direct {
+            let (at, value) = (layout.columns[column.index()], values[column.index()]);
+            let place = self.place(&row, &at);
+            let a = self.or_zero(value);
+            match at.physical {
+                Physical::Bool => self.b.ins().istore8(memory(), a, place, 0),
+                Physical::I16 => self.b.ins().istore16(memory(), a, place, 0),
+                Physical::I32 => self.b.ins().istore32(memory(), a, place, 0),
+                _ => self.b.ins().store(memory(), a, place, 0),
+            };
+        }
+    }
+
+    /// The number itself, 0 for NULL.
+    fn or_zero(&mut self, value: Operand) -> Value {
+        let zero = match value.kind {
+            Kind::Double => self.b.ins().f64const(0.0),
+            _ => self.int(0),
+        };
+        match value.null {
+            Null::Never => value.a,
+            Null::Always => zero,
+            Null::If(flag) => self.b.ins().select(flag, zero, value.a),
+        }
+    }
+
+    /// A bit for each column that is written by a store: whether its value is NULL.
+    fn nulls(&mut self, direct: &[ColumnId], values: &[Operand]) -> Value {
+        let mut nulls = self.int(0);
+        for column in direct {
+            let flag = match values[column.index()].null {
+                Null::Never => continue,
+                Null::Always => self.int(1),
+                Null::If(flag) => {
+                    let flag = self.b.ins().icmp_imm_u(IntCC::NotEqual, flag, 0);
+                    self.b.ins().uextend(types::I64, flag)
+                }
+            };
+            let bit = self.b.ins().ishl_imm_u(flag, i64::from(column.0));
+            nulls = self.b.ins().bor(nulls, bit);
+        }
+        nulls
+    }
+}
