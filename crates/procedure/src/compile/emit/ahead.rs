@@ -26,11 +26,13 @@ use crate::types::{Scalar, Type};
 /// For so many rounds rows are asked for.
 const ROUNDS: i64 = ahead::ROUNDS as i64;
 
-/// A lookup that is asked for ahead.
-#[derive(Clone, Copy)]
+/// A lookup or search that is asked for ahead.
+#[derive(Clone)]
 pub(super) struct Asked<'r> {
-    /// Which lookup it is; none of a new row's place in an index.
-    pub(super) index: Option<*const IndexUse>,
+    /// Which ones it is, whose rows are kept.
+    pub(super) indexes: Vec<*const IndexUse>,
+    /// Whether there are rows to be found; not of a new row's place in an index.
+    pub(super) finds: bool,
     /// What a CASE chooses columns by.
     pub(super) choice: Option<&'r Expr>,
     pub(super) ask: *const Ask,
@@ -100,7 +102,7 @@ impl<'r> Emitter<'_, 'r> {
         self.go_to(done);
         let (count, one) = (self.b.ins().isub(at, first), self.int(1));
         let rest = self.ask_for_rest(a_loop);
-        let all = asked.iter().map(|asked| (*asked, count)).chain(rest.into_iter().map(|asked| (asked, one)));
+        let all = asked.iter().map(|asked| (asked, count)).chain(rest.iter().map(|asked| (asked, one)));
         self.find_ahead(&all.collect::<Vec<_>>());
         asked
     }
@@ -136,12 +138,12 @@ impl<'r> Emitter<'_, 'r> {
     }
 
     /// Finds the rows of so many answers of each ask, from the first on.
-    pub(super) fn find_ahead(&mut self, asked: &[(Asked<'r>, Value)]) {
+    pub(super) fn find_ahead(&mut self, asked: &[(&Asked<'r>, Value)]) {
         for (Asked { ask, .. }, count) in asked {
             let ask = self.address(*ask);
             self.ask(ahead::ask_for_keys as *const (), &[ask, *count]);
         }
-        for (Asked { ask, choice, .. }, count) in asked.iter().filter(|(asked, _)| asked.index.is_some()) {
+        for (Asked { ask, choice, .. }, count) in asked.iter().filter(|(asked, _)| asked.finds) {
             let ask = self.address(*ask);
             let choice = match choice {
                 Some(choice) => self.expr(choice).a,
@@ -153,17 +155,16 @@ impl<'r> Emitter<'_, 'r> {
 
     /// Notes where lookups find their answers: of a loop by its round, which is a guess, or of a join.
     pub(super) fn know(&mut self, asked: &[Asked<'r>], round: Value, guessed: bool) {
-        for Asked { index, number, .. } in asked {
-            if let Some(index) = index {
-                self.known.insert(*index, Known { ask: *number, round, guessed });
-            }
+        for Asked { indexes, number, .. } in asked {
+            let known = Known { ask: *number, round, guessed };
+            self.known.extend(indexes.iter().map(|index| (*index, known)));
         }
     }
 
     /// Forgets where lookups find their answers.
     pub(super) fn forget(&mut self, asked: &[Asked<'r>]) {
-        for index in asked.iter().filter_map(|asked| asked.index) {
-            self.known.remove(&index);
+        for index in asked.iter().flat_map(|asked| &asked.indexes) {
+            self.known.remove(index);
         }
     }
 
@@ -197,8 +198,8 @@ impl<'r> Emitter<'_, 'r> {
         }
     }
 
-    /// The row of a lookup, whose key this is, if it was found ahead: goes on with its address, or else in
-    /// `other`.
+    /// What a lookup or search found ahead, whose key this is: goes on with the answer's address, which is that
+    /// of a lookup's row, or else in `other`.
     pub(super) fn row_ahead(&mut self, known: Known, key: [Value; 3], other: Block) -> Value {
         if known.guessed {
             let within = self.b.create_block();

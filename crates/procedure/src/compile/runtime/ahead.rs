@@ -20,7 +20,8 @@ pub(in crate::compile) const ROUNDS: usize = 64;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Answer {
-    /// The row, if it was found. First, so that its address is the answer's.
+    /// The row, if it was found. First, so that its address is the answer's. Of a search whose rows are kept:
+    /// where the first is, and in place of a slot how many there are.
     row: RowAt,
     /// The bits of the key.
     key: [u64; 2],
@@ -78,9 +79,10 @@ pub(in crate::compile) struct Ask {
     pub(in crate::compile) columns: Box<[ColumnId]>,
     /// What else will be needed, by the number that a CASE chooses it by.
     pub(in crate::compile) choices: Box<[(i64, Box<[ColumnId]>)]>,
-    /// How many rows of a search will be needed at most; `None` of a lookup. What a search finds is not
-    /// kept.
+    /// How many rows of a search will be needed at most; `None` of a lookup.
     pub(in crate::compile) most: Option<usize>,
+    /// Whether the rows of a search are kept, if there are no more.
+    pub(in crate::compile) keeps: bool,
     /// Which of the routine's asks it is: its answers are as many times [`ROUNDS`] behind the first.
     pub(in crate::compile) number: usize,
 }
@@ -157,6 +159,9 @@ impl Context<'_> {
     #[inline]
     fn find_rows(&mut self, ask: &Ask, count: u64, choice: i64) {
         let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
+        let kept = &mut self.space.kept[ask.number];
+        kept.clear();
+        kept.reserve(ask.most.map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map_or(&[][..], |(_, columns)| columns);
         let mut tables = Tables { store: self.machine.store(), known: None };
@@ -167,8 +172,18 @@ impl Context<'_> {
             let Ok((site, table)) = tables.at(of, answer.place) else { continue };
             let key = of.key(answer.key);
             if let Some(most) = ask.most {
-                for tid in table.prefix(of.index, key).take(most) {
+                let begin = kept.len();
+                // Within what was reserved: the rows stay where they are.
+                for tid in table.prefix(of.index, key).take(most + usize::from(ask.keeps)) {
                     table.prefetch_row(tid, &ask.columns);
+                    kept.push(row_at(table, site, tid));
+                }
+                let rows = &kept[begin..];
+                if ask.keeps && rows.len() <= most {
+                    let (entries, slot) = (rows.as_ptr().cast(), rows.len() as u64);
+                    answer.row = RowAt { entries, slot, tid: Tid(0), site: 0 };
+                    (answer.moves, answer.seen) = (table.moves(), *table.moves());
+                    answer.state = FOUND;
                 }
             } else if let Some(tid) = table.find(of.index, key) {
                 table.prefetch_row(tid, &ask.columns);

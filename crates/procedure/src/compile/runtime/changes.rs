@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{ColumnId, Value};
 use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled};
 
-use super::rows::{Access, At, ROWS, RowAt, row_at, table_of};
+use super::rows::{At, ROWS, RowAt, row_at, table_of};
 use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::compile::layout::TableLayout;
@@ -134,18 +134,22 @@ pub(in crate::compile) unsafe extern "C" fn update_alike(
     context: *mut Context<'_>,
     writing: *const Writing,
     cells: *const Cell,
-    access: *const Access,
+    rows: *const RowAt,
+    count: u64,
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
-        let (writing, access) = unsafe { (&*writing, &*access) };
-        // SAFETY: generated code passes a cell for each column that is written.
-        let cells = unsafe { std::slice::from_raw_parts(cells, writing.columns.len()) };
+        let writing = unsafe { &*writing };
+        // SAFETY: generated code passes a cell for each column that is written, and as many rows as it says.
+        let (cells, rows) = unsafe {
+            let rows = if count == 0 { &[] } else { std::slice::from_raw_parts(rows, count as usize) };
+            (std::slice::from_raw_parts(cells, writing.columns.len()), rows)
+        };
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
-        let found = &context.space.searches[access.number];
         let store = context.machine.store();
-        for (n, &(site, tid)) in found.iter().enumerate() {
+        for (n, &RowAt { site, tid, .. }) in rows.iter().enumerate() {
+            let site = Site(site as u16);
             if n % ROWS == 0 {
                 store.check_interrupt()?;
             }

@@ -27,7 +27,8 @@ pub(in crate::compile) struct RowAt {
     pub(in crate::compile) site: u64,
 }
 
-/// Where [`RowAt::entries`] and [`RowAt::slot`] are.
+/// Where [`RowAt::entries`] and [`RowAt::slot`] are. In an answer to a search they tell where its rows are and
+/// how many.
 pub(in crate::compile) const ENTRIES_OFFSET: i32 = 0;
 pub(in crate::compile) const SLOT_OFFSET: i32 = 8;
 

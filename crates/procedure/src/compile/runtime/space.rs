@@ -58,6 +58,8 @@ pub(in crate::compile) struct Space {
     pub(in crate::compile) rows: Vec<Vec<RowAt>>,
     /// By ask, [`ROUNDS`] answers.
     pub(in crate::compile) answers: Vec<Answer>,
+    /// By ask: the rows that its searches found. They stay where they are until it is asked again.
+    pub(in crate::compile) kept: Vec<Vec<RowAt>>,
     /// By aggregate that counts each value once: the values that it has met.
     pub(in crate::compile) distinct: Vec<Distinct>,
     /// The interpreter's variables, while no call is under way.
@@ -79,6 +81,7 @@ impl Space {
             searches: vec![Vec::new(); searches],
             rows: vec![Vec::new(); searches],
             answers: vec![Answer::NONE; parts.asks() * ROUNDS],
+            kept: vec![Vec::new(); parts.asks()],
             distinct: (0..parts.distinct).map(|_| Distinct::default()).collect(),
             variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
             ..Self::default()

@@ -164,7 +164,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn update_alike(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], found: Found, count: Value) {
         let (cells, writing) = self.new_values(table, set);
         if let Some(writing) = writing {
-            self.ask(runtime::changes::update_alike as *const (), &[writing, cells, found.access]);
+            self.ask(runtime::changes::update_alike as *const (), &[writing, cells, found.rows, found.count]);
         }
         self.b.ins().store(memory(), found.count, count, 0);
     }
@@ -327,14 +327,14 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 IndexOf { table: table_ref(table), layout: layout.id, index: *index, bytes: bytes as u32 };
             let number = self.parts.asks();
             let (columns, choices) = (Box::default(), Box::default());
-            let ask = self.parts.ask(Ask { of, columns, choices, most: Some(0), number });
+            let ask = self.parts.ask(Ask { of, columns, choices, most: Some(0), keeps: false, number });
             let next = self.b.create_block();
             let answer = self.ask_for_nothing(number, round);
             let key = self.short_key(&types, &operands, site, next);
             self.ask_for_key(answer, key);
             self.jump(next);
             self.go_to(next);
-            asked.push(Asked { index: None, choice: None, ask, number });
+            asked.push(Asked { indexes: Vec::new(), finds: false, choice: None, ask, number });
         }
         asked
     }

@@ -15,7 +15,7 @@ use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::keys::Part;
-use crate::compile::runtime::rows::{Access, At, IndexOf, RowAt};
+use crate::compile::runtime::rows::{Access, At, ENTRIES_OFFSET, IndexOf, RowAt, SLOT_OFFSET};
 use crate::compile::runtime::statements::DONE;
 use crate::datum::Datum;
 use crate::expr::{Conversion, Expr, ExprKind};
@@ -96,8 +96,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 (next, row)
             }
             (false, false) => {
-                let cells = self.in_cells(&operands);
-                self.search(access, cells, most, (relation, row), rest, next)
+                let found = match self.query.changes {
+                    true => {
+                        let cells = self.in_cells(&operands);
+                        let (most, found) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
+                        self.ask(runtime::rows::search as *const (), &[access, cells, most, found]);
+                        let count = self.b.ins().load(types::I64, memory(), found, 0);
+                        Found { rows: access, count }
+                    }
+                    false => self.rows_of_key(index, &operands, (access, site), most),
+                };
+                self.search(access, found, (relation, row), rest, next)
             }
         };
         self.take_row(relation, row, &used);
@@ -149,26 +158,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.go_to(found);
     }
 
-    /// Looks for rows and goes over them; gives the block where the next one is taken, and where the row at
-    /// hand is told.
+    /// Goes over the rows that a search found; gives the block where the next one is taken, and where the row
+    /// at hand is told.
     fn search(
         &mut self,
         access: Value,
-        cells: Value,
-        most: Option<i64>,
+        Found { rows, count }: Found,
         (relation, row): (usize, Value),
         rest: &'r [Step],
         next: Block,
     ) -> (Block, Value) {
-        let (most, found) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
         let changes = self.query.changes;
-        let (search, count_at) = match changes {
-            true => (runtime::rows::search as *const (), 0),
-            false => (runtime::rows::search_rows as *const (), 8),
-        };
-        self.ask(search, &[access, cells, most, found]);
-        let rows = self.b.ins().load(types::I64, memory(), found, 0);
-        let count = self.b.ins().load(types::I64, memory(), found, count_at);
         let (head, body, again) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let at = self.b.append_block_param(head, types::I64);
         let zero = self.int(0);
@@ -206,11 +206,44 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let kinds: Vec<Kind> = operands.iter().map(|operand| operand.kind).collect();
         let access = self.access(&table, relation, index, &kinds, site, false);
         let access = self.parts.access(access);
-        let (access, cells) = (self.address(access), self.in_cells(&operands));
-        let (most, found) = (self.int(i64::MAX), self.room(1));
-        self.ask(runtime::rows::search as *const (), &[access, cells, most, found]);
-        let count = self.b.ins().load(types::I64, memory(), found, 0);
-        Some(Found { access, count })
+        let access = self.address(access);
+        Some(self.rows_of_key(index, &operands, (access, site), None))
+    }
+
+    /// The rows of a search that nothing changes while they are looked at: those found ahead, or else what the
+    /// runtime finds. `most` of them are enough.
+    fn rows_of_key(
+        &mut self,
+        index: &'r IndexUse,
+        operands: &[Operand],
+        (access, site): (Value, At),
+        most: Option<i64>,
+    ) -> Found {
+        let known = self.known.get(&std::ptr::from_ref(index)).copied();
+        let known = known.filter(|_| matches!(site, At::Shared | At::Key(_)));
+        let join = self.b.create_block();
+        let (rows, count) =
+            (self.b.append_block_param(join, types::I64), self.b.append_block_param(join, types::I64));
+        if let Some(known) = known {
+            let other = self.cold_block();
+            let key = self.short_key(&types_of(index), operands, site, other);
+            let answer = self.row_ahead(known, key, other);
+            let rows = self.b.ins().load(types::I64, memory(), answer, ENTRIES_OFFSET);
+            let mut count = self.b.ins().load(types::I64, memory(), answer, SLOT_OFFSET);
+            if let Some(most) = most {
+                let most = self.int(most);
+                count = self.b.ins().umin(count, most);
+            }
+            self.b.ins().jump(join, &[rows.into(), count.into()]);
+            self.go_to(other);
+        }
+        let cells = self.in_cells(operands);
+        let (most, found) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
+        self.ask(runtime::rows::search_rows as *const (), &[access, cells, most, found]);
+        let all = [0, 8].map(|part| self.b.ins().load(types::I64, memory(), found, part).into());
+        self.b.ins().jump(join, &all);
+        self.go_to(join);
+        Found { rows, count }
     }
 
     /// Where a row of those that a search found is told.
@@ -285,7 +318,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(fetch);
         let count = self.b.ins().isub(n, at);
-        self.find_ahead(&asked.iter().map(|asked| (*asked, count)).collect::<Vec<_>>());
+        self.find_ahead(&asked.iter().map(|asked| (asked, count)).collect::<Vec<_>>());
         self.jump(done);
         self.go_to(done);
         asked
@@ -309,14 +342,20 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let columns = self.lines_of(relation, &needs.used);
         let choices = needs.choices.iter().map(|(number, used)| (*number, self.lines_of(relation, used)));
         let (choices, number) = (choices.collect(), self.parts.asks());
-        let ask = self.parts.ask(Ask { of: access.of, columns, choices, most: needs.most, number });
+        let (most, keeps) = (needs.most, needs.most == Some(SEARCH_AHEAD));
+        let ask = self.parts.ask(Ask { of: access.of, columns, choices, most, keeps, number });
         let next = self.b.create_block();
         let answer = self.ask_for_nothing(number, round);
         let key = self.short_key(&types_of(index), &operands, site, next);
         self.ask_for_key(answer, key);
         self.jump(next);
         self.go_to(next);
-        Some(Asked { index: Some(index), choice: needs.choice, ask, number })
+        let mut indexes = Vec::new();
+        if most.is_none() || keeps {
+            indexes.push(std::ptr::from_ref(index));
+            indexes.extend(&needs.also);
+        }
+        Some(Asked { indexes, finds: true, choice: needs.choice, ask, number })
     }
 
     /// Of columns as many as it takes to touch each line of memory that they lie in: the first and last byte
@@ -470,9 +509,10 @@ impl Emitter<'_, '_> {
 const ROWS_AHEAD: i64 = runtime::ahead::ROUNDS as i64;
 
 /// Rows that a search found.
+#[derive(Clone, Copy)]
 pub(super) struct Found {
-    /// What they were looked for by.
-    pub(super) access: Value,
+    /// The address of the first, a [`RowAt`].
+    pub(super) rows: Value,
     pub(super) count: Value,
 }
 
@@ -514,9 +554,11 @@ struct Needs<'r> {
     choices: Vec<(i64, Vec<u16>)>,
     /// Of a search: of so many rows at most.
     most: Option<usize>,
+    /// Searches for the same.
+    also: Vec<*const IndexUse>,
 }
 
-/// Of so many rows of a search that is asked for ahead what is needed of them is fetched.
+/// So many rows of a search that is asked for ahead are kept, and what is needed of them is fetched.
 const SEARCH_AHEAD: usize = 16;
 
 impl<'r> Lookup<'r> {
@@ -548,6 +590,7 @@ impl<'r> Lookup<'r> {
             let used = &mut self.needs.used;
             let more: Vec<u16> = other.needs.used.iter().filter(|c| !used.contains(c)).copied().collect();
             used.extend(more);
+            self.needs.also.push(other.index);
         }
         same
     }
