@@ -5,7 +5,7 @@ statement ok
 CREATE TABLE part (w smallint NOT NULL, k integer NOT NULL, m integer NOT NULL, v numeric(8,2), seen_at timestamp, x integer, PRIMARY KEY (w, k, m))
 
 statement ok
-CREATE TABLE log (k integer, rows bigint, total numeric)
+CREATE TABLE log (k integer, rows bigint, total numeric(12,2))
 
 statement ok
 CREATE FUNCTION fill() RETURNS integer LANGUAGE plpgsql AS $$
@@ -46,7 +46,7 @@ sums integer
 query
 SELECT k, rows, total FROM log ORDER BY k
 ----
-k integer | rows bigint | total numeric
+k integer | rows bigint | total numeric(12,2)
 0 | 0 | NULL
 1 | 1 | 1.25
 2 | 2 | 4.75
@@ -100,7 +100,7 @@ meanwhile integer
 query
 SELECT k, rows, total FROM log ORDER BY k
 ----
-k integer | rows bigint | total numeric
+k integer | rows bigint | total numeric(12,2)
 0 | 0 | NULL
 1 | 1 | 1.25
 2 | 2 | 4.75
@@ -142,7 +142,7 @@ meanwhile integer
 query
 SELECT k, rows, total FROM log ORDER BY k
 ----
-k integer | rows bigint | total numeric
+k integer | rows bigint | total numeric(12,2)
 1 | 101 | 1.25
 2 | 202 | 4.75
 3 | 303 | 10.50
