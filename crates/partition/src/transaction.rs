@@ -244,6 +244,20 @@ impl<'a, 'p> Transaction<'a, 'p> {
         Ok(table.enter_filled(undo, shape, filled)?)
     }
 
+    /// Gets a row at `site` ready for new values; see [`Table::overwrite`].
+    #[inline]
+    pub fn overwrite_at(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, Abort> {
+        let (table, undo) = self.table_mut(site, table)?;
+        Ok(table.overwrite(undo, tid, shape, nulls)?)
+    }
+
     /// Gives a row at `site` new values; see [`Table::update_cells`].
     #[inline]
     pub fn update_cells_at(

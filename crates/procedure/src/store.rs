@@ -134,6 +134,17 @@ pub trait Store {
         filled: Filled<'_>,
     ) -> Result<(), Stop>;
 
+    /// Gets a row ready for new values that leave it in its partition, as the caller knows; see
+    /// [`Table::overwrite`].
+    fn overwrite(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, Stop>;
+
     /// Gives a row new values that leave it in its partition, as the caller knows.
     fn update_cells(
         &mut self,

@@ -276,6 +276,19 @@ impl Store for TransactionStore<'_, '_, '_> {
         entered.map(drop).map_err(|abort| self.stop(at, abort))
     }
 
+    fn overwrite(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, Stop> {
+        let at = self.tx.site(site.0);
+        let ready = self.tx.overwrite_at(at, handle_of(table), tid, shape, nulls);
+        ready.map_err(|abort| self.stop(at, abort))
+    }
+
     fn update_cells(
         &mut self,
         site: Site,

@@ -246,6 +246,18 @@ impl Store for Memory {
         entered.map(drop).map_err(|error| self.error(error))
     }
 
+    fn overwrite(
+        &mut self,
+        _: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, Stop> {
+        let rows = self.tables.get_mut(&table.id).unwrap();
+        rows.overwrite(&mut self.undo, tid, shape, nulls).map_err(|error| self.error(error))
+    }
+
     fn update_cells(
         &mut self,
         _: Site,

@@ -136,6 +136,8 @@ pub struct CellShape {
     whole: bool,
     /// No column is a text or byte string.
     fixed: bool,
+    /// All columns are numbers of at most 8 bytes.
+    direct: bool,
     /// The columns as bits; `None` if one is beyond the 64th.
     bits: Option<u64>,
     columns: Box<[CellColumn]>,
@@ -225,6 +227,7 @@ impl Table {
             lie: lie_of(columns.iter().map(|column| &column.at)),
             whole: columns.len() == self.columns,
             fixed: columns.iter().all(|column| column.form.is_fixed()),
+            direct: columns.len() <= 64 && columns.iter().all(|column| fill::is_direct(&column.at)),
             bits,
             columns,
         }

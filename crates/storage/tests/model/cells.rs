@@ -3,8 +3,8 @@
 
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{
-    Cell, CellShape, Cells, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, LayoutChoice, Physical,
-    RowAddress, Table, TableError, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
+    LayoutChoice, Physical, RowAddress, Table, TableError, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 use proptest::prelude::*;
 
@@ -115,15 +115,38 @@ fn bit(row: RowAddress, entry: u32) -> bool {
     unsafe { block(row, entry).add(row.slot as usize >> 3).read() >> (row.slot & 7) & 1 == 1 }
 }
 
+/// The address of a value, by the formula.
+fn place(row: RowAddress, c: ColumnAddress) -> *const u8 {
+    let offset = (row.slot & u64::from(c.mask)) * u64::from(c.stride) + u64::from(c.offset);
+    // SAFETY: the formula gives the address of the value.
+    unsafe { block(row, c.entry + (row.slot >> c.shift) as u32).add(offset as usize) }
+}
+
+/// Writes a value as generated code does, zeroes for NULL.
+fn write_by_address(table: &Table, row: RowAddress, column: ColumnId, value: &Value) {
+    let c = table.column_address(column);
+    let bytes = match value {
+        Value::Null => [0; 8],
+        Value::Bool(v) => u64::from(*v).to_le_bytes(),
+        Value::SmallInt(v) => i64::from(*v).to_le_bytes(),
+        Value::Integer(v) | Value::Date(v) => i64::from(*v).to_le_bytes(),
+        Value::BigInt(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => v.to_le_bytes(),
+        Value::Real(v) => u64::from(v.to_bits()).to_le_bytes(),
+        Value::Double(v) => v.to_bits().to_le_bytes(),
+        Value::Decimal(v) => (v.unscaled as i64).to_le_bytes(),
+        Value::Uuid(_) | Value::Text(_) | Value::Bytea(_) => panic!("{value:?} is not written directly"),
+    };
+    // SAFETY: the value is so wide, at most 8 bytes; the world is the table's only user.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place(row, c).cast_mut(), c.width as usize) };
+}
+
 /// A value as generated code reads it.
 fn read_by_address(table: &Table, tid: Tid, column: ColumnId) -> Cell {
     let (c, r) = (table.column_address(column), table.row_address(tid));
     if c.null_entry.is_some_and(|entry| !bit(r, entry)) {
         return Cell::NULL;
     }
-    let offset = (r.slot & u64::from(c.mask)) * u64::from(c.stride) + u64::from(c.offset);
-    // SAFETY: the formula gives the address of the value.
-    let at = unsafe { block(r, c.entry + (r.slot >> c.shift) as u32).add(offset as usize) };
+    let at = place(r, c);
     macro_rules! load {
         ($ty:ty) => {{
             assert_eq!(c.width as usize, size_of::<$ty>());
@@ -214,10 +237,67 @@ impl World {
         self.table.insert_cells(&mut self.undo, &shape, cells.get())
     }
 
-    /// Inserts a row of right values as cells, in an order that `pick` names.
+    /// Inserts a row of right values as cells, in an order that `pick` names, or by writing them where they
+    /// lie; sometimes after a row that is given up.
     pub fn insert_cells(&mut self, row: Vec<Value>, pick: u16) {
-        let outcome = self.try_insert_cells(&row, pick);
+        if pick.is_multiple_of(5) {
+            self.give_up_a_row(&row);
+        }
+        let outcome = match pick.is_multiple_of(3) {
+            true => self.insert_filled(&row, pick),
+            false => self.try_insert_cells(&row, pick),
+        };
         self.expect(row, None, outcome);
+    }
+
+    /// The columns that are written directly, but for some that `pick` names.
+    fn direct(&self, pick: u16) -> Vec<ColumnId> {
+        let all = (0..self.shape.columns.len().min(64) as u16).map(ColumnId);
+        let direct = all.filter(|id| self.table.is_direct(*id));
+        direct.filter(|id| pick.is_multiple_of(2) || noise(pick) >> (id.0 % 60) & 1 == 0).collect()
+    }
+
+    fn insert_filled(&mut self, row: &[Value], pick: u16) -> Result<Tid, TableError> {
+        let direct = self.direct(pick);
+        let shape = self.table.fill_shape(&direct);
+        let others: Vec<ColumnId> =
+            (0..row.len() as u16).map(ColumnId).filter(|id| !direct.contains(id)).collect();
+        let cells = OwnedCells::new(
+            others.iter().map(|id| (self.shape.columns[id.index()].0, &row[id.index()])),
+            noise(pick),
+        );
+        let (tid, at) = self.table.vacant_row()?;
+        let mut nulls = 0;
+        for id in direct {
+            write_by_address(&self.table, at, id, &row[id.index()]);
+            nulls |= u64::from(row[id.index()] == Value::Null) << id.0;
+        }
+        // SAFETY: F-1 and F-2: it was vacant just now, and all direct columns were written.
+        let filled = unsafe { Filled::new(tid, nulls, cells.get()) };
+        self.table.enter_filled(&mut self.undo, &shape, filled)
+    }
+
+    /// Writes values where the next row will be, and leaves it at that.
+    fn give_up_a_row(&mut self, row: &[Value]) {
+        let Ok((_, at)) = self.table.vacant_row() else { return };
+        for id in self.direct(0) {
+            write_by_address(&self.table, at, id, &row[id.index()]);
+        }
+    }
+
+    /// Updates a row by writing its values where they lie, if they can be; those of NULL bits too.
+    fn overwrite(&mut self, tid: Tid, shape: &CellShape, row: &[Value]) -> Option<Result<(), TableError>> {
+        let ids: Vec<ColumnId> = shape.columns().collect();
+        let nulls = ids.iter().enumerate().map(|(n, id)| u64::from(row[id.index()] == Value::Null) << n);
+        let ready = self.table.overwrite(&mut self.undo, tid, shape, nulls.sum());
+        let at = match ready.transpose()? {
+            Ok(at) => at,
+            Err(error) => return Some(Err(error)),
+        };
+        for id in ids {
+            write_by_address(&self.table, at, id, &row[id.index()]);
+        }
+        Some(Ok(()))
     }
 
     /// Inserts a row with wrong values, if cells can have such: it is refused as values are.
@@ -282,7 +362,14 @@ impl World {
         // Wrong texts get no blanks, which would count in the error.
         let cells = self.cells(&shape, &row, if is_wrong { pick / 4 * 4 } else { pick });
         let length = self.undo.len();
-        let outcome = self.table.update_cells(&mut self.undo, tid, &shape, cells.get());
+        let overwritten = match is_wrong || pick.is_multiple_of(3) {
+            true => None,
+            false => self.overwrite(tid, &shape, &row),
+        };
+        let outcome = match overwritten {
+            Some(outcome) => outcome,
+            None => self.table.update_cells(&mut self.undo, tid, &shape, cells.get()),
+        };
         if outcome.is_err() {
             assert_eq!(self.undo.len(), length, "a failure leaves no trace");
         }

@@ -28,7 +28,8 @@ pub(in crate::compile) struct Head {
     length: u64,
     /// The subscript of the first.
     lower: i64,
-    /// For how many there is room; 0 unless there is one.
+    /// For how many there is room; 0 of an array without elements, unless nothing has been done with it:
+    /// then it is NULL, and what is put into it first is its first element.
     room: u64,
     /// Not 0 if the interpreter's variable holds the same.
     lent: u64,
@@ -65,6 +66,12 @@ const GARBAGE_BYTES: usize = 64 << 10;
 const LEAST_ROOM: usize = 16;
 
 impl Native {
+    /// The head of an array that is NULL, with what room there is from an earlier call.
+    pub(in crate::compile) fn fresh_head(&mut self) -> Head {
+        let room = self.items.capacity().min(LEAST_ROOM);
+        Head { items: self.items.as_mut_ptr(), room: room as u64, ..Head::default() }
+    }
+
     /// The elements; `None` if the array is NULL. Generated code may have put more behind them, unless
     /// the call is over.
     pub(in crate::compile) fn elements(&self) -> Option<&[Cell]> {
@@ -113,6 +120,7 @@ impl Context<'_> {
             // SAFETY: generated code has written all elements up to the head's length, for which there
             // is room.
             unsafe { array.items.set_len(head.length as usize) };
+            array.present |= head.length > 0;
         }
         array
     }

@@ -6,6 +6,7 @@ use albireo_base::{ColumnId, Value};
 use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled};
 
 use super::rows::{At, ROWS, RowAt, row_at, table_of};
+use super::statements::DONE;
 use super::{Context, OK, guard, values};
 use crate::compile::kind::Kind;
 use crate::compile::layout::TableLayout;
@@ -183,6 +184,31 @@ pub(in crate::compile) unsafe extern "C" fn update(
         store.update_cells(site, writing.table, row.tid, shape, cells)?;
         *row = row_at(store.table_at(site, writing.table), site, row.tid);
         Ok(OK)
+    })
+}
+
+/// Gets a row ready for new values of the columns, which generated code writes next, and tells where it is
+/// then; `nulls` are those that are NULL, a bit for each in order. [`DONE`]: they are for [`update`] to write.
+pub(in crate::compile) unsafe extern "C" fn overwrite(
+    context: *mut Context<'_>,
+    writing: *const Writing,
+    row: *mut RowAt,
+    nulls: u64,
+) -> u32 {
+    guard(context, |context| {
+        // SAFETY: R-2; generated code passes a row.
+        let (writing, row) = unsafe { (&*writing, &mut *row) };
+        let site = Site(row.site as u16);
+        let store = context.machine.store();
+        let shape =
+            writing.shape.get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
+        Ok(match store.overwrite(site, writing.table, row.tid, shape, nulls)? {
+            None => DONE,
+            Some(at) => {
+                (row.entries, row.slot) = (at.entries, at.slot);
+                OK
+            }
+        })
     })
 }
 

@@ -91,8 +91,10 @@ impl Space {
     /// Forgets a call.
     pub(in crate::compile) fn tidy(&mut self, routine: &Routine, frame: &Frame) {
         self.cells.fill(values::NULL);
-        self.heads.fill(Head::default());
         self.arrays.iter_mut().for_each(Native::clear);
+        for (head, array) in self.heads.iter_mut().zip(&mut self.arrays) {
+            *head = array.fresh_head();
+        }
         if std::mem::take(&mut self.long) {
             self.texts.iter_mut().for_each(shrink);
         }

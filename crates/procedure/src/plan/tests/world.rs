@@ -360,6 +360,18 @@ impl Store for Memory {
         entered.map(drop).map_err(|error| self.error(table.id, error))
     }
 
+    fn overwrite(
+        &mut self,
+        site: Site,
+        table: TableRef,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, Stop> {
+        let (rows, undo) = self.table_mut(site, table.id);
+        rows.overwrite(undo, tid, shape, nulls).map_err(|error| self.error(table.id, error))
+    }
+
     fn update_cells(
         &mut self,
         site: Site,

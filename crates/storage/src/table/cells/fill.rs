@@ -1,11 +1,12 @@
-//! Inserting rows whose values the caller writes into their places by itself.
+//! Rows whose values the caller writes into their places by itself.
 //!
 //! ```text
 //! Table::vacant_row -- the caller writes values by their ColumnAddress -- Table::enter_filled -- a row
+//! Table::overwrite  -- the caller writes values by their ColumnAddress
 //! ```
-//! Before the last step there is nothing: who gives up in between leaves no trace. What lies in no place of
-//! fixed width, or has to be looked at first, comes as [`Cells`] with the last step: texts, byte strings,
-//! DECIMALs of more than 18 digits.
+//! Before `enter_filled` there is no row: who gives up in between leaves no trace. What lies in no place of
+//! fixed width, or has to be looked at first, comes as [`Cells`] with it: texts, byte strings, DECIMALs of
+//! more than 18 digits. `overwrite` has logged the old values, so that a row is undone whatever was written.
 
 use albireo_base::{ColumnId, Tid};
 
@@ -13,9 +14,9 @@ use super::super::shape::with_lie;
 use super::super::{Table, TableError};
 use super::address::RowAddress;
 use super::write::put_all;
-use super::{ANYHOW, APART, CellShape, Cells, TOGETHER, foreign_handle, wrong_number};
+use super::{ANYHOW, APART, CellColumn, CellShape, Cells, TOGETHER, foreign_handle, wrong_number};
 use crate::layout::{ColumnLocation, Physical};
-use crate::undo::UndoLog;
+use crate::undo::{Change, Image, UndoLog};
 
 /// Which values of a new row the caller writes by itself, the others being cells. Made by
 /// [`Table::fill_shape`]; good for every partition of its table, refused by any other table.
@@ -51,6 +52,26 @@ impl<'a> Filled<'a> {
     }
 }
 
+/// Whether a value is a number of at most 8 bytes.
+pub(super) fn is_direct(at: &ColumnLocation) -> bool {
+    matches!(
+        at.physical,
+        Physical::Bool | Physical::I16 | Physical::I32 | Physical::I64 | Physical::F32 | Physical::F64
+    )
+}
+
+/// The bytes at a place, and zeroes behind.
+///
+/// # Safety
+/// `N` bytes may be read there.
+#[inline(always)]
+unsafe fn image<const N: usize>(place: *const u8) -> [u8; 16] {
+    let mut image = [0; 16];
+    // SAFETY: the caller's.
+    image[..N].copy_from_slice(&unsafe { place.cast::<[u8; N]>().read() });
+    image
+}
+
 impl Table {
     /// A shape for rows whose values of `direct` columns the caller writes; of NULLs it sees that NOT NULL
     /// columns have none.
@@ -70,13 +91,9 @@ impl Table {
         }
     }
 
-    /// Whether a column has a place of fixed width that any value of its type may be written to.
+    /// Whether a column has a place of at most 8 bytes that values of its type are written to.
     pub fn is_direct(&self, column: ColumnId) -> bool {
-        let at = self.rows.layout.column(column);
-        matches!(
-            at.physical,
-            Physical::Bool | Physical::I16 | Physical::I32 | Physical::I64 | Physical::F32 | Physical::F64
-        )
+        is_direct(self.rows.layout.column(column))
     }
 
     /// Where the next row will be. There is no row before [`Table::enter_filled`].
@@ -88,6 +105,80 @@ impl Table {
         let tid = self.rows.new_slot()?.tid();
         let row = self.rows.locate(tid);
         Ok((tid, RowAddress { entries: row.entries.cast(), slot: row.slot as u64 }))
+    }
+
+    /// Gets a live row ready for new values of a shape's columns, which the caller writes next: their old
+    /// values are logged, and the NULL bits are those of `nulls`, bit `n` for the shape's `n`th column.
+    /// Tells where the row is; `None`, without having done anything, if the new values have to be looked at:
+    /// in CHECKs and indexes, or because one is no [direct](Table::is_direct) one.
+    ///
+    /// # Errors
+    /// There is no such row, or there is no memory; nothing has happened then.
+    ///
+    /// # Panics
+    /// The shape belongs to another table.
+    pub fn overwrite(
+        &mut self,
+        undo: &mut UndoLog,
+        tid: Tid,
+        shape: &CellShape,
+        nulls: u64,
+    ) -> Result<Option<RowAddress>, TableError> {
+        if shape.layout != self.rows.layout_id() {
+            foreign_handle();
+        }
+        if !self.rows.is_live(tid) {
+            return Err(TableError::NoRow { table: self.spec.id, tid });
+        }
+        if self.watches(shape) || !shape.direct {
+            return Ok(None);
+        }
+        let start = undo.savepoint();
+        // SAFETY: the shape was made for this layout and lies as it says; a row lives there.
+        let logged = unsafe { self.log_all(undo, tid, &shape.columns, nulls) };
+        if let Err(error) = logged {
+            self.roll_back_to(undo, start);
+            return Err(error);
+        }
+        let row = self.rows.locate(tid);
+        Ok(Some(RowAddress { entries: row.entries.cast(), slot: row.slot as u64 }))
+    }
+
+    /// Logs values, makes what holds them private, and sets their NULL bits. A failure leaves those before it
+    /// logged.
+    ///
+    /// # Safety
+    /// P-1: `columns` are of this table's layout and of fixed width. S-1: a row lives at `tid`.
+    #[inline(always)]
+    unsafe fn log_all(
+        &mut self,
+        undo: &mut UndoLog,
+        tid: Tid,
+        columns: &[CellColumn],
+        nulls: u64,
+    ) -> Result<(), TableError> {
+        let mut row = self.rows.locate(tid);
+        for (n, column) in columns.iter().enumerate() {
+            let mut was_null = false;
+            // SAFETY: P-1 and S-1; `row` was located just now, and is again wherever the directory changes.
+            let old = unsafe {
+                self.rows.make_private(tid, &mut row, &column.at)?;
+                if column.nullable {
+                    was_null = self.rows.known_is_null(row, &column.at);
+                    self.rows.known_null(row, &column.at, nulls >> n & 1 == 1);
+                }
+                let place = self.rows.known_place(row, &column.at);
+                match column.at.width {
+                    1 => image::<1>(place),
+                    2 => image::<2>(place),
+                    4 => image::<4>(place),
+                    _ => image::<8>(place),
+                }
+            };
+            let image = Image::Here(old);
+            undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
+        }
+        Ok(())
     }
 
     /// Makes a row of what was written.

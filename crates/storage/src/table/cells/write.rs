@@ -64,8 +64,7 @@ impl Table {
         if !self.rows.is_live(tid) {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
-        let watched = self.has_checks || shape.bits.is_none_or(|bits| bits & self.guarded.first != 0);
-        if watched || !shape.fixed {
+        if self.watches(shape) || !shape.fixed {
             return self.update_cells_slowly(undo, tid, shape, cells);
         }
         let start = undo.savepoint();
@@ -77,6 +76,12 @@ impl Table {
             self.roll_back_to(undo, start);
         }
         replaced
+    }
+
+    /// Whether writing to a shape's columns touches an index, the row's place or a CHECK.
+    #[inline(always)]
+    pub(super) fn watches(&self, shape: &CellShape) -> bool {
+        self.has_checks || shape.bits.is_none_or(|bits| bits & self.guarded.first != 0)
     }
 
     /// [`Table::update_cells`] of texts, or where writing touches an index, the row's place or a CHECK.

@@ -183,13 +183,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
         each(self, &outputs);
     }
 
-    fn update(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], row: Value) {
-        let (cells, writing) = self.new_values(table, set);
-        if let Some(writing) = writing {
-            self.ask(runtime::changes::update as *const (), &[writing, cells, row]);
-        }
-    }
-
     /// The new values of an UPDATE in cells, and what the runtime must know to write them.
     fn new_values(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)]) -> (Value, Option<Value>) {
         let cells = self.room(set.len());
@@ -207,7 +200,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     /// A new value of a column.
-    fn value_for(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr) -> Operand {
+    pub(super) fn value_for(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr) -> Operand {
         let value = self.expr(expr);
         let value = match value.kind {
             // It may be in the table that changes.

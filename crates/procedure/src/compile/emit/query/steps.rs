@@ -148,7 +148,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     /// Goes on with a row, elsewhere without one, or where errors go.
-    fn row_or(&mut self, status: Value, none: Block) {
+    pub(super) fn row_or(&mut self, status: Value, none: Block) {
         let (other, found) = (self.cold_block(), self.b.create_block());
         self.branch(status, other, found);
         self.go_to(other);
