@@ -16,7 +16,7 @@ use albireo_bench::driver::{Cancel, Loading, Target, Worker};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::{Albireo, StoredTransactions};
 use albireo_bench::tpcc::Scale;
-use albireo_bench::tpcc::input::{Inputs, Kind, Mix};
+use albireo_bench::tpcc::input::{Inputs, Kind, Mix, Transaction};
 use albireo_bench::tpcc::population::Population;
 use albireo_bench::tpcc::rows::Timestamp;
 use albireo_bench::tpcc::schema::Layout;
@@ -75,7 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs transactions for a while on this thread, by kind.
+/// Transactions that are made at once.
+const BATCH: usize = 64;
+
+/// Runs transactions in the order in which the mix has them, for a while on this thread, and times each.
 fn turn(
     env: &Env,
     worker: &mut dyn Worker,
@@ -84,22 +87,20 @@ fn turn(
     times: &mut Times,
 ) -> Result<(), Box<dyn Error>> {
     let end = env.clock.now() + TURN_NS;
-    let mut by_kind: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+    let kind_of = |transaction: &Transaction| KINDS.iter().position(|kind| *kind == transaction.kind());
     while env.clock.now() < end {
-        for transaction in std::iter::repeat_with(|| inputs.next_transaction()).take(800) {
-            let kind = KINDS.iter().position(|kind| *kind == transaction.kind()).unwrap_or_default();
-            if only.is_none_or(|only| only == kind) {
-                by_kind.entry(kind).or_default().push(transaction);
-            }
-        }
-        for (kind, transactions) in &mut by_kind {
-            let start = env.clock.now();
-            worker.run(transactions, &mut |_| {})?;
-            let (time, count) = times.entry(*kind).or_default();
-            *time += env.clock.now() - start;
-            *count += transactions.len() as u64;
-            transactions.clear();
-        }
+        let wanted = std::iter::repeat_with(|| inputs.next_transaction());
+        let wanted = wanted.filter(|transaction| only.is_none_or(|only| kind_of(transaction) == Some(only)));
+        let batch: Vec<Transaction> = wanted.take(BATCH).collect();
+        let mut kinds = batch.iter().filter_map(kind_of);
+        let mut last = env.clock.now();
+        worker.run(&batch, &mut |_| {
+            let now = env.clock.now();
+            let (time, count) = times.entry(kinds.next().unwrap_or_default()).or_default();
+            *time += now - last;
+            *count += 1;
+            last = now;
+        })?;
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_frontend::Switch;
 
+use super::query::whole;
 use super::{Emitter, Null, Operand};
 use crate::compile::kind::Kind;
 use crate::expr::{Comparison, Connective, Expr, ExprKind};
@@ -141,6 +143,12 @@ impl<'r> Emitter<'_, 'r> {
     ) -> Operand {
         let operand = self.expr(operand);
         let join = self.join(self.kind(expr));
+        if let (Kind::Int(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt), Some(numbers)) =
+            (operand.kind, numbers(branches))
+        {
+            self.case_of_numbers(operand, &numbers, otherwise, &join);
+            return self.after(join);
+        }
         for (value, result) in branches {
             let value = self.expr(value);
             let equal = self.compare(&EQUAL, Comparison::Eq, operand, value);
@@ -150,6 +158,43 @@ impl<'r> Emitter<'_, 'r> {
         let value = self.expr(otherwise);
         self.jump_to_join(&join, value);
         self.after(join)
+    }
+
+    /// Goes to the join with the result of the first branch for the operand's number, found by a table.
+    fn case_of_numbers(
+        &mut self,
+        operand: Operand,
+        branches: &[(i64, &'r Expr)],
+        otherwise: &'r Expr,
+        join: &super::operand::Join,
+    ) {
+        let (mut switch, mut results) = (Switch::new(), Vec::new());
+        let other = self.b.create_block();
+        for (number, result) in branches {
+            let key = u128::from(number.cast_unsigned());
+            if !switch.entries().contains_key(&key) {
+                let block = self.b.create_block();
+                switch.set_entry(key, block);
+                results.push((block, *result));
+            }
+        }
+        match operand.null {
+            Null::Never => {}
+            null => {
+                let (flag, known) = (self.null_flag(null), self.b.create_block());
+                self.branch(flag, other, known);
+                self.go_to(known);
+            }
+        }
+        switch.emit(&mut self.b, operand.a, other);
+        for (block, result) in results {
+            self.go_to(block);
+            let value = self.expr(result);
+            self.jump_to_join(join, value);
+        }
+        self.go_to(other);
+        let value = self.expr(otherwise);
+        self.jump_to_join(join, value);
     }
 
     pub(super) fn coalesce(&mut self, expr: &'r Expr, items: &'r [Expr]) -> Operand {
@@ -206,4 +251,13 @@ impl<'r> Emitter<'_, 'r> {
         self.jump_to_join(&join, Operand::new(BOOL, a, unknown));
         self.after(join)
     }
+}
+
+/// From so many branches on a CASE by numbers is a jump by a table.
+const BRANCHES: usize = 4;
+
+/// The branches of a CASE by the numbers that they are for, if there are enough and all are.
+fn numbers(branches: &[(Expr, Expr)]) -> Option<Vec<(i64, &Expr)>> {
+    let numbers = branches.iter().map(|(value, result)| Some((whole(value)?, result)));
+    numbers.collect::<Option<Vec<_>>>().filter(|numbers| numbers.len() >= BRANCHES)
 }

@@ -29,7 +29,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::plan::tree;
 use crate::plan::tree::{Body, Change, Distinct, RelationSource, Select};
 use column::Row;
-pub(super) use steps::Lookup;
+pub(super) use steps::{Lookup, whole};
 
 /// What is known of the query under generation.
 #[derive(Default)]

@@ -606,7 +606,7 @@ fn same_key(a: &Expr, b: &Expr) -> bool {
 }
 
 /// The number that a constant is.
-fn whole(expr: &Expr) -> Option<i64> {
+pub(in crate::compile::emit) fn whole(expr: &Expr) -> Option<i64> {
     match &expr.kind {
         ExprKind::Constant(Datum::Value(SqlValue::SmallInt(n))) => Some(i64::from(*n)),
         ExprKind::Constant(Datum::Value(SqlValue::Integer(n))) => Some(i64::from(*n)),
