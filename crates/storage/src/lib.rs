@@ -37,8 +37,8 @@ pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     FixedRow, INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck,
-    RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
-    VIEW_TEXT_BYTES,
+    RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec,
+    VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};

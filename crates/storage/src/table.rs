@@ -32,7 +32,7 @@ use crate::undo::{Change, UndoLog, UndoRecord};
 
 pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
-    INLINE_TEXT_APART, RowAddress, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    INLINE_TEXT_APART, RowAddress, RowLines, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;

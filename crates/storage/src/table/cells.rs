@@ -21,7 +21,7 @@ use crate::layout::{ColumnLocation, Physical};
 use crate::rows::{OVERFLOW, Rows, VIEW_INLINE_BYTES, foreign_handle, no_such_row};
 
 pub use address::{
-    ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, RowAddress, VALIDITY_ENTRY,
+    ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, RowAddress, RowLines, VALIDITY_ENTRY,
     VIEW_TEXT_BYTES,
 };
 pub use fill::{FillShape, Filled};

@@ -5,8 +5,8 @@
 //! still the one of the round, and the table's [`Table::moves`] what it was then: so neither a change of
 //! the table nor a wrong guess of the key leads to another row than a lookup would.
 
-use albireo_base::{ColumnId, Tid};
-use albireo_storage::Table;
+use albireo_base::Tid;
+use albireo_storage::{RowLines, Table};
 
 use super::rows::{IndexOf, RowAt, row_at};
 use super::{Context, OK, guard};
@@ -76,9 +76,9 @@ unsafe impl Sync for Answer {}
 pub(in crate::compile) struct Ask {
     pub(in crate::compile) of: IndexOf,
     /// What of the rows will be needed.
-    pub(in crate::compile) columns: Box<[ColumnId]>,
+    pub(in crate::compile) lines: RowLines,
     /// What else will be needed, by the number that a CASE chooses it by.
-    pub(in crate::compile) choices: Box<[(i64, Box<[ColumnId]>)]>,
+    pub(in crate::compile) choices: Box<[(i64, RowLines)]>,
     /// How many rows of a search will be needed at most; `None` of a lookup.
     pub(in crate::compile) most: Option<usize>,
     /// Whether the rows of a search are kept, if there are no more.
@@ -163,7 +163,7 @@ impl Context<'_> {
         kept.clear();
         kept.reserve(ask.most.map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
-        let chosen = chosen.map_or(&[][..], |(_, columns)| columns);
+        let chosen = chosen.map(|(_, lines)| lines);
         let mut tables = Tables { store: self.machine.store(), known: None };
         for answer in answers {
             if answer.state != ASKED {
@@ -175,7 +175,7 @@ impl Context<'_> {
                 let begin = kept.len();
                 // Within what was reserved: the rows stay where they are.
                 for tid in table.prefix(of.index, key).take(most + usize::from(ask.keeps)) {
-                    table.prefetch_row(tid, &ask.columns);
+                    table.prefetch_row(tid, &ask.lines);
                     kept.push(row_at(table, site, tid));
                 }
                 let rows = &kept[begin..];
@@ -186,8 +186,10 @@ impl Context<'_> {
                     answer.state = FOUND;
                 }
             } else if let Some(tid) = table.find(of.index, key) {
-                table.prefetch_row(tid, &ask.columns);
-                table.prefetch_row(tid, chosen);
+                table.prefetch_row(tid, &ask.lines);
+                if let Some(lines) = chosen {
+                    table.prefetch_row(tid, lines);
+                }
                 table.prefetch_liveness(tid);
                 answer.row = row_at(table, site, tid);
                 (answer.moves, answer.seen) = (table.moves(), *table.moves());

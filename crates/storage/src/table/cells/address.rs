@@ -28,9 +28,11 @@ use std::mem::offset_of;
 use albireo_base::{ColumnId, Tid};
 
 use super::super::Table;
+use super::CellShape;
 use crate::directory::Entry;
-use crate::layout::Physical;
-use crate::rows::{OVERFLOW, VIEW_INLINE_BYTES, no_such_row};
+use crate::index::prefetch_line;
+use crate::layout::{ColumnLocation, Physical};
+use crate::rows::{OVERFLOW, VIEW_INLINE_BYTES, foreign_handle, no_such_row};
 
 /// Bytes of an entry of a chunk's directory.
 pub const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -81,6 +83,40 @@ pub struct RowAddress {
     pub slot: u64,
 }
 
+/// Values of a row that are brought together. Made by [`CellShape::lines`]; good for every partition of its
+/// table, refused by any other table.
+pub struct RowLines {
+    layout: u64,
+    lines: Box<[RowLine]>,
+}
+
+/// A value, as [`ColumnAddress`] says where it is.
+struct RowLine {
+    entry: u32,
+    shift: u32,
+    mask: u32,
+    stride: u32,
+    offset: u32,
+    /// From its first byte to its last.
+    last: u32,
+}
+
+impl CellShape {
+    /// The values of some of its columns, to be brought together.
+    pub fn lines(&self, columns: &[ColumnId]) -> RowLines {
+        let wanted = self.columns.iter().map(|column| &column.at).filter(|at| columns.contains(&at.column));
+        let line = |at: &ColumnLocation| RowLine {
+            entry: at.entry,
+            shift: at.shift,
+            mask: at.mask,
+            stride: at.stride,
+            offset: at.offset,
+            last: u32::from(at.width).saturating_sub(1),
+        };
+        RowLines { layout: self.layout, lines: wanted.map(line).collect() }
+    }
+}
+
 impl Table {
     /// Where the values of a column lie.
     ///
@@ -116,11 +152,22 @@ impl Table {
     /// Asks the processor to bring values of a row.
     ///
     /// # Panics
-    /// There is no such column, or there never was such a row.
+    /// They are of another table, or there never was such a row.
     #[inline]
-    pub fn prefetch_row(&self, tid: Tid, columns: &[ColumnId]) {
-        for column in columns {
-            self.rows.prefetch(tid, self.rows.layout.column(*column));
+    pub fn prefetch_row(&self, tid: Tid, lines: &RowLines) {
+        if lines.layout != self.rows.layout_id() {
+            foreign_handle();
+        }
+        let row = self.rows.locate(tid);
+        for line in &lines.lines {
+            let entry = line.entry as usize + (row.slot >> line.shift);
+            // SAFETY: an entry of the chunk, because the line is of this layout.
+            let block = unsafe { (*row.entries.add(entry)).block.as_ptr() };
+            let within = (row.slot & line.mask as usize) * line.stride as usize + line.offset as usize;
+            let first = block.wrapping_add(within);
+            prefetch_line(first);
+            // Another line only if the value crosses into it; there is no branch to mispredict.
+            prefetch_line(first.wrapping_add(line.last as usize));
         }
     }
 

@@ -319,8 +319,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
             let of =
                 IndexOf { table: table_ref(table), layout: layout.id, index: *index, bytes: bytes as u32 };
             let number = self.parts.asks();
-            let (columns, choices) = (Box::default(), Box::default());
-            let ask = self.parts.ask(Ask { of, columns, choices, most: Some(0), keeps: false, number });
+            let (lines, choices) = (layout.whole.lines(&[]), Box::default());
+            let ask = self.parts.ask(Ask { of, lines, choices, most: Some(0), keeps: false, number });
             let next = self.b.create_block();
             let answer = self.ask_for_nothing(number, round);
             let key = self.short_key(&types, &operands, site, next);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use albireo_base::{ColumnId, SqlType, TableId, Value as SqlValue};
 use albireo_sql::{IndexKind, TableDef};
+use albireo_storage::RowLines;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
@@ -339,11 +340,11 @@ impl<'f, 'r> Emitter<'f, 'r> {
         if access.integers.is_none() || !matches!(site, At::Shared | At::Key(_)) {
             return None;
         }
-        let columns = self.lines_of(relation, &needs.used);
+        let lines = self.lines_of(relation, &needs.used);
         let choices = needs.choices.iter().map(|(number, used)| (*number, self.lines_of(relation, used)));
         let (choices, number) = (choices.collect(), self.parts.asks());
         let (most, keeps) = (needs.most, needs.most == Some(SEARCH_AHEAD));
-        let ask = self.parts.ask(Ask { of: access.of, columns, choices, most, keeps, number });
+        let ask = self.parts.ask(Ask { of: access.of, lines, choices, most, keeps, number });
         let next = self.b.create_block();
         let answer = self.ask_for_nothing(number, round);
         let key = self.short_key(&types_of(index), &operands, site, next);
@@ -360,7 +361,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
 
     /// Of columns as many as it takes to touch each line of memory that they lie in: the first and last byte
     /// of each is touched, and where a row begins in its line is not known.
-    fn lines_of(&self, relation: usize, used: &[u16]) -> Box<[ColumnId]> {
+    fn lines_of(&self, relation: usize, used: &[u16]) -> RowLines {
         let layout = &self.query.relations[relation].layout;
         let mut groups = BTreeMap::<_, Vec<_>>::new();
         for column in used {
@@ -380,7 +381,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 rest = &rest[near.max(1)..];
             }
         }
-        columns.into()
+        layout.whole.lines(&columns)
     }
 
     /// What an index is asked for, in the order in which the runtime wants it, and in which partition.
