@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
-use albireo_storage::{Cell, IndexRef, ShortKey, Table};
+use albireo_storage::{Cell, IndexRef, RowLines, ShortKey, Table};
 
 use super::keys::Part;
 use super::statements::{Cursor, DONE};
@@ -53,6 +53,10 @@ pub(in crate::compile) struct Access {
     /// What the key is made of, if its last column is a text and those before are whole numbers.
     pub(in crate::compile) text_key: Option<Box<[Part]>>,
     pub(in crate::compile) site: At,
+    /// What of a row is needed, if it is found by a key.
+    pub(in crate::compile) lines: RowLines,
+    /// Whether it is changed then.
+    pub(in crate::compile) changes: bool,
     /// The number of this search in its routine.
     pub(in crate::compile) number: usize,
 }
@@ -220,6 +224,11 @@ pub(in crate::compile) unsafe extern "C" fn find_short(
         let (site, table) = access.of.table_of_key(context.machine.store(), place)?;
         Ok(match table.find(access.of.index, access.of.key([high, low])) {
             Some(tid) => {
+                // All at once, rather than each when its column is read.
+                table.prefetch_row(tid, &access.lines);
+                if access.changes {
+                    table.prefetch_liveness(tid);
+                }
                 *row = row_at(table, site, tid);
                 OK
             }

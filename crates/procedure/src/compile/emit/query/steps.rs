@@ -477,7 +477,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         // Hash indexes are asked for whole keys only.
         let by_key = unique && matches!(site, At::Shared | At::Key(_));
         let integers = if by_key || is_ordered(index) { integers(index, kinds) } else { None };
-        let Source { layout, .. } = &self.query.relations[relation];
+        let Source { layout, used, .. } = &self.query.relations[relation];
+        let lines = self.lines_of(relation, if unique { used } else { &[] });
         let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
         let number = self.parts.searches();
         let bytes = integers.iter().flatten().map(|width| u32::from(*width)).sum();
@@ -489,6 +490,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
             integers,
             text_key: text_key(index, kinds).filter(|_| is_ordered(index)),
             site,
+            lines,
+            changes: self.query.changes,
             number,
         }
     }
