@@ -3,13 +3,12 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::{CELL, Emitter, Null, Operand, Width, memory};
+use super::{CELL, Emitter, Null, Operand, memory};
 use crate::body::{Assignment, Fit, Initial, Place, RowFit, Sink, Target};
 use crate::compile::frame::{CellSlot, Slot};
 use crate::compile::kind::Kind;
 use crate::compile::runtime;
 use crate::compile::runtime::arrays;
-use crate::compile::runtime::space::SHORT_TEXT;
 use crate::compile::runtime::variables::Placing;
 use crate::expr::{Expr, VariableId};
 
@@ -204,16 +203,6 @@ impl<'r> Emitter<'_, 'r> {
             }
         }
         let length = value.b.unwrap_or(value.a);
-        let (short, long) = (self.b.create_block(), self.cold_block());
-        let is_short = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, length, SHORT_TEXT as i64);
-        self.branch(is_short, short, long);
-        self.go_to(short);
-        let to = self.b.ins().iadd_imm_u(self.shorts, i64::from(slot.at) * SHORT_TEXT as i64);
-        self.call(runtime::variables::copy_text as *const (), &[to, value.a, length], Width::W32);
-        let copy = Operand { kind: Kind::Text, a: to, b: Some(length), null: Null::Never };
-        self.store_cell(copy, self.cells, offset);
-        self.jump(next);
-        self.go_to(long);
         let at = self.word(slot.at);
         self.ask(runtime::variables::set_text as *const (), &[at, value.a, length]);
         self.jump(next);

@@ -73,7 +73,6 @@ pub(super) struct Emitter<'f, 'r> {
     call_conv: CallConv,
     context: Value,
     cells: Value,
-    shorts: Value,
     /// Rooms in use, with their numbers of cells.
     rooms: Vec<(usize, StackSlot)>,
     /// By number of cells: rooms that were used by statements before.
@@ -138,7 +137,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
         b.switch_to_block(entry);
         let context = b.block_params(entry)[0];
         let cells = b.ins().load(types::I64, memory(), context, runtime::CELLS_OFFSET);
-        let shorts = b.ins().load(types::I64, memory(), context, runtime::SHORTS_OFFSET);
         let failed = b.create_block();
         let mut emitter = Self {
             b,
@@ -148,7 +146,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
             call_conv,
             context,
             cells,
-            shorts,
             rooms: Vec::new(),
             free_rooms: BTreeMap::new(),
             constants: BTreeSet::new(),

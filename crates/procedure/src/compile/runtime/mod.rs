@@ -57,7 +57,7 @@ pub(super) struct Context<'a> {
     pub(super) dirty: u64,
     /// The heads of the arrays; generated code reads it too.
     pub(super) heads: *mut arrays::Head,
-    /// The room of the short texts; generated code reads it too.
+    /// The room of the short texts.
     pub(super) shorts: *mut u8,
     /// In so many rounds of loops interrupts are looked for; generated code counts it down.
     pub(super) rounds: u64,
@@ -83,8 +83,6 @@ pub(super) const CELLS_OFFSET: i32 = 0;
 pub(super) const DIRTY_OFFSET: i32 = 8;
 /// Where [`Context::heads`] is.
 pub(super) const HEADS_OFFSET: i32 = 16;
-/// Where [`Context::shorts`] is.
-pub(super) const SHORTS_OFFSET: i32 = 24;
 /// Where [`Context::rounds`] is.
 pub(super) const ROUNDS_OFFSET: i32 = 32;
 

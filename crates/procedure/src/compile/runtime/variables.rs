@@ -160,13 +160,6 @@ pub(in crate::compile) unsafe extern "C" fn place(
     })
 }
 
-/// Copies a short text to its variable's room, of which it may be a part.
-pub(in crate::compile) unsafe extern "C" fn copy_text(to: *mut u8, from: *const u8, length: u64) -> u32 {
-    // SAFETY: generated code passes the room of a short text and no more bytes than it has; R-3.
-    unsafe { copy_short(to, from, length as usize) };
-    OK
-}
-
 /// Copies at most [`SHORT_TEXT`] bytes: all are read before the first is written, so that one place may be a
 /// part of the other. The first and last of a power of two bytes overlap where there are not as many.
 ///
@@ -198,13 +191,25 @@ unsafe fn copy_short(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// Puts a text into a variable's cell.
+/// Puts a text into a variable's cell: a short one, which may be a part of what the variable holds, goes to its
+/// room. All in one call, because most routines are once through: what is not in the code need not be fetched.
 pub(in crate::compile) unsafe extern "C" fn set_text(
     context: *mut Context<'_>,
     at: u32,
     from: *const u8,
     length: u64,
 ) -> u32 {
+    if length <= SHORT_TEXT as u64 {
+        // SAFETY; generated code passes the number of a cell of the frame, for which there is a cell
+        // and the room of a short text.
+        unsafe {
+            let to = (*context).shorts.add(at as usize * SHORT_TEXT);
+            copy_short(to, from, length as usize);
+            let cell = Cell { lo: to.addr() as u64, hi: length, tag: values::PRESENT };
+            (*context).cells.add(at as usize).write(cell);
+        }
+        return OK;
+    }
     guard(context, |context| {
         // SAFETY: R-3.
         unsafe { context.store_text(at, from, length as usize) };
