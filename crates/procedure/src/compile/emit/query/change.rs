@@ -8,7 +8,8 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::super::ahead::Asked;
 use super::super::{CELL, Emitter, Operand, memory};
-use super::steps::{Found, columns_of, exprs_of, integer_width};
+use super::keys::integer_width;
+use super::steps::{Found, columns_of, exprs_of};
 use super::{Source, State};
 use crate::compile::frame::Slot;
 use crate::compile::kind::Kind;

@@ -2,7 +2,7 @@
 //! row, all in one function (after Neumann, VLDB 2011: produce and consume).
 //!
 //! Responsible for: which statements these are, and what becomes of their rows (here), rows found
-//! (`steps`), columns (`column`), aggregates (`aggregate`), changes (`change`), new rows written where they
+//! (`steps`) by keys (`keys`), columns (`column`), aggregates (`aggregate`), changes (`change`), new rows written where they
 //! lie (`fill`). What is none of these is
 //! the interpreter's.
 
@@ -10,6 +10,7 @@ mod aggregate;
 mod change;
 mod column;
 mod fill;
+mod keys;
 mod steps;
 
 use std::sync::Arc;
@@ -29,7 +30,8 @@ use crate::expr::{Expr, ExprKind};
 use crate::plan::tree;
 use crate::plan::tree::{Body, Change, Distinct, RelationSource, Select};
 use column::Row;
-pub(super) use steps::{Lookup, whole};
+pub(super) use keys::whole;
+pub(super) use steps::Lookup;
 
 /// What is known of the query under generation.
 #[derive(Default)]
