@@ -421,3 +421,61 @@ CREATE FUNCTION wrong_elements(a integer[]) RETURNS integer LANGUAGE plpgsql AS 
 
 statement error 42P01
 SELECT wrong_elements(ARRAY[1])
+
+# Elements of a result that are put there in any order, by calls that use the memory of others.
+statement ok
+CREATE FUNCTION any_order(p integer, OUT a integer[], OUT t text[], OUT n bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  IF p = 1 OR p = 3 THEN a[1] := 10 + p; t[1] := 'one ' || p; END IF;
+  IF p >= 2 THEN a[2] := 20 + p; t[2] := 'two ' || p; END IF;
+  IF p = 4 THEN a[1] := 14; t[0] := 'none'; END IF;
+  n := cardinality(a);
+END $$
+
+query
+SELECT * FROM any_order(0)
+----
+a integer[] | t text[] | n bigint
+NULL | NULL | NULL
+
+query
+SELECT * FROM any_order(2)
+----
+a integer[] | t text[] | n bigint
+[2:2]={22} | [2:2]={"two 2"} | 1
+
+query
+SELECT * FROM any_order(1)
+----
+a integer[] | t text[] | n bigint
+{11} | {"one 1"} | 1
+
+query
+SELECT * FROM any_order(3)
+----
+a integer[] | t text[] | n bigint
+{13,23} | {"one 3","two 3"} | 2
+
+query
+SELECT * FROM any_order(4)
+----
+a integer[] | t text[] | n bigint
+{14,24} | [0:2]={none,NULL,"two 4"} | 2
+
+query
+SELECT * FROM any_order(0)
+----
+a integer[] | t text[] | n bigint
+NULL | NULL | NULL
+
+query
+SELECT * FROM any_order(4)
+----
+a integer[] | t text[] | n bigint
+{14,24} | [0:2]={none,NULL,"two 4"} | 2
+
+query
+SELECT * FROM any_order(2)
+----
+a integer[] | t text[] | n bigint
+[2:2]={22} | [2:2]={"two 2"} | 1

@@ -136,7 +136,11 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
 ) -> u32 {
     guard(context, |context| {
         // SAFETY: R-2.
-        context.find_rows(unsafe { &*ask }, count, choice);
+        let ask = unsafe { &*ask };
+        if ask.keeps {
+            context.machine.store().check_interrupt()?;
+        }
+        context.find_rows(ask, count, choice);
         Ok(OK)
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, Value};
-use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled};
+use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled, Table};
 
 use super::rows::{At, ROWS, RowAt, row_at, table_of};
 use super::statements::DONE;
@@ -33,6 +33,13 @@ pub(in crate::compile) struct Writing {
 unsafe impl Send for Writing {}
 // SAFETY: as above.
 unsafe impl Sync for Writing {}
+
+impl Writing {
+    /// Generated code writes to addresses that hold for the table's layout only.
+    fn check(&self, table: &Table) {
+        assert!(table.layout_id() == self.layout.id, "code is made anew when a table is");
+    }
+}
 
 impl Context<'_> {
     fn home_of(&mut self, writing: &Writing, cells: &[Cell]) -> Result<Site, Stop> {
@@ -92,6 +99,7 @@ pub(in crate::compile) unsafe extern "C" fn vacant_row(
             At::Key(_) => store.site_of_key(key)?,
             _ => store.home(),
         };
+        writing.check(store.table_at(site, writing.table));
         let (tid, at) = store.vacant_row(site, writing.table)?;
         let vacant = RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) };
         // SAFETY: generated code passes room for a row.
@@ -200,8 +208,9 @@ pub(in crate::compile) unsafe extern "C" fn overwrite(
         let (writing, row) = unsafe { (&*writing, &mut *row) };
         let site = Site(row.site as u16);
         let store = context.machine.store();
-        let shape =
-            writing.shape.get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
+        let table = store.table_at(site, writing.table);
+        writing.check(table);
+        let shape = writing.shape.get_or_init(|| table.cell_shape(&writing.columns));
         Ok(match store.overwrite(site, writing.table, row.tid, shape, nulls)? {
             None => DONE,
             Some(at) => {

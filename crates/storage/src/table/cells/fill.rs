@@ -8,13 +8,14 @@
 //! fixed width, or has to be looked at first, comes as [`Cells`] with it: texts, byte strings, DECIMALs of
 //! more than 18 digits. `overwrite` has logged the old values, so that a row is undone whatever was written.
 
-use albireo_base::{ColumnId, Tid};
+use albireo_base::{ColumnId, SqlType, Tid};
 
 use super::super::shape::with_lie;
 use super::super::{Table, TableError};
 use super::address::RowAddress;
 use super::write::put_all;
 use super::{ANYHOW, APART, CellColumn, CellShape, Cells, TOGETHER, foreign_handle, wrong_number};
+use crate::column::Sealed;
 use crate::layout::{ColumnLocation, Physical};
 use crate::undo::{Change, Image, UndoLog};
 
@@ -25,6 +26,8 @@ pub struct FillShape {
     cells: CellShape,
     /// Those that the caller writes and that may be NULL.
     nullable: Box<[ColumnLocation]>,
+    /// Those that are DECIMALs, and their digits.
+    decimals: Box<[(ColumnLocation, u8)]>,
 }
 
 /// A row whose values have been written.
@@ -85,8 +88,13 @@ impl Table {
         let all = (0..self.spec.columns.len()).map(|n| ColumnId(n as u16));
         let others: Vec<ColumnId> = all.filter(|id| !direct.contains(id)).collect();
         let locations = direct.iter().map(|id| *self.rows.layout.column(*id));
+        let digits = |at: &ColumnLocation| match self.spec.columns[at.column.index()].ty {
+            SqlType::Decimal { precision, .. } => Some((*at, precision)),
+            _ => None,
+        };
         FillShape {
             cells: self.cell_shape(&others),
+            decimals: locations.clone().filter_map(|at| digits(&at)).collect(),
             nullable: locations.filter(ColumnLocation::nullable).collect(),
         }
     }
@@ -194,7 +202,7 @@ impl Table {
         shape: &FillShape,
         filled: Filled<'_>,
     ) -> Result<Tid, TableError> {
-        let FillShape { cells: others, nullable } = shape;
+        let FillShape { cells: others, nullable, decimals } = shape;
         let Filled { tid, nulls, cells } = filled;
         if others.layout != self.rows.layout_id() {
             foreign_handle();
@@ -209,6 +217,14 @@ impl Table {
             // SAFETY: the columns are of this layout and may be NULL; the row is new and was located just now.
             unsafe { row.rows().known_null(place, at, nulls >> at.column.0 & 1 == 1) };
         }
+        debug_assert!(
+            decimals.iter().all(|(at, digits)| {
+                // SAFETY: as above; the value has 8 bytes.
+                let unscaled = unsafe { row.rows_ref().known_place(place, at).cast::<[u8; 8]>().read() };
+                i64::from_le_bytes(unscaled).fits(*digits)
+            }),
+            "a DECIMAL has too many digits"
+        );
         if !others.columns.is_empty() {
             // SAFETY: as in `insert_cells`.
             let taken =
