@@ -39,9 +39,9 @@ impl fmt::Display for Workload {
 #[serde(rename_all = "lowercase")]
 pub enum Procedures {
     /// Rust.
-    #[default]
     Native,
     /// PL/pgSQL, compiled.
+    #[default]
     PlPgSql,
     /// PL/pgSQL, interpreted.
     Interpreted,

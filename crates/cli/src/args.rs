@@ -78,7 +78,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = MixArg::Spec)]
     pub mix: MixArg,
     /// What transactions are written in
-    #[arg(long, value_enum, default_value_t = ProceduresArg::Native)]
+    #[arg(long, value_enum, default_value_t = ProceduresArg::Plpgsql)]
     pub procedures: ProceduresArg,
     /// Seed of data and transactions: the same seed, the same rows and the same inputs
     #[arg(long, default_value_t = 42, value_name = "X")]
@@ -250,7 +250,7 @@ mod tests {
             seconds: 20,
             layout: LayoutArg::Groups,
             mix: MixArg::Spec,
-            procedures: ProceduresArg::Native,
+            procedures: ProceduresArg::Plpgsql,
             seed: 42,
             format: ReportFormat::Table,
             small: false,
