@@ -186,10 +186,7 @@ impl Rows {
     /// Asks the processor to bring the cache line, or two, of a value.
     #[inline(always)]
     pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
-        let address = self.place(tid, at);
-        crate::index::prefetch_line(address);
-        // Another line only if the value crosses into it; there is no branch to mispredict.
-        crate::index::prefetch_line(address.wrapping_add(at.width as usize - 1));
+        crate::index::prefetch_ends(self.place(tid, at), at.width);
     }
 
     /// Asks the processor to bring what says whether a row lives, which a change of it looks at first.

@@ -454,3 +454,11 @@ pub(crate) fn prefetch_line<T>(address: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
+
+/// Asks the processor to bring a value so wide, which is not nothing: its line, and the next one if it crosses
+/// into that. There is no branch to mispredict.
+#[inline(always)]
+pub(crate) fn prefetch_ends(first: *const u8, width: u16) {
+    prefetch_line(first);
+    prefetch_line(first.wrapping_add(usize::from(width) - 1));
+}

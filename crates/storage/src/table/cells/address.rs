@@ -30,7 +30,7 @@ use albireo_base::{ColumnId, Tid};
 use super::super::Table;
 use super::CellShape;
 use crate::directory::Entry;
-use crate::index::prefetch_line;
+use crate::index::prefetch_ends;
 use crate::layout::{ColumnLocation, Physical};
 use crate::rows::{OVERFLOW, VIEW_INLINE_BYTES, foreign_handle, no_such_row};
 
@@ -87,33 +87,15 @@ pub struct RowAddress {
 /// table, refused by any other table.
 pub struct RowLines {
     layout: u64,
-    lines: Box<[RowLine]>,
-}
-
-/// A value, as [`ColumnAddress`] says where it is.
-struct RowLine {
-    entry: u32,
-    shift: u32,
-    mask: u32,
-    stride: u32,
-    offset: u32,
-    /// From its first byte to its last.
-    last: u32,
+    columns: Box<[ColumnLocation]>,
 }
 
 impl CellShape {
     /// The values of some of its columns, to be brought together.
     pub fn lines(&self, columns: &[ColumnId]) -> RowLines {
-        let wanted = self.columns.iter().map(|column| &column.at).filter(|at| columns.contains(&at.column));
-        let line = |at: &ColumnLocation| RowLine {
-            entry: at.entry,
-            shift: at.shift,
-            mask: at.mask,
-            stride: at.stride,
-            offset: at.offset,
-            last: u32::from(at.width).saturating_sub(1),
-        };
-        RowLines { layout: self.layout, lines: wanted.map(line).collect() }
+        let locations = self.columns.iter().map(|column| column.at);
+        let columns = locations.filter(|at| columns.contains(&at.column)).collect();
+        RowLines { layout: self.layout, columns }
     }
 }
 
@@ -159,15 +141,9 @@ impl Table {
             foreign_handle();
         }
         let row = self.rows.locate(tid);
-        for line in &lines.lines {
-            let entry = line.entry as usize + (row.slot >> line.shift);
-            // SAFETY: an entry of the chunk, because the line is of this layout.
-            let block = unsafe { (*row.entries.add(entry)).block.as_ptr() };
-            let within = (row.slot & line.mask as usize) * line.stride as usize + line.offset as usize;
-            let first = block.wrapping_add(within);
-            prefetch_line(first);
-            // Another line only if the value crosses into it; there is no branch to mispredict.
-            prefetch_line(first.wrapping_add(line.last as usize));
+        for at in &lines.columns {
+            // SAFETY: located just now; the columns are of this layout.
+            prefetch_ends(unsafe { self.rows.known_place(row, at) }, at.width);
         }
     }
 

@@ -14,10 +14,10 @@ use super::super::shape::with_lie;
 use super::super::{Table, TableError};
 use super::address::RowAddress;
 use super::write::put_all;
-use super::{ANYHOW, APART, CellColumn, CellShape, Cells, TOGETHER, foreign_handle, wrong_number};
+use super::{ANYHOW, APART, CellShape, Cells, TOGETHER, foreign_handle, wrong_number};
 use crate::column::Sealed;
 use crate::layout::{ColumnLocation, Physical};
-use crate::undo::{Change, Image, UndoLog};
+use crate::undo::UndoLog;
 
 /// Which values of a new row the caller writes by itself, the others being cells. Made by
 /// [`Table::fill_shape`]; good for every partition of its table, refused by any other table.
@@ -61,18 +61,6 @@ pub(super) fn is_direct(at: &ColumnLocation) -> bool {
         at.physical,
         Physical::Bool | Physical::I16 | Physical::I32 | Physical::I64 | Physical::F32 | Physical::F64
     )
-}
-
-/// The bytes at a place, and zeroes behind.
-///
-/// # Safety
-/// `N` bytes may be read there.
-#[inline(always)]
-unsafe fn image<const N: usize>(place: *const u8) -> [u8; 16] {
-    let mut image = [0; 16];
-    // SAFETY: the caller's.
-    image[..N].copy_from_slice(&unsafe { place.cast::<[u8; N]>().read() });
-    image
 }
 
 impl Table {
@@ -141,52 +129,10 @@ impl Table {
         if self.watches(shape) || !shape.direct {
             return Ok(None);
         }
-        let start = undo.savepoint();
-        // SAFETY: the shape was made for this layout and lies as it says; a row lives there.
-        let logged = unsafe { self.log_all(undo, tid, &shape.columns, nulls) };
-        if let Err(error) = logged {
-            self.roll_back_to(undo, start);
-            return Err(error);
-        }
+        // SAFETY: the shape was made for this layout and has columns of fixed width; a row lives there.
+        unsafe { self.log_all(undo, tid, &shape.columns, |n| nulls >> n & 1 == 1)? };
         let row = self.rows.locate(tid);
         Ok(Some(RowAddress { entries: row.entries.cast(), slot: row.slot as u64 }))
-    }
-
-    /// Logs values, makes what holds them private, and sets their NULL bits. A failure leaves those before it
-    /// logged.
-    ///
-    /// # Safety
-    /// P-1: `columns` are of this table's layout and of fixed width. S-1: a row lives at `tid`.
-    #[inline(always)]
-    unsafe fn log_all(
-        &mut self,
-        undo: &mut UndoLog,
-        tid: Tid,
-        columns: &[CellColumn],
-        nulls: u64,
-    ) -> Result<(), TableError> {
-        let mut row = self.rows.locate(tid);
-        for (n, column) in columns.iter().enumerate() {
-            let mut was_null = false;
-            // SAFETY: P-1 and S-1; `row` was located just now, and is again wherever the directory changes.
-            let old = unsafe {
-                self.rows.make_private(tid, &mut row, &column.at)?;
-                if column.nullable {
-                    was_null = self.rows.known_is_null(row, &column.at);
-                    self.rows.known_null(row, &column.at, nulls >> n & 1 == 1);
-                }
-                let place = self.rows.known_place(row, &column.at);
-                match column.at.width {
-                    1 => image::<1>(place),
-                    2 => image::<2>(place),
-                    4 => image::<4>(place),
-                    _ => image::<8>(place),
-                }
-            };
-            let image = Image::Here(old);
-            undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
-        }
-        Ok(())
     }
 
     /// Makes a row of what was written.

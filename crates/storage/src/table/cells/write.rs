@@ -67,15 +67,19 @@ impl Table {
         if self.watches(shape) || !shape.fixed {
             return self.update_cells_slowly(undo, tid, shape, cells);
         }
-        let start = undo.savepoint();
-        // SAFETY: as in `insert_cells`; a row lives there, and no column is a text.
-        let replaced = unsafe {
-            with_lie!(shape.lie, LIE => self.replace_all::<LIE>(undo, tid, &shape.columns, cells.0))
-        };
-        if replaced.is_err() {
-            self.roll_back_to(undo, start);
+        let columns = &shape.columns;
+        if let Some((column, &cell)) =
+            columns.iter().zip(cells.0).find(|(column, cell)| !column.takes_fixed(**cell))
+        {
+            // SAFETY: no column is a text, so nothing is read behind the cell.
+            return Err(unsafe { self.fault(column, cell) });
         }
-        replaced
+        // SAFETY: as in `insert_cells`; a row lives there, and no column is a text.
+        unsafe {
+            self.log_all(undo, tid, columns, |n| cells.0[n].is_null())?;
+            with_lie!(shape.lie, LIE => self.write_all::<LIE>(tid, columns, cells.0));
+        }
+        Ok(())
     }
 
     /// Whether writing to a shape's columns touches an index, the row's place or a CHECK.
@@ -100,50 +104,64 @@ impl Table {
         })
     }
 
-    /// Overwrites values, none of them a text. A failure leaves those before it written and logged.
+    /// Logs values, makes what holds them private, and sets the NULL bit of each of which `null` says so. A
+    /// failure changes nothing.
     ///
     /// # Safety
-    /// P-1: `columns` are of this table's layout, of fixed width, and lie as `LIE` says. S-1: a row lives
-    /// at `tid`.
+    /// P-1: `columns` are of this table's layout and of fixed width. S-1: a row lives at `tid`.
     #[inline(always)]
-    unsafe fn replace_all<const LIE: u8>(
+    pub(super) unsafe fn log_all(
         &mut self,
         undo: &mut UndoLog,
         tid: Tid,
         columns: &[CellColumn],
-        cells: &[Cell],
+        null: impl Fn(usize) -> bool,
     ) -> Result<(), TableError> {
-        let Some(first) = columns.first() else { return Ok(()) };
+        let start = undo.savepoint();
         let mut row = self.rows.locate(tid);
-        let mut spot = Spot { row, base: std::ptr::null_mut() };
-        if LIE == TOGETHER {
-            // SAFETY: P-1 and S-1, located just now. Later changes of the directory concern null bitmaps
-            // only, so that the base of the private block stays.
-            unsafe {
-                self.rows.make_private(tid, &mut row, &first.at)?;
-                spot = spot_by::<LIE>(&self.rows, row, Some(&first.at));
+        for (n, column) in columns.iter().enumerate() {
+            // SAFETY: P-1 and S-1; `row` was located just now, and is again wherever the directory changes.
+            if let Err(error) = unsafe { self.rows.make_private(tid, &mut row, &column.at) } {
+                self.roll_back_to(undo, start);
+                return Err(error.into());
             }
-        }
-        for (column, &cell) in columns.iter().zip(cells) {
-            // SAFETY: P-1 and S-1; `row` is located again wherever the directory changes. The blocks of
-            // the value and its null bitmap are private before they are written.
-            let replaced = unsafe {
-                if LIE != TOGETHER {
-                    self.rows.make_private(tid, &mut row, &column.at)?;
-                } else if column.nullable {
-                    self.rows.make_null_private(tid, &mut row, &column.at)?;
+            let mut was_null = false;
+            // SAFETY: as above; both blocks are private.
+            let image = unsafe {
+                if column.nullable {
+                    was_null = self.rows.known_is_null(row, &column.at);
+                    self.rows.known_null(row, &column.at, null(n));
                 }
-                spot.row = row;
-                column.replace::<LIE>(&mut self.rows, spot, cell)
+                let place = self.rows.known_place(row, &column.at);
+                match column.at.width {
+                    1 => image::<1>(place),
+                    2 => image::<2>(place),
+                    4 => image::<4>(place),
+                    8 => image::<8>(place),
+                    _ => image::<16>(place),
+                }
             };
-            let Some((was_null, old)) = replaced else {
-                // SAFETY: no column is a text, so nothing is read behind the cell.
-                return Err(unsafe { self.fault(column, cell) });
-            };
-            let image = Image::Here(old.to_le_bytes());
             undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
         }
         Ok(())
+    }
+
+    /// Writes values that the columns take; zeroes for NULL, whose bit is the caller's.
+    ///
+    /// # Safety
+    /// P-1: `columns` are of this table's layout, of fixed width, and lie as `LIE` says. S-1: a row lives
+    /// at `tid`, in private blocks.
+    #[inline(always)]
+    unsafe fn write_all<const LIE: u8>(&mut self, tid: Tid, columns: &[CellColumn], cells: &[Cell]) {
+        // SAFETY: P-1 and S-1, located just now.
+        unsafe {
+            let spot =
+                spot_by::<LIE>(&self.rows, self.rows.locate(tid), columns.first().map(|column| &column.at));
+            for (column, &cell) in columns.iter().zip(cells) {
+                let value = if cell.is_null() { Cell::of(0) } else { cell };
+                column.write::<LIE>(&self.rows, spot, value);
+            }
+        }
     }
 
     /// Why a row of these cells cannot be inserted, as [`Table::insert_values`] says it: NULLs first, and
@@ -218,9 +236,9 @@ pub(super) unsafe fn put_all<const LIE: u8>(
                     let slot = address::<LIE>(row.rows_ref(), spot, &column.at, column.at.width as usize);
                     column.put_text(row, slot, value.lo, value.hi)?
                 }
-                _ => match column.write::<LIE, false>(row.rows_ref(), spot, value) {
-                    Some(_) => Put::Here,
-                    None => Put::Nowhere,
+                _ => match column.write::<LIE>(row.rows_ref(), spot, value) {
+                    true => Put::Here,
+                    false => Put::Nowhere,
                 },
             };
             match put {
@@ -246,22 +264,26 @@ enum Put {
     Nowhere,
 }
 
-/// Writes bytes; with `OLD` it gives what was there, as a number of as many bytes.
+/// The bytes at a place, and zeroes behind, as they are logged.
 ///
 /// # Safety
-/// They may be written at `place`; with `OLD` also read.
+/// `N` bytes may be read there.
 #[inline(always)]
-unsafe fn swap<const OLD: bool, const N: usize>(place: *mut u8, bytes: [u8; N]) -> u128 {
-    let mut old = [0; 16];
-    // SAFETY: the caller's; no value of fixed width has more than 16 bytes.
-    unsafe {
-        let place = place.cast::<[u8; N]>();
-        if OLD {
-            old[..N].copy_from_slice(&place.read_unaligned());
-        }
-        place.write_unaligned(bytes);
-    }
-    u128::from_le_bytes(old)
+unsafe fn image<const N: usize>(place: *const u8) -> Image {
+    let mut image = [0; 16];
+    // SAFETY: the caller's.
+    image[..N].copy_from_slice(&unsafe { place.cast::<[u8; N]>().read() });
+    Image::Here(image)
+}
+
+/// Writes bytes.
+///
+/// # Safety
+/// They may be written at `place`.
+#[inline(always)]
+unsafe fn put<const N: usize>(place: *mut u8, bytes: [u8; N]) {
+    // SAFETY: the caller's.
+    unsafe { place.cast::<[u8; N]>().write_unaligned(bytes) };
 }
 
 impl CellColumn {
@@ -279,55 +301,31 @@ impl CellColumn {
         }
     }
 
-    /// Writes a value of fixed width; its NULL bit is the caller's. With `OLD` it gives what was there.
-    /// `None`: the column does not take it, and nothing was written.
+    /// Writes a value of fixed width; its NULL bit is the caller's. Tells whether the column takes it; if not,
+    /// nothing was written.
     ///
     /// # Safety
-    /// P-1 of [`put_all`]; `spot` is where the row is, which may be written, and with `OLD` has a value.
+    /// P-1 of [`put_all`]; `spot` is where the row is, which may be written.
     #[inline(always)]
-    unsafe fn write<const LIE: u8, const OLD: bool>(
-        &self,
-        rows: &Rows,
-        spot: Spot,
-        cell: Cell,
-    ) -> Option<u128> {
+    unsafe fn write<const LIE: u8>(&self, rows: &Rows, spot: Spot, cell: Cell) -> bool {
         // SAFETY: P-1; as many bytes lie there, because the form is that of the column's type.
         unsafe {
             let place = |width| address::<LIE>(rows, spot, &self.at, width);
             let Cell { lo, .. } = cell;
-            Some(match self.form {
-                Form::Bool => swap::<OLD, 1>(place(1), [u8::from(lo != 0)]),
-                Form::I16 => swap::<OLD, 2>(place(2), (lo as u16).to_le_bytes()),
-                Form::I32 | Form::F32 => swap::<OLD, 4>(place(4), (lo as u32).to_le_bytes()),
-                Form::I64 | Form::F64 => swap::<OLD, 8>(place(8), lo.to_le_bytes()),
-                Form::Decimal64 if self.takes_decimal64(cell) => swap::<OLD, 8>(place(8), lo.to_le_bytes()),
+            match self.form {
+                Form::Bool => put(place(1), [u8::from(lo != 0)]),
+                Form::I16 => put(place(2), (lo as u16).to_le_bytes()),
+                Form::I32 | Form::F32 => put(place(4), (lo as u32).to_le_bytes()),
+                Form::I64 | Form::F64 => put(place(8), lo.to_le_bytes()),
+                Form::Decimal64 if self.takes_decimal64(cell) => put(place(8), lo.to_le_bytes()),
                 Form::Decimal128 if has_digits(cell.unscaled(), self.digits) => {
-                    swap::<OLD, 16>(place(16), cell.unscaled().to_le_bytes())
+                    put(place(16), cell.unscaled().to_le_bytes());
                 }
-                Form::Uuid => swap::<OLD, 16>(place(16), cell.unscaled().to_le_bytes()),
-                _ => return None,
-            })
-        }
-    }
-
-    /// Overwrites a value of fixed width and its NULL bit; tells whether it was NULL, and its bytes.
-    /// `None`: the column does not take it, and nothing was written.
-    ///
-    /// # Safety
-    /// P-1 of [`put_all`]; `spot` is where a row is, in private blocks.
-    #[inline(always)]
-    unsafe fn replace<const LIE: u8>(&self, rows: &mut Rows, spot: Spot, cell: Cell) -> Option<(bool, u128)> {
-        let value = self.or_zeroes(cell)?;
-        let mut was_null = false;
-        // SAFETY: the caller's; a nullable column has a null bitmap.
-        unsafe {
-            let old = self.write::<LIE, true>(rows, spot, value)?;
-            if self.nullable {
-                was_null = rows.known_is_null(spot.row, &self.at);
-                rows.known_null(spot.row, &self.at, cell.is_null());
+                Form::Uuid => put(place(16), cell.unscaled().to_le_bytes()),
+                _ => return false,
             }
-            Some((was_null, old))
         }
+        true
     }
 
     /// Writes a text or byte string of a new row; its NULL bit is the caller's. Out of line, so that
