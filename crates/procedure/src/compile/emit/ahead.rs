@@ -5,7 +5,8 @@
 //! those of the first rounds, asks for all slots, and then for all rows; so the waits overlap, and in its
 //! round a lookup takes the row that was found. What is guessed wrong is only slower: the round's key and
 //! the state of the table are compared with those of the answer (`runtime::ahead`). A join does the same
-//! with the rows of its first relation. Lookups behind a loop are asked for with its own.
+//! with the rows of its first relation. Lookups behind a loop are asked for with its own. Of a search by the
+//! beginning of a key all rows are kept so, if they are few.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,6 @@ use crate::types::{Scalar, Type};
 const ROUNDS: i64 = ahead::ROUNDS as i64;
 
 /// A lookup or search that is asked for ahead.
-#[derive(Clone)]
 pub(super) struct Asked<'r> {
     /// Which ones it is, whose rows are kept.
     pub(super) indexes: Vec<*const IndexUse>,

@@ -3,7 +3,8 @@
 //! Generated code writes the keys of the first rounds into [`Answer`]s, asks here for what their lookups
 //! look at first, and then for their rows. In its round it takes the row from the answer, if the key is
 //! still the one of the round, and the table's [`Table::moves`] what it was then: so neither a change of
-//! the table nor a wrong guess of the key leads to another row than a lookup would.
+//! the table nor a wrong guess of the key leads to another row than a lookup would. Of a search by a part of
+//! the key the answer is all rows, in order, if they are few enough to be kept (`Space::kept`).
 
 use albireo_base::Tid;
 use albireo_storage::{RowLines, Table};
@@ -165,7 +166,7 @@ impl Context<'_> {
         let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
         let kept = &mut self.space.kept[ask.number];
         kept.clear();
-        kept.reserve(ask.most.map_or(0, |most| (most + 1) * answers.len()));
+        kept.reserve(ask.most.filter(|_| ask.keeps).map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map(|(_, lines)| lines);
         let mut tables = Tables { store: self.machine.store(), known: None };
@@ -180,7 +181,9 @@ impl Context<'_> {
                 // Within what was reserved: the rows stay where they are.
                 for tid in table.prefix(of.index, key).take(most + usize::from(ask.keeps)) {
                     table.prefetch_row(tid, &ask.lines);
-                    kept.push(row_at(table, site, tid));
+                    if ask.keeps {
+                        kept.push(row_at(table, site, tid));
+                    }
                 }
                 let rows = &kept[begin..];
                 if ask.keeps && rows.len() <= most {

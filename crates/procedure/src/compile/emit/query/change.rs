@@ -163,8 +163,9 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     fn update_alike(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)], found: Found, count: Value) {
-        let (cells, writing) = self.new_values(table, set);
-        if let Some(writing) = writing {
+        let (columns, values) = self.new_values(table, set);
+        let cells = self.in_cells(&values);
+        if let Some(writing) = self.writing(table, &columns, At::Shared, false) {
             self.ask(runtime::changes::update_alike as *const (), &[writing, cells, found.rows, found.count]);
         }
         self.b.ins().store(memory(), found.count, count, 0);
@@ -184,24 +185,17 @@ impl<'f, 'r> Emitter<'f, 'r> {
         each(self, &outputs);
     }
 
-    /// The new values of an UPDATE in cells, and what the runtime must know to write them.
-    fn new_values(&mut self, table: &'r TableDef, set: &'r [(ColumnId, Expr)]) -> (Value, Option<Value>) {
-        let cells = self.room(set.len());
-        for (n, (column, expr)) in set.iter().enumerate() {
-            self.new_value(table, *column, expr, cells, n);
-        }
-        let columns: Vec<ColumnId> = set.iter().map(|(column, _)| *column).collect();
-        (cells, self.writing(table, &columns, At::Shared, false))
-    }
-
-    /// Puts a new value of a column into the `n`th of some cells.
-    fn new_value(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr, cells: Value, n: usize) {
-        let value = self.value_for(table, column, expr);
-        self.store_cell(value, cells, n as i32 * CELL);
+    /// The columns of an UPDATE and their new values.
+    pub(super) fn new_values(
+        &mut self,
+        table: &TableDef,
+        set: &'r [(ColumnId, Expr)],
+    ) -> (Vec<ColumnId>, Vec<Operand>) {
+        set.iter().map(|(column, expr)| (*column, self.value_for(table, *column, expr))).unzip()
     }
 
     /// A new value of a column.
-    pub(super) fn value_for(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr) -> Operand {
+    fn value_for(&mut self, table: &TableDef, column: ColumnId, expr: &'r Expr) -> Operand {
         let value = self.expr(expr);
         let value = match value.kind {
             // It may be in the table that changes.

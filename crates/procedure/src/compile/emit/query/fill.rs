@@ -47,8 +47,7 @@ impl<'r> Emitter<'_, 'r> {
 
     /// Gives the row at `row` new values of some columns, and tells there where it is then.
     pub(super) fn update(&mut self, table: &TableDef, set: &'r [(ColumnId, Expr)], row: Value) {
-        let values: Vec<_> = set.iter().map(|(column, expr)| self.value_for(table, *column, expr)).collect();
-        let columns: Vec<ColumnId> = set.iter().map(|(column, _)| *column).collect();
+        let (columns, values) = self.new_values(table, set);
         let Some(layout) = self.layouts.layout(table.id) else { return };
         let Some(writing) = self.writing(table, &columns, At::Shared, false) else { return };
         let slowly = |this: &mut Self| {

@@ -99,17 +99,19 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 (next, row)
             }
             (false, false) => {
-                let found = match self.query.changes {
+                let (rows, count) = match self.query.changes {
                     true => {
                         let cells = self.in_cells(&operands);
                         let (most, found) = (self.int(most.unwrap_or(i64::MAX)), self.room(1));
                         self.ask(runtime::rows::search as *const (), &[access, cells, most, found]);
-                        let count = self.b.ins().load(types::I64, memory(), found, 0);
-                        Found { rows: access, count }
+                        (None, self.b.ins().load(types::I64, memory(), found, 0))
                     }
-                    false => self.rows_of_key(index, &operands, (access, site), most),
+                    false => {
+                        let found = self.rows_of_key(index, &operands, (access, site), most);
+                        (Some(found.rows), found.count)
+                    }
                 };
-                self.search(access, found, (relation, row), rest, next)
+                self.search((access, rows, count), (relation, row), rest, next)
             }
         };
         self.take_row(relation, row, &used);
@@ -161,17 +163,16 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.go_to(found);
     }
 
-    /// Goes over the rows that a search found; gives the block where the next one is taken, and where the row
-    /// at hand is told.
+    /// Goes over so many rows that a search found: they lie at an address, or the runtime is asked for each
+    /// because they may change meanwhile. Gives the block where the next one is taken, and where the row at
+    /// hand is told.
     fn search(
         &mut self,
-        access: Value,
-        Found { rows, count }: Found,
+        (access, rows, count): (Value, Option<Value>, Value),
         (relation, row): (usize, Value),
         rest: &'r [Step],
         next: Block,
     ) -> (Block, Value) {
-        let changes = self.query.changes;
         let (head, body, again) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let at = self.b.append_block_param(head, types::I64);
         let zero = self.int(0);
@@ -183,14 +184,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let following = self.b.ins().iadd_imm_u(at, 1);
         self.b.ins().jump(head, &[following.into()]);
         self.go_to(body);
-        if let Some(joined) = self.joined(rest).filter(|_| !changes) {
-            let asked = self.ask_ahead_of_join(rows, (at, count), relation, &joined);
-            let round = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
-            self.know(&asked, round, false);
-        }
-        if !changes {
-            let row = self.nth_row(rows, at);
-            return (again, row);
+        if let Some(rows) = rows {
+            if let Some(joined) = self.joined(rest) {
+                let asked = self.ask_ahead_of_join(rows, (at, count), relation, &joined);
+                let round = self.b.ins().band_imm_u(at, ROWS_AHEAD - 1);
+                self.know(&asked, round, false);
+            }
+            return (again, self.nth_row(rows, at));
         }
         let status = self.ask_for(runtime::rows::row as *const (), &[access, at, row]);
         self.row_or(status, again);
@@ -515,7 +515,6 @@ impl Emitter<'_, '_> {
 const ROWS_AHEAD: i64 = runtime::ahead::ROUNDS as i64;
 
 /// Rows that a search found.
-#[derive(Clone, Copy)]
 pub(super) struct Found {
     /// The address of the first, a [`RowAt`].
     pub(super) rows: Value,
