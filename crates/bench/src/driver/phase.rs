@@ -42,7 +42,7 @@ pub(super) struct Span {
 
 impl Span {
     /// Phase `number`, told of by itself.
-    pub(super) fn alone(number: usize, measured: Duration) -> Self {
+    pub(super) fn single(number: usize, measured: Duration) -> Self {
         let warm_up = (measured / 10).min(LONGEST_WARM_UP);
         Self { number, warm_up, measured, before: Duration::ZERO, total: warm_up + measured }
     }

@@ -48,7 +48,7 @@ impl Run<'_> {
     fn at_rate(&self, number: usize, rate: u32, report: &SnapshotReport) -> Result<RateReport, Failure> {
         self.target.forget_pauses();
         let before = self.target.snapshot_costs();
-        let phase = Phase::new(self, Span::alone(number, self.config.duration)).with_snapshots(rate);
+        let phase = Phase::new(self, Span::single(number, self.config.duration)).with_snapshots(rate);
         let result = phase.run(&format!("{rate} snapshots/s"), &mut [], false);
         self.observer.finished();
         result.failure.map_or(Ok(()), Err)?;
@@ -72,7 +72,7 @@ impl Run<'_> {
     /// Runs transactions for a phase while one snapshot lives; its conditions are checked afterwards.
     fn with_one_alive(&self, report: &mut SnapshotReport) -> Result<(), Failure> {
         let mut snapshot = self.target.snapshot().map_err(during("taking a snapshot"))?;
-        let span = Span::alone(RATES.len(), self.config.duration);
+        let span = Span::single(RATES.len(), self.config.duration);
         let result = Phase::new(self, span).run("one snapshot alive", &mut [], false);
         self.observer.finished();
         report.memory = Some(SnapshotMemory::new(result.oltp.report().seconds, &self.target.memory_bytes()));

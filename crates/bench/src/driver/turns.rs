@@ -32,10 +32,10 @@ fn spans(duration: Duration) -> Vec<(Span, bool)> {
     let mut spans: Vec<(Span, bool)> = order(pairs)
         .enumerate()
         .map(|(number, with_queries)| {
-            let mut span = Span::alone(number, duration / pairs);
+            let mut span = Span::single(number, duration / pairs);
             if number == 0 {
                 // Nothing has run yet: as long a warm-up as one long phase has.
-                span.warm_up = Span::alone(number, duration).warm_up;
+                span.warm_up = Span::single(number, duration).warm_up;
             }
             span.before = before;
             before += span.warm_up + span.measured;
@@ -58,11 +58,10 @@ impl Run<'_> {
         }
         let spans = match self.config.workload {
             Workload::Ch { .. } => spans(self.config.duration),
-            Workload::Tpcc => vec![(Span::alone(0, self.config.duration), false)],
+            Workload::Tpcc => vec![(Span::single(0, self.config.duration), false)],
         };
         let answered: Vec<AtomicBool> = queries.iter().map(|_| AtomicBool::new(false)).collect();
-        let mut streams =
-            if queries.is_empty() { Vec::new() } else { Stream::all(streams, queries, self.config.seed) };
+        let mut streams = Stream::all(streams, queries, self.config.seed);
         self.target.forget_pauses();
         let (mut alone, mut mixed) = (None, None);
         let done = spans.iter().enumerate().try_for_each(|(i, &(span, with_queries))| {

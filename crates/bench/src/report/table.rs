@@ -153,7 +153,9 @@ fn transactions(out: &mut String, report: &Report) {
         let ends = pick(f64::min).zip(pick(f64::max));
         or_dash(ends, |(slowest, fastest)| format!("{:.0}-{:.0}k", slowest / 1e3, fastest / 1e3))
     };
-    row("  slowest-fastest turn", turns, String::new(), String::new());
+    if [alone, mixed].into_iter().flatten().any(|oltp| oltp.turns.len() > 1) {
+        row("  slowest-fastest turn", turns, String::new(), String::new());
+    }
     let theirs = published.new_orders.map_or_else(String::new, pair);
     let cpu = &|oltp: &Oltp| rate(oltp.transactions_per_cpu_second);
     row("per CPU second", cpu, String::new(), String::new());
