@@ -1,11 +1,11 @@
 //! Files: the real disk, one in memory, and one that fails on purpose.
 //!
-//! Used by COPY, spilling and the shell's history. Responsible for: opening, creating, renaming,
-//! listing, removing, free space. Not responsible for: buffering and formats.
+//! Used by the redo log, archives, COPY, spilling and the shell's history. Responsible for: opening,
+//! creating, renaming, listing, removing, locking, free space. Not responsible for: buffering and formats.
 //!
-//! I-1 What was written survives a crash for certain only after [`WriteFile::sync`] has returned.
-//! The file's name may still be lost: directories are not synced yet, nor does the disk in memory
-//! simulate crashes. Nothing durable is built on this so far.
+//! I-1 What was written survives a crash for certain only after [`WriteFile::sync`] or
+//! [`PlacedFile::sync`] has returned, and a file's name only after [`Disk::sync_directory`] of the
+//! directory it is in.
 
 mod memory;
 #[cfg(test)]
@@ -51,6 +51,38 @@ pub trait WriteFile: Write + Send + fmt::Debug {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// A file that is written at chosen places, from several threads if need be: a segment of the log.
+pub trait PlacedFile: Send + Sync + fmt::Debug {
+    /// Writes all of `data` at `offset`; beyond the end the file grows.
+    ///
+    /// # Errors
+    /// The operating system's; any part of `data` may then have been written.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Takes room for the first `bytes` from the file system, so that writing there does not run out of
+    /// it; what is new reads as zeros and counts as the file's length.
+    ///
+    /// # Errors
+    /// `StorageFull`, and the operating system's.
+    fn allocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Cuts the file, or extends it by zeros.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// Returns when everything written, and the length, is on stable storage.
+    ///
+    /// # Errors
+    /// The operating system's; what was written since the last success may then be lost, whatever a
+    /// later call says.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Keeps others from locking the same path; given back when dropped, and when the process ends.
+pub trait DiskLock: Send + Sync + fmt::Debug {}
+
 /// A file system. All errors are the operating system's own or look the same.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file for reading.
@@ -65,6 +97,25 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// As [`Disk::open`], and `StorageFull`.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
 
+    /// Opens a file to write at places of it, and creates it if it is not there.
+    ///
+    /// # Errors
+    /// As [`Disk::create`].
+    fn open_placed(&self, path: &Path) -> io::Result<Box<dyn PlacedFile>>;
+
+    /// Returns when names that were made, changed and removed in a directory are on stable storage.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Locks a file, which is created if it is not there, against every other process and every other
+    /// call, without waiting.
+    ///
+    /// # Errors
+    /// As [`Disk::create`]; `WouldBlock` if somebody has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+
     /// Gives a file another name in one step; a file of that name is replaced.
     ///
     /// # Errors
@@ -76,6 +127,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Disk::open`].
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory and all that is in it.
+    ///
+    /// # Errors
+    /// As [`Disk::read_dir`].
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a directory and those above it; one that is there is fine.
     ///
@@ -114,8 +171,26 @@ impl Disk for RealDisk {
         Ok(Box::new(File::create(path)?))
     }
 
+    fn open_placed(&self, path: &Path) -> io::Result<Box<dyn PlacedFile>> {
+        Ok(Box::new(File::options().write(true).create(true).truncate(false).open(path)?))
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        file.try_lock()?;
+        Ok(Box::new(RealLock { _file: file }))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -154,3 +229,34 @@ impl WriteFile for File {
         self.sync_data()
     }
 }
+
+impl PlacedFile for File {
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, data, offset)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            // Some file systems cannot; then room is found when it is needed.
+            Err(rustix::io::Errno::OPNOTSUPP) if self.metadata()?.len() < bytes => File::set_len(self, bytes),
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            done => Ok(done?),
+        }
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        File::set_len(self, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The lock goes with the file's descriptor.
+#[derive(Debug)]
+struct RealLock {
+    _file: File,
+}
+
+impl DiskLock for RealLock {}

@@ -22,7 +22,7 @@ pub mod thread;
 use std::sync::Arc;
 
 pub use clock::{Clock, SimulatedClock};
-pub use disk::{Disk, FaultyDisk, MemoryDisk, ReadFile, RealDisk, WriteFile};
+pub use disk::{Disk, DiskLock, FaultyDisk, MemoryDisk, PlacedFile, ReadFile, RealDisk, WriteFile};
 pub use memory::available_memory_bytes;
 pub use random::Seeds;
 pub use thread::{JoinHandle, cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};

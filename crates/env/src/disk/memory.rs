@@ -1,6 +1,6 @@
 //! The simulated disks: one in memory with a capacity, and one that fails at a chosen write.
 
-use super::{Disk, ReadFile, WriteFile};
+use super::{Disk, DiskLock, PlacedFile, ReadFile, WriteFile};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,6 +25,7 @@ pub struct MemoryDisk {
 struct Tree {
     files: BTreeMap<PathBuf, Bytes>,
     directories: BTreeSet<PathBuf>,
+    locked: BTreeSet<PathBuf>,
     used_bytes: u64,
 }
 
@@ -104,6 +105,27 @@ impl Disk for MemoryDisk {
         Ok(Box::new(MemoryWriter { bytes, disk: self.clone() }))
     }
 
+    fn open_placed(&self, path: &Path) -> io::Result<Box<dyn PlacedFile>> {
+        let known = self.tree.lock().files.get(path).cloned();
+        if let Some(bytes) = known {
+            return Ok(Box::new(MemoryPlaced { bytes, disk: self.clone() }));
+        }
+        self.create(path)?;
+        self.open_placed(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.read_dir(path).map(|_| ())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        self.open_placed(path)?;
+        match self.tree.lock().locked.insert(path.to_owned()) {
+            true => Ok(Box::new(MemoryLock { path: path.to_owned(), disk: self.clone() })),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut tree = self.tree.lock();
         if !tree.parent_exists(to) {
@@ -121,6 +143,18 @@ impl Disk for MemoryDisk {
         let mut tree = self.tree.lock();
         let former = tree.files.remove(path).ok_or(io::ErrorKind::NotFound)?;
         tree.forget(Some(former));
+        Ok(())
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.read_dir(path)?;
+        let mut tree = self.tree.lock();
+        let gone: Vec<PathBuf> = tree.files.keys().filter(|file| file.starts_with(path)).cloned().collect();
+        for file in gone {
+            let former = tree.files.remove(&file);
+            tree.forget(former);
+        }
+        tree.directories.retain(|directory| !directory.starts_with(path));
         Ok(())
     }
 
@@ -222,6 +256,68 @@ impl WriteFile for MemoryWriter {
     }
 }
 
+#[derive(Debug)]
+struct MemoryPlaced {
+    bytes: Bytes,
+    disk: MemoryDisk,
+}
+
+impl MemoryPlaced {
+    /// Makes the file at least that long, if there is room for it.
+    fn grow(&self, bytes: u64) -> io::Result<()> {
+        let mut tree = self.disk.tree.lock();
+        let mut contents = self.bytes.write();
+        let more = bytes.saturating_sub(contents.len() as u64);
+        if more > self.disk.capacity_bytes.saturating_sub(tree.used_bytes) {
+            return Err(no_space());
+        }
+        tree.used_bytes += more;
+        let length = contents.len() + more as usize;
+        contents.resize(length, 0);
+        Ok(())
+    }
+}
+
+impl PlacedFile for MemoryPlaced {
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.grow(offset + data.len() as u64)?;
+        let start = offset as usize;
+        self.bytes.write()[start..start + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        self.grow(bytes)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.grow(bytes)?;
+        let mut tree = self.disk.tree.lock();
+        let mut contents = self.bytes.write();
+        tree.used_bytes -= contents.len() as u64 - bytes;
+        contents.truncate(bytes as usize);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct MemoryLock {
+    path: PathBuf,
+    disk: MemoryDisk,
+}
+
+impl DiskLock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.disk.tree.lock().locked.remove(&self.path);
+    }
+}
+
 /// Another disk on which writing fails from the n-th write on, as when it has run full: creating
 /// files, writing to them and syncing them then returns ENOSPC, reading and removing go on.
 #[derive(Clone, Debug)]
@@ -258,8 +354,25 @@ impl Disk for FaultyDisk {
         Ok(Box::new(FaultyWriter { inner: self.inner.create(path)?, disk: self.clone() }))
     }
 
+    fn open_placed(&self, path: &Path) -> io::Result<Box<dyn PlacedFile>> {
+        Ok(Box::new(FaultyPlaced { inner: self.inner.open_placed(path)?, disk: self.clone() }))
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.count_write()?;
+        self.inner.sync_directory(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        self.inner.lock(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_dir_all(path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -299,6 +412,34 @@ impl Write for FaultyWriter {
 
 impl WriteFile for FaultyWriter {
     fn sync(&mut self) -> io::Result<()> {
+        self.disk.count_write()?;
+        self.inner.sync()
+    }
+}
+
+#[derive(Debug)]
+struct FaultyPlaced {
+    inner: Box<dyn PlacedFile>,
+    disk: FaultyDisk,
+}
+
+impl PlacedFile for FaultyPlaced {
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.disk.count_write()?;
+        self.inner.write_at(data, offset)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        self.disk.count_write()?;
+        self.inner.allocate(bytes)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.disk.count_write()?;
+        self.inner.set_len(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
         self.disk.count_write()?;
         self.inner.sync()
     }
