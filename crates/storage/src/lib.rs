@@ -27,6 +27,7 @@ mod rows;
 mod table;
 mod undo;
 mod view;
+mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
@@ -42,6 +43,11 @@ pub use table::{
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};
+
+pub use writes::{
+    Applied, ApplyError, Malformed, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables,
+    apply_writes, encode_writes,
+};
 
 use albireo_base::Value;
 

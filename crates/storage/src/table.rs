@@ -12,6 +12,7 @@
 //!   order of free slots and garbage in string heaps.
 
 mod cells;
+mod identity;
 mod indexes;
 mod insert;
 mod shape;
@@ -39,6 +40,7 @@ pub use insert::NewRow;
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 
+use identity::Identity;
 use indexes::TableIndex;
 
 /// A condition that every row must meet.
@@ -181,6 +183,8 @@ pub struct Table {
     placement: Option<Placement>,
     /// By column: writing it touches an index or the row's place.
     guarded: Guarded,
+    /// What names its rows in write records.
+    pub(crate) identity: Identity,
     /// From `spec`, at hand for every change: id, number of columns, whether a row as a whole must be
     /// checked (CHECK constraints, or its partition), whether there are CHECK constraints.
     id: u32,
@@ -205,7 +209,7 @@ impl Table {
             .map(|index| TableIndex::new(index, &spec.columns, &layout, registry.pool()))
             .collect();
         let placement = placement.filter(|p| p.partitions > 1);
-        let guarded = Guarded::new(&spec);
+        let (guarded, identity) = (Guarded::new(&spec), Identity::of(&spec));
         let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
         let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Self {
@@ -218,6 +222,7 @@ impl Table {
             indexes,
             placement,
             guarded,
+            identity,
             arrow_schema,
         }
     }
@@ -440,8 +445,13 @@ struct Guarded {
 
 impl Guarded {
     fn new(spec: &TableSpec) -> Self {
-        let mut guarded = Self { first: 0, others: vec![false; spec.columns.len().saturating_sub(64)] };
-        for column in spec.indexes.iter().flat_map(|i| &i.columns).chain(&spec.partition_by) {
+        Self::of(spec.columns.len(), spec.indexes.iter().flat_map(|i| &i.columns).chain(&spec.partition_by))
+    }
+
+    /// These columns of so many.
+    fn of<'c>(width: usize, columns: impl Iterator<Item = &'c ColumnId>) -> Self {
+        let mut guarded = Self { first: 0, others: vec![false; width.saturating_sub(64)] };
+        for column in columns {
             match column.0 {
                 c @ 0..64 => guarded.first |= 1 << c,
                 c => guarded.others[c as usize - 64] = true,

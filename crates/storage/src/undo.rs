@@ -104,6 +104,11 @@ impl UndoLog {
         self.records.len()
     }
 
+    /// The records, oldest first.
+    pub(crate) fn records(&self) -> &[UndoRecord] {
+        &self.records
+    }
+
     /// Where the log stands.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint { records: self.records.len(), deleted: self.deleted.len() }

@@ -96,11 +96,7 @@ impl Rows {
         if tid.0 >= self.slots {
             super::no_such_row(tid);
         }
-        let slot = self.raw(tid, at);
-        match at.physical {
-            Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
-            _ => self.other_text(tid, at, slot),
-        }
+        self.text_of(tid, at, self.raw(tid, at))
     }
 
     /// [`Rows::text`] by the address of its slot.
@@ -114,7 +110,15 @@ impl Rows {
         }
         // SAFETY: S-1, and `width` bytes lie there by the layout's I-1; nobody writes while `self` is
         // borrowed.
-        let slot = unsafe { std::slice::from_raw_parts(slot, at.width as usize) };
+        self.text_of(tid, at, unsafe { std::slice::from_raw_parts(slot, at.width as usize) })
+    }
+
+    /// The text that a slot of the string column `at` of the row `tid` means, or meant when its bytes were
+    /// these.
+    ///
+    /// Bytes from before must be of the running transaction: until it ends, no heap is rewritten.
+    #[inline(always)]
+    pub(crate) fn text_of<'a>(&'a self, tid: Tid, at: &ColumnLocation, slot: &'a [u8]) -> &'a [u8] {
         match at.physical {
             Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
             _ => self.other_text(tid, at, slot),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid};
+use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid, Value};
 
 use super::{Table, TableError};
 use crate::column::HandleError;
@@ -189,8 +189,33 @@ impl TableIndex {
         self.index.find(key, |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other)).map(Tid)
     }
 
+    /// The key of values, one for each column; tells whether one is NULL.
+    ///
+    /// # Panics
+    /// A value is of another type than its column.
+    pub(super) fn build_key_of<'v>(
+        &self,
+        value_of: impl Fn(ColumnId) -> &'v Value,
+        key: &mut KeyBuilder,
+    ) -> bool {
+        let mut has_null = false;
+        key.clear();
+        for KeyColumn { at, .. } in &self.columns {
+            let value = value_of(at.column);
+            if at.nullable() {
+                match value {
+                    Value::Null => key.push_null(),
+                    _ => key.push_present(),
+                };
+            }
+            has_null |= matches!(value, Value::Null);
+            push_value(key, value, at.physical);
+        }
+        has_null
+    }
+
     /// The rows with this key.
-    fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
+    pub(super) fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
         let mut other = KeyBuilder::new();
         let tie = |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other);
         self.index.tids(key, tie).map(Tid).collect()
@@ -287,6 +312,24 @@ fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder)
         };
     }
     has_null
+}
+
+/// Pushes a value; nothing for NULL, whose mark says all.
+fn push_value(key: &mut KeyBuilder, value: &Value, physical: Physical) {
+    match value {
+        Value::Null => key,
+        Value::Bool(v) => key.push_bool(*v),
+        Value::SmallInt(v) => key.push_i16(*v),
+        Value::Integer(v) | Value::Date(v) => key.push_i32(*v),
+        Value::BigInt(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => key.push_i64(*v),
+        Value::Real(v) => key.push_f32(*v),
+        Value::Double(v) => key.push_f64(*v),
+        Value::Decimal(v) if physical == Physical::I64 => key.push_i64(v.unscaled as i64),
+        Value::Decimal(v) => key.push_i128(v.unscaled),
+        Value::Text(text) => key.push_str(text),
+        Value::Bytea(bytes) => key.push_bytes(bytes),
+        Value::Uuid(v) => key.push_uuid(*v),
+    };
 }
 
 /// The order of `key` relative to the row `stored`, whose key has the same prefix.
@@ -411,15 +454,19 @@ impl Table {
             index.insert(&self.rows, tid).map_err(|failure| self.index_error(id, failure))?;
         }
         self.indexes.push(index);
-        self.guarded = super::Guarded::new(&spec);
-        self.spec = spec;
+        self.take_spec(spec);
         Ok(())
     }
 
     /// Drops the index at `position`; `spec` is the shape without it.
     pub fn drop_index(&mut self, position: usize, spec: std::sync::Arc<super::TableSpec>) {
         self.indexes.remove(position);
-        self.guarded = super::Guarded::new(&spec);
+        self.take_spec(spec);
+    }
+
+    /// Goes on with another set of indexes.
+    fn take_spec(&mut self, spec: std::sync::Arc<super::TableSpec>) {
+        (self.guarded, self.identity) = (super::Guarded::new(&spec), super::Identity::of(&spec));
         self.spec = spec;
     }
 

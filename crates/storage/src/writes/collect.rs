@@ -1,0 +1,116 @@
+//! The net effect of a transaction, from its undo records.
+
+use albireo_base::{ColumnId, Tid};
+
+use crate::undo::{Change, UndoLog, UndoRecord};
+
+/// Which rows a transaction touched; kept from one to the next for its memory.
+#[derive(Default)]
+pub struct WriteSet {
+    pub(super) runs: Vec<Run>,
+}
+
+/// Undo records of one row that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
+    pub(super) site: u16,
+    pub(super) table: u32,
+    pub(super) tid: u64,
+    start: u32,
+    end: u32,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It came and went.
+    Nothing,
+    Inserted,
+    Updated,
+    Deleted,
+}
+
+/// A row that was touched.
+#[derive(Clone, Copy)]
+pub(super) struct Touched<'a> {
+    pub(super) tid: Tid,
+    runs: &'a [Run],
+}
+
+impl WriteSet {
+    /// Finds the rows that the transaction touched whose undo records these are.
+    ///
+    /// # Panics
+    /// There are more than 2^32 undo records.
+    pub fn collect(&mut self, undo: &UndoLog) {
+        self.runs.clear();
+        let records = undo.records();
+        let count = u32::try_from(records.len()).expect("a transaction has fewer than 2^32 changes");
+        let mut is_sorted = true;
+        for (at, record) in (0..count).zip(records) {
+            let &UndoRecord { site, table, tid: Tid(tid), .. } = record;
+            match self.runs.last_mut() {
+                Some(run) if (run.site, run.table, run.tid) == (site, table, tid) => run.end = at + 1,
+                last => {
+                    is_sorted &= last.is_none_or(|run| (run.site, run.table, run.tid) < (site, table, tid));
+                    self.runs.push(Run { site, table, tid, start: at, end: at + 1 });
+                }
+            }
+        }
+        if !is_sorted {
+            self.runs.sort_unstable();
+        }
+    }
+
+    /// Whether no row was touched.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The runs of each table, in order.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &[Run]> {
+        self.runs.chunk_by(|a, b| (a.site, a.table) == (b.site, b.table))
+    }
+}
+
+/// The rows of one table that were touched, by TID.
+pub(super) fn rows(runs: &[Run]) -> impl Iterator<Item = Touched<'_>> {
+    runs.chunk_by(|a, b| a.tid == b.tid).map(|runs| Touched { tid: Tid(runs[0].tid), runs })
+}
+
+impl<'a> Touched<'a> {
+    /// Its undo records, oldest first.
+    pub(super) fn records(self, undo: &'a UndoLog) -> impl Iterator<Item = &'a UndoRecord> {
+        self.runs.iter().flat_map(|run| &undo.records()[run.start as usize..run.end as usize])
+    }
+
+    pub(super) fn fate(self, undo: &'a UndoLog) -> Fate {
+        let (mut inserted, mut deleted, mut wrote) = (false, false, false);
+        for record in self.records(undo) {
+            match record.change {
+                Change::Inserted => inserted = true,
+                Change::Deleted => deleted = true,
+                Change::Wrote { .. } => wrote = true,
+                Change::Indexed(_) | Change::Unindexed(_) => {}
+            }
+        }
+        match (inserted, deleted) {
+            (true, true) => Fate::Nothing,
+            (true, false) => Fate::Inserted,
+            (false, true) => Fate::Deleted,
+            (false, false) if wrote => Fate::Updated,
+            (false, false) => Fate::Nothing,
+        }
+    }
+
+    /// The columns that were overwritten, ascending.
+    pub(super) fn columns(self, undo: &'a UndoLog, columns: &mut Vec<ColumnId>) {
+        columns.clear();
+        columns.extend(self.records(undo).filter_map(|record| match record.change {
+            Change::Wrote { column, .. } => Some(column),
+            _ => None,
+        }));
+        columns.sort_unstable();
+        columns.dedup();
+    }
+}

@@ -1,0 +1,174 @@
+//! A transaction's net effect as a write record.
+
+use albireo_base::{ColumnId, Tid};
+
+use super::SHARED_SITE;
+use super::collect::{Fate, Run, Touched, WriteSet, rows};
+use super::value::{put_number, put_value};
+use crate::table::Table;
+use crate::undo::{Change, UndoLog};
+
+/// Appends what the running transaction wrote to `out`, in the form that the module's documentation tells.
+/// `table_of` gives a table by site and id, as undo records have them.
+pub fn encode_writes<'t>(
+    set: &WriteSet,
+    undo: &UndoLog,
+    table_of: impl Fn(u16, u32) -> &'t Table,
+    out: &mut Vec<u8>,
+) {
+    let mut parts = Parts::default();
+    for runs in set.tables() {
+        let Run { site, table, .. } = runs[0];
+        let group = Group { table: table_of(site, table), undo };
+        parts.sort(&group, runs);
+        if parts.is_empty() {
+            continue;
+        }
+        put_number(out, if site == SHARED_SITE { 0 } else { u64::from(site) + 1 });
+        put_number(out, u64::from(table));
+        put_number(out, parts.leaving.len() as u64);
+        for row in &parts.leaving {
+            group.identity_before(*row, out);
+        }
+        put_number(out, parts.staying.len() as u64);
+        group.updates(&parts.staying, out);
+        put_number(out, parts.coming.len() as u64);
+        for row in &parts.coming {
+            group.row(row.tid, out);
+        }
+    }
+}
+
+/// The rows of a table by what is to be done first, second and last.
+#[derive(Default)]
+struct Parts<'a> {
+    /// Deleted, or with another key.
+    leaving: Vec<Touched<'a>>,
+    /// Updated, with the same keys.
+    staying: Vec<Touched<'a>>,
+    /// Inserted, or with another key.
+    coming: Vec<Touched<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn sort(&mut self, group: &Group<'_>, runs: &'a [Run]) {
+        self.leaving.clear();
+        self.staying.clear();
+        self.coming.clear();
+        for row in rows(runs) {
+            match row.fate(group.undo) {
+                Fate::Nothing => {}
+                Fate::Inserted => self.coming.push(row),
+                Fate::Deleted => self.leaving.push(row),
+                Fate::Updated if group.rekeyed(row) => {
+                    self.leaving.push(row);
+                    self.coming.push(row);
+                }
+                Fate::Updated => self.staying.push(row),
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.leaving.is_empty() && self.staying.is_empty() && self.coming.is_empty()
+    }
+}
+
+/// One table and the transaction's undo records.
+struct Group<'a> {
+    table: &'a Table,
+    undo: &'a UndoLog,
+}
+
+impl Group<'_> {
+    /// Whether a key of a unique index may have changed.
+    fn rekeyed(&self, row: Touched<'_>) -> bool {
+        let wrote = |change: &Change| match change {
+            Change::Wrote { column, .. } => self.table.identity.is_in_unique_key(*column),
+            _ => false,
+        };
+        row.records(self.undo).any(|record| wrote(&record.change))
+    }
+
+    fn updates(&self, rows: &[Touched<'_>], out: &mut Vec<u8>) {
+        let (mut columns, mut before) = (Vec::new(), Vec::new());
+        for row in rows {
+            row.columns(self.undo, &mut columns);
+            if columns == before {
+                out.push(0);
+            } else {
+                put_number(out, columns.len() as u64);
+                columns.iter().for_each(|column| put_number(out, u64::from(column.0)));
+                before.clone_from(&columns);
+            }
+            self.identity_before(*row, out);
+            self.values(columns.iter().copied(), out, |column| self.now(row.tid, column));
+        }
+    }
+
+    /// The identity that a row had when the transaction began.
+    fn identity_before(&self, row: Touched<'_>, out: &mut Vec<u8>) {
+        let columns = self.table.identity.columns.iter().copied();
+        self.values(columns, out, |wanted| {
+            let mut records = row.records(self.undo).map(|record| &record.change);
+            let first =
+                records.find(|change| matches!(change, Change::Wrote { column, .. } if *column == wanted));
+            match first {
+                Some(Change::Wrote { was_null, image, .. }) => {
+                    let width = self.table.layout().column(wanted).width as usize;
+                    Slot { tid: row.tid, null: *was_null, bytes: self.undo.bytes_of(image, width) }
+                }
+                _ => self.now(row.tid, wanted),
+            }
+        });
+    }
+
+    /// All values of a row.
+    fn row(&self, tid: Tid, out: &mut Vec<u8>) {
+        let columns = (0..self.table.layout().columns().len()).map(|column| ColumnId(column as u16));
+        self.values(columns, out, |column| self.now(tid, column));
+    }
+
+    fn now(&self, tid: Tid, column: ColumnId) -> Slot<'_> {
+        let at = self.table.layout().column(column);
+        Slot { tid, null: self.table.rows.is_null(tid, at), bytes: self.table.rows.raw(tid, at) }
+    }
+
+    /// Appends values, with the bits of their NULLs before.
+    #[inline]
+    fn values<'s>(
+        &self,
+        columns: impl Iterator<Item = ColumnId> + Clone,
+        out: &mut Vec<u8>,
+        slot_of: impl Fn(ColumnId) -> Slot<'s>,
+    ) {
+        let layout = self.table.layout();
+        let nullable = columns.clone().filter(|column| layout.column(*column).nullable()).count();
+        let bits = out.len();
+        out.resize(bits + nullable.div_ceil(8), 0);
+        let mut bit = 0;
+        for column in columns {
+            let at = layout.column(column);
+            let slot = slot_of(column);
+            if at.nullable() {
+                out[bits + bit / 8] |= u8::from(slot.null) << (bit % 8);
+                bit += 1;
+                if slot.null {
+                    continue;
+                }
+            }
+            let text = match at.physical.is_string() {
+                true => self.table.rows.text_of(slot.tid, at, slot.bytes),
+                false => &[],
+            };
+            put_value(out, at.physical, slot.bytes, text);
+        }
+    }
+}
+
+/// What a slot holds, or held.
+struct Slot<'a> {
+    tid: Tid,
+    null: bool,
+    bytes: &'a [u8],
+}
