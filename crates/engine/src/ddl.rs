@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId};
-use albireo_partition::TableHandle;
+use albireo_partition::{Exclusive, TableHandle};
 use albireo_sql::ast::Statement;
 use albireo_sql::{Catalog, DdlChange, IndexDef, Layout, TableDef, plan_ddl};
 use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Table, TableSpec};
@@ -44,99 +44,103 @@ impl Database {
             .with_hint("Drop the index before the procedures are made, or drop the table."))
     }
 
-    /// Makes changes of the catalog, all or none.
+    /// Makes changes of the catalog, all or none, at one moment for everybody.
     fn make_changes(&self, catalog: &Arc<Catalog>, changes: &[DdlChange]) -> Result<(), SqlError> {
         let next = Arc::new(catalog.with(changes));
-        // What can fail comes before what cannot: building.
-        for (done, change) in changes.iter().enumerate() {
-            if let Err(error) = self.build(catalog, &next, change) {
-                changes[..done].iter().for_each(|change| self.unbuild(catalog, change));
-                return Err(error);
+        self.inner.partitions.exclusively(|all| {
+            // What can fail comes before what cannot: building.
+            for (done, change) in changes.iter().enumerate() {
+                if let Err(error) = build(all, catalog, &next, change) {
+                    changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
+                    return Err(error);
+                }
+            }
+            *self.inner.catalog.write() = next;
+            changes.iter().for_each(|change| tear_down(all, catalog, change));
+            Ok(())
+        })?;
+        for change in changes {
+            match change {
+                DdlChange::Truncate(id) => self.inner.olap.forget(*id),
+                DdlChange::DropTable(id) => {
+                    self.inner.handed_out.lock().remove(id);
+                    self.inner.olap.forget(*id);
+                }
+                _ => {}
             }
         }
-        *self.inner.catalog.write() = next;
-        changes.iter().for_each(|change| self.tear_down(catalog, change));
         Ok(())
     }
+}
 
-    /// Makes what a change adds.
-    fn build(&self, old: &Catalog, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
-        match change {
-            DdlChange::CreateTable(table) => {
-                let spec = spec_of(table);
-                let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
-                self.inner.partitions.create_table(spec, &layout);
-                Ok(())
-            }
-            DdlChange::CreateIndex { table, index } => {
-                let def = next.table(*table).expect("the new catalog has the table of a new index");
-                let mut spec = spec_of(def);
-                // Several indexes may come in one statement; this one is the last built.
-                let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
-                spec.indexes.truncate(end);
-                let built = self.inner.partitions.create_index(handle(def), spec);
-                built.map_err(|error| {
-                    let key_of = |_, _, _| None;
-                    let error = Explainer { catalog: next, key_of: &key_of }.table(error);
-                    match error.state() {
-                        SqlState::UNIQUE_VIOLATION => SqlError::new(
-                            error.state(),
-                            format!("could not create unique index \"{}\"", index.name),
-                        )
-                        .with_detail("The table holds rows with the same key."),
-                        _ => error,
-                    }
-                })
-            }
-            DdlChange::Truncate(id) => {
-                // A new empty table beside the old one would have another id, so the rows go here.
-                let def = old.table(*id).expect("a truncated table exists");
-                let spec = spec_of(def);
-                let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
-                self.inner.partitions.replace_table(spec, &layout);
-                self.inner.olap.forget(*id);
-                Ok(())
-            }
-            DdlChange::CreateSchema(_)
-            | DdlChange::DropSchema(_)
-            | DdlChange::DropTable(_)
-            | DdlChange::DropIndex { .. } => Ok(()),
+/// Makes what a change adds.
+fn build(all: &mut Exclusive<'_>, old: &Catalog, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
+    match change {
+        DdlChange::CreateTable(table) => create_table(all, table),
+        DdlChange::CreateIndex { table, index } => {
+            let def = next.table(*table).expect("the new catalog has the table of a new index");
+            let mut spec = spec_of(def);
+            // Several indexes may come in one statement; this one is the last built.
+            let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
+            spec.indexes.truncate(end);
+            all.create_index(handle(def), spec).map_err(|error| {
+                let key_of = |_, _, _| None;
+                let error = Explainer { catalog: next, key_of: &key_of }.table(error);
+                match error.state() {
+                    SqlState::UNIQUE_VIOLATION => SqlError::new(
+                        error.state(),
+                        format!("could not create unique index \"{}\"", index.name),
+                    )
+                    .with_detail("The table holds rows with the same key."),
+                    _ => error,
+                }
+            })
         }
+        // A new empty table beside the old one would have another id, so the rows go here. Nothing has to
+        // bring them back: a layout that was made once can be made again, so TRUNCATE does not fail.
+        DdlChange::Truncate(id) => create_table(all, old.table(*id).expect("a truncated table exists")),
+        DdlChange::CreateSchema(_)
+        | DdlChange::DropSchema(_)
+        | DdlChange::DropTable(_)
+        | DdlChange::DropIndex { .. } => Ok(()),
     }
+}
 
-    /// Takes [`Database::build`] back.
-    fn unbuild(&self, old: &Catalog, change: &DdlChange) {
-        match change {
-            DdlChange::CreateTable(table) => self.inner.partitions.drop_table(handle(table)),
-            DdlChange::CreateIndex { table, .. } => {
-                let def = old.table(*table).expect("the table was there before");
-                let spec = spec_of(def);
-                self.inner.partitions.drop_index(handle(def), spec.indexes.len(), spec);
-            }
-            _ => {}
+/// Makes a table, or an empty one in its place.
+fn create_table(all: &mut Exclusive<'_>, def: &TableDef) -> Result<(), SqlError> {
+    let spec = spec_of(def);
+    let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
+    all.create_table(spec, &layout);
+    Ok(())
+}
+
+/// Takes [`build`] back.
+fn unbuild(all: &mut Exclusive<'_>, old: &Catalog, change: &DdlChange) {
+    match change {
+        DdlChange::CreateTable(table) => all.drop_table(handle(table)),
+        DdlChange::CreateIndex { table, .. } => {
+            let def = old.table(*table).expect("the table was there before");
+            let spec = spec_of(def);
+            all.drop_index(handle(def), spec.indexes.len(), spec);
         }
+        _ => {}
     }
+}
 
-    /// Removes what a change takes away, after nobody finds it any more.
-    fn tear_down(&self, old: &Catalog, change: &DdlChange) {
-        match change {
-            DdlChange::DropTable(id) => self.remove_table(old, *id),
-            DdlChange::DropIndex { table, index } => {
-                let def = old.table(*table).expect("the table of a dropped index exists");
-                let position = def.indexes.iter().position(|i| i.id == *index).expect("the index existed");
-                let mut spec = spec_of(def);
-                spec.indexes.remove(position);
-                self.inner.partitions.drop_index(handle(def), position, spec);
-            }
-            _ => {}
+/// Removes what a change takes away, after nobody finds it any more.
+fn tear_down(all: &mut Exclusive<'_>, old: &Catalog, change: &DdlChange) {
+    match change {
+        DdlChange::DropTable(id) => {
+            all.drop_table(handle(old.table(*id).expect("a dropped table existed")));
         }
-    }
-
-    fn remove_table(&self, old: &Catalog, id: TableId) {
-        let def = old.table(id).expect("a dropped table existed");
-        self.inner.partitions.drop_table(handle(def));
-        self.inner.handed_out.lock().remove(&id);
-        self.inner.olap.forget(id);
+        DdlChange::DropIndex { table, index } => {
+            let def = old.table(*table).expect("the table of a dropped index exists");
+            let position = def.indexes.iter().position(|i| i.id == *index).expect("the index existed");
+            let mut spec = spec_of(def);
+            spec.indexes.remove(position);
+            all.drop_index(handle(def), position, spec);
+        }
+        _ => {}
     }
 }
 

@@ -29,13 +29,16 @@
 
 mod data;
 mod error;
+mod exclusive;
 mod executor;
 mod partitions;
 mod procedure;
+mod run;
 mod transaction;
 
 pub use data::TableHandle;
 pub use error::{Abort, CallError, SubmitError};
+pub use exclusive::Exclusive;
 pub use executor::{Executor, Pending, Step};
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
 pub use procedure::{Procedure, Route};

@@ -1,21 +1,20 @@
 //! All partitions of a database: calls, crossing transactions, tables, snapshots.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
 use albireo_env::{Clock, Env};
 use albireo_storage::{
-    BudgetSpent, DatabaseSnapshot, Layout, Placement, Savepoint, SnapshotBuilder, SnapshotRegistry,
-    SnapshotScope, Table, TableError, TableMemory, TableSpec, UndoLog,
+    BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotScope, Table, TableMemory, UndoLog,
 };
 use hdrhistogram::Histogram;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::data::{self, PartitionState, SharedTables, TableHandle};
+use crate::exclusive::Exclusive;
 use crate::executor::{Executor, Partition, Pending, Purpose, Task};
 use crate::procedure::{Procedure, Route};
+use crate::run::run_in;
 use crate::{Abort, CallError, SubmitError, Transaction};
 
 /// How partitions are set up.
@@ -63,14 +62,6 @@ pub struct Partitions {
     /// Held by whoever wants all partitions, so that there is one at a time.
     crossing: Mutex<UndoLog>,
     clock: Clock,
-}
-
-/// All partitions, owned.
-struct Owned<'a> {
-    states: Vec<MutexGuard<'a, PartitionState>>,
-    partitions: &'a [Arc<Partition>],
-    undo: MutexGuard<'a, UndoLog>,
-    purpose: Purpose,
 }
 
 impl Partitions {
@@ -173,7 +164,7 @@ impl Partitions {
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
         let mut owned = self.own_all(Purpose::Work);
-        let snapshot = owned.snapshot(&self.registry, scope)?;
+        let snapshot = owned.snapshot(scope)?;
         Ok(owned.run(0, &self.clock, name, |tx| work(tx, snapshot)))
     }
 
@@ -254,79 +245,18 @@ impl Partitions {
 
     /// Takes a snapshot of `scope` between two transactions.
     pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        self.own_all(Purpose::Snapshot).snapshot(&self.registry, scope)
+        self.own_all(Purpose::Snapshot).snapshot(scope)
     }
 
-    /// Replaces a table by an empty one of the same shape and id, everywhere at once.
-    pub fn replace_table(&self, spec: TableSpec, layout: &Arc<Layout>) {
-        // Creating puts it in the old one's place.
-        self.create_table(spec, layout);
-    }
-
-    /// Creates an empty table in every partition, or one shared by all.
-    pub fn create_table(&self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
-        let spec = Arc::new(spec);
-        let mut owned = self.own_all(Purpose::Work);
-        let shared = spec.partition_by.is_none();
-        let partitions = self.count();
-        if shared {
-            let table = Table::new(Arc::clone(&spec), Arc::clone(layout), None, &self.registry);
-            put(&mut owned.shared().tables, spec.id, table);
-        } else {
-            for state in &mut owned.states {
-                let placement = spec.partition_by.map(|column| Placement {
-                    column,
-                    partition: state.data.id.0,
-                    partitions,
-                });
-                let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, &self.registry);
-                put(&mut state.data.tables, spec.id, table);
-            }
-        }
-        TableHandle { id: spec.id, shared }
-    }
-
-    /// Drops a table. Snapshots that see it keep it.
-    pub fn drop_table(&self, table: TableHandle) {
-        let mut owned = self.own_all(Purpose::Work);
-        let gone: Vec<Option<Table>> = match table.shared {
-            true => vec![owned.shared().tables[table.id.index()].take()],
-            false => owned.states.iter_mut().map(|s| s.data.tables[table.id.index()].take()).collect(),
-        };
-        drop(owned);
+    /// Runs `work` with all partitions at its hands and nobody else about: for changes of tables.
+    pub fn exclusively<R>(&self, work: impl FnOnce(&mut Exclusive<'_>) -> R) -> R {
+        let mut all = self.own_all(Purpose::Work);
+        let result = work(&mut all);
+        let gone = all.take_gone();
+        drop(all);
+        // Whatever was dropped is freed after everybody else may go on.
         drop(gone);
-    }
-
-    /// Adds the last index of `spec` to a table in all partitions, or nowhere.
-    pub fn create_index(&self, table: TableHandle, spec: TableSpec) -> Result<(), TableError> {
-        let spec = Arc::new(spec);
-        let mut owned = self.own_all(Purpose::Work);
-        let mut done = 0;
-        let mut failed = None;
-        let before = Arc::clone(owned.tables(table)[0].spec());
-        for target in owned.tables(table) {
-            match target.add_index(Arc::clone(&spec)) {
-                Ok(()) => done += 1,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        let Some(error) = failed else { return Ok(()) };
-        for target in owned.tables(table).into_iter().take(done) {
-            target.drop_index(spec.indexes.len() - 1, Arc::clone(&before));
-        }
-        Err(error)
-    }
-
-    /// Drops the index at `position`; `spec` is the shape without it.
-    pub fn drop_index(&self, table: TableHandle, position: usize, spec: TableSpec) {
-        let spec = Arc::new(spec);
-        let mut owned = self.own_all(Purpose::Work);
-        for target in owned.tables(table) {
-            target.drop_index(position, Arc::clone(&spec));
-        }
+        result
     }
 
     /// Looks at a table of one partition (of a shared one, at its only copy).
@@ -405,138 +335,7 @@ impl Partitions {
         usage
     }
 
-    /// Raises the barrier and takes all tokens, and all references to the shared tables.
-    fn own_all(&self, purpose: Purpose) -> Owned<'_> {
-        let undo = self.crossing.lock();
-        self.partitions.iter().for_each(|p| p.raise(purpose));
-        let mut states: Vec<_> = self.partitions.iter().map(|p| p.enter_raised()).collect();
-        for state in &mut states[1..] {
-            state.data.shared = None;
-        }
-        Owned { states, partitions: &self.partitions, undo, purpose }
-    }
-}
-
-impl Owned<'_> {
-    /// Runs one transaction over all partitions, at home in `home`.
-    fn run<R>(
-        &mut self,
-        home: u16,
-        clock: &Clock,
-        name: &str,
-        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
-    ) -> Result<R, CallError> {
-        let partitions = self.states.len() as u16;
-        let mut sites: Vec<&mut PartitionData> = self.states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, &mut self.undo, (home, partitions), clock, name, work);
-        count(&mut self.states[home as usize], &result);
-        result
-    }
-
-    fn snapshot(
-        &mut self,
-        registry: &Arc<SnapshotRegistry>,
-        scope: &SnapshotScope,
-    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
-        for state in &mut self.states {
-            let id = state.data.id;
-            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
-        }
-        let shared = self.shared();
-        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
-        Ok(builder.finish())
-    }
-
-    fn shared(&mut self) -> &mut SharedTables {
-        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
-    }
-
-    fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
-        let index = table.id.index();
-        match table.shared {
-            true => self.shared().tables[index].iter_mut().collect(),
-            false => self.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
-        }
-    }
-}
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        let shared = self.states[0].data.shared.clone();
-        for state in &mut self.states[1..] {
-            state.data.shared = shared.clone();
-        }
-        drop(shared);
-        self.states.clear();
-        self.partitions.iter().for_each(|p| p.lower(self.purpose));
-    }
-}
-
-fn put(tables: &mut Vec<Option<Table>>, id: TableId, table: Table) {
-    if tables.len() <= id.index() {
-        tables.resize_with(id.index() + 1, || None);
-    }
-    tables[id.index()] = Some(table);
-}
-
-fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
-    match result {
-        Ok(_) => state.committed += 1,
-        // It runs again and is counted then.
-        Err(CallError::Aborted(Abort::Crossing)) => {}
-        Err(_) => state.rolled_back += 1,
-    }
-}
-
-/// Runs one transaction on one partition, owned by the caller.
-#[inline]
-fn run_in<T>(
-    state: &mut PartitionState,
-    partitions: u16,
-    clock: &Clock,
-    name: &str,
-    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
-) -> Result<T, CallError> {
-    let PartitionState { data, undo, .. } = state;
-    let result = run(&mut [data], undo, (0, partitions), clock, name, work);
-    count(state, &result);
-    result
-}
-
-/// Runs one transaction to its end: commit, or no trace.
-#[inline]
-fn run<T>(
-    sites: &mut [&mut PartitionData],
-    undo: &mut UndoLog,
-    (home, partitions): (u16, u16),
-    clock: &Clock,
-    name: &str,
-    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
-) -> Result<T, CallError> {
-    // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| work(&mut Transaction::new(sites, undo, home, partitions, clock))));
-    match outcome {
-        Ok(Ok(value)) => {
-            data::commit(sites, undo);
-            Ok(value)
-        }
-        Ok(Err(abort)) => {
-            data::roll_back(sites, undo, Savepoint::START);
-            Err(CallError::Aborted(abort))
-        }
-        Err(panic) => {
-            data::roll_back(sites, undo, Savepoint::START);
-            Err(CallError::Panicked { procedure: name.to_owned(), message: panic_message(&*panic) })
-        }
-    }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "no message".to_owned(),
+    fn own_all(&self, purpose: Purpose) -> Exclusive<'_> {
+        Exclusive::enter(&self.partitions, self.crossing.lock(), &self.registry, purpose)
     }
 }

@@ -30,7 +30,7 @@ fn sessions() -> (Sessions, SimulatedClock) {
         checks: Vec::new(),
     };
     let layout = Table::layout_of(&spec).unwrap();
-    partitions.create_table(spec, &layout);
+    partitions.exclusively(|all| all.create_table(spec, &layout));
     (Sessions::new(Arc::new(partitions), Box::new(CopyOnWrite), clock), hand)
 }
 

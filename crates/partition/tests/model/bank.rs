@@ -56,7 +56,7 @@ impl Bank {
         let create = |id, name: &str, partitioned| {
             let spec = spec(id, name, partitioned);
             let layout = Table::layout_of(&spec).unwrap();
-            partitions.create_table(spec, &layout)
+            partitions.exclusively(|all| all.create_table(spec, &layout))
         };
         let (table, rates) = (create(1, "account", true), create(2, "rates", false));
         let home = albireo_base::PartitionId(0);

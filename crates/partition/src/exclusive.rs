@@ -1,0 +1,180 @@
+//! All partitions in one hand: crossing transactions, changes of tables, snapshots.
+
+use std::sync::Arc;
+
+use albireo_base::{PartitionId, TableId};
+use albireo_env::Clock;
+use albireo_storage::{
+    BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotBuilder, SnapshotRegistry, SnapshotScope,
+    Table, TableError, TableSpec, UndoLog,
+};
+use parking_lot::MutexGuard;
+
+use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::executor::{Partition, Purpose};
+use crate::run::{count, run};
+use crate::{Abort, CallError, Transaction};
+
+/// All partitions, owned: nobody else reads or writes them as long as this lives.
+pub struct Exclusive<'a> {
+    states: Vec<MutexGuard<'a, PartitionState>>,
+    partitions: &'a [Arc<Partition>],
+    undo: MutexGuard<'a, UndoLog>,
+    registry: &'a Arc<SnapshotRegistry>,
+    purpose: Purpose,
+    /// Tables that were dropped or replaced, to be freed when the partitions are given back.
+    gone: Vec<Option<Table>>,
+}
+
+impl<'a> Exclusive<'a> {
+    /// Raises the barrier and takes all tokens, and all references to the shared tables. `undo` says that
+    /// nobody else does so at the same time.
+    pub(crate) fn enter(
+        partitions: &'a [Arc<Partition>],
+        undo: MutexGuard<'a, UndoLog>,
+        registry: &'a Arc<SnapshotRegistry>,
+        purpose: Purpose,
+    ) -> Self {
+        partitions.iter().for_each(|p| p.raise(purpose));
+        let mut states: Vec<_> = partitions.iter().map(|p| p.enter_raised()).collect();
+        for state in &mut states[1..] {
+            state.data.shared = None;
+        }
+        Self { states, partitions, undo, registry, purpose, gone: Vec::new() }
+    }
+
+    /// What was dropped, for the caller to free when it has given the partitions back.
+    pub(crate) fn take_gone(&mut self) -> Vec<Option<Table>> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Runs one transaction over all partitions, at home in `home`.
+    pub(crate) fn run<R>(
+        &mut self,
+        home: u16,
+        clock: &Clock,
+        name: &str,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let partitions = self.states.len() as u16;
+        let mut sites: Vec<&mut PartitionData> = self.states.iter_mut().map(|s| &mut s.data).collect();
+        let result = run(&mut sites, &mut self.undo, (home, partitions), clock, name, work);
+        count(&mut self.states[home as usize], &result);
+        result
+    }
+
+    /// Takes a snapshot of `scope`.
+    ///
+    /// # Errors
+    /// Snapshots hold as much memory as they may.
+    pub fn snapshot(&mut self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        let mut builder = SnapshotBuilder::new(self.registry, scope.clone())?;
+        for state in &mut self.states {
+            let id = state.data.id;
+            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+        }
+        let shared = self.shared();
+        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
+        Ok(builder.finish())
+    }
+
+    /// Creates an empty table in every partition, or one shared by all; one with the same id is replaced.
+    pub fn create_table(&mut self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
+        let spec = Arc::new(spec);
+        let shared = spec.partition_by.is_none();
+        let partitions = self.states.len() as u16;
+        if shared {
+            let table = Table::new(Arc::clone(&spec), Arc::clone(layout), None, self.registry);
+            let old = put(&mut self.shared().tables, spec.id, table);
+            self.gone.push(old);
+        } else {
+            for state in &mut self.states {
+                let placement = spec.partition_by.map(|column| Placement {
+                    column,
+                    partition: state.data.id.0,
+                    partitions,
+                });
+                let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, self.registry);
+                self.gone.push(put(&mut state.data.tables, spec.id, table));
+            }
+        }
+        TableHandle { id: spec.id, shared }
+    }
+
+    /// Drops a table. Snapshots that see it keep it.
+    pub fn drop_table(&mut self, table: TableHandle) {
+        let place = table.id.index();
+        match table.shared {
+            true => {
+                let gone = self.shared().tables[place].take();
+                self.gone.push(gone);
+            }
+            false => self.gone.extend(self.states.iter_mut().map(|state| state.data.tables[place].take())),
+        }
+    }
+
+    /// Adds the last index of `spec` to a table in all partitions, or nowhere.
+    ///
+    /// # Errors
+    /// Two rows have the same key, or memory is at its limit.
+    pub fn create_index(&mut self, table: TableHandle, spec: TableSpec) -> Result<(), TableError> {
+        let spec = Arc::new(spec);
+        let mut done = 0;
+        let mut failed = None;
+        let before = Arc::clone(self.tables(table)[0].spec());
+        for target in self.tables(table) {
+            match target.add_index(Arc::clone(&spec)) {
+                Ok(()) => done += 1,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let Some(error) = failed else { return Ok(()) };
+        for target in self.tables(table).into_iter().take(done) {
+            target.drop_index(spec.indexes.len() - 1, Arc::clone(&before));
+        }
+        Err(error)
+    }
+
+    /// Drops the index at `position`; `spec` is the shape without it.
+    pub fn drop_index(&mut self, table: TableHandle, position: usize, spec: TableSpec) {
+        let spec = Arc::new(spec);
+        for target in self.tables(table) {
+            target.drop_index(position, Arc::clone(&spec));
+        }
+    }
+
+    fn shared(&mut self) -> &mut SharedTables {
+        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
+    }
+
+    fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
+        let index = table.id.index();
+        match table.shared {
+            true => self.shared().tables[index].iter_mut().collect(),
+            false => self.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
+        }
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        let shared = self.states[0].data.shared.clone();
+        for state in &mut self.states[1..] {
+            state.data.shared = shared.clone();
+        }
+        drop(shared);
+        self.states.clear();
+        self.partitions.iter().for_each(|p| p.lower(self.purpose));
+    }
+}
+
+/// Puts a table in its place and gives back what was there.
+fn put(tables: &mut Vec<Option<Table>>, id: TableId, table: Table) -> Option<Table> {
+    if tables.len() <= id.index() {
+        tables.resize_with(id.index() + 1, || None);
+    }
+    tables[id.index()].replace(table)
+}
