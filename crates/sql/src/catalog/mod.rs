@@ -8,6 +8,7 @@
 //! I-2 Ids of tables are never used again, nor those of the indexes of one table.
 //! I-3 Tables and indexes of one schema have different names.
 
+mod stored;
 mod table;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ use crate::ddl::DdlChange;
 use crate::names::{self, QualifiedName};
 use crate::source::Source;
 
+pub use stored::{
+    StoredCatalog, StoredCheck, StoredColumn, StoredIndex, StoredLayout, StoredRole, StoredTable,
+};
 pub use table::{CheckDef, ColumnDef, IndexDef, IndexKind, IndexRole, Layout, StoredExpr, TableDef};
 
 /// The schema that names without a schema mean.
