@@ -1,4 +1,4 @@
-//! Files: the real disk, one in memory, and one that fails on purpose.
+//! Files: the real disk, one in memory, one that fails on purpose, and one that crashes.
 //!
 //! Used by the redo log, archives, COPY, spilling and the shell's history. Responsible for: opening,
 //! creating, renaming, listing, removing, locking, free space. Not responsible for: buffering and formats.
@@ -9,6 +9,7 @@
 
 mod faulty;
 mod memory;
+mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use faulty::FaultyDisk;
 pub use memory::MemoryDisk;
+pub use simulated::{CrashDisk, Faults, Latency, SECTOR_BYTES};
 
 /// What the kernel says when the device has no room.
 fn no_space() -> io::Error {

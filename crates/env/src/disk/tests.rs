@@ -6,7 +6,7 @@ use std::sync::Arc;
 fn on_all_disks(name: &str, check: impl Fn(&dyn Disk, &Path)) {
     let directory = std::env::temp_dir().join(format!("albireo-env-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
-    for disk in [&RealDisk as &dyn Disk, &MemoryDisk::default()] {
+    for disk in [&RealDisk as &dyn Disk, &MemoryDisk::default(), &CrashDisk::new(1)] {
         disk.create_dir_all(&directory).unwrap();
         check(disk, &directory);
     }
