@@ -4,10 +4,10 @@
 //! and within operations, failing writes and syncs, capacity. Not responsible for: reads that fail or
 //! are short, the time of day.
 //!
-//! Contents: written sectors of [`SECTOR_BYTES`] survive each for itself until [`WriteFile::sync`] or
-//! [`PlacedFile::sync`] of the file; a sector holds what it had after one of the writes since, or before
-//! them. The length is one that the file had since, or one it grew through. Most crashes are of that
-//! kind (for each file), others lose all, nothing, or all from some write on.
+//! Contents: for each file chance decides between four fates of what was written since its last
+//! [`WriteFile::sync`] or [`PlacedFile::sync`]: lost; kept; kept up to some write, whose sectors may be
+//! lost; or each sector of [`SECTOR_BYTES`] for itself, as it was before or after any of the writes. The
+//! length is one that the file had since, or one it grew through; holes are zeros.
 //! Names: changes of directories are in one journal, of which a prefix survives; syncing a directory
 //! takes the changes of its names out of it. A new file or directory thus needs a sync of the directory
 //! it is in, and that one of the one above, however well its contents are synced.
