@@ -1,4 +1,4 @@
-//! Files: the real disk, one in memory, and one that fails on purpose.
+//! Files: the real disk, one in memory, one that fails on purpose, and one that crashes.
 //!
 //! Used by the redo log, archives, COPY, spilling and the shell's history. Responsible for: opening,
 //! creating, renaming, listing, removing, locking, free space. Not responsible for: buffering and formats.
@@ -7,7 +7,9 @@
 //! [`PlacedFile::sync`] has returned, and a file's name only after [`Disk::sync_directory`] of the
 //! directory it is in.
 
+mod faulty;
 mod memory;
+mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +19,14 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-pub use memory::{FaultyDisk, MemoryDisk};
+pub use faulty::FaultyDisk;
+pub use memory::MemoryDisk;
+pub use simulated::{CrashDisk, Faults, Latency, SECTOR_BYTES};
+
+/// What the kernel says when the device has no room.
+fn no_space() -> io::Error {
+    io::Error::from(rustix::io::Errno::NOSPC)
+}
 
 /// A file open for reading, from several threads at once if need be.
 pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
@@ -236,6 +245,10 @@ impl PlacedFile for File {
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
+        // The kernel refuses to allocate nothing.
+        if bytes == 0 {
+            return Ok(());
+        }
         match rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             // Some file systems cannot; then room is found when it is needed.
             Err(rustix::io::Errno::OPNOTSUPP) if self.metadata()?.len() < bytes => File::set_len(self, bytes),

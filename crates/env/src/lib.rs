@@ -22,7 +22,10 @@ pub mod thread;
 use std::sync::Arc;
 
 pub use clock::{Clock, SimulatedClock};
-pub use disk::{Disk, DiskLock, FaultyDisk, MemoryDisk, PlacedFile, ReadFile, RealDisk, WriteFile};
+pub use disk::{
+    CrashDisk, Disk, DiskLock, Faults, FaultyDisk, Latency, MemoryDisk, PlacedFile, ReadFile, RealDisk,
+    SECTOR_BYTES, WriteFile,
+};
 pub use memory::available_memory_bytes;
 pub use random::Seeds;
 pub use thread::{JoinHandle, cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};

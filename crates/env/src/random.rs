@@ -1,4 +1,5 @@
-//! Seeds for pseudo-random generators; the generators themselves belong to their users.
+//! Seeds for pseudo-random generators; the generators themselves belong to their users, but for the
+//! one that the simulated disk draws from.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,34 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// What the simulated world draws from: SplitMix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator(u64);
+
+impl Generator {
+    /// A sequence that follows from `seed` alone.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(WEYL);
+        mix(self.0)
+    }
+
+    /// A number from 0 to `last`, either included.
+    pub(crate) fn up_to(&mut self, last: u64) -> u64 {
+        // The high half of the product; uneven by at most `last` in 2^64.
+        ((u128::from(self.draw()) * (u128::from(last) + 1)) >> 64) as u64
+    }
+
+    /// True every second time.
+    pub(crate) fn coin(&mut self) -> bool {
+        self.up_to(1) == 1
+    }
+}
+
 fn from_operating_system() -> u64 {
     let mut bytes = [0u8; 8];
     loop {
@@ -58,6 +87,15 @@ mod tests {
         let sequence: Vec<u64> = (0..4).map(|_| a.next_seed()).collect();
         assert_eq!(sequence, (0..4).map(|_| b.next_seed()).collect::<Vec<_>>());
         assert!(sequence.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn generator_draws_every_number_of_a_range_and_none_beyond() {
+        let mut generator = Generator::new(7);
+        let mut counts = [0; 3];
+        (0..3_000).for_each(|_| counts[generator.up_to(2) as usize] += 1);
+        assert!(counts.iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
+        assert_eq!(generator.up_to(0), 0);
     }
 
     #[test]
