@@ -153,6 +153,8 @@ states! {
     CARDINALITY_VIOLATION = b"21000";
     /// Our own bug.
     INTERNAL_ERROR = b"XX000";
+    /// Files are damaged.
+    DATA_CORRUPTED = b"XX001";
 }
 
 impl fmt::Display for SqlState {

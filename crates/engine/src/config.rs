@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
+use crate::Durability;
+
 /// How a database is set up. The default suits a program that embeds it: one partition, as many
 /// analytical threads as cores, memory limits by the machine's customary sizes.
 #[derive(Clone, Debug)]
@@ -30,6 +32,10 @@ pub struct Config {
     pub spill_directory: Option<PathBuf>,
     /// The most disk space that all queries together may use there, in bytes.
     pub spill_limit_bytes: u64,
+    /// When transactions of a database that is kept in a directory are acknowledged.
+    pub durability: Durability,
+    /// Bytes of one segment of the redo log, at least 64 KiB.
+    pub log_segment_bytes: u64,
 }
 
 impl Default for Config {
@@ -45,6 +51,8 @@ impl Default for Config {
             query_limit_bytes: 2 << 30,
             spill_directory: None,
             spill_limit_bytes: 64 << 30,
+            durability: Durability::default(),
+            log_segment_bytes: 64 << 20,
         }
     }
 }
@@ -58,6 +66,7 @@ impl Config {
             () if self.queue_capacity == 0 => wrong("queue_capacity must be at least 1"),
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
+            () if self.log_segment_bytes < 64 << 10 => wrong("log_segment_bytes must be at least 64 KiB"),
             () => Ok(()),
         }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Transaction};
+use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_sql::ast::Statement;
 use albireo_sql::copy::CopyFormat;
 use albireo_sql::{Catalog, CopyPlan, TableDef, plan_copy};
@@ -169,7 +169,7 @@ impl Database {
         let _fixed = self.inner.definitions.read();
         still_there(&self.catalog(), target.table)?;
         let mut place_of_failure = None;
-        let inserted = self.inner.partitions.crossing("COPY", |tx| {
+        let inserted = self.inner.partitions.crossing(&Call::new(Route::Crossing, "COPY"), |tx| {
             let mut count = 0_u64;
             rows.replay(target.columns, defaults, |place, values| {
                 if count.is_multiple_of(ROWS_PER_CHECK) {

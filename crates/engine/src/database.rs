@@ -1,8 +1,9 @@
 //! A database: its parts, and how they start and end.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
@@ -13,11 +14,12 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::durability::Home;
 use crate::errors::Explainer;
 use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
 use crate::statements::{Statements, Wanted};
-use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession};
+use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryReport};
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
 /// last one is dropped.
@@ -45,8 +47,12 @@ pub(crate) struct Inner {
     pub(crate) files_written: AtomicU64,
     /// Tables whose indexes native procedures may know by their position.
     pub(crate) handed_out: Mutex<BTreeSet<TableId>>,
+    /// What opening did.
+    pub(crate) recovered: OnceLock<RecoveryReport>,
+    /// The directory that it is kept in.
+    pub(crate) home: OnceLock<Home>,
     pool: BlockPool,
-    threads: Mutex<Threads>,
+    pub(crate) threads: Mutex<Threads>,
 }
 
 /// The lock of the definitions, and how often they may have changed.
@@ -76,9 +82,10 @@ impl Definitions {
 }
 
 #[derive(Default)]
-struct Threads {
+pub(crate) struct Threads {
     toucher: Option<albireo_env::JoinHandle<()>>,
     executors: Vec<albireo_env::JoinHandle<()>>,
+    pub(crate) log: Option<albireo_env::JoinHandle<()>>,
 }
 
 /// What a database has done so far.
@@ -122,14 +129,44 @@ impl Database {
         Self::with_env(config, Env::real())
     }
 
-    /// Opens a database kept in a directory.
+    /// Opens the database that is kept in a directory, which is made if it is not there: what was
+    /// acknowledged before it was closed, or before a crash, is there again.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// # let directory = std::env::temp_dir().join(format!("albireo-open-{}", std::process::id()));
+    /// let db = Database::open(&directory, Config::default())?;
+    /// db.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2)")?;
+    /// drop(db);
+    /// let db = Database::open(&directory, Config::default())?;
+    /// assert_eq!(db.query("SELECT count(*) FROM t", &[])?.value(0, 0).to_string(), "2");
+    /// # drop(db);
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
     ///
     /// # Errors
-    /// 0A000: durable databases come with the redo log, which is not there yet. Refusing is kinder
-    /// than forgetting.
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, SqlError> {
-        let what = format!("a durable database at \"{}\"", path.as_ref().display());
-        Err(SqlError::unsupported(what).with_hint("Use Database::in_memory; COPY saves tables to files."))
+    /// As [`Database::in_memory`]; 55006 if another process has it open; 58030 if files cannot be read or
+    /// written; XX001 if they are damaged, with the place; 22023 if it has another number of partitions.
+    pub fn open(path: impl AsRef<Path>, config: Config) -> Result<Self, SqlError> {
+        Self::open_in(path, config, Env::real())
+    }
+
+    /// As [`Database::open`], in a given environment.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
+        config.check()?;
+        let home = Home::open(&env.disk, path.as_ref())?;
+        let database = Self::with_env(config.clone(), env)?;
+        database.start_log(home, &config)?;
+        Ok(database)
+    }
+
+    /// What opening it did; nothing for a database that lives in memory.
+    pub fn recovery(&self) -> RecoveryReport {
+        self.inner.recovered.get().cloned().unwrap_or_default()
     }
 
     /// As [`Database::in_memory`], in a given environment.
@@ -147,7 +184,7 @@ impl Database {
         let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
         let partitions = Arc::new(Partitions::new(setup, registry, &env));
         let sessions = Sessions::new(Arc::clone(&partitions), Box::new(CopyOnWrite), env.clock.clone());
-        let olap = Olap::new(olap_config(config))?;
+        let olap = Olap::new(olap_config(&config))?;
         let toucher = pool.clone();
         let toucher = albireo_env::spawn("albireo-memory", move || {
             // Without permission it runs at the priority it has.
@@ -172,10 +209,12 @@ impl Database {
                 deadline_ns: None,
                 interprets: false,
             },
+            recovered: OnceLock::new(),
+            home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
             pool,
-            threads: Mutex::new(Threads { toucher, executors: Vec::new() }),
+            threads: Mutex::new(Threads { toucher, ..Threads::default() }),
             env,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -436,21 +475,29 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.partitions.close();
         self.pool.stop_toucher();
-        let Threads { toucher, executors } = std::mem::take(&mut *self.threads.lock());
+        let Threads { toucher, executors, log } = std::mem::take(&mut *self.threads.lock());
         for thread in executors.into_iter().chain(toucher) {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }
         self.partitions.drain();
+        if let Some(log) = self.partitions.log() {
+            // What was acknowledged is durable already; who closes without waiting for the rest has seen
+            // why it is not, or did not want to know.
+            let _ = log.close();
+        }
+        if let Some(thread) = log {
+            let _ = thread.join();
+        }
     }
 }
 
-fn olap_config(config: Config) -> OlapConfig {
+fn olap_config(config: &Config) -> OlapConfig {
     OlapConfig {
         threads: config.query_threads,
         memory_limit_bytes: config.query_memory_bytes,
         query_memory_limit_bytes: config.query_limit_bytes,
-        spill_directory: Some(config.spill_directory.unwrap_or_else(std::env::temp_dir)),
+        spill_directory: Some(config.spill_directory.clone().unwrap_or_else(std::env::temp_dir)),
         spill_limit_bytes: config.spill_limit_bytes,
         on_thread_start: Some(Arc::new(|| {
             // Without permission queries run at the executors' priority.
@@ -460,6 +507,6 @@ fn olap_config(config: Config) -> OlapConfig {
     }
 }
 
-fn no_thread(error: std::io::Error) -> SqlError {
+pub(crate) fn no_thread(error: std::io::Error) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("could not start a thread: {error}"))
 }

@@ -26,7 +26,7 @@ impl Database {
             }
         }
         if !plan.changes.is_empty() {
-            self.make_changes(&catalog, &plan.changes)?;
+            self.make_changes(&catalog, &plan.changes, text)?;
         }
         Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
     }
@@ -44,20 +44,29 @@ impl Database {
             .with_hint("Drop the index before the procedures are made, or drop the table."))
     }
 
-    /// Makes changes of the catalog, all or none, at one moment for everybody.
-    fn make_changes(&self, catalog: &Arc<Catalog>, changes: &[DdlChange]) -> Result<(), SqlError> {
+    /// Makes the changes of the catalog that `text` says, all or none, at one moment for everybody.
+    fn make_changes(
+        &self,
+        catalog: &Arc<Catalog>,
+        changes: &[DdlChange],
+        text: &str,
+    ) -> Result<(), SqlError> {
         let next = Arc::new(catalog.with(changes));
-        self.inner.partitions.exclusively(|all| {
-            // What can fail comes before what cannot: building.
-            for (done, change) in changes.iter().enumerate() {
-                if let Err(error) = build(all, catalog, &next, change) {
-                    changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
-                    return Err(error);
-                }
-            }
+        let receipt = self.inner.partitions.exclusively(|all| {
+            // What can fail comes before what cannot: building, and the log.
+            let mut done = 0;
+            let built = changes.iter().try_for_each(|change| {
+                build(all, catalog, &next, change)?;
+                done += 1;
+                Ok(())
+            });
+            let receipt = built.and_then(|()| self.log_definition(all, text));
+            let receipt = receipt.inspect_err(|_| {
+                changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
+            })?;
             *self.inner.catalog.write() = next;
             changes.iter().for_each(|change| tear_down(all, catalog, change));
-            Ok(())
+            Ok::<_, SqlError>(receipt)
         })?;
         for change in changes {
             match change {
@@ -69,7 +78,7 @@ impl Database {
                 _ => {}
             }
         }
-        Ok(())
+        self.acknowledge(receipt)
     }
 }
 

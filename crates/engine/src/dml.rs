@@ -19,7 +19,7 @@ use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, SqlType, Tid, Valu
 use albireo_olap::CancelToken;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{Prepared, Query};
-use albireo_partition::{Abort, Procedure, Route, Transaction};
+use albireo_partition::{Abort, Call, Procedure, Route, Transaction};
 use albireo_sql::ast::{Expr, Statement, Value as Literal};
 use albireo_sql::dml::{self, InsertSource, NewValue};
 use albireo_sql::literal::literal_value;
@@ -341,7 +341,10 @@ impl Run<'_> {
         queries: &[Arc<Prepared>],
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let result = self.database.inner.partitions.crossing_with_snapshot(name, &scope_of(queries), work);
+        let result = {
+            let call = Call::new(Route::Crossing, name);
+            self.database.inner.partitions.crossing_with_snapshot(&call, &scope_of(queries), work)
+        };
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;
         result.map_err(|error| self.database.explain_call(error))
     }

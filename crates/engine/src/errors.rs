@@ -2,6 +2,7 @@
 
 use albireo_base::{ColumnId, IndexId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_partition::{Abort, CallError, SubmitError};
+use albireo_redo::LogError;
 use albireo_session::SessionError;
 use albireo_sql::{Catalog, TableDef};
 use albireo_storage::{LayoutError, OutOfMemory, TableError};
@@ -22,6 +23,10 @@ impl Explainer<'_> {
                 format!("procedure \"{procedure}\" panicked: {message}"),
             )
             .with_hint("Its transaction was rolled back; the database goes on."),
+            CallError::Log(error) => log(&error),
+            CallError::Unacknowledged(error) => {
+                log(&error).with_detail("The transaction may be there or not after a restart.")
+            }
             CallError::Closed => closed(),
             other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
         }
@@ -148,6 +153,17 @@ pub(crate) fn submit(error: SubmitError) -> SqlError {
 pub(crate) fn layout(error: LayoutError) -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
         .with_hint("Split the group, or use layout = 'column'.")
+}
+
+/// 53100 while there is no room, 58030 once the log has failed.
+pub(crate) fn log(error: &LogError) -> SqlError {
+    let state = match error {
+        LogError::Full(_) => SqlState::DISK_FULL,
+        LogError::Failed(_) => SqlState::IO_ERROR,
+        LogError::Closed => return closed(),
+        _ => SqlState::PROGRAM_LIMIT_EXCEEDED,
+    };
+    SqlError::new(state, error.to_string())
 }
 
 pub(crate) fn closed() -> SqlError {

@@ -31,6 +31,7 @@ mod copy;
 mod database;
 mod ddl;
 mod dml;
+mod durability;
 mod errors;
 mod outcome;
 mod procedures;
@@ -50,6 +51,7 @@ pub use albireo_storage::{
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
+pub use durability::{Durability, RecoveryReport};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};

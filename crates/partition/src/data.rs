@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_storage::{Table, UndoLog, UndoRecord};
+use albireo_storage::{SHARED_SITE, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
+
+use crate::journal::Workspace;
 
 /// A handle to a table in every partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,9 +32,6 @@ impl TableHandle {
     }
 }
 
-/// The site number of changes to shared tables.
-pub(crate) const SHARED_SITE: u16 = u16::MAX;
-
 /// The tables that all partitions read. Every partition holds a reference; whoever owns all
 /// partitions takes the references of all but the first away and so may write.
 #[derive(Default)]
@@ -51,7 +50,7 @@ pub(crate) struct PartitionData {
 /// A partition behind its token.
 pub(crate) struct PartitionState {
     pub(crate) data: PartitionData,
-    pub(crate) undo: UndoLog,
+    pub(crate) work: Workspace,
     pub(crate) committed: u64,
     pub(crate) rolled_back: u64,
     /// How long owners waited at the barrier, in nanoseconds.
@@ -69,7 +68,7 @@ impl PartitionState {
     pub(crate) fn new(id: PartitionId, shared: Arc<SharedTables>) -> Self {
         Self {
             data: PartitionData { id, tables: Vec::new(), shared: Some(shared) },
-            undo: UndoLog::default(),
+            work: Workspace::default(),
             committed: 0,
             rolled_back: 0,
             pauses: pauses(),

@@ -1,6 +1,7 @@
 //! Why a transaction did not commit.
 
 use albireo_base::{SqlError, SqlState};
+use albireo_redo::LogError;
 use albireo_storage::{OutOfMemory, TableError};
 
 /// Returned by a procedure to end its transaction; all it did is rolled back.
@@ -31,8 +32,8 @@ impl From<OutOfMemory> for Abort {
     }
 }
 
-/// Why a call did not commit. Nothing of it remains.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+/// Why a call did not commit. Nothing of it remains, but for [`CallError::Unacknowledged`].
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The procedure aborted.
@@ -46,6 +47,13 @@ pub enum CallError {
         /// The panic's message.
         message: String,
     },
+    /// The redo log does not take it.
+    #[error(transparent)]
+    Log(LogError),
+    /// It committed, but the redo log failed before a crash could not take it back any more: after a
+    /// restart it may be there or not.
+    #[error("the transaction may be lost after a restart: {0}")]
+    Unacknowledged(LogError),
     /// The database is closing.
     #[error("the database is closing")]
     Closed,

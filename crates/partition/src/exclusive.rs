@@ -3,36 +3,39 @@
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_env::Clock;
+use albireo_redo::{Header, Kind, Log};
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotBuilder, SnapshotRegistry, SnapshotScope,
-    Table, TableError, TableSpec, UndoLog,
+    Table, TableError, TableSpec,
 };
 use parking_lot::MutexGuard;
 
 use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
 use crate::executor::{Partition, Purpose};
-use crate::run::{count, run};
-use crate::{Abort, CallError, Transaction};
+use crate::journal::{self, Receipt, Workspace};
+use crate::run::{Around, count, run};
+use crate::{Abort, Call, CallError, Transaction};
 
 /// All partitions, owned: nobody else reads or writes them as long as this lives.
 pub struct Exclusive<'a> {
     states: Vec<MutexGuard<'a, PartitionState>>,
     partitions: &'a [Arc<Partition>],
-    undo: MutexGuard<'a, UndoLog>,
+    work: MutexGuard<'a, Workspace>,
     registry: &'a Arc<SnapshotRegistry>,
+    around: Around<'a>,
     purpose: Purpose,
     /// Tables that were dropped or replaced, to be freed when the partitions are given back.
     gone: Vec<Option<Table>>,
 }
 
 impl<'a> Exclusive<'a> {
-    /// Raises the barrier and takes all tokens, and all references to the shared tables. `undo` says that
+    /// Raises the barrier and takes all tokens, and all references to the shared tables. `work` says that
     /// nobody else does so at the same time.
     pub(crate) fn enter(
         partitions: &'a [Arc<Partition>],
-        undo: MutexGuard<'a, UndoLog>,
+        work: MutexGuard<'a, Workspace>,
         registry: &'a Arc<SnapshotRegistry>,
+        around: Around<'a>,
         purpose: Purpose,
     ) -> Self {
         partitions.iter().for_each(|p| p.raise(purpose));
@@ -40,7 +43,8 @@ impl<'a> Exclusive<'a> {
         for state in &mut states[1..] {
             state.data.shared = None;
         }
-        Self { states, partitions, undo, registry, purpose, gone: Vec::new() }
+        let around = Around { crossing: true, ..around };
+        Self { states, partitions, work, registry, around, purpose, gone: Vec::new() }
     }
 
     /// What was dropped, for the caller to free when it has given the partitions back.
@@ -52,15 +56,36 @@ impl<'a> Exclusive<'a> {
     pub(crate) fn run<R>(
         &mut self,
         home: u16,
-        clock: &Clock,
-        name: &str,
+        call: &Call<'_>,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
-    ) -> Result<R, CallError> {
-        let partitions = self.states.len() as u16;
+    ) -> Result<(R, Receipt), CallError> {
         let mut sites: Vec<&mut PartitionData> = self.states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, &mut self.undo, (home, partitions), clock, name, work);
+        let result = run(&mut sites, &mut self.work, self.around, home, call, work);
         count(&mut self.states[home as usize], &result);
         result
+    }
+
+    /// Writes a change of definitions into the redo log, as text that makes it again. The change is to be
+    /// made before these partitions are given back, and not at all if this fails.
+    ///
+    /// # Errors
+    /// The log does not take it.
+    pub fn log_definition(&mut self, text: &str) -> Result<Receipt, CallError> {
+        let Around { clock, log: Some(log), .. } = self.around else { return Ok(Receipt::default()) };
+        let header = Header { kind: Kind::DEFINITION, time_us: clock.unix_us() };
+        let ticket = log.append_crossing(header, |out| out.extend_from_slice(text.as_bytes()));
+        ticket.map(Receipt::of_record).map_err(CallError::Log)
+    }
+
+    /// Closes the present frame of the redo log: all that was done so far is in frames up to the one of the
+    /// returned sequence, all that will be is in later ones. `None` without a log.
+    pub fn seal_log(&mut self) -> Option<u64> {
+        self.around.log.map(Log::seal)
+    }
+
+    /// What a crash could still take back of what can be seen now.
+    pub(crate) fn reader_receipt(&self) -> Receipt {
+        self.around.log.map_or(Receipt::default(), |log| Receipt::of_reader(journal::newest(log)))
     }
 
     /// Takes a snapshot of `scope`.

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use albireo_env::Clock;
+use albireo_redo::{Log, LogError};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::data::PartitionState;
+use crate::journal::Receipt;
 use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
@@ -250,15 +252,20 @@ impl Executor {
     }
 }
 
-/// The result of a queued call, to come.
+/// The result of a queued call, to come: it arrives when the transaction has run, and is given out when a
+/// crash cannot take it back any more.
 pub struct Pending<T> {
     slot: Arc<Slot<T>>,
+    log: Option<Log>,
 }
 
 struct Slot<T> {
-    result: Mutex<Option<Result<T, CallError>>>,
+    result: Mutex<Option<Ran<T>>>,
     arrived: Condvar,
 }
+
+/// What a transaction gave, and what is to become durable before anybody hears of it.
+type Ran<T> = Result<(T, Receipt), CallError>;
 
 /// The other end of a [`Pending`]. Dropped unused it reports that the database closed, so that
 /// nobody waits for ever.
@@ -269,14 +276,22 @@ pub(crate) struct Deliver<T> {
 
 impl<T> Pending<T> {
     /// A result to come, and the end that delivers it.
-    pub(crate) fn new() -> (Self, Deliver<T>) {
+    pub(crate) fn new(log: Option<Log>) -> (Self, Deliver<T>) {
         let slot = Arc::new(Slot { result: Mutex::new(None), arrived: Condvar::new() });
         let deliver = Deliver { slot: Arc::clone(&slot), done: false };
-        (Self { slot }, deliver)
+        (Self { slot, log }, deliver)
     }
 
     /// Waits for the result.
     pub fn wait(self) -> Result<T, CallError> {
+        let (value, receipt) = self.wait_for_run()?;
+        match &self.log {
+            Some(log) => receipt.wait(log).map(|()| value),
+            None => Ok(value),
+        }
+    }
+
+    fn wait_for_run(&self) -> Ran<T> {
         let mut result = self.slot.result.lock();
         loop {
             match result.take() {
@@ -288,12 +303,23 @@ impl<T> Pending<T> {
 
     /// The result if it is there.
     pub fn try_take(&self) -> Option<Result<T, CallError>> {
-        self.slot.result.lock().take()
+        let mut result = self.slot.result.lock();
+        if let (Some(Ok((_, receipt))), Some(log)) = (result.as_ref(), &self.log)
+            && !receipt.is_durable(log)
+            && !matches!(log.check(), Err(LogError::Failed(_) | LogError::Closed))
+        {
+            return None;
+        }
+        let (value, receipt) = match result.take()? {
+            Ok(ran) => ran,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(self.log.as_ref().map_or(Ok(()), |log| receipt.wait(log)).map(|()| value))
     }
 }
 
 impl<T> Deliver<T> {
-    pub(crate) fn put(mut self, result: Result<T, CallError>) {
+    pub(crate) fn put(mut self, result: Ran<T>) {
         self.done = true;
         *self.slot.result.lock() = Some(result);
         self.slot.arrived.notify_all();

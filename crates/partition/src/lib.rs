@@ -27,19 +27,23 @@
 //! transactions).
 #![forbid(unsafe_code)]
 
+mod call;
 mod data;
 mod error;
 mod exclusive;
 mod executor;
+mod journal;
 mod partitions;
 mod procedure;
 mod run;
 mod transaction;
 
+pub use call::Call;
 pub use data::TableHandle;
 pub use error::{Abort, CallError, SubmitError};
 pub use exclusive::Exclusive;
 pub use executor::{Executor, Pending, Step};
+pub use journal::Receipt;
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
 pub use procedure::{Procedure, Route};
 pub use transaction::{Site, Transaction};

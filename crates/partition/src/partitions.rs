@@ -1,21 +1,21 @@
 //! All partitions of a database: calls, crossing transactions, tables, snapshots.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use albireo_base::{PartitionId, TableId};
 use albireo_env::{Clock, Env};
-use albireo_storage::{
-    BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotScope, Table, TableMemory, UndoLog,
-};
+use albireo_redo::Log;
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotScope, Table, TableMemory};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use crate::data::{self, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
 use crate::executor::{Executor, Partition, Pending, Purpose, Task};
+use crate::journal::{self, Receipt, Workspace};
 use crate::procedure::{Procedure, Route};
-use crate::run::run_in;
-use crate::{Abort, CallError, SubmitError, Transaction};
+use crate::run::{Around, run_in};
+use crate::{Abort, Call, CallError, SubmitError, Transaction};
 
 /// How partitions are set up.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +60,15 @@ pub struct Partitions {
     partitions: Vec<Arc<Partition>>,
     registry: Arc<SnapshotRegistry>,
     /// Held by whoever wants all partitions, so that there is one at a time.
-    crossing: Mutex<UndoLog>,
+    crossing: Mutex<Workspace>,
     clock: Clock,
+    log: OnceLock<Started>,
+}
+
+/// The redo log, and whether calls wait for it that do not say.
+struct Started {
+    log: Log,
+    synchronous: bool,
 }
 
 impl Partitions {
@@ -72,7 +79,31 @@ impl Partitions {
             .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
             .map(|state| Arc::new(Partition::new(state, config.queue_capacity, env.clock.clone())))
             .collect();
-        Self { partitions, registry, crossing: Mutex::default(), clock: env.clock.clone() }
+        let (crossing, log) = (Mutex::default(), OnceLock::new());
+        Self { partitions, registry, crossing, clock: env.clock.clone(), log }
+    }
+
+    /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
+    /// otherwise are `synchronous`, or not.
+    ///
+    /// # Panics
+    /// They have one already, or it has not a lane for each partition.
+    pub fn start_log(&self, log: Log, synchronous: bool) {
+        assert_eq!(log.lanes(), self.partitions.len(), "a lane for each partition");
+        // Nobody may be inside of a transaction that has seen no log.
+        let _all = self.own_all(Purpose::Work);
+        assert!(self.log.set(Started { log, synchronous }).is_ok(), "partitions have one log");
+    }
+
+    /// The redo log, if there is one.
+    #[inline]
+    pub fn log(&self) -> Option<&Log> {
+        self.log.get().map(|started| &started.log)
+    }
+
+    #[inline]
+    fn around(&self) -> Around<'_> {
+        Around { clock: &self.clock, partitions: self.count(), log: self.log(), crossing: false }
     }
 
     /// How many there are.
@@ -103,7 +134,8 @@ impl Partitions {
     /// Runs a procedure on the calling thread, as soon as its partition is free.
     #[inline]
     pub fn call<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
-        self.transact(procedure.route(args), procedure.name(), |tx| procedure.run(tx, args))
+        let call = Call::new(procedure.route(args), procedure.name());
+        self.transact(&call, |tx| procedure.run(tx, args))
     }
 
     /// Runs `work` as [`Partitions::call`] runs a procedure that is routed so: a second time, over all
@@ -111,61 +143,84 @@ impl Partitions {
     #[inline]
     pub fn transact<R>(
         &self,
-        route: Route,
-        name: &str,
-        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        call: &Call<'_>,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let home = match route {
-            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
-            Route::Partition(partition) => partition.0,
-            Route::Crossing => return self.own_all(Purpose::Work).run(0, &self.clock, name, work),
+        let (value, receipt) = self.start(call, work)?;
+        self.acknowledge(call, receipt)?;
+        Ok(value)
+    }
+
+    /// As [`Partitions::transact`], but returns when the transaction has run, with the receipt to wait
+    /// for before anybody is told.
+    #[inline]
+    pub fn start<R>(
+        &self,
+        call: &Call<'_>,
+        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<(R, Receipt), CallError> {
+        if let Some(log) = self.log() {
+            journal::wait_for_room(log);
+        }
+        let home = match call.route {
+            Route::Crossing => return self.own_all(Purpose::Work).run(0, call, work),
+            route => self.home(route),
         };
-        let result = run_in(
-            &mut self.partitions[usize::from(home)].enter(),
-            self.count(),
-            &self.clock,
-            name,
-            &mut work,
-        );
+        let result = run_in(&mut self.partitions[home].enter(), self.around(), call, &mut work);
         match result {
             Err(CallError::Aborted(Abort::Crossing)) => {
-                self.own_all(Purpose::Work).run(home, &self.clock, name, work)
+                self.own_all(Purpose::Work).run(home as u16, call, work)
             }
             result => result,
         }
     }
 
-    /// Runs a procedure over all partitions.
-    fn call_crossing<P: Procedure>(&self, procedure: &P, args: &P::Args) -> Result<P::Output, CallError> {
-        let home = match procedure.route(args) {
-            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as u16,
-            Route::Partition(partition) => partition.0,
+    /// Where a call with this route is at home.
+    #[inline]
+    fn home(&self, route: Route) -> usize {
+        match route {
+            Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as usize,
+            Route::Partition(partition) => partition.index(),
             Route::Crossing => 0,
-        };
-        let mut owned = self.own_all(Purpose::Work);
-        owned.run(home, &self.clock, procedure.name(), |tx| procedure.run(tx, args))
+        }
+    }
+
+    /// Waits until a crash cannot take back what the receipt is for, if the call promises that.
+    #[inline]
+    fn acknowledge(&self, call: &Call<'_>, receipt: Receipt) -> Result<(), CallError> {
+        match self.log.get() {
+            Some(Started { log, synchronous }) if call.synchronous.unwrap_or(*synchronous) => {
+                receipt.wait(log)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Runs `work` as one transaction over all partitions.
     pub fn crossing<R>(
         &self,
-        name: &str,
+        call: &Call<'_>,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        self.own_all(Purpose::Work).run(0, &self.clock, name, work)
+        let ran = self.own_all(Purpose::Work).run(0, call, work);
+        let (value, receipt) = ran?;
+        self.acknowledge(call, receipt)?;
+        Ok(value)
     }
 
     /// Runs `work` as one transaction over all partitions, with a snapshot of `scope` as it
     /// finds it. For statements that find the rows they change by a query.
     pub fn crossing_with_snapshot<R>(
         &self,
-        name: &str,
+        call: &Call<'_>,
         scope: &SnapshotScope,
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
-        let mut owned = self.own_all(Purpose::Work);
-        let snapshot = owned.snapshot(scope)?;
-        Ok(owned.run(0, &self.clock, name, |tx| work(tx, snapshot)))
+        let mut all = self.own_all(Purpose::Work);
+        let snapshot = all.snapshot(scope)?;
+        let ran = all.run(0, call, |tx| work(tx, snapshot));
+        drop(all);
+        Ok(ran.and_then(|(value, receipt)| self.acknowledge(call, receipt).map(|()| value)))
     }
 
     /// Queues a call for the partition's executor thread; waits while the queue is full.
@@ -207,32 +262,35 @@ impl Partitions {
         P::Args: Send + 'static,
         P::Output: Send + 'static,
     {
-        let (pending, deliver) = Pending::new();
+        let (pending, deliver) = Pending::new(
+            self.log.get().filter(|started| started.synchronous).map(|started| started.log.clone()),
+        );
         // Weak, because the queue that holds the task belongs to the partitions.
-        let (this, clock) = (Arc::downgrade(self), self.clock.clone());
-        let partitions = self.count();
-        let route = procedure.route(&args);
-        let partition = match route {
-            Route::Key(key) => key.rem_euclid(i64::from(partitions)) as usize,
-            Route::Partition(partition) => partition.index(),
-            Route::Crossing => 0,
-        };
-        let crosses = route == Route::Crossing;
+        let this = Arc::downgrade(self);
+        let partition = self.home(procedure.route(&args));
         let task: Task = Box::new(move |state| {
-            let result = match state {
-                None => Err(CallError::Closed),
-                Some(_) if crosses => Err(CallError::Aborted(Abort::Crossing)),
-                Some(state) => {
-                    run_in(state, partitions, &clock, procedure.name(), |tx| procedure.run(tx, &args))
+            let (Some(state), Some(this)) = (state, this.upgrade()) else {
+                return deliver.put(Err(CallError::Closed));
+            };
+            let route = procedure.route(&args);
+            let result = match route {
+                Route::Crossing => Err(CallError::Aborted(Abort::Crossing)),
+                route => {
+                    let call = Call::new(route, procedure.name());
+                    run_in(state, this.around(), &call, |tx| procedure.run(tx, &args))
                 }
             };
             match result {
                 // The executor holds its token here, so the crossing run needs a thread of its own
                 // to wait for the barrier.
                 Err(CallError::Aborted(Abort::Crossing)) => {
+                    let this = Arc::downgrade(&this);
                     let run = move || {
-                        let result = this.upgrade().map(|this| this.call_crossing(&*procedure, &args));
-                        deliver.put(result.unwrap_or(Err(CallError::Closed)));
+                        let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };
+                        let call = Call::new(route, procedure.name());
+                        let home = this.home(route) as u16;
+                        let work = |tx: &mut Transaction<'_, '_>| procedure.run(tx, &args);
+                        deliver.put(this.own_all(Purpose::Work).run(home, &call, work));
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
                     let _ = albireo_env::spawn("albireo-cross", run);
@@ -243,9 +301,18 @@ impl Partitions {
         (pending, partition, task)
     }
 
-    /// Takes a snapshot of `scope` between two transactions.
+    /// Takes a snapshot of `scope` between two transactions, and waits until a crash cannot take back what
+    /// it shows.
     pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        self.own_all(Purpose::Snapshot).snapshot(scope)
+        let mut all = self.own_all(Purpose::Snapshot);
+        let snapshot = all.snapshot(scope)?;
+        let receipt = all.reader_receipt();
+        drop(all);
+        if let Some(Started { log, synchronous: true }) = self.log.get() {
+            // If the log fails, readers go on: this is no error.
+            let _ = receipt.wait(log);
+        }
+        Ok(snapshot)
     }
 
     /// Runs `work` with all partitions at its hands and nobody else about: for changes of tables.
@@ -317,7 +384,7 @@ impl Partitions {
         let mut usage = MemoryUse::default();
         for (i, partition) in self.partitions.iter().enumerate() {
             let state = partition.enter();
-            usage.undo_bytes += state.undo.memory_bytes() as u64;
+            usage.undo_bytes += state.work.undo.memory_bytes() as u64;
             let shared = state.data.shared.as_ref().filter(|_| i == 0);
             let tables = state.data.tables.iter().chain(shared.iter().flat_map(|s| &s.tables)).flatten();
             for table in tables {
@@ -336,6 +403,7 @@ impl Partitions {
     }
 
     fn own_all(&self, purpose: Purpose) -> Exclusive<'_> {
-        Exclusive::enter(&self.partitions, self.crossing.lock(), &self.registry, purpose)
+        let work = self.crossing.lock();
+        Exclusive::enter(&self.partitions, work, &self.registry, self.around(), purpose)
     }
 }

@@ -4,10 +4,24 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use albireo_env::Clock;
-use albireo_storage::{Savepoint, UndoLog};
+use albireo_redo::Log;
+use albireo_storage::Savepoint;
 
 use crate::data::{self, PartitionData, PartitionState};
-use crate::{Abort, CallError, Transaction};
+use crate::journal::{Entry, Receipt, Workspace};
+use crate::{Abort, Call, CallError, Transaction};
+
+/// What transactions of a database share.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub(crate) clock: &'a Clock,
+    /// How many partitions there are.
+    pub(crate) partitions: u16,
+    /// Where their records go.
+    pub(crate) log: Option<&'a Log>,
+    /// They own all partitions.
+    pub(crate) crossing: bool,
+}
 
 pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
     match result {
@@ -22,42 +36,54 @@ pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>
 #[inline]
 pub(crate) fn run_in<T>(
     state: &mut PartitionState,
-    partitions: u16,
-    clock: &Clock,
-    name: &str,
+    around: Around<'_>,
+    call: &Call<'_>,
     work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
-) -> Result<T, CallError> {
-    let PartitionState { data, undo, .. } = state;
-    let result = run(&mut [data], undo, (0, partitions), clock, name, work);
+) -> Result<(T, Receipt), CallError> {
+    let PartitionState { data, work: workspace, .. } = state;
+    let result = run(&mut [data], workspace, around, 0, call, work);
     count(state, &result);
     result
 }
 
-/// Runs one transaction to its end: commit, or no trace.
+/// Runs one transaction, at home in the site `home`, to its end: commit, or no trace. The receipt is for
+/// its record, or for what it read.
 #[inline]
 pub(crate) fn run<T>(
     sites: &mut [&mut PartitionData],
-    undo: &mut UndoLog,
-    (home, partitions): (u16, u16),
-    clock: &Clock,
-    name: &str,
+    workspace: &mut Workspace,
+    around: Around<'_>,
+    home: u16,
+    call: &Call<'_>,
     work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
-) -> Result<T, CallError> {
+) -> Result<(T, Receipt), CallError> {
+    let Around { clock, partitions, log, crossing } = around;
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| work(&mut Transaction::new(sites, undo, home, partitions, clock))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let owner = (home, partitions);
+        let mut tx = Transaction::new(sites, &mut workspace.undo, owner, clock, call.time_us);
+        let value = work(&mut tx).map_err(CallError::Aborted)?;
+        let receipt = match log {
+            None => Receipt::default(),
+            Some(log) => {
+                let entry = Entry { time_us: tx.now(), command: call.command, crossing };
+                entry.append(log, sites, workspace).map_err(CallError::Log)?
+            }
+        };
+        Ok((value, receipt))
+    }));
     match outcome {
-        Ok(Ok(value)) => {
-            data::commit(sites, undo);
-            Ok(value)
+        Ok(Ok(done)) => {
+            data::commit(sites, &mut workspace.undo);
+            Ok(done)
         }
-        Ok(Err(abort)) => {
-            data::roll_back(sites, undo, Savepoint::START);
-            Err(CallError::Aborted(abort))
+        Ok(Err(error)) => {
+            data::roll_back(sites, &mut workspace.undo, Savepoint::START);
+            Err(error)
         }
         Err(panic) => {
-            data::roll_back(sites, undo, Savepoint::START);
-            Err(CallError::Panicked { procedure: name.to_owned(), message: panic_message(&*panic) })
+            data::roll_back(sites, &mut workspace.undo, Savepoint::START);
+            Err(CallError::Panicked { procedure: call.name.to_owned(), message: panic_message(&*panic) })
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What a procedure sees while it runs.
 
-use albireo_base::{ColumnId, PartitionId, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
-    CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape, RowUpdate, Savepoint,
-    ShapeRow, Table, TableError, UndoLog,
+    Applied, ApplyError, CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape,
+    RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WrittenTables, apply_writes,
 };
 
 use crate::Abort;
-use crate::data::{PartitionData, SHARED_SITE, TableHandle, roll_back};
+use crate::data::{PartitionData, TableHandle, roll_back};
 
 /// A partition that the running transaction owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,12 +38,12 @@ impl<'a, 'p> Transaction<'a, 'p> {
     pub(crate) fn new(
         sites: &'a mut [&'p mut PartitionData],
         undo: &'a mut UndoLog,
-        home: u16,
-        partitions: u16,
+        (home, partitions): (u16, u16),
         clock: &'a Clock,
+        now: Option<i64>,
     ) -> Self {
         debug_assert!(undo.is_empty(), "the last transaction has ended");
-        Self { sites, undo, home, partitions, clock, now: None }
+        Self { sites, undo, home, partitions, clock, now }
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
@@ -320,6 +320,14 @@ impl<'a, 'p> Transaction<'a, 'p> {
         Ok(table.delete(undo, tid)?)
     }
 
+    /// Writes a write record of the redo log again.
+    ///
+    /// # Errors
+    /// The record, or the state it finds, is not what it should be.
+    pub fn apply(&mut self, record: &[u8]) -> Result<Applied, ApplyError> {
+        apply_writes(record, self)
+    }
+
     /// A point to which a part of the transaction can be rolled back.
     pub fn savepoint(&self) -> Savepoint {
         self.undo.savepoint()
@@ -333,5 +341,16 @@ impl<'a, 'p> Transaction<'a, 'p> {
     /// Changes so far.
     pub fn changes(&self) -> usize {
         self.undo.len()
+    }
+}
+
+impl WrittenTables for Transaction<'_, '_> {
+    fn table_mut(&mut self, site: u16, table: TableId) -> Option<(&mut Table, &mut UndoLog)> {
+        self.undo.set_site(site);
+        let tables = match site {
+            SHARED_SITE => &mut self.sites[0].shared_mut()?.tables,
+            site => &mut self.sites.get_mut(usize::from(site))?.tables,
+        };
+        Some((tables.get_mut(table.index())?.as_mut()?, self.undo))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Transaction};
+use albireo_partition::{Abort, Call, Transaction};
 use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_in_place};
 use albireo_procedure::compile::{self as procedure, Ran};
 pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
@@ -95,14 +95,14 @@ impl Meaning {
 }
 
 /// One call.
-struct Call<'a> {
+struct Run<'a> {
     id: RoutineId,
     found: &'a Found,
     limits: &'a Limits,
     interprets: bool,
 }
 
-impl Call<'_> {
+impl Run<'_> {
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
         let library = self.found.library.as_ref();
         let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
@@ -299,8 +299,9 @@ impl RoutineHandle {
             return Err(undefined(message));
         }
         let route = database.route_of_routine(library, self.id, signature, args)?;
-        let call = Call { id: self.id, found: &found, limits, interprets: self.interprets };
-        let ran = database.inner.partitions.transact(route, &signature.name, |tx| call.run(tx, args));
+        let run = Run { id: self.id, found: &found, limits, interprets: self.interprets };
+        let ran =
+            database.inner.partitions.transact(&Call::new(route, &signature.name), |tx| run.run(tx, args));
         match ran.map_err(|error| database.explain_call(error))? {
             Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
             Ran::Values(values) => {

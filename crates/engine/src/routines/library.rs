@@ -19,6 +19,8 @@ use albireo_sql::Catalog;
 
 /// A routine as it was defined.
 struct Registered {
+    /// The statement that defined it.
+    source: Arc<str>,
     definition: Arc<Definition>,
     signature: Arc<Signature>,
     /// How many definitions the routine has had, this one included.
@@ -32,9 +34,9 @@ struct Registered {
 }
 
 impl Registered {
-    fn new(definition: Arc<Definition>, signature: Arc<Signature>, version: u32) -> Self {
+    fn new(source: Arc<str>, definition: Arc<Definition>, signature: Arc<Signature>, version: u32) -> Self {
         let (bound, class, code) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { definition, signature, version, bound, class, code }
+        Self { source, definition, signature, version, bound, class, code }
     }
 }
 
@@ -76,7 +78,8 @@ impl Library {
     pub(crate) fn with_catalog(&self, catalog: Arc<Catalog>, layouts: Arc<TableLayouts>) -> Self {
         let again = |(id, routine): (&u32, &Registered)| {
             let (definition, signature) = (Arc::clone(&routine.definition), Arc::clone(&routine.signature));
-            (*id, Registered::new(definition, signature, routine.version))
+            let source = Arc::clone(&routine.source);
+            (*id, Registered::new(source, definition, signature, routine.version))
         };
         let routines = self.routines.iter().map(again).collect();
         let (clock, turns) = (self.clock.clone(), AtomicUsize::new(0));
@@ -110,13 +113,14 @@ impl Library {
     pub(crate) fn with(
         &self,
         definition: Definition,
+        source: &str,
     ) -> Result<(Self, RoutineId, Option<SqlError>), SqlError> {
         let signature = Arc::new(Signature::new(&self.catalog, &definition)?);
         let id = self.id_for(&definition, &signature)?;
         let mut library = self.again();
         library.next = library.next.max(id + 1);
         let version = self.routines.get(&id).map_or(0, |old| old.version) + 1;
-        library.routines.insert(id, Registered::new(Arc::new(definition), signature, version));
+        library.routines.insert(id, Registered::new(source.into(), Arc::new(definition), signature, version));
         let (bound, wrong) = match library.bind(id) {
             Ok(routine) => (Ok(Arc::new(routine)), None),
             Err(BindError { error, deferred: true }) => (Err(error.clone()), Some(error)),

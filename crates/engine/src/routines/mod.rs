@@ -20,6 +20,7 @@ mod store;
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, Value};
+use albireo_partition::Receipt;
 use albireo_procedure::body::{Signature, find_removed};
 use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
@@ -96,8 +97,8 @@ impl Database {
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
         match statement {
-            RoutineStatement::Create(definition) => self.create_routine(*definition),
-            RoutineStatement::Drop(removal) => self.drop_routines(&removal),
+            RoutineStatement::Create(definition) => self.create_routine(*definition, text),
+            RoutineStatement::Drop(removal) => self.drop_routines(&removal, text),
             RoutineStatement::Explain(explanation) => self.explain_routine(&explanation),
             RoutineStatement::Call(mut function) => {
                 parameters::fill(function.as_mut(), parameters)?;
@@ -107,24 +108,32 @@ impl Database {
         }
     }
 
-    fn create_routine(&self, definition: Definition) -> Result<Outcome, SqlError> {
+    pub(crate) fn create_routine(&self, definition: Definition, text: &str) -> Result<Outcome, SqlError> {
         // Alone, so that the library is the newest and the catalog does not change meanwhile.
         let _alone = self.inner.definitions.write();
         let tag = format!("CREATE {}", definition.kind.word().to_uppercase());
         let signature = Signature::new(&self.catalog(), &definition)?;
-        let (library, id, wrong) = self.library().with(definition)?;
+        let (library, id, wrong) = self.library().with(definition, text)?;
         let fails = wrong.iter().map(|error| format!("it will fail when it is called: {error}"));
         let mut notices: Vec<String> = fails.collect();
         notices.extend(library.remarks(id));
-        *self.inner.routines.write() = Arc::new(library);
+        let receipt = self.put_library(Arc::new(library), text)?;
         if signature.is_hidden() {
             let name = &signature.name;
             notices.push(format!("{name} without a schema means the built-in function: write public.{name}"));
         }
+        self.acknowledge(receipt)?;
         Ok(Outcome::Done { tag, rows: 0, notices })
     }
 
-    fn drop_routines(&self, removal: &Removal) -> Result<Outcome, SqlError> {
+    /// Puts other routines in the place of those there are, as `text` says.
+    fn put_library(&self, library: Arc<Library>, text: &str) -> Result<Receipt, SqlError> {
+        let receipt = self.inner.partitions.exclusively(|all| self.log_definition(all, text))?;
+        *self.inner.routines.write() = library;
+        Ok(receipt)
+    }
+
+    pub(crate) fn drop_routines(&self, removal: &Removal, text: &str) -> Result<Outcome, SqlError> {
         let _alone = self.inner.definitions.write();
         let mut library = self.library();
         let mut notices = Vec::new();
@@ -136,7 +145,8 @@ impl Database {
                 }
             }
         }
-        *self.inner.routines.write() = library;
+        let receipt = self.put_library(library, text)?;
+        self.acknowledge(receipt)?;
         let kind = removal.kind.map_or("ROUTINE".to_owned(), |kind| kind.word().to_uppercase());
         Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
-use albireo_partition::Abort;
+use albireo_partition::{Abort, Call};
 use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::host::Host;
@@ -235,7 +235,7 @@ impl Database {
         let route = bound.home.route(&bound.around, &arguments, self.inner.partitions.count(), statements);
         let mut too_many = false;
         let start = bound.shape.has_columns().then(|| limits.clock.now());
-        let ran = self.inner.partitions.transact(route, bound.work.verb(), |tx| {
+        let ran = self.inner.partitions.transact(&Call::new(route, bound.work.verb()), |tx| {
             let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
             store.allow_rows(most);
             let done = bound.perform(&mut store, &arguments);

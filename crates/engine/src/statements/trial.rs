@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Transaction};
+use albireo_partition::{self as partition, Abort, Route, Transaction};
 use albireo_procedure::store::Stop;
 use albireo_sql::ast::Statement;
 use albireo_sql::classify::{StatementClass, classify, name_of};
@@ -66,15 +66,18 @@ impl Database {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
         let mut given = None;
-        let ended = self.inner.partitions.crossing("trial", |tx| -> Result<(), Abort> {
-            let mut perform = |text: &str, values: &[Value], notices: &mut Vec<Notice>| {
-                // The time limit is that of a statement.
-                let limits = self.limits(settings, cancel);
-                Inside { tx, library: &library, limits: &limits, notices }.run(text, values)
-            };
-            given = Some(work(&mut Trial { perform: &mut perform, notices: Vec::new() }));
-            Err(Abort::raise(SqlState::QUERY_CANCELED, "the transaction is one that is rolled back"))
-        });
+        let ended = self.inner.partitions.crossing(
+            &partition::Call::new(Route::Crossing, "trial"),
+            |tx| -> Result<(), Abort> {
+                let mut perform = |text: &str, values: &[Value], notices: &mut Vec<Notice>| {
+                    // The time limit is that of a statement.
+                    let limits = self.limits(settings, cancel);
+                    Inside { tx, library: &library, limits: &limits, notices }.run(text, values)
+                };
+                given = Some(work(&mut Trial { perform: &mut perform, notices: Vec::new() }));
+                Err(Abort::raise(SqlState::QUERY_CANCELED, "the transaction is one that is rolled back"))
+            },
+        );
         match (given, ended) {
             (Some(given), _) => Ok(given),
             (None, Err(error)) => Err(self.explain_call(error)),

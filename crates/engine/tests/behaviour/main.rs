@@ -6,6 +6,7 @@ mod classes;
 mod constraints;
 mod copy;
 mod definitions;
+mod durable;
 mod errors;
 mod in_place;
 mod limits;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlState, SqlType, TableId, Value};
 use albireo_env::Env;
-use albireo_partition::{Abort, Partitions, PartitionsConfig, Procedure, Route, TableHandle, Transaction};
+use albireo_partition::{
+    Abort, Call, Partitions, PartitionsConfig, Procedure, Route, TableHandle, Transaction,
+};
 use albireo_storage::{
     BlockPool, BudgetPolicy, Col, ColumnSpec, DatabaseSnapshot, IndexKind, IndexRef, IndexSpec, LayoutChoice,
     ShortKey, SnapshotRegistry, Table, TableSpec,
@@ -67,7 +69,7 @@ impl Bank {
         });
         let rate = partitions.with_table(rates, home, |t| t.column("cents").unwrap());
         partitions
-            .crossing("open", |tx| {
+            .crossing(&Call::new(Route::Crossing, "open"), |tx| {
                 for id in 0..ACCOUNTS {
                     let site = tx.site_of(id.into())?;
                     tx.insert_values_at(site, table, &[Value::Integer(id), Value::BigInt(OPENING)])?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::PartitionId;
 use albireo_env::{Env, scope, spawn_scoped};
+use albireo_partition::{Call, Route};
 use albireo_storage::SnapshotScope;
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, Transfer, TransferArgs};
@@ -90,7 +91,7 @@ fn pauses_for_snapshots_and_for_crossing_transactions_are_told_apart() {
             (counters.pauses_ns.len(), counters.snapshot_pauses_ns.len())
         };
         while pauses().0 < 5 {
-            bank.partitions.crossing("nothing", |_| Ok(())).unwrap();
+            bank.partitions.crossing(&Call::new(Route::Crossing, "nothing"), |_| Ok(())).unwrap();
         }
         assert_eq!(pauses().1, 0);
         bank.partitions.reset_pauses();

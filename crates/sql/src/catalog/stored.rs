@@ -170,7 +170,7 @@ impl Catalog {
 }
 
 fn damaged(what: String) -> SqlError {
-    SqlError::new(SqlState(*b"XX001"), format!("the stored catalog is damaged: {what}"))
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("the stored catalog is damaged: {what}"))
 }
 
 fn places(columns: &[ColumnId]) -> Vec<u16> {
@@ -375,7 +375,7 @@ mod tests {
             let mut stored = stored.clone();
             damage(&mut stored);
             let error = Catalog::restored(&stored).unwrap_err();
-            assert_eq!(error.state(), SqlState(*b"XX001"), "{number}: {error}");
+            assert_eq!(error.state(), SqlState::DATA_CORRUPTED, "{number}: {error}");
         }
     }
 }

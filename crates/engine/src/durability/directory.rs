@@ -1,0 +1,43 @@
+//! The directory that a database is kept in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_env::{Disk, DiskLock};
+
+/// A directory that is locked for this process.
+#[derive(Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    _lock: Box<dyn DiskLock>,
+}
+
+impl Home {
+    /// Creates the directory if it is not there, and locks it.
+    ///
+    /// # Errors
+    /// 55006 if another process has it open, 58030 if it cannot be used.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, SqlError> {
+        let cannot = |what: &str, error: &std::io::Error| {
+            let text = format!("could not {what} \"{}\": {error}", path.display());
+            SqlError::new(SqlState::IO_ERROR, text)
+        };
+        disk.create_dir_all(path).map_err(|error| cannot("create the directory", &error))?;
+        let lock = path.join("lock");
+        match disk.lock(&lock) {
+            Ok(lock) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                let text = format!("the database in \"{}\" is open already", path.display());
+                Err(SqlError::new(SqlState::OBJECT_IN_USE, text)
+                    .with_hint("Close it in the other process, or open another directory."))
+            }
+            Err(error) => Err(cannot("lock the directory", &error)),
+        }
+    }
+
+    /// Where the log's segments are.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+}

@@ -1,0 +1,77 @@
+//! A database kept in a directory: opening, recovery, definitions in the redo log.
+//!
+//! Responsible for: the directory and its lock, starting the log, doing its records again, writing changes
+//! of definitions into it. Not responsible for: records of rows (`albireo_partition`), files
+//! (`albireo_redo`).
+//!
+//! ```text
+//! DIRECTORY/lock     held as long as a process has the database open
+//! DIRECTORY/log/     segments of the redo log
+//! ```
+//!
+//! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
+//! nothing else.
+//! I-2 Opening changes nothing that a crash while opening would make worse: it can be repeated any number
+//! of times.
+//!
+//! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
+
+mod directory;
+mod recovery;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_partition::{Exclusive, Receipt};
+use albireo_redo::{Config as LogConfig, Log, Target};
+
+pub(crate) use directory::Home;
+pub use recovery::RecoveryReport;
+
+use crate::database::no_thread;
+use crate::{Config, Database};
+
+/// When a transaction of a database that is kept in a directory is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Durability {
+    /// When its record is on stable storage, together with those of others.
+    #[default]
+    Group,
+    /// When it has run; its record follows. A crash may take back the last few milliseconds, but never a
+    /// transaction without those that came after it.
+    Async,
+}
+
+impl Database {
+    /// Brings the database, which is empty, to what the directory says, and starts its log.
+    pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
+        let (start, report) = self.recover(&home.log())?;
+        // Set once, by whoever made the database.
+        let _ = self.inner.recovered.set(report);
+        let durability = config.durability;
+        let target = Target::Directory(home.log());
+        let config = LogConfig {
+            segment_bytes: config.log_segment_bytes,
+            ..LogConfig::new(target, usize::from(self.partitions()))
+        };
+        let log = Log::start(&self.inner.env, config, start).map_err(|error| {
+            SqlError::new(SqlState::IO_ERROR, format!("could not start the redo log: {error}"))
+        })?;
+        self.inner.partitions.start_log(log.clone(), durability == Durability::Group);
+        let _ = self.inner.home.set(home);
+        let thread = albireo_env::spawn("albireo-log", move || log.run()).map_err(no_thread)?;
+        self.inner.threads.lock().log = Some(thread);
+        Ok(())
+    }
+
+    /// Writes a change of definitions into the log, as the text that makes it again.
+    pub(crate) fn log_definition(&self, all: &mut Exclusive<'_>, text: &str) -> Result<Receipt, SqlError> {
+        all.log_definition(text).map_err(|error| self.explain_call(error))
+    }
+
+    /// Waits until a crash cannot take a change of definitions back.
+    pub(crate) fn acknowledge(&self, receipt: Receipt) -> Result<(), SqlError> {
+        match self.inner.partitions.log() {
+            Some(log) => receipt.wait(log).map_err(|error| self.explain_call(error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! From files to the state that they say.
+
+use std::path::Path;
+
+use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_partition::{Abort, Call, CallError, Route, Transaction};
+use albireo_redo::{Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
+use albireo_storage::ApplyError;
+
+use crate::Database;
+use crate::routines::{self, RoutineStatement};
+
+/// What opening a database did.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RecoveryReport {
+    /// Records of the log that were done again.
+    pub records: u64,
+    /// Rows that write records changed.
+    pub rows: u64,
+    /// Bytes of the log that were read.
+    pub log_bytes: u64,
+    /// Nanoseconds that reading the log and doing it again took.
+    pub replay_ns: u64,
+    /// What was left out at the end of the log: the rest of a write that a crash interrupted.
+    pub torn: Option<String>,
+}
+
+impl Database {
+    /// Brings the database, which is empty, to the state that the log in `directory` says, makes the log
+    /// end there, and tells where it goes on.
+    ///
+    /// # Errors
+    /// 58030 if files cannot be read; XX001 if they are damaged, or say what cannot be done.
+    pub(super) fn recover(&self, directory: &Path) -> Result<(LogStart, RecoveryReport), SqlError> {
+        let disk = &self.inner.env.disk;
+        let start_ns = self.inner.env.clock.now();
+        disk.create_dir_all(directory).map_err(|error| {
+            let text = format!("could not create the directory \"{}\": {error}", directory.display());
+            SqlError::new(SqlState::IO_ERROR, text)
+        })?;
+        let mut report = RecoveryReport::default();
+        let mut reader = LogReader::open(disk.clone(), directory, 0, None).map_err(damaged)?;
+        while let Some(frame) = reader.next_frame().map_err(damaged)? {
+            self.check_lanes(&frame)?;
+            for record in frame.records() {
+                let done = self.redo(&record);
+                report.rows += done.map_err(|error| stopped(&frame, &record, &error))?;
+                report.records += 1;
+            }
+        }
+        report.log_bytes = reader.progress_bytes().0;
+        let end = reader.end().expect("all frames have been read").clone();
+        repair(&**disk, directory, &end).map_err(|failure| {
+            SqlError::new(SqlState::IO_ERROR, format!("could not repair the end of the log: {failure}"))
+        })?;
+        report.torn = end.torn.map(|torn| torn.to_string());
+        report.replay_ns = self.inner.env.clock.now() - start_ns;
+        let start = LogStart {
+            log_id: end.log_id.unwrap_or_else(|| self.inner.env.seeds.next_seed()),
+            next_sequence: end.next_sequence,
+            next_ordinal: end.next_ordinal,
+            next_segment: end.next_segment,
+        };
+        Ok((start, report))
+    }
+
+    /// Records are of partitions, so that there must be as many as there were.
+    fn check_lanes(&self, frame: &Frame) -> Result<(), SqlError> {
+        let (now, then) = (self.partitions(), frame.lanes);
+        if now == then {
+            return Ok(());
+        }
+        let text = format!("the database has {then} partitions, not {now}");
+        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+            .with_hint(format!("Open it with {then} partitions.")))
+    }
+
+    /// Does one record again; how many rows it wrote.
+    fn redo(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        match record.kind {
+            Kind::WRITE => self.redo_writes(record),
+            Kind::DEFINITION => self.redo_definition(record).map(|()| 0),
+            Kind(other) => {
+                let text = format!("the record is of kind {other}, which this program does not know");
+                Err(SqlError::new(SqlState::DATA_CORRUPTED, text))
+            }
+        }
+    }
+
+    fn redo_writes(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        let partition = PartitionId(record.lane);
+        let route = if record.crossing { Route::Crossing } else { Route::Partition(partition) };
+        if !record.crossing && partition.0 >= self.partitions() {
+            let text = format!("the record is of partition {}", partition.0);
+            return Err(SqlError::new(SqlState::DATA_CORRUPTED, text));
+        }
+        let call = Call { time_us: Some(record.time_us), ..Call::new(route, "recovery") };
+        let work = |tx: &mut Transaction<'_, '_>| tx.apply(record.payload).map_err(not_applied);
+        let done = self.inner.partitions.transact(&call, work);
+        done.map(|applied| applied.rows).map_err(|error| match error {
+            CallError::Aborted(Abort::Raised(error)) => error,
+            error => self.explain_call(error),
+        })
+    }
+
+    fn redo_definition(&self, record: &Record<'_>) -> Result<(), SqlError> {
+        let text = std::str::from_utf8(record.payload);
+        let text = text.map_err(|_| SqlError::new(SqlState::DATA_CORRUPTED, "the definition is no text"))?;
+        if let Some(statement) = routines::parse(text)? {
+            return match statement {
+                RoutineStatement::Create(definition) => self.create_routine(*definition, text).map(drop),
+                RoutineStatement::Drop(removal) => self.drop_routines(&removal, text).map(drop),
+                _ => Err(SqlError::new(SqlState::DATA_CORRUPTED, "the record is no definition")),
+            };
+        }
+        self.run_ddl(&albireo_sql::parse_one(text)?, text).map(drop)
+    }
+}
+
+/// A record that does not fit what is there.
+fn not_applied(error: ApplyError) -> Abort {
+    match error {
+        ApplyError::Table(error) => Abort::Table(error),
+        error => Abort::Raised(SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())),
+    }
+}
+
+/// A log that cannot be read on.
+fn damaged(error: ReadError) -> SqlError {
+    let state = match error {
+        ReadError::Io(_) => SqlState::IO_ERROR,
+        ReadError::Format { .. } => SqlState::FEATURE_NOT_SUPPORTED,
+        _ => SqlState::DATA_CORRUPTED,
+    };
+    SqlError::new(state, error.to_string())
+}
+
+/// A record that could not be done again.
+fn stopped(frame: &Frame, record: &Record<'_>, error: &SqlError) -> SqlError {
+    let text = format!("recovery stopped at record {} of the log: {}", record.ordinal, error.message());
+    let place =
+        format!("It is in frame {}, segment {}, byte {}.", frame.sequence, frame.segment, frame.offset);
+    SqlError::new(SqlState::DATA_CORRUPTED, text).with_detail(place)
+}

@@ -1,0 +1,140 @@
+//! A database that is kept in a directory: what was acknowledged is there when it is opened again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use albireo::{Config, Database, SqlState};
+use albireo_env::{Env, MemoryDisk};
+
+/// A disk in memory and a directory on it.
+struct Place {
+    disk: MemoryDisk,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { disk: MemoryDisk::default() }
+    }
+
+    fn env(&self) -> Env {
+        Env { disk: Arc::new(self.disk.clone()), ..Env::real() }
+    }
+
+    fn try_open(&self, partitions: u16) -> Result<Database, albireo::SqlError> {
+        let config = Config { partitions, log_segment_bytes: 256 << 10, ..Config::default() };
+        Database::open_in("/data", config, self.env())
+    }
+
+    fn open(&self, partitions: u16) -> Database {
+        self.try_open(partitions).unwrap()
+    }
+}
+
+fn rows(db: &Database, query: &str) -> Vec<String> {
+    let rows = db.query(query, &[]).unwrap().rows();
+    rows.iter().map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|")).collect()
+}
+
+const TABLES: &str = "CREATE SCHEMA s; CREATE TABLE gone (a INTEGER);
+    CREATE TABLE account (id INTEGER PRIMARY KEY, owner TEXT, cents NUMERIC(12,2) NOT NULL DEFAULT 1.5,
+        CHECK (cents >= 0)) PARTITION BY HASH (id);
+    CREATE TABLE s.note (t TEXT, n DOUBLE PRECISION); DROP TABLE gone;
+    CREATE TABLE rate (currency CHAR(3) UNIQUE, rate NUMERIC(30,10));
+    CREATE INDEX by_owner ON account (owner)";
+
+#[test]
+fn everything_is_there_again() {
+    for partitions in [1, 3] {
+        let place = Place::new();
+        let db = place.open(partitions);
+        db.execute(TABLES).unwrap();
+        db.execute(
+            "CREATE FUNCTION pay(p_id integer, p_cents numeric) RETURNS numeric LANGUAGE plpgsql AS $$
+             DECLARE v numeric;
+             BEGIN UPDATE account SET cents = cents + p_cents WHERE id = p_id RETURNING cents INTO v;
+             INSERT INTO s.note VALUES ('paid', p_id); RETURN v; END $$",
+        )
+        .unwrap();
+        db.execute("INSERT INTO account SELECT 0, 'nobody', 0").unwrap();
+        db.execute("INSERT INTO account VALUES (1, 'Ada', 5), (2, NULL, 7.25), (3, 'Kurt', 0), (4, 'x', 1)")
+            .unwrap();
+        db.execute("INSERT INTO rate VALUES ('EUR', 1.0000000001), (NULL, 2), (NULL, 2)").unwrap();
+        db.execute("SELECT pay(2, 0.75); SELECT pay(3, 10)").unwrap();
+        assert!(db.execute("SELECT pay(3, -100)").is_err());
+        db.execute("UPDATE account SET id = id + 10 WHERE id > 2; DELETE FROM account WHERE id = 1").unwrap();
+        db.execute("DELETE FROM rate WHERE currency IS NULL; INSERT INTO rate VALUES (NULL, 3)").unwrap();
+        db.execute("CREATE TABLE late (a INTEGER); TRUNCATE s.note; INSERT INTO s.note VALUES ('new', 1)")
+            .unwrap();
+        db.execute("DROP INDEX by_owner; CREATE UNIQUE INDEX other ON account (id, owner)").unwrap();
+        let queries = [
+            "SELECT * FROM account ORDER BY id",
+            "SELECT * FROM s.note ORDER BY 1, 2",
+            "SELECT * FROM rate ORDER BY 1, 2",
+            "SELECT * FROM late",
+        ];
+        let before: Vec<Vec<String>> = queries.iter().map(|query| rows(&db, query)).collect();
+        assert_eq!(before[0].len(), 4);
+        let catalog = format!("{:?}", db.catalog().tables().collect::<Vec<_>>());
+        drop(db);
+        for _ in 0..3 {
+            let db = place.open(partitions);
+            assert!(db.recovery().records > 10);
+            let after: Vec<Vec<String>> = queries.iter().map(|query| rows(&db, query)).collect();
+            assert_eq!(after, before);
+            assert_eq!(format!("{:?}", db.catalog().tables().collect::<Vec<_>>()), catalog);
+            assert!(db.execute("SELECT pay(13, -100)").is_err(), "the check is there");
+        }
+        // It goes on from there.
+        let db = place.open(partitions);
+        db.execute("SELECT pay(13, 1); DROP FUNCTION pay; INSERT INTO late VALUES (1)").unwrap();
+        drop(db);
+        let db = place.open(partitions);
+        assert_eq!(rows(&db, "SELECT cents FROM account WHERE id = 13"), ["11.00"]);
+        assert_eq!(rows(&db, "SELECT * FROM late"), ["1"]);
+        assert_eq!(db.execute("SELECT pay(13, 1)").unwrap_err().state(), SqlState::UNDEFINED_FUNCTION);
+    }
+}
+
+#[test]
+fn directory_is_open_once_and_with_its_number_of_partitions() {
+    let place = Place::new();
+    let db = place.open(2);
+    let error = place.try_open(2).err().unwrap();
+    assert_eq!(error.state(), SqlState::OBJECT_IN_USE);
+    db.execute("CREATE TABLE t (a INTEGER)").unwrap();
+    drop(db);
+    let error = place.try_open(3).err().unwrap();
+    assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
+    assert_eq!(error.hint(), Some("Open it with 2 partitions."));
+    assert_eq!(rows(&place.open(2), "SELECT * FROM t").len(), 0);
+}
+
+#[test]
+fn copy_and_large_transactions_come_back() {
+    let place = Place::new();
+    let db = place.open(1);
+    db.execute("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT a, 'text number ' || a FROM generate_series(1, 50000) AS g(a)").unwrap();
+    db.execute("UPDATE t SET b = b || '!' WHERE a % 100 = 0 AND a < 3000; DELETE FROM t WHERE a > 49990")
+        .unwrap();
+    let query = "SELECT count(*), sum(a), sum(length(b)) FROM t";
+    let before = rows(&db, query);
+    drop(db);
+    let db = place.open(1);
+    assert_eq!(rows(&db, query), before);
+}
+
+#[test]
+fn damage_before_the_end_is_refused_with_its_place() {
+    let place = Place::new();
+    let db = place.open(1);
+    db.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)").unwrap();
+    drop(db);
+    let path = PathBuf::from("/data/log/00000000000000000001.log");
+    let mut bytes = place.disk.get(&path).unwrap();
+    bytes[4096 + 70] ^= 1;
+    place.disk.put(&path, &bytes);
+    let error = place.try_open(1).err().unwrap();
+    assert_eq!(error.state(), SqlState::DATA_CORRUPTED);
+    assert!(error.message().contains("at byte 4160, frame 1, record 1"), "{error}");
+}

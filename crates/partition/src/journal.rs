@@ -1,0 +1,146 @@
+//! What transactions leave in the redo log, and what those who hear of them wait for.
+//!
+//! Responsible for: one record for each transaction that changed something, appended while its partition is
+//! owned, so that records of a partition stand in the order of its transactions; receipts for what only
+//! reads. Not responsible for: the log itself (`albireo_redo`), doing records again
+//! ([`crate::Transaction::apply`]).
+//!
+//! I-1 A transaction is final only once its record is in the log's memory: if the log does not take it, it
+//! is rolled back. I-2 Nobody is told of a transaction, neither its caller nor a reader, before a crash
+//! cannot take it back; but callers who ask for that (`synchronous` is false), and all once the log has
+//! failed for good.
+
+use albireo_base::TableId;
+use albireo_redo::{Header, Kind, Log, LogError, Ticket};
+use albireo_storage::{SHARED_SITE, Table, UndoLog, WriteSet, encode_writes};
+
+use crate::CallError;
+use crate::data::PartitionData;
+
+/// What the running transaction needs beside its tables; reused from one to the next.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    pub(crate) undo: UndoLog,
+    pub(crate) writes: WriteSet,
+}
+
+/// What to wait for before anybody is told of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Receipt {
+    ticket: Ticket,
+    /// It is the transaction's own record, not one of those before it.
+    wrote: bool,
+}
+
+impl Receipt {
+    /// Of a record of its own.
+    pub(crate) fn of_record(ticket: Ticket) -> Self {
+        Self { ticket, wrote: true }
+    }
+
+    /// Of a reader who may have seen what has this ticket.
+    pub(crate) fn of_reader(ticket: Ticket) -> Self {
+        Self { ticket, wrote: false }
+    }
+
+    /// Whether a crash cannot take back what it is for.
+    #[inline]
+    pub fn is_durable(self, log: &Log) -> bool {
+        log.is_durable(self.ticket)
+    }
+
+    /// Waits for that. Once the log has failed, nothing waits any more: readers go on.
+    ///
+    /// # Errors
+    /// The log failed, and it is for a change.
+    #[inline]
+    pub fn wait(self, log: &Log) -> Result<(), CallError> {
+        if self.is_durable(log) { Ok(()) } else { self.wait_for(log) }
+    }
+
+    #[inline(never)]
+    fn wait_for(self, log: &Log) -> Result<(), CallError> {
+        match log.wait(self.ticket) {
+            Err(error) if self.wrote => Err(CallError::Unacknowledged(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes that wait for the disk above which callers wait for it too before they begin.
+const MOST_PENDING_BYTES: u64 = 256 << 20;
+
+/// What a transaction that is about to commit writes into the log.
+pub(crate) struct Entry<'a> {
+    pub(crate) time_us: i64,
+    /// Writes a command record's payload; without, the record has the rows.
+    pub(crate) command: Option<&'a dyn Fn(&mut Vec<u8>)>,
+    /// It owns all partitions.
+    pub(crate) crossing: bool,
+}
+
+impl Entry<'_> {
+    /// Appends the record of the transaction that has changed what `work.undo` says; of one that changed
+    /// nothing, the receipt for what it may have read.
+    pub(crate) fn append(
+        &self,
+        log: &Log,
+        sites: &[&mut PartitionData],
+        work: &mut Workspace,
+    ) -> Result<Receipt, LogError> {
+        if work.undo.is_empty() {
+            return Ok(Receipt::of_reader(match self.crossing {
+                true => newest(log),
+                false => log.last_ticket(sites[0].id.index()),
+            }));
+        }
+        let header = Header {
+            kind: if self.command.is_some() { Kind::COMMAND } else { Kind::WRITE },
+            time_us: self.time_us,
+        };
+        let Workspace { undo, writes } = work;
+        let encode = |out: &mut Vec<u8>| match self.command {
+            Some(command) => command(out),
+            None => {
+                writes.collect(undo);
+                encode_writes(writes, undo, |site, table| table_of(sites, site, TableId(table)), out);
+            }
+        };
+        let ticket = match self.crossing {
+            true => log.append_crossing(header, encode),
+            false => log.append(sites[0].id.index(), header, encode),
+        };
+        ticket.map(Receipt::of_record)
+    }
+}
+
+/// The ticket of the newest record of any partition.
+pub(crate) fn newest(log: &Log) -> Ticket {
+    (0..log.lanes()).map(|lane| log.last_ticket(lane)).max().unwrap_or_default()
+}
+
+/// Waits while far more is waiting for the disk than it writes in a moment.
+#[inline]
+pub(crate) fn wait_for_room(log: &Log) {
+    if log.pending_bytes() > MOST_PENDING_BYTES {
+        wait_for_some(log);
+    }
+}
+
+#[cold]
+fn wait_for_some(log: &Log) {
+    while log.pending_bytes() > MOST_PENDING_BYTES {
+        // A log that is full or has failed refuses the transaction later, and says why.
+        if log.check().is_err() || log.wait(Ticket(log.durable() + 1)).is_err() {
+            return;
+        }
+    }
+}
+
+fn table_of<'t>(sites: &'t [&mut PartitionData], site: u16, table: TableId) -> &'t Table {
+    let tables = match site {
+        SHARED_SITE => &sites[0].shared.as_ref().expect("a writer of shared tables owns them").tables,
+        site => &sites[usize::from(site)].tables,
+    };
+    tables[table.index()].as_ref().expect("a table is not dropped inside a transaction")
+}
