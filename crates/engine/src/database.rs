@@ -157,6 +157,17 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
+        let database = Self::open_stepped(path, config, env)?;
+        database.start_log_thread()?;
+        Ok(database)
+    }
+
+    /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]): a
+    /// simulation says when. Whatever waits for the log waits for ever; use what only starts transactions.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_stepped(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
         config.check()?;
         let home = Home::open(&env.disk, path.as_ref())?;
         let database = Self::with_env(config.clone(), env)?;
@@ -208,6 +219,7 @@ impl Database {
                 clock: env.clock.clone(),
                 deadline_ns: None,
                 interprets: false,
+                synchronous: None,
             },
             recovered: OnceLock::new(),
             home: OnceLock::new(),

@@ -19,7 +19,7 @@ use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, SqlType, Tid, Valu
 use albireo_olap::CancelToken;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{Prepared, Query};
-use albireo_partition::{Abort, Call, Procedure, Route, Transaction};
+use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_sql::ast::{Expr, Statement, Value as Literal};
 use albireo_sql::dml::{self, InsertSource, NewValue};
 use albireo_sql::literal::literal_value;
@@ -54,29 +54,6 @@ struct Changed {
 struct Address {
     partition: PartitionId,
     tid: Tid,
-}
-
-/// Inserts rows of values, all of one partition.
-struct InsertRows {
-    table: Arc<TableDef>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Procedure for InsertRows {
-    type Args = Route;
-    type Output = u64;
-
-    fn name(&self) -> &str {
-        "INSERT"
-    }
-
-    fn route(&self, route: &Route) -> Route {
-        *route
-    }
-
-    fn run(&self, tx: &mut Transaction<'_, '_>, _: &Route) -> Result<u64, Abort> {
-        insert_rows(tx, &self.table, &self.rows)
-    }
 }
 
 impl Database {
@@ -122,10 +99,16 @@ impl Database {
     }
 
     /// Inserts complete rows as one transaction: on their partition if it is one, else over all.
-    pub(crate) fn insert_all(&self, table: &Arc<TableDef>, rows: Vec<Vec<Value>>) -> Result<u64, SqlError> {
-        let route = self.route_of(table, &rows);
-        let insert = InsertRows { table: Arc::clone(table), rows };
-        self.inner.partitions.call(&insert, &route).map_err(|error| self.explain_call(error))
+    fn insert_all(
+        &self,
+        table: &TableDef,
+        rows: &[Vec<Value>],
+        settings: &Settings,
+    ) -> Result<u64, SqlError> {
+        let route = self.route_of(table, rows);
+        let call = Call { synchronous: settings.synchronous, ..Call::new(route, "INSERT") };
+        let inserted = self.inner.partitions.transact(&call, |tx| insert_rows(tx, table, rows));
+        inserted.map_err(|error| self.explain_call(error))
     }
 
     fn route_of(&self, table: &TableDef, rows: &[Vec<Value>]) -> Route {
@@ -151,7 +134,10 @@ impl Run<'_> {
         if let Some(rows) = literal {
             // Computed first, so that its errors come before any change.
             let returned = returned.map(|r| r.rows(self, &rows)).transpose()?;
-            return Ok(Changed { rows: self.database.insert_all(&plan.table, rows)?, returned });
+            return Ok(Changed {
+                rows: self.database.insert_all(&plan.table, &rows, self.settings)?,
+                returned,
+            });
         }
         let prepared = self.prepare_source(plan)?;
         let defaults = self.defaults(&plan.table)?;
@@ -342,7 +328,8 @@ impl Run<'_> {
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
         let result = {
-            let call = Call::new(Route::Crossing, name);
+            let synchronous = self.settings.synchronous;
+            let call = Call { synchronous, ..Call::new(Route::Crossing, name) };
             self.database.inner.partitions.crossing_with_snapshot(&call, &scope_of(queries), work)
         };
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;

@@ -42,7 +42,8 @@ mod statements;
 
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value, ValueRef};
 pub use albireo_olap::CancelToken;
-pub use albireo_partition::{Abort, Procedure, Route, Site, TableHandle, Transaction};
+pub use albireo_partition::{Abort, Procedure, Receipt, Route, Site, TableHandle, Transaction};
+pub use albireo_redo::{Log, Statistics as LogStatistics};
 pub use albireo_sql::{Catalog, TableDef, is_complete, split};
 pub use albireo_storage::{
     Asked, BudgetPolicy, Col, FixedRow, HandleError, IndexRef, RowShape, ShapeRow, ShapeValue, ShortKey,

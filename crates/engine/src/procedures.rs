@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::SqlError;
-use albireo_partition::Procedure;
+use albireo_partition::{Procedure, Receipt};
 
 use crate::Database;
 
@@ -29,6 +29,20 @@ impl<P: Procedure> ProcedureHandle<P> {
     pub fn call(&self, args: &P::Args) -> Result<P::Output, SqlError> {
         match self.database.inner.partitions.call(&*self.procedure, args) {
             Ok(output) => Ok(output),
+            Err(error) => Err(self.database.explain_call(error)),
+        }
+    }
+
+    /// As [`ProcedureHandle::call`], but returns when the transaction has run. Before anybody is told of it,
+    /// [`Database::acknowledge`] waits until a crash cannot take it back: so one thread can have many
+    /// transactions under way, whose records go to the disk together.
+    ///
+    /// # Errors
+    /// As [`ProcedureHandle::call`].
+    #[inline]
+    pub fn start(&self, args: &P::Args) -> Result<(P::Output, Receipt), SqlError> {
+        match self.database.inner.partitions.start_call(&*self.procedure, args) {
+            Ok(started) => Ok(started),
             Err(error) => Err(self.database.explain_call(error)),
         }
     }

@@ -237,7 +237,8 @@ impl Database {
         let clock = self.inner.env.clock.clone();
         let timeout = settings.statement_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
         let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
-        Limits { cancel: cancel.clone(), clock, deadline_ns, interprets: settings.interprets }
+        let Settings { interprets, synchronous, .. } = *settings;
+        Limits { cancel: cancel.clone(), clock, deadline_ns, interprets, synchronous }
     }
 
     /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings

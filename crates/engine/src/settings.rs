@@ -17,11 +17,13 @@ pub(crate) struct Settings {
     pub(crate) query_memory: Option<usize>,
     /// Whether routines are interpreted though they have machine code.
     pub(crate) interprets: bool,
+    /// Whether transactions wait for the redo log; `None`: as the database was opened.
+    pub(crate) synchronous: Option<bool>,
 }
 
 /// Names, and what they are for.
-pub(crate) const NAMES: [&str; 5] =
-    ["jit", "max_staleness", "query_memory", "query_threads", "statement_timeout"];
+pub(crate) const NAMES: [&str; 6] =
+    ["jit", "max_staleness", "query_memory", "query_threads", "statement_timeout", "synchronous_commit"];
 
 /// Settings of other systems that clients send unasked; taken and forgotten.
 const IGNORED: [&str; 6] = [
@@ -55,6 +57,15 @@ impl Settings {
                 Some("off" | "false" | "no" | "0") => self.interprets = true,
                 Some(_) => return wrong("Use on or off."),
             },
+            "synchronous_commit" => match value.map(str::to_ascii_lowercase).as_deref() {
+                None => self.synchronous = None,
+                // One that waits for other servers waits for this one's disk, there being no others.
+                Some("on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply") => {
+                    self.synchronous = Some(true);
+                }
+                Some("off" | "false" | "no" | "0") => self.synchronous = Some(false),
+                Some(_) => return wrong("Use on or off."),
+            },
             "query_threads" => match value.map(str::parse::<usize>) {
                 None => self.query_threads = None,
                 Some(Ok(threads)) if (1..=1024).contains(&threads) => self.query_threads = Some(threads),
@@ -80,6 +91,10 @@ impl Settings {
         Ok(match name {
             "statement_timeout" => format!("{}ms", self.statement_timeout.unwrap_or_default().as_millis()),
             "jit" => if self.interprets { "off" } else { "on" }.to_owned(),
+            "synchronous_commit" => match self.synchronous {
+                None => "default".to_owned(),
+                Some(on) => if on { "on" } else { "off" }.to_owned(),
+            },
             "max_staleness" => format!("{}ms", self.max_staleness.as_millis()),
             "query_threads" => self.query_threads.map_or_else(|| "all".to_owned(), |n| n.to_string()),
             "query_memory" => {

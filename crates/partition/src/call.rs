@@ -2,6 +2,9 @@
 
 use crate::Route;
 
+/// Writes what says in the redo log which procedure ran with which arguments.
+pub type Command<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 /// Where a transaction runs, how it is known, and what is promised of it.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
@@ -13,9 +16,9 @@ pub struct Call<'a> {
     pub synchronous: Option<bool>,
     /// When it runs, in microseconds since 1970, if not now: of a transaction that is done again.
     pub time_us: Option<i64>,
-    /// Writes what says in the redo log which procedure ran with which arguments, if doing that again gives
-    /// the same rows; without, the log gets the rows.
-    pub command: Option<&'a dyn Fn(&mut Vec<u8>)>,
+    /// How to say in the redo log what ran, if running it again gives the same rows; without, the log gets
+    /// the rows.
+    pub command: Option<Command<'a>>,
 }
 
 impl<'a> Call<'a> {

@@ -15,6 +15,7 @@ use albireo_redo::{Header, Kind, Log, LogError, Ticket};
 use albireo_storage::{SHARED_SITE, Table, UndoLog, WriteSet, encode_writes};
 
 use crate::CallError;
+use crate::call::Command;
 use crate::data::PartitionData;
 
 /// What the running transaction needs beside its tables; reused from one to the next.
@@ -74,7 +75,7 @@ const MOST_PENDING_BYTES: u64 = 256 << 20;
 pub(crate) struct Entry<'a> {
     pub(crate) time_us: i64,
     /// Writes a command record's payload; without, the record has the rows.
-    pub(crate) command: Option<&'a dyn Fn(&mut Vec<u8>)>,
+    pub(crate) command: Option<Command<'a>>,
     /// It owns all partitions.
     pub(crate) crossing: bool,
 }

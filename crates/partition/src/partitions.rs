@@ -138,6 +138,18 @@ impl Partitions {
         self.transact(&call, |tx| procedure.run(tx, args))
     }
 
+    /// As [`Partitions::call`], but returns when the transaction has run, with the receipt to wait for before
+    /// anybody is told.
+    #[inline]
+    pub fn start_call<P: Procedure>(
+        &self,
+        procedure: &P,
+        args: &P::Args,
+    ) -> Result<(P::Output, Receipt), CallError> {
+        let call = Call::new(procedure.route(args), procedure.name());
+        self.start(&call, |tx| procedure.run(tx, args))
+    }
+
     /// Runs `work` as [`Partitions::call`] runs a procedure that is routed so: a second time, over all
     /// partitions, if the first run finds that it crosses them.
     #[inline]
@@ -147,7 +159,7 @@ impl Partitions {
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         let (value, receipt) = self.start(call, work)?;
-        self.acknowledge(call, receipt)?;
+        self.acknowledge(call.synchronous, receipt)?;
         Ok(value)
     }
 
@@ -185,13 +197,15 @@ impl Partitions {
         }
     }
 
-    /// Waits until a crash cannot take back what the receipt is for, if the call promises that.
+    /// Waits until a crash cannot take back what the receipt is for, if that is `asked` for; without a
+    /// word, as the log was started.
+    ///
+    /// # Errors
+    /// The log failed before.
     #[inline]
-    fn acknowledge(&self, call: &Call<'_>, receipt: Receipt) -> Result<(), CallError> {
+    pub fn acknowledge(&self, asked: Option<bool>, receipt: Receipt) -> Result<(), CallError> {
         match self.log.get() {
-            Some(Started { log, synchronous }) if call.synchronous.unwrap_or(*synchronous) => {
-                receipt.wait(log)
-            }
+            Some(Started { log, synchronous }) if asked.unwrap_or(*synchronous) => receipt.wait(log),
             _ => Ok(()),
         }
     }
@@ -204,7 +218,7 @@ impl Partitions {
     ) -> Result<R, CallError> {
         let ran = self.own_all(Purpose::Work).run(0, call, work);
         let (value, receipt) = ran?;
-        self.acknowledge(call, receipt)?;
+        self.acknowledge(call.synchronous, receipt)?;
         Ok(value)
     }
 
@@ -220,7 +234,7 @@ impl Partitions {
         let snapshot = all.snapshot(scope)?;
         let ran = all.run(0, call, |tx| work(tx, snapshot));
         drop(all);
-        Ok(ran.and_then(|(value, receipt)| self.acknowledge(call, receipt).map(|()| value)))
+        Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
     }
 
     /// Queues a call for the partition's executor thread; waits while the queue is full.

@@ -21,7 +21,7 @@ mod recovery;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
-use albireo_redo::{Config as LogConfig, Log, Target};
+use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
 
 pub(crate) use directory::Home;
 pub use recovery::RecoveryReport;
@@ -52,14 +52,38 @@ impl Database {
             segment_bytes: config.log_segment_bytes,
             ..LogConfig::new(target, usize::from(self.partitions()))
         };
-        let log = Log::start(&self.inner.env, config, start).map_err(|error| {
-            SqlError::new(SqlState::IO_ERROR, format!("could not start the redo log: {error}"))
-        })?;
-        self.inner.partitions.start_log(log.clone(), durability == Durability::Group);
+        let log = Log::start(&self.inner.env, config, start).map_err(not_started)?;
+        self.inner.partitions.start_log(log, durability == Durability::Group);
         let _ = self.inner.home.set(home);
+        Ok(())
+    }
+
+    /// Starts the thread that writes the log.
+    pub(crate) fn start_log_thread(&self) -> Result<(), SqlError> {
+        let Some(log) = self.inner.partitions.log().cloned() else { return Ok(()) };
         let thread = albireo_env::spawn("albireo-log", move || log.run()).map_err(no_thread)?;
         self.inner.threads.lock().log = Some(thread);
         Ok(())
+    }
+
+    /// Does all that a log costs but writing it, from now on: to measure by.
+    ///
+    /// # Errors
+    /// 53000 when the system refuses a thread.
+    ///
+    /// # Panics
+    /// The database has a log.
+    pub fn log_to_nowhere(&self) -> Result<(), SqlError> {
+        let config = LogConfig::new(Target::Null, usize::from(self.partitions()));
+        let start = LogStart::new(self.inner.env.seeds.next_seed());
+        let log = Log::start(&self.inner.env, config, start).map_err(not_started)?;
+        self.inner.partitions.start_log(log, true);
+        self.start_log_thread()
+    }
+
+    /// The redo log, if there is one: its counters, and its steps in a simulation.
+    pub fn log(&self) -> Option<&Log> {
+        self.inner.partitions.log()
     }
 
     /// Writes a change of definitions into the log, as the text that makes it again.
@@ -67,11 +91,33 @@ impl Database {
         all.log_definition(text).map_err(|error| self.explain_call(error))
     }
 
-    /// Waits until a crash cannot take a change of definitions back.
-    pub(crate) fn acknowledge(&self, receipt: Receipt) -> Result<(), SqlError> {
+    /// Whether a crash cannot take back what was started with this receipt. Always, without a log.
+    #[inline]
+    pub fn is_acknowledged(&self, receipt: Receipt) -> bool {
+        self.inner.partitions.log().is_none_or(|log| receipt.is_durable(log))
+    }
+
+    /// Waits until a crash cannot take back what was started with this receipt.
+    ///
+    /// # Errors
+    /// 58030 if the log failed before: after a restart it may be there or not.
+    pub fn acknowledge(&self, receipt: Receipt) -> Result<(), SqlError> {
         match self.inner.partitions.log() {
             Some(log) => receipt.wait(log).map_err(|error| self.explain_call(error)),
             None => Ok(()),
         }
     }
+}
+
+impl Database {
+    /// Waits for a call as its promise says.
+    #[inline]
+    pub(crate) fn acknowledge_call(&self, asked: Option<bool>, receipt: Receipt) -> Result<(), SqlError> {
+        let acknowledged = self.inner.partitions.acknowledge(asked, receipt);
+        acknowledged.map_err(|error| self.explain_call(error))
+    }
+}
+
+fn not_started(error: StartError) -> SqlError {
+    SqlError::new(SqlState::IO_ERROR, format!("could not start the redo log: {error}"))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Call, Transaction};
+use albireo_partition::{Abort, Call, Receipt, Transaction};
 use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_in_place};
 use albireo_procedure::compile::{self as procedure, Ran};
 pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
@@ -289,6 +289,22 @@ impl RoutineHandle {
     }
 
     fn invoke_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<Reply, SqlError> {
+        let (reply, receipt) = self.start_within(limits, args)?;
+        self.database.acknowledge_call(limits.synchronous, receipt)?;
+        Ok(reply)
+    }
+
+    /// As [`RoutineHandle::invoke`], but returns when the transaction has run. Before anybody is told of it,
+    /// [`Database::acknowledge`] waits until a crash cannot take it back: so one thread can have many
+    /// transactions under way, whose records go to the disk together.
+    ///
+    /// # Errors
+    /// As [`RoutineHandle::call`].
+    pub fn start(&self, args: &[ArgumentRef<'_>]) -> Result<(Reply, Receipt), SqlError> {
+        self.start_within(&self.database.inner.unlimited, args)
+    }
+
+    fn start_within(&self, limits: &Limits, args: &[ArgumentRef<'_>]) -> Result<(Reply, Receipt), SqlError> {
         let database = &self.database;
         let generation = database.inner.definitions.read();
         let found = self.found(*generation)?;
@@ -300,15 +316,17 @@ impl RoutineHandle {
         }
         let route = database.route_of_routine(library, self.id, signature, args)?;
         let run = Run { id: self.id, found: &found, limits, interprets: self.interprets };
-        let ran =
-            database.inner.partitions.transact(&Call::new(route, &signature.name), |tx| run.run(tx, args));
-        match ran.map_err(|error| database.explain_call(error))? {
-            Ran::Reply(reply) => Ok(Reply(Rows::Here(reply))),
+        let call = Call { synchronous: limits.synchronous, ..Call::new(route, &signature.name) };
+        let ran = database.inner.partitions.start(&call, |tx| run.run(tx, args));
+        let (ran, receipt) = ran.map_err(|error| database.explain_call(error))?;
+        let reply = match ran {
+            Ran::Reply(reply) => Reply(Rows::Here(reply)),
             Ran::Values(values) => {
                 let rows = values.into_iter().map(|value| row(signature, value)).collect();
-                Ok(Reply(Rows::Copied(rows)))
+                Reply(Rows::Copied(rows))
             }
-        }
+        };
+        Ok((reply, receipt))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::SqlError;
-use albireo_partition::{Abort, Procedure, Route, Transaction};
+use albireo_partition::{Abort, Call as TransactionCall, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
 use albireo_procedure::classify::{home_of_call, home_of_query};
 use albireo_procedure::datum::Datum;
@@ -27,11 +27,10 @@ enum Work {
 }
 
 /// A statement that runs as a transaction.
-struct Run {
-    name: String,
+struct Run<'a> {
     work: Work,
-    library: Arc<Library>,
-    limits: Limits,
+    library: &'a Arc<Library>,
+    limits: &'a Limits,
 }
 
 /// What it gave.
@@ -43,30 +42,17 @@ struct Ran {
     notices: Vec<Notice>,
 }
 
-impl Run {
+impl Run<'_> {
     fn columns(&self) -> Vec<(String, Type)> {
         match &self.work {
             Work::Call(call) => call.columns(),
             Work::Query(plan, _) => plan.columns.clone(),
         }
     }
-}
 
-impl Procedure for Run {
-    type Args = Route;
-    type Output = Ran;
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn route(&self, route: &Route) -> Route {
-        *route
-    }
-
-    fn run(&self, tx: &mut Transaction<'_, '_>, _: &Route) -> Result<Ran, Abort> {
-        let mut store = TransactionStore::new(tx, &self.library.catalog, &self.limits);
-        let interpreted = Interpreted(&self.library);
+    fn run(&self, tx: &mut Transaction<'_, '_>) -> Result<Ran, Abort> {
+        let mut store = TransactionStore::new(tx, &self.library.catalog, self.limits);
+        let interpreted = Interpreted(self.library);
         let library: &dyn Routines =
             if self.limits.interprets { &interpreted } else { self.library.as_ref() };
         let limits = body::Limits::default();
@@ -141,9 +127,10 @@ impl Database {
             Work::Call(call) => home_of_call(call, classes),
             Work::Query(plan, _) => home_of_query(plan, classes),
         });
-        let library = Arc::clone(library);
-        let run = Run { name: name.to_owned(), work, library, limits: limits.clone() };
-        let ran = self.inner.partitions.call(&run, &route).map_err(|error| self.explain_call(error))?;
+        let run = Run { work, library, limits };
+        let call = TransactionCall { synchronous: limits.synchronous, ..TransactionCall::new(route, name) };
+        let ran = self.inner.partitions.transact(&call, |tx| run.run(tx));
+        let ran = ran.map_err(|error| self.explain_call(error))?;
         let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
         Ok(match ran.result {
             Some(result) => Outcome::Rows(result),

@@ -28,6 +28,8 @@ pub(crate) struct Limits {
     pub(crate) deadline_ns: Option<u64>,
     /// Whether routines are interpreted though they have machine code.
     pub(crate) interprets: bool,
+    /// Whether its end waits for the redo log; `None`: as the database was opened.
+    pub(crate) synchronous: Option<bool>,
 }
 
 impl Limits {

@@ -233,9 +233,10 @@ impl Database {
         };
         let statements = &self.inner.statements;
         let route = bound.home.route(&bound.around, &arguments, self.inner.partitions.count(), statements);
+        let call = Call { synchronous: limits.synchronous, ..Call::new(route, bound.work.verb()) };
         let mut too_many = false;
         let start = bound.shape.has_columns().then(|| limits.clock.now());
-        let ran = self.inner.partitions.transact(&Call::new(route, bound.work.verb()), |tx| {
+        let ran = self.inner.partitions.transact(&call, |tx| {
             let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
             store.allow_rows(most);
             let done = bound.perform(&mut store, &arguments);
