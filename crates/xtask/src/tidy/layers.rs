@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 const TIERS: &[(&str, u8)] = &[
     ("base", 0),
     ("env", 1),
+    ("redo", 1),
     ("storage", 1),
     ("sql", 2),
     ("procedure", 3),
@@ -20,7 +21,7 @@ const TIERS: &[(&str, u8)] = &[
 ];
 
 /// Dependencies allowed within one tier.
-const SAME_TIER: &[(&str, &str)] = &[("storage", "env")];
+const SAME_TIER: &[(&str, &str)] = &[("storage", "env"), ("redo", "env")];
 
 /// Stands alone: uses no crate of ours, and none of ours uses it.
 const ALONE: &str = "xtask";

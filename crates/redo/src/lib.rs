@@ -1,0 +1,48 @@
+//! The redo log: what committed transactions did, in an order in which it can be done again.
+//!
+//! Responsible for: appending records without waiting for a disk, group commit, the files, reading them
+//! back, telling a torn tail from corruption. Not responsible for: what payloads mean, when to log what,
+//! doing it again (`engine`), keeping two processes from one directory (`engine` locks it).
+//!
+//! ```text
+//! executors --append--> lanes (one per partition) --close--> batch --assemble--> frame --write, sync--> segment
+//!     |                 all cut at one moment                                               |
+//!     '--Ticket (the frame's sequence) -----------------------------------------> durable --'
+//! ```
+//!
+//! A *record* is a transaction's; it is in one *lane*, or *crossing* and ordered against all lanes. A
+//! *batch* is what was appended between two moments, on disk a *frame*, with CRCs and a sequence of its
+//! own. Frames lie in *segments*. The order of records in the files is a serial order of the transactions:
+//! those of one partition in their order, crossing ones against all (Kemper and Neumann 2010, §4.4).
+//!
+//! I-1 A frame counts wholly or not at all. I-2 What is acknowledged is in a frame that was synced, behind
+//! frames that were. I-3 No byte in a file makes reading panic or give a record that was not written.
+//! (`tests/log`)
+//!
+//! There is no file kept to be given back when the disk is full: the segment prepared ahead is such a
+//! reserve, and appending goes on until it is used up. From then on records are refused until there is
+//! room ([`LogError::Full`]).
+//!
+//! Units: `_us` microseconds since 1970, `_ns` nanoseconds, `_bytes` bytes. Sequences (of frames),
+//! ordinals (of records) and numbers (of segments) count from 1 and never again; 64 bits last 58,000
+//! years at ten million a second.
+#![forbid(unsafe_code)]
+
+mod error;
+mod format;
+mod lanes;
+mod log;
+mod reader;
+mod repair;
+mod segment;
+mod statistics;
+mod writer;
+
+pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, StartError};
+pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
+pub use log::{Config, Header, Log, LogStart, Target, Ticket};
+pub use reader::{End, Frame, LogReader, Record, Torn};
+pub use repair::repair;
+pub use segment::remove_before;
+pub use statistics::Statistics;
+pub use writer::Step;

@@ -1,0 +1,630 @@
+//! A log open for appending: group commit, waiting, closing.
+//!
+//! Executors append and go on; whoever steps the log ([`Log::run`] on a thread, a scheduler in tests) makes
+//! frames durable one after another; whoever promised something to a client waits for its [`Ticket`].
+//!
+//! I-1 Nothing is durable for a waiter before the sync behind it has returned. I-2 Once a write or a sync
+//! has failed, no ticket becomes durable any more. I-3 What was appended before [`Log::close`] is durable
+//! when that returns `Ok`.
+//!
+//! How the log's thread sleeps and is woken. It says `parked`, then looks at every lane under its lock, and
+//! sleeps only if all are empty. An appender looks at `parked` after it has had its lane's lock. Either it
+//! had the lock first, then the record is seen and the thread does not sleep; or the thread had it first,
+//! then its unlocking makes `parked` visible to the appender, who wakes it. Waking changes `parked` under
+//! the lock that the thread sleeps with, so that it is not lost in between.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use albireo_env::{Disk, Env, scope, spawn_scoped};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::error::{Failure, LogError, StartError, Tried};
+use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
+use crate::lanes::Lanes;
+use crate::reader::holds_frames;
+use crate::segment::{self, Maker, Preparer};
+use crate::statistics::Statistics;
+use crate::writer::{Device, Directory, Place, Step, Writer};
+
+/// Turns of a waiting loop before it sleeps: a few microseconds, what a fast device takes.
+const SPINS: u32 = 200;
+
+/// Turns between two looks at the lanes' cache lines while the log's thread lingers.
+const LOOK_EVERY: u32 = 64;
+
+/// Looks after which it sleeps all the same: a simulated clock stands still for whoever turns.
+const MOST_TURNS: u32 = 10_000;
+
+/// Frames apart that share a condition variable.
+const ROOMS: usize = 4;
+
+const FULL: u8 = 1;
+const CLOSING: u8 = 2;
+const FAILED: u8 = 4;
+const CLOSED: u8 = 8;
+
+/// The frame that a record is in; it is durable when that is. 0 is durable always.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Ticket(pub u64);
+
+/// What the log notes of a record beside its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// When, in microseconds since 1970; the log gives it no meaning.
+    pub time_us: i64,
+}
+
+/// Where a log goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Segments in this directory.
+    Directory(PathBuf),
+    /// Nowhere: everything is done but writing. To measure by.
+    Null,
+}
+
+/// How a log works. [`Config::new`] has what is good for most.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Where it goes.
+    pub target: Target,
+    /// Lanes: partitions, 1 to 65,535.
+    pub lanes: usize,
+    /// Bytes of a segment; a frame that is longer gets one of its own size.
+    pub segment_bytes: u64,
+    /// Whether segments are filled with zeros when they are made, which makes syncs cheaper; without,
+    /// room is only allocated.
+    pub fill_segments: bool,
+    /// A batch of so many bytes is closed as soon as the one before is durable.
+    pub batch_bytes: u64,
+    /// Others are closed so long after the one before.
+    pub batch_delay: Duration,
+    /// How long [`Log::run`] waits for room before it tries again.
+    pub full_retry: Duration,
+}
+
+impl Config {
+    /// 64 MiB segments filled with zeros; batches of 64 KiB or 50 microseconds; a try every 100 ms when
+    /// the disk is full.
+    pub fn new(target: Target, lanes: usize) -> Self {
+        Self {
+            target,
+            lanes,
+            segment_bytes: 64 << 20,
+            fill_segments: true,
+            batch_bytes: 64 << 10,
+            batch_delay: Duration::from_micros(50),
+            full_retry: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Where a log goes on: 1, 1, 1 and a new id for a new one, what [`End`](crate::End) says for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogStart {
+    /// Random, the same as long as the database lives: frames of another are never taken for its own.
+    pub log_id: u64,
+    /// Sequence of the next frame, at least 1.
+    pub next_sequence: u64,
+    /// Ordinal of the next record, at least 1.
+    pub next_ordinal: u64,
+    /// Number of the next segment. A log always begins a new one.
+    pub next_segment: u64,
+}
+
+impl LogStart {
+    /// The beginning of a new log.
+    pub fn new(log_id: u64) -> Self {
+        Self { log_id, next_sequence: 1, next_ordinal: 1, next_segment: 1 }
+    }
+}
+
+/// A log open for appending. Cheap to clone; clones are the same log.
+#[derive(Clone)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    env: Env,
+    config: Config,
+    log_id: u64,
+    lanes: Lanes,
+    /// [`FULL`], [`CLOSING`], [`FAILED`], [`CLOSED`]; 0 is open.
+    state: AtomicU8,
+    /// Why it is full or failed.
+    failure: Mutex<Option<Arc<Failure>>>,
+    /// Sequence of the newest durable frame.
+    durable: AtomicU64,
+    writer: Mutex<Writer>,
+    preparer: Option<Arc<Preparer>>,
+    statistics: Mutex<Statistics>,
+    /// Whether the log's thread sleeps, or is about to; taken back under `sleep`.
+    parked: AtomicBool,
+    sleep: Mutex<()>,
+    wake: Condvar,
+    /// How many wait for a ticket, and where: waiters for one frame are woken by that frame.
+    waiting: AtomicU32,
+    /// Whether somebody waited for the newest frame.
+    hurried: AtomicBool,
+    door: Mutex<()>,
+    rooms: [Condvar; ROOMS],
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.shared.state.load(Ordering::Relaxed);
+        f.debug_struct("Log").field("durable", &self.durable()).field("state", &state).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Opens a log for appending. Creates the directory; removes what a crash left of segments from
+    /// `next_segment` on that never had a header.
+    ///
+    /// # Errors
+    /// The operating system's; a segment from `next_segment` on that holds a log.
+    ///
+    /// # Panics
+    /// Numbers that are 0, and a segment without room for a frame.
+    pub fn start(env: &Env, config: Config, start: LogStart) -> Result<Self, StartError> {
+        assert!(start.next_sequence > 0 && start.next_ordinal > 0, "frames and records count from 1");
+        let least = (SEGMENT_HEADER_BYTES + SECTOR_BYTES) as u64;
+        assert!(config.segment_bytes >= least, "a segment has at least {least} bytes");
+        let (device, preparer) = match &config.target {
+            Target::Null => (Device::Null, None),
+            Target::Directory(directory) => {
+                clear_the_way(&*env.disk, directory, &start)?;
+                let maker = Maker {
+                    disk: Arc::clone(&env.disk),
+                    directory: directory.clone(),
+                    bytes: config.segment_bytes,
+                    fill: config.fill_segments,
+                };
+                let preparer = Arc::new(Preparer::new(maker, start.next_segment));
+                let device = Device::Directory(Directory {
+                    env: env.clone(),
+                    log_id: start.log_id,
+                    lanes: config.lanes as u32,
+                    preparer: Arc::clone(&preparer),
+                    next_segment: start.next_segment,
+                    current: None,
+                    coming: None,
+                });
+                (device, Some(preparer))
+            }
+        };
+        let writer = Writer { device, next_ordinal: start.next_ordinal, batch: None, frame: Vec::new() };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                env: env.clone(),
+                lanes: Lanes::new(config.lanes, start.next_sequence),
+                config,
+                log_id: start.log_id,
+                state: AtomicU8::new(0),
+                failure: Mutex::default(),
+                durable: AtomicU64::new(start.next_sequence - 1),
+                writer: Mutex::new(writer),
+                preparer,
+                statistics: Mutex::new(Statistics::new()),
+                parked: AtomicBool::new(false),
+                sleep: Mutex::default(),
+                wake: Condvar::new(),
+                waiting: AtomicU32::new(0),
+                hurried: AtomicBool::new(false),
+                door: Mutex::default(),
+                rooms: Default::default(),
+            }),
+        })
+    }
+
+    /// How many lanes it has.
+    pub fn lanes(&self) -> usize {
+        self.shared.lanes.len()
+    }
+
+    /// The database's id in frames.
+    pub fn log_id(&self) -> u64 {
+        self.shared.log_id
+    }
+
+    /// Appends a record to a lane, whose token the caller holds. `encode` appends the payload to what it
+    /// is given and leaves the rest alone. Waits for no disk.
+    ///
+    /// # Errors
+    /// The log takes no records; then nothing was appended.
+    #[inline]
+    pub fn append(
+        &self,
+        lane: usize,
+        header: Header,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Ticket, LogError> {
+        let ticket = self.shared.lanes.append(lane, header, || self.check(), encode)?;
+        self.shared.wake_if_parked();
+        Ok(ticket)
+    }
+
+    /// Appends a record that is ordered against those of all lanes; the caller holds all tokens.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_crossing(
+        &self,
+        header: Header,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Ticket, LogError> {
+        let ticket = self.shared.lanes.append_crossing(header, || self.check(), encode)?;
+        self.shared.wake_if_parked();
+        Ok(ticket)
+    }
+
+    /// Closes the present frame: what has been appended is in frames up to the returned one, what will be
+    /// is in later ones. An empty frame is not closed.
+    pub fn seal(&self) -> u64 {
+        let sequence = self.shared.lanes.close();
+        self.shared.wake_if_parked();
+        sequence
+    }
+
+    /// Whether the log takes records.
+    ///
+    /// # Errors
+    /// Why not.
+    #[inline]
+    pub fn check(&self) -> Result<(), LogError> {
+        match self.shared.state.load(Ordering::Acquire) {
+            0 => Ok(()),
+            state => Err(self.shared.refusal(state)),
+        }
+    }
+
+    /// Sequence of the newest durable frame.
+    #[inline]
+    pub fn durable(&self) -> u64 {
+        self.shared.durable.load(Ordering::Acquire)
+    }
+
+    /// Whether what the ticket is for would survive a crash.
+    #[inline]
+    pub fn is_durable(&self, ticket: Ticket) -> bool {
+        ticket.0 <= self.durable()
+    }
+
+    /// Waits until the ticket is durable. While the disk is full it goes on waiting.
+    ///
+    /// # Errors
+    /// The log failed or was closed before.
+    pub fn wait(&self, ticket: Ticket) -> Result<(), LogError> {
+        self.shared.wait(ticket, None).map(|durable| assert!(durable, "no deadline has passed"))
+    }
+
+    /// Waits until the ticket is durable, or the clock shows `deadline_ns`; returns whether it is durable.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub fn wait_until(&self, ticket: Ticket, deadline_ns: u64) -> Result<bool, LogError> {
+        self.shared.wait(ticket, Some(deadline_ns))
+    }
+
+    /// Bytes of records that are not durable yet, about: whoever appends faster than the disk writes looks
+    /// at it.
+    pub fn pending_bytes(&self) -> u64 {
+        self.shared.lanes.pending_bytes()
+    }
+
+    /// What a reader of the lane's data must wait for, so that it never tells of what a crash takes back:
+    /// the lane's last record, or a crossing one. 0 if all is durable.
+    #[inline]
+    pub fn last_ticket(&self, lane: usize) -> Ticket {
+        let last = Ticket(self.shared.lanes.last(lane));
+        if self.is_durable(last) { Ticket(0) } else { last }
+    }
+
+    /// Makes the oldest batch durable, or the open one if none is closed.
+    pub fn step(&self) -> Step {
+        self.shared.step(&mut self.shared.writer.lock())
+    }
+
+    /// Makes the next segment if it is due, which [`Log::run`] has a helper thread for; returns whether
+    /// it did. Never needed: [`Log::step`] makes what it does not find.
+    pub fn prepare(&self) -> bool {
+        self.shared.preparer.as_ref().is_some_and(|preparer| preparer.step())
+    }
+
+    /// Body of the log's thread: steps until the log is closed or fails.
+    pub fn run(&self) {
+        let Some(preparer) = &self.shared.preparer else { return self.shared.run() };
+        scope(|s| {
+            // Without a helper, steps make segments themselves.
+            let helper = spawn_scoped(s, "log segments", || preparer.run());
+            self.shared.run();
+            // What is left of a prepared segment has no header, and the next start removes it.
+            let _ = preparer.stop();
+            drop(helper);
+        });
+    }
+
+    /// Refuses new records, makes everything durable, and ends the file with the last frame.
+    ///
+    /// # Errors
+    /// The log failed, or has no room: then not everything is durable, and it is closed all the same.
+    pub fn close(&self) -> Result<(), LogError> {
+        let shared = &self.shared;
+        shared.state.fetch_or(CLOSING, Ordering::AcqRel);
+        let mut writer = shared.writer.lock();
+        let result = loop {
+            match shared.step(&mut writer) {
+                Step::Wrote { .. } => {}
+                Step::Closed if writer.batch.is_none() => break Ok(()),
+                Step::Closed => break Err(LogError::Closed),
+                Step::Idle | Step::Full => break Err(shared.refusal(FULL)),
+                Step::Failed => break Err(shared.refusal(FAILED)),
+            }
+        };
+        shared.state.fetch_or(CLOSED, Ordering::AcqRel);
+        drop(writer);
+        shared.wake();
+        shared.notify_all();
+        result
+    }
+
+    /// Removes the segments all of whose frames are older than `sequence`; returns how many.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn remove_before(&self, sequence: u64) -> Result<usize, Failure> {
+        match &self.shared.config.target {
+            Target::Null => Ok(0),
+            Target::Directory(directory) => {
+                segment::remove_before(&*self.shared.env.disk, directory, sequence)
+            }
+        }
+    }
+
+    /// What it has done so far.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics.lock().clone()
+    }
+}
+
+/// Makes the directory durable, and removes segments without a header or frames from `next_segment` on.
+fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<(), StartError> {
+    disk.create_dir_all(directory).tried("create the directory", directory)?;
+    for found in segment::list(disk, directory)? {
+        if found.number < start.next_segment {
+            continue;
+        }
+        let headless = matches!(found.head, SegmentHead::Blank | SegmentHead::Broken);
+        if !headless || holds_frames(disk, &found.path, start.log_id)? {
+            return Err(StartError::InTheWay { path: found.path });
+        }
+        disk.remove_file(&found.path).tried("remove", &found.path)?;
+    }
+    disk.sync_directory(directory).tried("sync the directory", directory)?;
+    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        disk.sync_directory(parent).tried("sync the directory", parent)?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    #[cold]
+    fn refusal(&self, state: u8) -> LogError {
+        let failure = self.failure.lock().clone();
+        match failure {
+            Some(failure) if state & FAILED != 0 => LogError::Failed(failure),
+            Some(failure) if state & FULL != 0 && state & CLOSED == 0 => LogError::Full(failure),
+            _ => LogError::Closed,
+        }
+    }
+
+    fn step(&self, writer: &mut Writer) -> Step {
+        let state = self.state.load(Ordering::Acquire);
+        if state & FAILED != 0 {
+            return Step::Failed;
+        }
+        if state & CLOSED != 0 {
+            return Step::Closed;
+        }
+        if writer.batch.is_none() {
+            let batch = self.lanes.take().or_else(|| {
+                self.lanes.close();
+                self.lanes.take()
+            });
+            let Some(batch) = batch else {
+                // Closing was said before the lanes were found empty, and is looked at under their locks.
+                return if state & CLOSING != 0 { self.finish(writer) } else { Step::Idle };
+            };
+            batch.assemble(self.log_id, writer.next_ordinal, &mut writer.frame);
+            writer.batch = Some(batch);
+        }
+        self.flush(writer)
+    }
+
+    /// Writes the batch that has been taken.
+    fn flush(&self, writer: &mut Writer) -> Step {
+        let batch = writer.batch.take().expect("a batch was taken");
+        let place = Place { sequence: batch.sequence, ordinal: writer.next_ordinal };
+        let start = self.env.clock.now();
+        let syncs = match writer.device.write(&writer.frame, &place) {
+            Ok(syncs) => syncs,
+            Err(failure) if failure.is_full() => {
+                writer.batch = Some(batch);
+                *self.failure.lock() = Some(Arc::new(failure));
+                self.state.fetch_or(FULL, Ordering::AcqRel);
+                return Step::Full;
+            }
+            Err(failure) => return self.fail(failure),
+        };
+        let took = self.env.clock.now() - start;
+        self.hurried.store(self.waiting.load(Ordering::Relaxed) > 0, Ordering::Relaxed);
+        self.lanes.written(&batch);
+        self.durable.store(batch.sequence, Ordering::Release);
+        if self.state.load(Ordering::Relaxed) & FULL != 0 {
+            self.state.fetch_and(!FULL, Ordering::AcqRel);
+        }
+        // Under the lock, so that whoever has looked and is about to wait hears it.
+        drop(self.door.lock());
+        self.rooms[batch.sequence as usize % ROOMS].notify_all();
+        writer.next_ordinal += u64::from(batch.records);
+        let bytes = writer.frame.len() as u64;
+        let step = Step::Wrote { sequence: batch.sequence, records: batch.records, bytes };
+        {
+            let mut statistics = self.statistics.lock();
+            statistics.records += u64::from(batch.records);
+            statistics.record_bytes += batch.bytes;
+            statistics.frames += 1;
+            statistics.written_bytes += bytes;
+            statistics.syncs += syncs;
+            statistics.flush_ns.saturating_record(took);
+        }
+        self.lanes.recycle(batch);
+        step
+    }
+
+    fn fail(&self, failure: Failure) -> Step {
+        *self.failure.lock() = Some(Arc::new(failure));
+        self.state.fetch_or(FAILED, Ordering::AcqRel);
+        self.notify_all();
+        Step::Failed
+    }
+
+    /// Ends a log whose every record is durable.
+    fn finish(&self, writer: &mut Writer) -> Step {
+        // Only a tail of zeros or a segment without a header is left if this fails: reading knows both.
+        let _ = writer.device.finish();
+        self.state.fetch_or(CLOSED, Ordering::AcqRel);
+        self.notify_all();
+        Step::Closed
+    }
+
+    fn notify_all(&self) {
+        drop(self.door.lock());
+        for room in &self.rooms {
+            room.notify_all();
+        }
+    }
+
+    fn wait(&self, ticket: Ticket, deadline_ns: Option<u64>) -> Result<bool, LogError> {
+        for _ in 0..SPINS {
+            if ticket.0 <= self.durable.load(Ordering::Acquire) {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let result = self.wait_asleep(ticket, deadline_ns);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+
+    fn wait_asleep(&self, ticket: Ticket, deadline_ns: Option<u64>) -> Result<bool, LogError> {
+        let room = &self.rooms[ticket.0 as usize % ROOMS];
+        let mut door = self.door.lock();
+        loop {
+            // In this order: what is durable stays so when the log fails after it.
+            let state = self.state.load(Ordering::Acquire);
+            if ticket.0 <= self.durable.load(Ordering::Acquire) {
+                return Ok(true);
+            }
+            if state & (FAILED | CLOSED) != 0 {
+                return Err(self.refusal(state));
+            }
+            match deadline_ns {
+                None => room.wait(&mut door),
+                Some(deadline) => {
+                    let now = self.env.clock.now();
+                    if now >= deadline {
+                        return Ok(false);
+                    }
+                    room.wait_for(&mut door, Duration::from_nanos(deadline - now));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn wake_if_parked(&self) {
+        if self.parked.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let _sleep = self.sleep.lock();
+        self.parked.store(false, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Body of the log's thread.
+    fn run(&self) {
+        loop {
+            let closed_at = self.env.clock.now();
+            let step = self.step(&mut self.writer.lock());
+            match step {
+                Step::Wrote { .. } => self.linger(closed_at + self.config.batch_delay.as_nanos() as u64),
+                Step::Idle => self.park(None),
+                Step::Full => self.park(Some(self.config.full_retry)),
+                Step::Failed | Step::Closed => return,
+            }
+        }
+    }
+
+    /// Lets a batch fill until the clock shows `until_ns`, unless it is full or somebody closes it.
+    fn linger(&self, until_ns: u64) {
+        let mut turns = 0;
+        loop {
+            let left = until_ns.saturating_sub(self.env.clock.now());
+            if left == 0 || self.lanes.has_closed() || self.lanes.pending_bytes() >= self.config.batch_bytes {
+                return;
+            }
+            if self.state.load(Ordering::Relaxed) != 0 {
+                return;
+            }
+            let hurried = self.hurried.load(Ordering::Relaxed) || self.waiting.load(Ordering::Relaxed) > 0;
+            if !hurried || turns > MOST_TURNS {
+                // Nobody is in a hurry: the core is better given away.
+                return self.env.clock.sleep(Duration::from_nanos(left));
+            }
+            for _ in 0..LOOK_EVERY {
+                std::hint::spin_loop();
+            }
+            turns += 1;
+            if turns % 8 == 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Sleeps until something is appended, sealed or closed; with a limit, until that is over or the log
+    /// is closed.
+    fn park(&self, limit: Option<Duration>) {
+        self.parked.store(true, Ordering::Relaxed);
+        let work = self.lanes.has_work();
+        // Behind the lanes' locks, which whoever closes takes after it has said so.
+        let closing = self.state.load(Ordering::Acquire) & (CLOSING | CLOSED) != 0;
+        if closing || (work && limit.is_none()) {
+            self.parked.store(false, Ordering::Relaxed);
+            return;
+        }
+        let mut sleep = self.sleep.lock();
+        match limit {
+            Some(limit) => drop(self.wake.wait_for(&mut sleep, limit)),
+            None => self.park_asleep(&mut sleep),
+        }
+        self.parked.store(false, Ordering::Relaxed);
+    }
+
+    fn park_asleep(&self, sleep: &mut MutexGuard<'_, ()>) {
+        while self.parked.load(Ordering::Relaxed) {
+            self.wake.wait(sleep);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Removes what is behind the end of a log.
+
+use std::path::Path;
+
+use albireo_env::Disk;
+
+use crate::error::{Failure, Tried};
+use crate::reader::End;
+use crate::segment;
+
+/// Makes the log end where `end` says, durably: removes the segments behind it and cuts the last one
+/// behind its last frame. To be called before a [`Log`](crate::Log) goes on, also when nothing is torn:
+/// what no frame uses is given back. Can be repeated, and interrupted by crashes.
+///
+/// # Errors
+/// The operating system's.
+pub fn repair(disk: &dyn Disk, directory: &Path, end: &End) -> Result<(), Failure> {
+    let segments = segment::list(disk, directory)?;
+    // The newest first: a crash in between leaves no gap.
+    let mut removed = false;
+    for found in segments.iter().rev().take_while(|found| found.number >= end.next_segment) {
+        disk.remove_file(&found.path).tried("remove", &found.path)?;
+        removed = true;
+    }
+    if removed {
+        disk.sync_directory(directory).tried("sync the directory", directory)?;
+    }
+    if let Some((path, bytes)) = &end.tail {
+        let file = disk.open_placed(path).tried("open", path)?;
+        file.set_len(*bytes).tried("cut", path)?;
+        file.sync().tried("sync", path)?;
+    }
+    Ok(())
+}

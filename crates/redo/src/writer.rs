@@ -1,0 +1,148 @@
+//! What makes batches durable: one step at a time, into a directory of segments or into nothing.
+//!
+//! ```text
+//!            write or sync fails: no room           anything else fails
+//! Open <------------------------------> Full    Open, Full ------------> Failed
+//!   |            there is room           |
+//!   '--------------- close --------------'---> Closed, when all is written
+//! ```
+//!
+//! I-1 A batch is durable when it and its segment's header have been written and synced; what failed to be
+//! is written again from its first byte before it is synced again. I-2 Failed and Closed are final.
+
+use std::sync::Arc;
+
+use albireo_env::Env;
+
+use crate::error::{Failure, Tried};
+use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::lanes::Batch;
+use crate::segment::{Preparer, Segment};
+
+/// What one step of the log did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Nothing waits.
+    Idle,
+    /// Made a frame durable.
+    Wrote {
+        /// Its sequence.
+        sequence: u64,
+        /// Its records.
+        records: u32,
+        /// Its bytes on disk.
+        bytes: u64,
+    },
+    /// Found no room; the same frame is tried again by the next step.
+    Full,
+    /// A write or a sync has failed, now or before.
+    Failed,
+    /// Closed, and everything is durable.
+    Closed,
+}
+
+/// Where frames go, and the one that is on its way.
+pub(crate) struct Writer {
+    pub(crate) device: Device,
+    pub(crate) next_ordinal: u64,
+    /// Taken from the lanes and not durable yet, with its frame.
+    pub(crate) batch: Option<Batch>,
+    pub(crate) frame: Vec<u8>,
+}
+
+pub(crate) enum Device {
+    Null,
+    Directory(Directory),
+}
+
+/// What a segment's header says beside its number.
+pub(crate) struct Place {
+    pub(crate) sequence: u64,
+    pub(crate) ordinal: u64,
+}
+
+/// Frames one behind the other in segments.
+pub(crate) struct Directory {
+    pub(crate) env: Env,
+    pub(crate) log_id: u64,
+    pub(crate) lanes: u32,
+    pub(crate) preparer: Arc<Preparer>,
+    pub(crate) next_segment: u64,
+    /// The segment in use, and where its next frame goes.
+    pub(crate) current: Option<(Segment, u64)>,
+    /// A segment whose header is not durable yet.
+    pub(crate) coming: Option<Segment>,
+}
+
+impl Device {
+    /// Writes a frame and makes it durable; returns how often it synced.
+    pub(crate) fn write(&mut self, frame: &[u8], place: &Place) -> Result<u64, Failure> {
+        match self {
+            Self::Null => Ok(0),
+            Self::Directory(directory) => directory.write(frame, place),
+        }
+    }
+
+    /// Ends the file with its last frame and removes what was prepared.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Null => Ok(()),
+            Self::Directory(directory) => directory.finish(),
+        }
+    }
+}
+
+impl Directory {
+    fn write(&mut self, frame: &[u8], place: &Place) -> Result<u64, Failure> {
+        let bytes = frame.len() as u64;
+        let mut syncs = 1;
+        if self.current.as_ref().is_none_or(|(segment, at)| at + bytes > segment.bytes) {
+            self.begin(bytes, place)?;
+            syncs += 1;
+        }
+        let (segment, at) = self.current.as_mut().expect("a segment was begun");
+        segment.file.write_at(frame, *at).tried("write to", &segment.path)?;
+        segment.file.sync().tried("sync", &segment.path)?;
+        *at += bytes;
+        Ok(syncs)
+    }
+
+    /// Begins the next segment, with room for a frame of `bytes`.
+    fn begin(&mut self, bytes: u64, place: &Place) -> Result<(), Failure> {
+        if self.coming.is_none() {
+            self.coming = Some(self.preparer.take(self.next_segment)?);
+        }
+        let segment = self.coming.as_mut().expect("taken above");
+        let needs = SEGMENT_HEADER_BYTES as u64 + bytes;
+        if segment.bytes < needs {
+            segment.file.allocate(needs).tried("find room for", &segment.path)?;
+            segment.bytes = needs;
+        }
+        let header = SegmentHeader {
+            log_id: self.log_id,
+            number: segment.number,
+            first_sequence: place.sequence,
+            first_ordinal: place.ordinal,
+            created_us: self.env.clock.unix_us(),
+            lanes: self.lanes,
+        };
+        segment.file.write_at(&header.encode(), 0).tried("write to", &segment.path)?;
+        segment.file.sync().tried("sync", &segment.path)?;
+        self.next_segment += 1;
+        self.current = self.coming.take().map(|segment| (segment, SEGMENT_HEADER_BYTES as u64));
+        self.preparer.want(self.next_segment);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.preparer.stop()?;
+        if let Some(coming) = self.coming.take() {
+            self.env.disk.remove_file(&coming.path).tried("remove", &coming.path)?;
+        }
+        if let Some((segment, at)) = self.current.take() {
+            segment.file.set_len(at).tried("cut", &segment.path)?;
+            segment.file.sync().tried("sync", &segment.path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Disks that fail and disks that are full.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use albireo_env::{Env, MemoryDisk};
+use albireo_redo::{LogError, Step, Ticket};
+
+use crate::support::{Call, JournalDisk, config, put, read, reopen, texts, try_put};
+
+#[test]
+fn failed_sync_or_write_ends_acknowledging_for_ever() {
+    for (call, after) in [(Call::Sync, 0), (Call::Write, 0), (Call::Create, 0), (Call::Allocate, 0)] {
+        let disk = JournalDisk::default();
+        let env = disk.env();
+        // A segment for each frame, so that every step makes all of these calls.
+        let (_, _, log) = reopen(&env, config(1, 4096 + 512));
+        let kept = put(&log, Some(0), b"kept");
+        assert!(matches!(log.step(), Step::Wrote { sequence: 1, .. }));
+        let lost = put(&log, Some(0), b"lost");
+        disk.fail(call, after, ErrorKind::Other);
+        assert_eq!(log.step(), Step::Failed);
+        disk.heal();
+        assert_eq!(log.step(), Step::Failed, "what failed once is not trusted again");
+        assert!(log.is_durable(kept));
+        log.wait(kept).unwrap();
+        assert!(!log.is_durable(lost));
+        for result in [log.wait(lost), log.check(), try_put(&log, Some(0), b"more").map(drop), log.close()] {
+            let message = result.unwrap_err().to_string();
+            assert!(
+                message.contains("the log failed") && message.contains("restart the database"),
+                "{message}"
+            );
+        }
+        assert!(try_put(&log, None, b"more").is_err());
+        assert_eq!(log.durable(), 1);
+        let (frames, _, _) = reopen(&env, config(1, 8192));
+        assert_eq!(texts(&frames)[0], "kept");
+    }
+}
+
+#[test]
+fn full_disk_refuses_records_keeps_the_batch_and_heals() {
+    for (call, kind) in [
+        (Call::Write, ErrorKind::StorageFull),
+        (Call::Sync, ErrorKind::StorageFull),
+        (Call::Create, ErrorKind::StorageFull),
+        (Call::Allocate, ErrorKind::QuotaExceeded),
+    ] {
+        for after in 0..4 {
+            let disk = JournalDisk::default();
+            let env = disk.env();
+            let (_, _, log) = reopen(&env, config(1, 4096 + 512));
+            put(&log, Some(0), b"one");
+            log.step();
+            let waiting = put(&log, Some(0), b"two");
+            disk.fail(call, after, kind);
+            let step = log.step();
+            if step != Step::Full {
+                continue;
+            }
+            assert!(matches!(try_put(&log, Some(0), b"no"), Err(LogError::Full(_))));
+            assert!(log.check().unwrap_err().to_string().contains("full"));
+            assert!(!log.is_durable(waiting));
+            assert_eq!(log.step(), Step::Full);
+            assert!(!log.wait_until(waiting, 0).unwrap(), "waiting goes on, up to the deadline");
+            disk.heal();
+            assert!(matches!(log.step(), Step::Wrote { sequence: 2, .. }));
+            log.wait(waiting).unwrap();
+            put(&log, Some(0), b"three");
+            log.close().unwrap();
+            let (frames, end) = read(&env.disk, 0);
+            assert_eq!(texts(&frames), ["one", "two", "three"]);
+            assert_eq!(end.unwrap().torn, None);
+        }
+    }
+}
+
+#[test]
+fn log_on_a_small_disk_fills_it_and_goes_on_when_segments_are_removed() {
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let env = Env { disk: Arc::new(memory), ..Env::simulated(1).0 };
+    let (_, _, log) = reopen(&env, config(1, 8192));
+    let mut written = 0;
+    let full = loop {
+        put(&log, Some(0), format!("{written}").repeat(200).as_bytes());
+        match log.step() {
+            Step::Wrote { .. } => written += 1,
+            step => break step,
+        }
+        log.prepare();
+    };
+    assert_eq!(full, Step::Full);
+    assert!(written > 10);
+    assert_eq!(log.step(), Step::Full);
+    assert!(log.remove_before(u64::MAX).unwrap() > 0);
+    assert!(matches!(log.step(), Step::Wrote { .. }));
+    assert_eq!(put(&log, Some(0), b"last"), Ticket(written + 2));
+    log.close().unwrap();
+    let (frames, end) = read(&env.disk, 0);
+    assert_eq!(texts(&frames).last().unwrap(), "last");
+    assert_eq!(end.unwrap().next_sequence, written + 3);
+}
+
+#[test]
+fn closing_on_a_full_disk_says_so_and_ends_waiting() {
+    let disk = JournalDisk::default();
+    let env = disk.env();
+    let (_, _, log) = reopen(&env, config(1, 8192));
+    let ticket = put(&log, Some(0), b"one");
+    disk.fail(Call::Write, 0, ErrorKind::StorageFull);
+    assert!(matches!(log.close(), Err(LogError::Full(_))));
+    assert!(matches!(log.wait(ticket), Err(LogError::Closed)));
+    assert!(log.close().is_err());
+    assert_eq!(log.step(), Step::Closed);
+}
+
+#[test]
+fn closed_log_refuses_and_leaves_a_file_that_ends_with_its_last_frame() {
+    let memory = MemoryDisk::default();
+    let env = Env { disk: Arc::new(memory.clone()), ..Env::simulated(1).0 };
+    let (_, _, log) = reopen(&env, config(1, 1 << 20));
+    let ticket = put(&log, Some(0), b"one");
+    log.close().unwrap();
+    log.close().unwrap();
+    log.wait(ticket).unwrap();
+    assert!(matches!(try_put(&log, Some(0), b"two"), Err(LogError::Closed)));
+    assert!(matches!(try_put(&log, None, b"two"), Err(LogError::Closed)));
+    let path = format!("{}/00000000000000000001.log", crate::support::DIRECTORY);
+    assert_eq!(memory.get(path).unwrap().len(), 4096 + 512);
+    let paths = env.disk.read_dir(std::path::Path::new(crate::support::DIRECTORY)).unwrap();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+}

@@ -1,0 +1,8 @@
+//! The log against a model, against damaged files, crashes, failing disks and real threads.
+
+mod crash;
+mod damage;
+mod faults;
+mod model;
+mod support;
+mod threads;
