@@ -201,12 +201,16 @@ impl Lanes {
         self.queue.lock().waiting.pop_front()
     }
 
+    /// Counts a closed batch as written.
+    pub(crate) fn written(&self, batch: &Batch) {
+        self.backlog_bytes.fetch_sub(batch.bytes, Ordering::Relaxed);
+    }
+
     /// Takes the buffers of a written batch back, to be filled again.
     pub(crate) fn recycle(&self, mut batch: Batch) {
         for buffer in &mut batch.buffers {
             buffer.clear();
         }
-        self.backlog_bytes.fetch_sub(batch.bytes, Ordering::Relaxed);
         let mut queue = self.queue.lock();
         if queue.spare.len() < 2 {
             queue.spare.push(batch.buffers);
@@ -389,6 +393,7 @@ mod tests {
         assert_eq!(lanes.close(), 10);
         assert!(lanes.pending_bytes() > 0);
         let batch = lanes.take().unwrap();
+        lanes.written(&batch);
         lanes.recycle(batch);
         assert_eq!(lanes.pending_bytes(), 0);
         assert_eq!(cross(&lanes, "second"), 11);

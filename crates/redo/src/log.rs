@@ -464,6 +464,7 @@ impl Shared {
         };
         let took = self.env.clock.now() - start;
         self.hurried.store(self.waiting.load(Ordering::Relaxed) > 0, Ordering::Relaxed);
+        self.lanes.written(&batch);
         self.durable.store(batch.sequence, Ordering::Release);
         if self.state.load(Ordering::Relaxed) & FULL != 0 {
             self.state.fetch_and(!FULL, Ordering::AcqRel);

@@ -25,6 +25,15 @@ impl Drop for Scratch {
     }
 }
 
+/// Closes the log whatever happens, so that its thread ends.
+struct Closing<'a>(&'a Log);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close().unwrap();
+    }
+}
+
 fn append(log: &Log, lane: usize, number: u64) -> Ticket {
     let header = Header { kind: Kind::COMMAND, time_us: 5 };
     let encode = |out: &mut Vec<u8>| out.extend_from_slice(&number.to_le_bytes());
@@ -50,7 +59,8 @@ fn concurrent_appenders_find_all_they_were_told_is_durable() {
     let config = Config { segment_bytes: 64 << 10, ..Config::new(target, lanes) };
     let log = Log::start(&env, config, LogStart::new(3)).unwrap();
     scope(|s| {
-        let writer = spawn_scoped(s, "log", || log.run()).unwrap();
+        let _closing = Closing(&log);
+        spawn_scoped(s, "log", || log.run()).unwrap();
         let appenders: Vec<_> = (0..lanes)
             .map(|lane| {
                 let log = &log;
@@ -72,8 +82,6 @@ fn concurrent_appenders_find_all_they_were_told_is_durable() {
             .collect();
         appenders.into_iter().for_each(|appender| appender.join().unwrap());
         assert_eq!(log.pending_bytes(), 0);
-        log.close().unwrap();
-        writer.join().unwrap();
     });
     let mut reader = LogReader::open(Arc::clone(&env.disk), &scratch.0, 0, None).unwrap();
     let mut next = vec![0u64; lanes];
@@ -101,7 +109,8 @@ fn sleeping_log_is_woken_by_every_append_seal_and_close() {
     let config = Config::new(Target::Directory(scratch.0.clone()), 1);
     let log = Log::start(&env, Config { segment_bytes: 1 << 20, ..config }, LogStart::new(3)).unwrap();
     scope(|s| {
-        let writer = spawn_scoped(s, "log", || log.run()).unwrap();
+        let _closing = Closing(&log);
+        spawn_scoped(s, "log", || log.run()).unwrap();
         for number in 0..200 {
             let ticket = append(&log, 0, number);
             let deadline = env.clock.now() + Duration::from_secs(60).as_nanos() as u64;
@@ -112,7 +121,5 @@ fn sleeping_log_is_woken_by_every_append_seal_and_close() {
         }
         let soon = env.clock.now() + 1_000_000;
         assert!(!log.wait_until(Ticket(1_000_000), soon).unwrap());
-        log.close().unwrap();
-        writer.join().unwrap();
     });
 }
