@@ -125,6 +125,27 @@ fn corruption_names_file_byte_frame_record_and_why_it_is_no_torn_tail() {
 }
 
 #[test]
+fn records_that_change_places_are_found() {
+    let (env, _) = Env::simulated(1);
+    let memory = MemoryDisk::default();
+    let env = Env { disk: Arc::new(memory.clone()), ..env };
+    let (_, _, log) = reopen(&env, config(1, 16384));
+    put(&log, Some(0), b"first");
+    put(&log, Some(0), b"other");
+    log.close().unwrap();
+    let mut bytes = memory.get(segment(1)).unwrap();
+    let body = 4096 + 64;
+    let record = 4 + 1 + 3 + 5;
+    assert_eq!(&bytes[body + record - 5..body + record], b"first");
+    let (first, second) = bytes[body..body + 2 * record].split_at_mut(record);
+    first.swap_with_slice(second);
+    memory.put(segment(1), &bytes);
+    let (found, end) = read(&env.disk, 0);
+    assert!(found.is_empty());
+    assert!(matches!(end.unwrap().torn.unwrap().fault, Fault::Crc { .. }));
+}
+
+#[test]
 fn damage_before_the_first_wanted_frame_does_not_stop_reading() {
     let (_, memory, frames) = small();
     let mut files = files_of(&memory);
