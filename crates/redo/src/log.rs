@@ -307,6 +307,7 @@ impl Log {
     }
 
     /// Waits until the ticket is durable, or the clock shows `deadline_ns`; returns whether it is durable.
+    /// With a simulated clock somebody else must step the log, or move the clock.
     ///
     /// # Errors
     /// As [`Log::wait`].
