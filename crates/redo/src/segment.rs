@@ -11,7 +11,8 @@
 //! of 64 KiB, 230-270, 400-560 and 540-590 us; of 512 bytes, 246-278, 241-253 and 296-356 us. Filling
 //! 64 MiB took 50-80 ms of a helper's time. But it takes the disk's bandwidth: one thread appending as
 //! fast as it could had 0.5-0.9 million records of 100 bytes a second on disk with it, and 1.3-2.1 million
-//! without. Hence it is done only while little is written, and ends when the segment is needed.
+//! without. Hence it is done only while little is written, and ends when the segment is needed; only for the
+//! first one a log waits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -198,6 +199,9 @@ pub(crate) struct Preparer {
     changed: Condvar,
     /// Whether what is being made is needed now, or need not be filled.
     hurry: AtomicBool,
+    /// The first segment, which is waited for until it is filled: the log will use it for long, and it is
+    /// needed at once.
+    first: u64,
 }
 
 #[derive(Debug)]
@@ -212,7 +216,7 @@ enum Preparation {
 impl Preparer {
     pub(crate) fn new(maker: Maker, number: u64, fill: bool) -> Self {
         let state = Mutex::new(Preparation::Wanted { number, fill });
-        Self { maker, state, changed: Condvar::new(), hurry: AtomicBool::new(false) }
+        Self { maker, state, changed: Condvar::new(), hurry: AtomicBool::new(false), first: number }
     }
 
     /// Asks for a segment; only when the one before has its header, so that only the last has none.
@@ -260,7 +264,7 @@ impl Preparer {
 
     /// The segment with this number: the one made ahead, or one made now.
     pub(crate) fn take(&self, number: u64) -> Result<Segment, Failure> {
-        match self.swap(Preparation::Nothing) {
+        match self.swap(Preparation::Nothing, number != self.first) {
             Preparation::Ready(segment) => {
                 assert_eq!(segment.number, number, "the next segment was prepared");
                 Ok(segment)
@@ -271,13 +275,15 @@ impl Preparer {
 
     /// Ends the helper, and removes what was made ahead.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
-        let Preparation::Ready(segment) = self.swap(Preparation::Stopped) else { return Ok(()) };
+        let Preparation::Ready(segment) = self.swap(Preparation::Stopped, true) else { return Ok(()) };
         self.maker.disk.remove_file(&segment.path).tried("remove", &segment.path)
     }
 
-    fn swap(&self, next: Preparation) -> Preparation {
+    fn swap(&self, next: Preparation, hurry: bool) -> Preparation {
         let mut state = self.state.lock();
-        self.hurry.store(true, Ordering::Relaxed);
+        if hurry {
+            self.hurry.store(true, Ordering::Relaxed);
+        }
         while matches!(*state, Preparation::Working) {
             self.changed.wait(&mut state);
         }
