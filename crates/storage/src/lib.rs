@@ -36,7 +36,7 @@ pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, Snaps
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
-    FixedRow, INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck,
+    FixedRow, INLINE_TEXT_APART, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement, RowAddress, RowCheck,
     RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec,
     VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };

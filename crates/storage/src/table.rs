@@ -14,6 +14,7 @@
 mod cells;
 mod indexes;
 mod insert;
+mod load;
 mod shape;
 mod update;
 mod values;
@@ -36,6 +37,7 @@ pub use cells::{
 };
 pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
+pub use load::{IndexBuild, Loader};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 

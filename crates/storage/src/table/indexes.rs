@@ -6,11 +6,16 @@ use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid};
 
 use super::{Table, TableError};
 use crate::column::HandleError;
-use crate::index::{Index, InsertError, Kind};
+use crate::index::{Index, InsertError, Kind, fingerprint};
 use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
 use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
 use crate::rows::Rows;
+
+/// Rows whose keys are looked at together when an index is built: 8 MiB of them.
+const BUILD_ROWS: usize = 256 << 10;
+/// Places that the processor is asked for ahead when an index is built.
+const BUILD_AHEAD: usize = 16;
 
 /// The kinds of index a user can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,6 +146,59 @@ impl TableIndex {
         self.insert_slow(rows, tid)
     }
 
+    /// Puts all live rows in. The index is empty.
+    ///
+    /// Rows come in batches. What is ordered gets each batch in the order of its keys, so that its leaves
+    /// are met one after another and runs fill them; elsewhere the processor is asked for places ahead.
+    pub(super) fn build(&mut self, rows: &Rows) -> Result<(), Failure> {
+        assert!(self.index.is_empty(), "an index is built once");
+        let mut batch: Vec<(u128, Tid)> = Vec::with_capacity(BUILD_ROWS.min(rows.live_rows as usize));
+        let mut next = rows.next_live(Tid(0));
+        let mut builder = KeyBuilder::new();
+        while next.is_some() {
+            batch.clear();
+            while let Some(tid) = next
+                && batch.len() < BUILD_ROWS
+            {
+                batch.push((self.stored_key(rows, tid, &mut builder), tid));
+                next = rows.next_live(Tid(tid.0 + 1));
+            }
+            self.build_batch(rows, &mut batch)?;
+        }
+        Ok(())
+    }
+
+    fn build_batch(&mut self, rows: &Rows, batch: &mut [(u128, Tid)]) -> Result<(), Failure> {
+        let is_tree = self.index.ordered().is_some();
+        if is_tree && !batch.is_sorted() {
+            batch.sort_unstable();
+        }
+        for group in batch.chunks(BUILD_AHEAD) {
+            if !is_tree {
+                group.iter().for_each(|&(key, _)| self.index.prefetch_short(key));
+            }
+            for &(key, tid) in group {
+                match self.index.is_short() && !self.unique_unless_null {
+                    true => self.index.insert_short(key, tid.0)?,
+                    false => self.insert_slow(rows, tid)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the index keeps of a row's key: its first 16 bytes, or a fingerprint.
+    fn stored_key(&self, rows: &Rows, tid: Tid, builder: &mut KeyBuilder) -> u128 {
+        if self.integers.is_some() {
+            return self.short_key(rows, tid);
+        }
+        build_key(&self.columns, rows, tid, builder);
+        match self.index.is_short() || self.index.ordered().is_some() {
+            true => builder.key().prefix,
+            false => fingerprint(builder.key()),
+        }
+    }
+
     #[inline(never)]
     fn insert_slow(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
         let mut key = KeyBuilder::new();
@@ -229,6 +287,15 @@ impl TableIndex {
 pub(super) enum Failure {
     Duplicate(Tid),
     OutOfMemory(crate::pool::OutOfMemory),
+}
+
+impl Failure {
+    pub(super) fn in_index(self, table: TableId, index: IndexId) -> TableError {
+        match self {
+            Self::Duplicate(existing) => TableError::Duplicate { table, index, existing },
+            Self::OutOfMemory(full) => TableError::OutOfMemory(full),
+        }
+    }
 }
 
 impl From<InsertError> for Failure {
@@ -407,9 +474,7 @@ impl Table {
         assert_eq!(spec.indexes.len(), self.indexes.len() + 1);
         let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
         let id = IndexId(self.indexes.len() as u16);
-        for tid in self.scan_from(Tid(0)) {
-            index.insert(&self.rows, tid).map_err(|failure| self.index_error(id, failure))?;
-        }
+        index.build(&self.rows).map_err(|failure| self.index_error(id, failure))?;
         self.indexes.push(index);
         self.guarded = super::Guarded::new(&spec);
         self.spec = spec;
@@ -424,9 +489,6 @@ impl Table {
     }
 
     pub(super) fn index_error(&self, index: IndexId, failure: Failure) -> TableError {
-        match failure {
-            Failure::Duplicate(existing) => TableError::Duplicate { table: self.spec.id, index, existing },
-            Failure::OutOfMemory(full) => TableError::OutOfMemory(full),
-        }
+        failure.in_index(self.spec.id, index)
     }
 }

@@ -202,6 +202,20 @@ impl World {
         }
     }
 
+    /// An empty table of the same shape.
+    pub fn empty_table(&self) -> Table {
+        let spec = Arc::clone(self.table.spec());
+        Table::new(spec, Arc::clone(self.table.layout()), None, &self.registry)
+    }
+
+    /// Goes on with another table, whose committed rows are `rows`.
+    pub fn replace(&mut self, table: Table, rows: Rows) {
+        self.snapshots.clear();
+        self.table = table;
+        self.current = rows;
+        self.commit();
+    }
+
     /// Commits and takes a snapshot.
     pub fn take_snapshot(&mut self) {
         self.take(SnapshotScope::All);
