@@ -41,7 +41,7 @@ pub use table::{
     VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
-pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};
+pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};
 
 use albireo_base::Value;
 

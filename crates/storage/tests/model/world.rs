@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, RowAddress, Savepoint,
+    BlockPool, BudgetPolicy, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, RowAddress, Savepoint,
     SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
@@ -63,6 +63,7 @@ pub struct World {
     savepoint: Option<(Savepoint, Rows)>,
     kept: Vec<Kept>,
     versions: HashMap<(usize, usize, ChunkVersion), u64>,
+    contents: HashMap<(u32, ChunkContent), u64>,
     registry: Arc<SnapshotRegistry>,
     pool: BlockPool,
     ballast: Vec<(NonNull<u8>, usize)>,
@@ -87,6 +88,7 @@ impl World {
             savepoint: None,
             kept: Vec::new(),
             versions: HashMap::new(),
+            contents: HashMap::new(),
             registry,
             pool,
             ballast: Vec::new(),
@@ -300,6 +302,7 @@ impl World {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
             check::view_equals(&view, &self.shape, &seen.rows);
             check::versions_tell_content(&view, &self.shape, &mut self.versions);
+            check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }
         assert!(self.elsewhere.iter().all(|snapshot| snapshot.table(TableId(3)).is_none()));
         if self.snapshots.is_empty() && self.kept.is_empty() {
