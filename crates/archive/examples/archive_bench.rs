@@ -37,6 +37,10 @@ impl Dice {
     }
 }
 
+/// Of last names: clause 4.3.2.3.
+const SYLLABLES: [&str; 10] =
+    ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+
 type Make = fn(&mut Dice, u64) -> Value;
 
 /// A table: name, columns, indexes, rows of a warehouse.
@@ -72,7 +76,9 @@ fn definitions() -> Vec<Definition> {
                 (SmallInt, |_, n| Value::SmallInt((n % 10) as i16)),
                 (Integer, |dice, _| Value::Integer(dice.roll(100_000) as i32)),
                 (SmallInt, small),
-                (Timestamp, |dice, n| if n % 10 < 7 { Value::Timestamp(dice.roll(1 << 50) as i64) } else { Value::Null }),
+                (Timestamp, |dice, n| {
+                    if n % 10 < 7 { Value::Timestamp(dice.roll(1 << 50) as i64) } else { Value::Null }
+                }),
                 (SmallInt, small),
                 (decimal(6), money),
                 district,
@@ -88,7 +94,9 @@ fn definitions() -> Vec<Definition> {
                 (SmallInt, |_, n| Value::SmallInt((n / 30_000) as i16)),
                 (Varchar(16), |dice, _| dice.text(8, 16)),
                 (Char(2), |_, _| Value::from("OE")),
-                (Varchar(16), |dice, _| Value::Text(format!("BARPRESOUGHT{}", dice.roll(1000)))),
+                (Varchar(16), |dice, _| {
+                    Value::Text([(); 3].map(|()| SYLLABLES[dice.roll(10) as usize]).concat())
+                }),
                 (Varchar(20), |dice, _| dice.text(10, 20)),
                 (Varchar(20), |dice, _| dice.text(10, 20)),
                 (Varchar(20), |dice, _| dice.text(10, 20)),
@@ -115,7 +123,10 @@ fn definitions() -> Vec<Definition> {
             name: "stock",
             columns: [(Integer, (|_, n| Value::Integer((n % 100_000) as i32)) as Make)]
                 .into_iter()
-                .chain([(SmallInt, (|_, n| Value::SmallInt((n / 100_000) as i16)) as Make), (SmallInt, small)])
+                .chain([
+                    (SmallInt, (|_, n| Value::SmallInt((n / 100_000) as i16)) as Make),
+                    (SmallInt, small),
+                ])
                 .chain(std::iter::repeat_n(district, 10))
                 .chain([(Integer, (|dice, _| Value::Integer(dice.roll(9999) as i32)) as Make)])
                 .chain([(SmallInt, small as Make), (SmallInt, small)])
@@ -202,7 +213,10 @@ fn median(mut times: Vec<u64>) -> u64 {
 
 fn main() {
     let warehouses = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(5);
-    println!("{:<22} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "rows", "MB", "write", "read", "fill", "index", "load");
+    println!(
+        "{:<22} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "rows", "MB", "write", "read", "fill", "index", "load"
+    );
     for definition in definitions() {
         for (name, layout) in [("columns", LayoutChoice::Columns), ("rows", LayoutChoice::Rows)] {
             run(&definition, name, layout, warehouses);

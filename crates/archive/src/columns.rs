@@ -75,22 +75,20 @@ fn text_bytes(column: &ArrayRef, slots: std::ops::Range<usize>) -> usize {
     views[slots].iter().map(|&view| view as u32 as usize).sum()
 }
 
-fn live_rows(
-    column: &ArrayRef,
-    live: Option<&BooleanArray>,
-    filter: Option<&FilterPredicate>,
-) -> ArrayRef {
+fn live_rows(column: &ArrayRef, live: Option<&BooleanArray>, filter: Option<&FilterPredicate>) -> ArrayRef {
     let is_live = |slot: usize| live.is_none_or(|live| live.value(slot));
     let slots = || (0..column.len()).filter(|&slot| is_live(slot));
     let bytes = || text_bytes(column, 0..column.len());
     match column.data_type() {
         DataType::Utf8View => {
-            let (views, mut texts) = (column.as_string_view(), StringBuilder::with_capacity(column.len(), bytes()));
+            let (views, mut texts) =
+                (column.as_string_view(), StringBuilder::with_capacity(column.len(), bytes()));
             slots().for_each(|slot| texts.append_option(views.is_valid(slot).then(|| views.value(slot))));
             Arc::new(texts.finish())
         }
         DataType::BinaryView => {
-            let (views, mut texts) = (column.as_binary_view(), BinaryBuilder::with_capacity(column.len(), bytes()));
+            let (views, mut texts) =
+                (column.as_binary_view(), BinaryBuilder::with_capacity(column.len(), bytes()));
             slots().for_each(|slot| texts.append_option(views.is_valid(slot).then(|| views.value(slot))));
             Arc::new(texts.finish())
         }

@@ -44,6 +44,4 @@ pub use manifest::{ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, TableE
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
 pub use verify::{Finding, verify};
-pub use write::{
-    ColumnMeta, Contents, Progress, Report, Request, Step, TableMeta, Writer, Written, write,
-};
+pub use write::{ColumnMeta, Contents, Progress, Report, Request, Step, TableMeta, Writer, Written, write};

@@ -35,7 +35,7 @@ use crate::manifest::{
 /// Chunks that a file holds at most.
 const MAX_CHUNKS: u32 = 16;
 /// What a file should have at most, if one chunk has not more.
-const FILE_BYTES: usize = 64 << 20;
+const FILE_BYTES: usize = 32 << 20;
 /// What is written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// What is written to a file between two syncs: the disk's queue stays short for the log.

@@ -115,7 +115,9 @@ mod tests {
     #[test]
     fn bits_put_anywhere_change_their_slots_and_no_other() {
         for before in [0u64, u64::MAX] {
-            for (first, count) in [(0, 1), (3, 61), (3, 62), (63, 2), (64, 64), (10, 200), (CHUNK_ROWS - 70, 70)] {
+            for (first, count) in
+                [(0, 1), (3, 61), (3, 62), (63, 2), (64, 64), (10, 200), (CHUNK_ROWS - 70, 70)]
+            {
                 let mut words = vec![before; WORDS];
                 let block = NonNull::new(words.as_mut_ptr()).expect("not null").cast();
                 let source = |i: usize| 0x9e37_79b9_7f4a_7c15u64.rotate_left(i as u32);

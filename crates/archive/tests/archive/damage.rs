@@ -48,7 +48,8 @@ fn every_bit_that_flips_in_any_file_is_found() {
             let mut damaged = bytes.clone();
             damaged[position / 8] ^= 1 << (position % 8);
             disk.put(path, &damaged);
-            is_found(&world, &env).unwrap_or_else(|what| panic!("bit {position} of {}: {what}", path.display()));
+            is_found(&world, &env)
+                .unwrap_or_else(|what| panic!("bit {position} of {}: {what}", path.display()));
         }
         disk.put(path, bytes);
     }
@@ -73,7 +74,8 @@ fn every_file_that_is_cut_or_extended_or_gone_or_another_is_found() {
         }
         env.disk.remove_file(path).expect("it is there");
         let findings = verify(&env, Path::new(DIRECTORY), 1);
-        let missing = |error: &ArchiveError| matches!(error, ArchiveError::Damaged { damage: Damage::Missing, .. });
+        let missing =
+            |error: &ArchiveError| matches!(error, ArchiveError::Damaged { damage: Damage::Missing, .. });
         assert!(findings.len() == 1 && findings[0].path == *path && missing(&findings[0].error));
         disk.put(path, bytes);
     }
@@ -122,8 +124,7 @@ fn manifest_that_contradicts_itself_is_refused() {
         ("\"rows\":5", "\"rows\":18446744073709551615"),
     ] {
         let refused = read_with(from, to).expect_err("it contradicts itself");
-        let contradicts =
-            matches!(refused, ArchiveError::Damaged { damage: Damage::Contradiction(_), .. });
+        let contradicts = matches!(refused, ArchiveError::Damaged { damage: Damage::Contradiction(_), .. });
         assert!(contradicts, "{from} {to}: {refused}");
     }
     for (from, to) in [("\"rows\":3", "\"rows\":-3"), ("\"number\":1", "\"nummer\":1"), ("[", "{")] {

@@ -139,7 +139,8 @@ impl Disk for PowerDisk {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.operate()?;
         let inside = |name: &PathBuf| name.parent() == Some(path);
-        let now: Vec<_> = state.names.iter().filter(|(name, _)| inside(name)).map(|(n, f)| (n.clone(), *f)).collect();
+        let now: Vec<_> =
+            state.names.iter().filter(|(name, _)| inside(name)).map(|(n, f)| (n.clone(), *f)).collect();
         state.durable_names.retain(|name, _| !inside(name));
         state.durable_names.extend(now);
         Ok(())

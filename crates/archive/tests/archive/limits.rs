@@ -34,7 +34,10 @@ fn archive_with_a_bandwidth_takes_as_long_as_its_bytes_allow() {
     assert!(seen.is_sorted_by_key(|progress| (progress.rows_done, progress.bytes_written)));
     let last = seen.last().expect("it was called");
     assert_eq!((last.rows_done, last.rows_total), (4000, 4000));
-    assert_eq!((last.bytes_written, last.bytes_total_estimate()), (report.bytes_written, report.bytes_written));
+    assert_eq!(
+        (last.bytes_written, last.bytes_total_estimate()),
+        (report.bytes_written, report.bytes_written)
+    );
     assert!(seen.len() >= 4);
 }
 

@@ -20,8 +20,14 @@ fn world() -> World {
         (SqlType::BigInt, Value::BigInt(1 << 40)),
         (SqlType::Real, Value::Real(1.5)),
         (SqlType::Double, Value::Double(-0.25)),
-        (SqlType::Decimal { precision: 12, scale: 2 }, Value::Decimal(Decimal { unscaled: -12_345, scale: 2 })),
-        (SqlType::Decimal { precision: 38, scale: 0 }, Value::Decimal(Decimal { unscaled: 10i128.pow(30), scale: 0 })),
+        (
+            SqlType::Decimal { precision: 12, scale: 2 },
+            Value::Decimal(Decimal { unscaled: -12_345, scale: 2 }),
+        ),
+        (
+            SqlType::Decimal { precision: 38, scale: 0 },
+            Value::Decimal(Decimal { unscaled: 10i128.pow(30), scale: 0 }),
+        ),
         (SqlType::Char(5), Value::from("äb")),
         (SqlType::Varchar(80), Value::Text("long ".repeat(6))),
         (SqlType::Text, Value::from("")),

@@ -37,7 +37,9 @@ fn files(env: &Env) -> HashSet<String> {
     let archives = env.disk.read_dir(directory).unwrap_or_default();
     let files = archives.iter().flat_map(|archive| env.disk.read_dir(archive).unwrap_or_default());
     let names = files.filter(|file| file.extension().is_some_and(|e| e == "arrow"));
-    names.map(|file| file.strip_prefix(directory).expect("below").to_str().expect("plain").to_owned()).collect()
+    names
+        .map(|file| file.strip_prefix(directory).expect("below").to_str().expect("plain").to_owned())
+        .collect()
 }
 
 proptest! {

@@ -49,7 +49,8 @@ fn large_world(layout: LayoutChoice) -> World {
     let shape = Shape { columns, layout, indexes: vec![(vec![ColumnId(0)], false, true)], forbidden: None };
     let mut world = World::new(shape, 2);
     for n in 0..2 * CHUNK_ROWS as u32 + 1000 {
-        let row = world.shape.row(&(0..21u32).map(|column| ((n + 3 * column) % 43) as u16).collect::<Vec<_>>());
+        let row =
+            world.shape.row(&(0..21u32).map(|column| ((n + 3 * column) % 43) as u16).collect::<Vec<_>>());
         world.insert(usize::from(n.is_multiple_of(50)), &row);
     }
     world

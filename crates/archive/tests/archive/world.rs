@@ -11,8 +11,8 @@ use albireo_archive::{
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_env::Env;
 use albireo_storage::{
-    BlockPool, BudgetPolicy, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder, SnapshotRegistry,
-    SnapshotScope, Table, TableError, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
+    SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
 use proptest::test_runner::Config;
 

@@ -1,21 +1,18 @@
 //! A table's indexes: keys from rows, ties decided in the rows, uniqueness with NULLs.
 
+mod build;
+
 use std::cmp::Ordering;
 
 use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid};
 
 use super::{Table, TableError};
 use crate::column::HandleError;
-use crate::index::{Index, InsertError, Kind, fingerprint};
+use crate::index::{Index, InsertError, Kind};
 use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
 use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
 use crate::rows::Rows;
-
-/// Rows whose keys are looked at together when an index is built: 8 MiB of them.
-const BUILD_ROWS: usize = 256 << 10;
-/// Places that the processor is asked for ahead when an index is built.
-const BUILD_AHEAD: usize = 16;
 
 /// The kinds of index a user can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,73 +143,36 @@ impl TableIndex {
         self.insert_slow(rows, tid)
     }
 
-    /// Puts all live rows in. The index is empty.
-    ///
-    /// Rows come in batches. What is ordered gets each batch in the order of its keys, so that its leaves
-    /// are met one after another and runs fill them; elsewhere the processor is asked for places ahead.
-    pub(super) fn build(&mut self, rows: &Rows) -> Result<(), Failure> {
-        assert!(self.index.is_empty(), "an index is built once");
-        let mut batch: Vec<(u128, Tid)> = Vec::with_capacity(BUILD_ROWS.min(rows.live_rows as usize));
-        let mut next = rows.next_live(Tid(0));
-        let mut builder = KeyBuilder::new();
-        while next.is_some() {
-            batch.clear();
-            while let Some(tid) = next
-                && batch.len() < BUILD_ROWS
-            {
-                batch.push((self.stored_key(rows, tid, &mut builder), tid));
-                next = rows.next_live(Tid(tid.0 + 1));
-            }
-            self.build_batch(rows, &mut batch)?;
-        }
-        Ok(())
-    }
-
-    fn build_batch(&mut self, rows: &Rows, batch: &mut [(u128, Tid)]) -> Result<(), Failure> {
-        let is_tree = self.index.ordered().is_some();
-        if is_tree && !batch.is_sorted() {
-            batch.sort_unstable();
-        }
-        for group in batch.chunks(BUILD_AHEAD) {
-            if !is_tree {
-                group.iter().for_each(|&(key, _)| self.index.prefetch_short(key));
-            }
-            for &(key, tid) in group {
-                match self.index.is_short() && !self.unique_unless_null {
-                    true => self.index.insert_short(key, tid.0)?,
-                    false => self.insert_slow(rows, tid)?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What the index keeps of a row's key: its first 16 bytes, or a fingerprint.
-    fn stored_key(&self, rows: &Rows, tid: Tid, builder: &mut KeyBuilder) -> u128 {
-        if self.integers.is_some() {
-            return self.short_key(rows, tid);
-        }
-        build_key(&self.columns, rows, tid, builder);
-        match self.index.is_short() || self.index.ordered().is_some() {
-            true => builder.key().prefix,
-            false => fingerprint(builder.key()),
-        }
-    }
-
     #[inline(never)]
     fn insert_slow(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
         let mut key = KeyBuilder::new();
         let has_null = build_key(&self.columns, rows, tid, &mut key);
-        if self.unique_unless_null
-            && !has_null
-            && let Some(existing) = self.find(rows, key.key())
-        {
-            return Err(Failure::Duplicate(existing));
-        }
+        self.insert_key(rows, tid, key.key(), has_null, |_| None)
+    }
+
+    /// Puts a row in by its key. `known` gives what is behind the first 16 bytes of other rows' keys, of
+    /// those that it has at hand.
+    fn insert_key<'k>(
+        &mut self,
+        rows: &Rows,
+        tid: Tid,
+        key: KeyRef<'_>,
+        has_null: bool,
+        known: impl Fn(Tid) -> Option<&'k [u8]>,
+    ) -> Result<(), Failure> {
         let columns = &self.columns;
         let mut other = KeyBuilder::new();
-        let tie = |stored: u64| key_order(columns, rows, key.key(), Tid(stored), &mut other);
-        Ok(self.index.insert(key.key(), tid.0, tie)?)
+        let mut tie = |stored: u64| match known(Tid(stored)) {
+            Some(rest) => key.rest.cmp(rest),
+            None => key_order(columns, rows, key, Tid(stored), &mut other),
+        };
+        if self.unique_unless_null
+            && !has_null
+            && let Some(existing) = self.index.find(key, &mut tie)
+        {
+            return Err(Failure::Duplicate(Tid(existing)));
+        }
+        Ok(self.index.insert(key, tid.0, tie)?)
     }
 
     /// Takes a row out, which must be in.

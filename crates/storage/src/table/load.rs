@@ -126,7 +126,11 @@ impl Loader {
         for build in self.index_builds() {
             build.run()?;
         }
-        match self.indexes.iter().find_map(|state| if let State::Failed(error) = state { Some(*error) } else { None }) {
+        match self
+            .indexes
+            .iter()
+            .find_map(|state| if let State::Failed(error) = state { Some(*error) } else { None })
+        {
             Some(error) => Err(error),
             None => Ok(self.table),
         }

@@ -204,11 +204,7 @@ pub fn versions_tell_content(
 }
 
 /// Equal contents of a chunk mean equal live rows.
-pub fn contents_tell_rows(
-    view: &TableView,
-    shape: &Shape,
-    contents: &mut HashMap<(u32, ChunkContent), u64>,
-) {
+pub fn contents_tell_rows(view: &TableView, shape: &Shape, contents: &mut HashMap<(u32, ChunkContent), u64>) {
     if (0..shape.columns.len()).any(|column| !view.covers(ColumnId(column as u16))) {
         return;
     }

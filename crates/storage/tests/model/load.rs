@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, Decimal, IndexId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Loader, MAX_TEXT_BYTES, Placement,
-    SnapshotRegistry, Table, TableError, TableSpec, TableView, arrow_type, partition_of,
+    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Loader, MAX_TEXT_BYTES,
+    Placement, SnapshotRegistry, Table, TableError, TableSpec, TableView, arrow_type, partition_of,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{
@@ -269,7 +269,8 @@ fn row_of_another_partition_is_refused_whatever_places_it() {
                 forbidden: None,
             };
             let mut world = World::new(shape, 16 << 20);
-            let tid = world.table.insert_values(&mut world.undo, std::slice::from_ref(&value)).expect("it fits");
+            let tid =
+                world.table.insert_values(&mut world.undo, std::slice::from_ref(&value)).expect("it fits");
             world.current.insert(tid, Arc::new(vec![value.clone()]));
             world.take_snapshot();
             let view = world.snapshots[0].snapshot.table(TableId(3)).expect("the table is there");

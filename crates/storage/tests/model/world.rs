@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, RowAddress, Savepoint,
-    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
+    BlockPool, BudgetPolicy, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory,
+    RowAddress, Savepoint, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
 
