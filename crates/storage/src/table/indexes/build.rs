@@ -120,6 +120,8 @@ impl TableIndex {
         let is_simple = self.index.is_short() && !self.unique_unless_null;
         if is_tree {
             batch.sort();
+        } else if self.index.is_empty() {
+            self.index.expect(batch.keys.iter().map(|&(prefix, _)| prefix));
         }
         let key_of = |&(prefix, row): &(u128, u32)| KeyRef { prefix, rest: batch.rest(row as usize) };
         for group in batch.keys.chunks(AHEAD) {
