@@ -52,7 +52,7 @@ pub use albireo_storage::{
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
-pub use durability::{Durability, RecoveryReport};
+pub use durability::{ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, RecoveryReport};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};
