@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use albireo_archive::{ColumnMeta, LogPosition, Manifest, Request, TableMeta, open, write};
+use albireo_base::SqlType::{Char, Integer, SmallInt, Timestamp, Varchar};
 use albireo_base::{ColumnId, Decimal, PartitionId, SqlType, TableId, Value};
 use albireo_env::{Env, cpu_time_ns};
 use albireo_storage::{
@@ -64,78 +65,85 @@ fn small(dice: &mut Dice, _: u64) -> Value {
 }
 
 fn definitions() -> Vec<Definition> {
-    use SqlType::{Char, Integer, SmallInt, Timestamp, Varchar};
-    let district: (SqlType, Make) = (Char(24), |dice, _| dice.text(24, 24));
-    vec![
-        Definition {
-            name: "order_line",
-            columns: vec![
-                (Integer, |_, n| Value::Integer((n % 30_000 / 10) as i32)),
-                (SmallInt, |_, n| Value::SmallInt((n % 300_000 / 30_000) as i16)),
-                (SmallInt, |_, n| Value::SmallInt((n / 300_000) as i16)),
-                (SmallInt, |_, n| Value::SmallInt((n % 10) as i16)),
-                (Integer, |dice, _| Value::Integer(dice.roll(100_000) as i32)),
-                (SmallInt, small),
-                (Timestamp, |dice, n| {
+    vec![order_line(), customer(), stock()]
+}
+
+fn district() -> (SqlType, Make) {
+    (Char(24), |dice, _| dice.text(24, 24))
+}
+
+fn order_line() -> Definition {
+    Definition {
+        name: "order_line",
+        columns: vec![
+            (Integer, |_, n| Value::Integer((n % 30_000 / 10) as i32)),
+            (SmallInt, |_, n| Value::SmallInt((n % 300_000 / 30_000) as i16)),
+            (SmallInt, |_, n| Value::SmallInt((n / 300_000) as i16)),
+            (SmallInt, |_, n| Value::SmallInt((n % 10) as i16)),
+            (Integer, |dice, _| Value::Integer(dice.roll(100_000) as i32)),
+            (SmallInt, small),
+            (
+                Timestamp,
+                |dice, n| {
                     if n % 10 < 7 { Value::Timestamp(dice.roll(1 << 50) as i64) } else { Value::Null }
-                }),
-                (SmallInt, small),
-                (decimal(6), money),
-                district,
-            ],
-            indexes: vec![(vec![2, 1, 0, 3], true, IndexKind::Ordered)],
-            rows: 300_000,
-        },
-        Definition {
-            name: "customer",
-            columns: vec![
-                (Integer, |_, n| Value::Integer((n % 3000) as i32)),
-                (SmallInt, |_, n| Value::SmallInt((n % 30_000 / 3000) as i16)),
-                (SmallInt, |_, n| Value::SmallInt((n / 30_000) as i16)),
-                (Varchar(16), |dice, _| dice.text(8, 16)),
-                (Char(2), |_, _| Value::from("OE")),
-                (Varchar(16), |dice, _| {
-                    Value::Text([(); 3].map(|()| SYLLABLES[dice.roll(10) as usize]).concat())
-                }),
-                (Varchar(20), |dice, _| dice.text(10, 20)),
-                (Varchar(20), |dice, _| dice.text(10, 20)),
-                (Varchar(20), |dice, _| dice.text(10, 20)),
-                (Char(2), |dice, _| dice.text(2, 2)),
-                (Char(9), |dice, _| dice.text(9, 9)),
-                (Char(16), |dice, _| dice.text(16, 16)),
-                (Timestamp, |dice, _| Value::Timestamp(dice.roll(1 << 50) as i64)),
-                (Char(2), |_, _| Value::from("GC")),
-                (decimal(12), money),
-                (decimal(4), money),
-                (decimal(12), money),
-                (decimal(12), money),
-                (SmallInt, small),
-                (SmallInt, small),
-                (Varchar(500), |dice, _| dice.text(300, 500)),
-            ],
-            indexes: vec![
-                (vec![2, 1, 0], true, IndexKind::Hash),
-                (vec![2, 1, 5, 3], false, IndexKind::Ordered),
-            ],
-            rows: 30_000,
-        },
-        Definition {
-            name: "stock",
-            columns: [(Integer, (|_, n| Value::Integer((n % 100_000) as i32)) as Make)]
-                .into_iter()
-                .chain([
-                    (SmallInt, (|_, n| Value::SmallInt((n / 100_000) as i16)) as Make),
-                    (SmallInt, small),
-                ])
-                .chain(std::iter::repeat_n(district, 10))
-                .chain([(Integer, (|dice, _| Value::Integer(dice.roll(9999) as i32)) as Make)])
-                .chain([(SmallInt, small as Make), (SmallInt, small)])
-                .chain([(Varchar(50), (|dice, _| dice.text(26, 50)) as Make)])
-                .collect(),
-            indexes: vec![(vec![1, 0], true, IndexKind::Hash)],
-            rows: 100_000,
-        },
-    ]
+                },
+            ),
+            (SmallInt, small),
+            (decimal(6), money),
+            district(),
+        ],
+        indexes: vec![(vec![2, 1, 0, 3], true, IndexKind::Ordered)],
+        rows: 300_000,
+    }
+}
+
+fn customer() -> Definition {
+    Definition {
+        name: "customer",
+        columns: vec![
+            (Integer, |_, n| Value::Integer((n % 3000) as i32)),
+            (SmallInt, |_, n| Value::SmallInt((n % 30_000 / 3000) as i16)),
+            (SmallInt, |_, n| Value::SmallInt((n / 30_000) as i16)),
+            (Varchar(16), |dice, _| dice.text(8, 16)),
+            (Char(2), |_, _| Value::from("OE")),
+            (Varchar(16), |dice, _| {
+                Value::Text([(); 3].map(|()| SYLLABLES[dice.roll(10) as usize]).concat())
+            }),
+            (Varchar(20), |dice, _| dice.text(10, 20)),
+            (Varchar(20), |dice, _| dice.text(10, 20)),
+            (Varchar(20), |dice, _| dice.text(10, 20)),
+            (Char(2), |dice, _| dice.text(2, 2)),
+            (Char(9), |dice, _| dice.text(9, 9)),
+            (Char(16), |dice, _| dice.text(16, 16)),
+            (Timestamp, |dice, _| Value::Timestamp(dice.roll(1 << 50) as i64)),
+            (Char(2), |_, _| Value::from("GC")),
+            (decimal(12), money),
+            (decimal(4), money),
+            (decimal(12), money),
+            (decimal(12), money),
+            (SmallInt, small),
+            (SmallInt, small),
+            (Varchar(500), |dice, _| dice.text(300, 500)),
+        ],
+        indexes: vec![(vec![2, 1, 0], true, IndexKind::Hash), (vec![2, 1, 5, 3], false, IndexKind::Ordered)],
+        rows: 30_000,
+    }
+}
+
+fn stock() -> Definition {
+    Definition {
+        name: "stock",
+        columns: [(Integer, (|_, n| Value::Integer((n % 100_000) as i32)) as Make)]
+            .into_iter()
+            .chain([(SmallInt, (|_, n| Value::SmallInt((n / 100_000) as i16)) as Make), (SmallInt, small)])
+            .chain(std::iter::repeat_n(district(), 10))
+            .chain([(Integer, (|dice, _| Value::Integer(dice.roll(9999) as i32)) as Make)])
+            .chain([(SmallInt, small as Make), (SmallInt, small)])
+            .chain([(Varchar(50), (|dice, _| dice.text(26, 50)) as Make)])
+            .collect(),
+        indexes: vec![(vec![1, 0], true, IndexKind::Hash)],
+        rows: 100_000,
+    }
 }
 
 fn spec(definition: &Definition, layout: LayoutChoice) -> TableSpec {

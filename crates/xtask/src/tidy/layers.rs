@@ -12,6 +12,7 @@ const TIERS: &[(&str, u8)] = &[
     ("storage", 1),
     ("sql", 2),
     ("procedure", 3),
+    ("archive", 3),
     ("partition", 4),
     ("olap", 4),
     ("session", 5),
