@@ -159,7 +159,7 @@ pub(crate) fn handle(table: &TableDef) -> TableHandle {
 }
 
 /// A table's shape as storage wants it.
-fn spec_of(table: &TableDef) -> TableSpec {
+pub(crate) fn spec_of(table: &TableDef) -> TableSpec {
     TableSpec {
         id: table.id,
         name: table.name.clone(),

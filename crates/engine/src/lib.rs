@@ -52,7 +52,9 @@ pub use albireo_storage::{
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
-pub use durability::{Durability, RecoveryReport};
+pub use durability::{
+    Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};

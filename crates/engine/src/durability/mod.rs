@@ -17,6 +17,7 @@
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
 
 mod directory;
+mod inspect;
 mod recovery;
 
 use albireo_base::{SqlError, SqlState};
@@ -24,6 +25,7 @@ use albireo_partition::{Exclusive, Receipt};
 use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
 
 pub(crate) use directory::Home;
+pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
 pub use recovery::RecoveryReport;
 
 use crate::database::no_thread;
