@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         procedures: Procedures::PlPgSql,
         seed: 42,
         scale: Scale::SPEC,
+        ..Config::default()
     };
     let (env, cancel) = (Env::real(), Cancel::default());
     let target = Albireo::open(&config, &env, &cancel)?;
@@ -94,12 +95,13 @@ fn turn(
         let batch: Vec<Transaction> = wanted.take(BATCH).collect();
         let mut kinds = batch.iter().filter_map(kind_of);
         let mut last = env.clock.now();
-        worker.run(&batch, &mut |_| {
+        worker.run(&batch, &mut |_, _| {
             let now = env.clock.now();
             let (time, count) = times.entry(kinds.next().unwrap_or_default()).or_default();
             *time += now - last;
             *count += 1;
             last = now;
+            Ok(())
         })?;
     }
     Ok(())

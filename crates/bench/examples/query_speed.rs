@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         procedures: Procedures::Native,
         seed: 42,
         scale: Scale::SPEC,
+        ..Config::default()
     };
     let (env, cancel) = (Env::real(), Cancel::default());
     let target = Albireo::open(&config, &env, &cancel)?;

@@ -34,8 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         layout,
         mix: Mix::Spec,
         procedures: Procedures::Native,
-        seed: 42,
-        scale: Scale::SPEC,
+        ..Config::default()
     };
     let (env, cancel) = (Env::real(), Cancel::default());
     let target = Albireo::open(&config, &env, &cancel)?;
@@ -68,9 +67,12 @@ fn round(
     let mut held = None;
     loop {
         let batch: Vec<_> = std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH).collect();
-        worker.run(&batch, &mut |outcome| match outcome {
-            Outcome::Committed => committed += 1,
-            Outcome::RolledBack => rolled_back += 1,
+        worker.run(&batch, &mut |outcome, _| {
+            match outcome {
+                Outcome::Committed => committed += 1,
+                Outcome::RolledBack => rolled_back += 1,
+            }
+            Ok(())
         })?;
         let now = env.clock.now();
         if now > end {

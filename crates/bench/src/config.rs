@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -57,6 +58,32 @@ impl fmt::Display for Procedures {
     }
 }
 
+/// What becomes of the records that transactions leave.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Logging {
+    /// There are none.
+    #[default]
+    Off,
+    /// They are made and dropped.
+    Null,
+    /// They go to a disk, and nobody waits for them.
+    Async,
+    /// They go to a disk, and a transaction counts when its record is there.
+    Group,
+}
+
+impl fmt::Display for Logging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Null => "null",
+            Self::Async => "async",
+            Self::Group => "group",
+        })
+    }
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -75,10 +102,36 @@ pub struct Config {
     pub mix: Mix,
     /// What transactions are written in.
     pub procedures: Procedures,
+    /// What becomes of the records of transactions.
+    pub logging: Logging,
+    /// The directory that the database is kept in; it needs one if records go to a disk.
+    pub data: Option<PathBuf>,
+    /// The most transactions of one partition that have run and wait for the disk.
+    pub in_flight: usize,
     /// Decides population and inputs.
     pub seed: u64,
     /// Cardinalities; anything but [`Scale::SPEC`] is for tests.
     pub scale: Scale,
+}
+
+impl Default for Config {
+    /// TPC-C by the specification for 20 seconds, 5 warehouses in one partition, without a log.
+    fn default() -> Self {
+        Self {
+            workload: Workload::Tpcc,
+            warehouses: 5,
+            partitions: 1,
+            duration: Duration::from_secs(20),
+            layout: Layout::Groups,
+            mix: Mix::Spec,
+            procedures: Procedures::default(),
+            logging: Logging::default(),
+            data: None,
+            in_flight: 1_024,
+            seed: 42,
+            scale: Scale::SPEC,
+        }
+    }
 }
 
 /// Why a run cannot be what it is asked to be.
@@ -97,6 +150,12 @@ pub enum ConfigError {
     NoTime,
     #[error("there must be at least one stream of queries; use 'bench tpcc' to run without")]
     NoStream,
+    #[error("a log that goes to a disk needs a directory: add --data PATH")]
+    NoDirectory,
+    #[error("a database in a directory has a log: add --log group or --log async")]
+    NoLog,
+    #[error("at least one transaction must be under way")]
+    NoneInFlight,
 }
 
 impl Config {
@@ -117,6 +176,12 @@ impl Config {
         }
         if self.duration.is_zero() {
             return Err(ConfigError::NoTime);
+        }
+        match (&self.logging, &self.data) {
+            (Logging::Async | Logging::Group, None) => return Err(ConfigError::NoDirectory),
+            (Logging::Off | Logging::Null, Some(_)) => return Err(ConfigError::NoLog),
+            _ if self.in_flight == 0 => return Err(ConfigError::NoneInFlight),
+            _ => {}
         }
         match &self.workload {
             Workload::Ch { streams: 0, .. } => Err(ConfigError::NoStream),
@@ -140,7 +205,7 @@ mod tests {
             mix: Mix::Spec,
             procedures: Procedures::Native,
             seed: 1,
-            scale: Scale::SPEC,
+            ..Config::default()
         };
         assert_eq!(good.validate(), Ok(()));
         let refused = |change: &dyn Fn(&mut Config)| {

@@ -178,6 +178,7 @@ fn agree(partitions: u16, layout: Layout) {
         procedures: Procedures::Native,
         seed: SEED,
         scale: SCALE,
+        ..Config::default()
     };
     let cancel = Cancel::default();
     let albireo = Albireo::open(&config, &history.env, &cancel).unwrap();

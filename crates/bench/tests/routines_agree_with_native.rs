@@ -31,6 +31,7 @@ fn loaded(procedures: Procedures, partitions: u16) -> (Albireo, Env, SimulatedCl
         procedures,
         seed: 9,
         scale: Scale::SMALL,
+        ..Config::default()
     };
     let cancel = Cancel::default();
     let target = Albireo::open(&config, &env, &cancel).unwrap();

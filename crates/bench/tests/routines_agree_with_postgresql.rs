@@ -51,6 +51,7 @@ fn loaded(env: &Env) -> Albireo {
         procedures: Procedures::PlPgSql,
         seed: 11,
         scale: Scale::SMALL,
+        ..Config::default()
     };
     let loaded_at = Timestamp(env.clock.unix_us());
     let population = Population { scale: Scale::SMALL, warehouses: WAREHOUSES, seed: 11, loaded_at };

@@ -25,6 +25,7 @@ fn config(workload: Workload, partitions: u16, layout: Layout) -> Config {
         procedures: Procedures::Native,
         seed: 11,
         scale: Scale::SMALL,
+        ..Config::default()
     }
 }
 

@@ -5,11 +5,14 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use albireo::Receipt;
 use albireo_base::{SqlError, SqlState};
 use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{Query, Selection};
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Answer, Cancel, Loading, Outcome, Snapshot, SnapshotCosts, Target, Worker, run};
+use albireo_bench::driver::{
+    Answer, Cancel, Ended, Loading, Outcome, Snapshot, SnapshotCosts, Target, Worker, run,
+};
 use albireo_bench::progress::Silent;
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::{Mix, Transaction};
@@ -70,7 +73,7 @@ impl Target for Sqlite {
 struct Turn<'a>(&'a Sqlite);
 
 impl Worker for Turn<'_> {
-    fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError> {
+    fn run(&mut self, transactions: &[Transaction], ended: Ended<'_>) -> Result<(), SqlError> {
         for transaction in transactions {
             let connection = self.0.0.lock();
             let connection = connection.as_ref().ok_or_else(|| internal("nothing is loaded"))?;
@@ -78,7 +81,8 @@ impl Worker for Turn<'_> {
             let shown = transactions::run(connection, transaction, now).map_err(internal)?;
             let rolls_back = matches!(transaction, Transaction::NewOrder(order) if order.rolls_back);
             assert_eq!(shown.is_none(), rolls_back);
-            ended(if shown.is_some() { Outcome::Committed } else { Outcome::RolledBack });
+            let outcome = if shown.is_some() { Outcome::Committed } else { Outcome::RolledBack };
+            ended(outcome, Receipt::default())?;
         }
         Ok(())
     }
@@ -112,6 +116,7 @@ fn mixed_run_over_sqlite_keeps_every_condition() {
         procedures: Procedures::Native,
         seed: 5,
         scale: Scale::SMALL,
+        ..Config::default()
     };
     let target = Sqlite(Mutex::new(None));
     let report = run(&config, &target, &Clock::real(), &Silent, &Cancel::default()).unwrap();

@@ -93,6 +93,15 @@ pub struct BenchArgs {
     /// What transactions are written in
     #[arg(long, value_enum, default_value_t = ProceduresArg::Plpgsql)]
     pub procedures: ProceduresArg,
+    /// What becomes of the redo log's records
+    #[arg(long, value_enum, default_value_t = LogArg::Off)]
+    pub log: LogArg,
+    /// Directory to keep the database in, for --log group and --log async; it should be new
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Transactions that may have run and wait for the disk, in each partition
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub in_flight: u32,
     /// Seed of data and transactions: the same seed, the same rows and the same inputs
     #[arg(long, default_value_t = 42, value_name = "X")]
     pub seed: u64,
@@ -127,6 +136,19 @@ pub enum LayoutArg {
     Row,
     /// Columns that transactions use together lie together
     Groups,
+}
+
+/// What becomes of the redo log's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogArg {
+    /// There are none
+    Off,
+    /// They are made and dropped: the log without the disk
+    Null,
+    /// They go to the disk, and nobody waits for them
+    Async,
+    /// They go to the disk together, and a transaction counts when its record is there
+    Group,
 }
 
 /// Which transactions.
@@ -365,6 +387,9 @@ mod tests {
             layout: LayoutArg::Groups,
             mix: MixArg::Spec,
             procedures: ProceduresArg::Plpgsql,
+            log: LogArg::Off,
+            data: None,
+            in_flight: 1024,
             seed: 42,
             format: ReportFormat::Table,
             small: false,

@@ -3,10 +3,10 @@
 //! Responsible for: options, progress, the result's format, exit status. Not responsible for: what is
 //! measured and how (`albireo_bench`).
 
-use crate::args::{Bench, BenchArgs, LayoutArg, MixArg, ProceduresArg, ReportFormat};
+use crate::args::{Bench, BenchArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat};
 use crate::interrupt::{self, Interrupt};
 use albireo_base::SqlError;
-use albireo_bench::config::{Config, ConfigError, Procedures, Workload};
+use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::driver::{self, Cancel, Target};
 use albireo_bench::progress::Bars;
 use albireo_bench::report::Report;
@@ -93,6 +93,14 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
             ProceduresArg::Plpgsql => Procedures::PlPgSql,
             ProceduresArg::Interpreted => Procedures::Interpreted,
         },
+        logging: match args.log {
+            LogArg::Off => Logging::Off,
+            LogArg::Null => Logging::Null,
+            LogArg::Async => Logging::Async,
+            LogArg::Group => Logging::Group,
+        },
+        data: args.data.clone(),
+        in_flight: args.in_flight as usize,
         seed: args.seed,
         scale: if args.small { Scale::SMALL } else { Scale::SPEC },
     }

@@ -29,8 +29,8 @@ use crate::segment::{self, Maker, Preparer};
 use crate::statistics::Statistics;
 use crate::writer::{Device, Directory, Place, Step, Writer};
 
-/// Turns of a waiting loop before it sleeps: a few microseconds, what a fast device takes.
-const SPINS: u32 = 200;
+/// Turns of a waiting loop before it sleeps: about a microsecond.
+const SPINS: u32 = 50;
 
 /// Turns between two looks at the lanes' cache lines while the log's thread lingers.
 const LOOK_EVERY: u32 = 64;
@@ -77,8 +77,8 @@ pub struct Config {
     pub lanes: usize,
     /// Bytes of a segment; a frame that is longer gets one of its own size.
     pub segment_bytes: u64,
-    /// Whether segments are filled with zeros when they are made, which makes syncs cheaper; without,
-    /// room is only allocated.
+    /// Whether segments made ahead are filled with zeros as long as little is written, which makes syncs
+    /// cheaper; without, room is only allocated.
     pub fill_segments: bool,
     /// A batch of so many bytes is closed as soon as the one before is durable.
     pub batch_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// 64 MiB segments filled with zeros; batches of 64 KiB or 50 microseconds; a try every 100 ms when
+    /// 64 MiB segments, filled with zeros while little is written; batches of 64 KiB or 50 microseconds; a try every 100 ms when
     /// the disk is full.
     pub fn new(target: Target, lanes: usize) -> Self {
         Self {
@@ -150,8 +150,8 @@ struct Shared {
     wake: Condvar,
     /// How many wait for a ticket, and where: waiters for one frame are woken by that frame.
     waiting: AtomicU32,
-    /// Whether somebody waited for the newest frame.
-    hurried: AtomicBool,
+    /// How many waited when the newest frame became durable.
+    woken: AtomicU32,
     door: Mutex<()>,
     rooms: [Condvar; ROOMS],
 }
@@ -184,14 +184,16 @@ impl Log {
                     disk: Arc::clone(&env.disk),
                     directory: directory.clone(),
                     bytes: config.segment_bytes,
-                    fill: config.fill_segments,
                 };
-                let preparer = Arc::new(Preparer::new(maker, start.next_segment));
+                let fill = config.fill_segments;
+                let preparer = Arc::new(Preparer::new(maker, start.next_segment, fill));
                 let device = Device::Directory(Directory {
                     env: env.clone(),
                     log_id: start.log_id,
                     lanes: config.lanes as u32,
                     preparer: Arc::clone(&preparer),
+                    fill,
+                    begun_ns: env.clock.now(),
                     next_segment: start.next_segment,
                     current: None,
                     coming: None,
@@ -216,7 +218,7 @@ impl Log {
                 sleep: Mutex::default(),
                 wake: Condvar::new(),
                 waiting: AtomicU32::new(0),
-                hurried: AtomicBool::new(false),
+                woken: AtomicU32::new(0),
                 door: Mutex::default(),
                 rooms: Default::default(),
             }),
@@ -305,6 +307,7 @@ impl Log {
     }
 
     /// Waits until the ticket is durable, or the clock shows `deadline_ns`; returns whether it is durable.
+    /// With a simulated clock somebody else must step the log, or move the clock.
     ///
     /// # Errors
     /// As [`Log::wait`].
@@ -463,7 +466,7 @@ impl Shared {
             Err(failure) => return self.fail(failure),
         };
         let took = self.env.clock.now() - start;
-        self.hurried.store(self.waiting.load(Ordering::Relaxed) > 0, Ordering::Relaxed);
+        self.woken.store(self.waiting.load(Ordering::Relaxed), Ordering::Relaxed);
         self.lanes.written(&batch);
         self.durable.store(batch.sequence, Ordering::Release);
         if self.state.load(Ordering::Relaxed) & FULL != 0 {
@@ -512,13 +515,16 @@ impl Shared {
     }
 
     fn wait(&self, ticket: Ticket, deadline_ns: Option<u64>) -> Result<bool, LogError> {
+        if ticket.0 <= self.durable.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         for _ in 0..SPINS {
             if ticket.0 <= self.durable.load(Ordering::Acquire) {
-                return Ok(true);
+                break;
             }
             std::hint::spin_loop();
         }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = self.wait_asleep(ticket, deadline_ns);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result
@@ -565,11 +571,16 @@ impl Shared {
 
     /// Body of the log's thread.
     fn run(&self) {
+        let delay = self.config.batch_delay.as_nanos() as u64;
         loop {
             let closed_at = self.env.clock.now();
             let step = self.step(&mut self.writer.lock());
             match step {
-                Step::Wrote { .. } => self.linger(closed_at + self.config.batch_delay.as_nanos() as u64),
+                Step::Wrote { .. } => {
+                    let written_at = self.env.clock.now();
+                    let return_by = written_at + ((written_at - closed_at) / 4).min(delay);
+                    self.linger(closed_at + delay, return_by);
+                }
                 Step::Idle => self.park(None),
                 Step::Full => self.park(Some(self.config.full_retry)),
                 Step::Failed | Step::Closed => return,
@@ -577,27 +588,27 @@ impl Shared {
         }
     }
 
-    /// Lets a batch fill until the clock shows `until_ns`, unless it is full or somebody closes it.
-    fn linger(&self, until_ns: u64) {
-        let mut turns = 0;
-        loop {
-            let left = until_ns.saturating_sub(self.env.clock.now());
-            if left == 0 || self.lanes.has_closed() || self.lanes.pending_bytes() >= self.config.batch_bytes {
+    /// Lets a batch fill until the clock shows `until_ns`. Then gives those who waited for the last frame
+    /// until `return_by_ns` to append again: otherwise the first of them go into a frame of their own, and
+    /// the others wait for that one and theirs. Ends at once when the batch is full, or somebody closes it.
+    fn linger(&self, until_ns: u64, return_by_ns: u64) {
+        let woken = self.woken.load(Ordering::Relaxed);
+        for turn in 1u32.. {
+            let now = self.env.clock.now();
+            let waiting = self.waiting.load(Ordering::Relaxed);
+            let due = now >= until_ns && (now >= return_by_ns || waiting >= woken);
+            let full = self.lanes.has_closed() || self.lanes.pending_bytes() >= self.config.batch_bytes;
+            if due || full || self.state.load(Ordering::Relaxed) != 0 {
                 return;
             }
-            if self.state.load(Ordering::Relaxed) != 0 {
-                return;
-            }
-            let hurried = self.hurried.load(Ordering::Relaxed) || self.waiting.load(Ordering::Relaxed) > 0;
-            if !hurried || turns > MOST_TURNS {
+            if waiting.max(woken) == 0 || turn > MOST_TURNS {
                 // Nobody is in a hurry: the core is better given away.
-                return self.env.clock.sleep(Duration::from_nanos(left));
+                return self.env.clock.sleep(Duration::from_nanos(until_ns.saturating_sub(now)));
             }
             for _ in 0..LOOK_EVERY {
                 std::hint::spin_loop();
             }
-            turns += 1;
-            if turns % 8 == 0 {
+            if turn.is_multiple_of(8) {
                 std::thread::yield_now();
             }
         }

@@ -5,14 +5,18 @@
 //! frame. So a crash while it is made leaves one without a header and without frames, which can only be
 //! the last.
 //!
-//! Filled with zeros, because overwriting what has been written needs no change of the file's extents:
-//! on ext4 over a virtual disk, a write of 4 KiB and fdatasync took 230 us (median) into zeros, 350-560 us
-//! into room that was only allocated, and 520-620 us at the end of a growing file; of 64 KiB, 230-270,
-//! 400-560 and 540-590 us; of 512 bytes, 246-278, 241-253 and 296-356 us. Filling 64 MiB took 50-80 ms,
-//! which a helper does ahead of need.
+//! A segment made ahead is filled with zeros, because overwriting what has been written needs no change of
+//! the file's extents: on ext4 over a virtual disk, a write of 4 KiB and fdatasync took 230 us (median)
+//! into zeros, 350-560 us into room that was only allocated, and 520-620 us at the end of a growing file;
+//! of 64 KiB, 230-270, 400-560 and 540-590 us; of 512 bytes, 246-278, 241-253 and 296-356 us. Filling
+//! 64 MiB took 50-80 ms of a helper's time. But it takes the disk's bandwidth: one thread appending as
+//! fast as it could had 0.5-0.9 million records of 100 bytes a second on disk with it, and 1.3-2.1 million
+//! without. Hence it is done only while little is written, and ends when the segment is needed; only for the
+//! first one a log waits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_env::{Disk, PlacedFile};
 use parking_lot::{Condvar, Mutex};
@@ -25,6 +29,9 @@ const DIGITS: usize = 20;
 
 /// Zeros written by one call.
 const ZEROS_BYTES: usize = 1 << 20;
+
+/// Zeros written between two syncs.
+const SYNCED_BYTES: u64 = 4 << 20;
 
 /// The path of a segment.
 pub(crate) fn path_of(directory: &Path, number: u64) -> PathBuf {
@@ -131,7 +138,6 @@ pub(crate) struct Maker {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) bytes: u64,
-    pub(crate) fill: bool,
 }
 
 /// A segment open for writing.
@@ -146,9 +152,10 @@ pub(crate) struct Segment {
 
 impl Maker {
     /// Makes a segment of zeros, and its name durable; one that is there without a header is emptied.
-    pub(crate) fn make(&self, number: u64) -> Result<Segment, Failure> {
+    /// Filling it with zeros ends when somebody is in a `hurry`.
+    pub(crate) fn make(&self, number: u64, hurry: &AtomicBool) -> Result<Segment, Failure> {
         let path = path_of(&self.directory, number);
-        let made = self.try_make(&path, number);
+        let made = self.try_make(&path, number, hurry);
         if made.is_err() {
             // Gives room back that ran out. If this fails too, what is left has no header and is
             // emptied by the next attempt.
@@ -157,17 +164,19 @@ impl Maker {
         made
     }
 
-    fn try_make(&self, path: &Path, number: u64) -> Result<Segment, Failure> {
+    fn try_make(&self, path: &Path, number: u64, hurry: &AtomicBool) -> Result<Segment, Failure> {
         drop(self.disk.create(path).tried("create", path)?);
         let file = self.disk.open_placed(path).tried("open", path)?;
         file.allocate(self.bytes).tried("find room for", path)?;
-        if self.fill {
-            let zeros = vec![0; ZEROS_BYTES.min(self.bytes as usize)];
-            let mut at = 0;
-            while at < self.bytes {
-                let piece = zeros.len().min((self.bytes - at) as usize);
-                file.write_at(&zeros[..piece], at).tried("fill", path)?;
-                at += piece as u64;
+        let zeros = vec![0; ZEROS_BYTES.min(self.bytes as usize)];
+        let mut at = 0;
+        while at < self.bytes && !hurry.load(Ordering::Relaxed) {
+            let piece = zeros.len().min((self.bytes - at) as usize);
+            file.write_at(&zeros[..piece], at).tried("fill", path)?;
+            at += piece as u64;
+            if at.is_multiple_of(SYNCED_BYTES) {
+                // All at once would keep commits waiting.
+                file.sync().tried("sync", path)?;
             }
         }
         file.sync().tried("sync", path)?;
@@ -188,28 +197,34 @@ pub(crate) struct Preparer {
     maker: Maker,
     state: Mutex<Preparation>,
     changed: Condvar,
+    /// Whether what is being made is needed now, or need not be filled.
+    hurry: AtomicBool,
+    /// The first segment, which is waited for until it is filled: the log will use it for long, and it is
+    /// needed at once.
+    first: u64,
 }
 
 #[derive(Debug)]
 enum Preparation {
     Nothing,
-    Wanted(u64),
+    Wanted { number: u64, fill: bool },
     Working,
     Ready(Segment),
     Stopped,
 }
 
 impl Preparer {
-    pub(crate) fn new(maker: Maker, number: u64) -> Self {
-        Self { maker, state: Mutex::new(Preparation::Wanted(number)), changed: Condvar::new() }
+    pub(crate) fn new(maker: Maker, number: u64, fill: bool) -> Self {
+        let state = Mutex::new(Preparation::Wanted { number, fill });
+        Self { maker, state, changed: Condvar::new(), hurry: AtomicBool::new(false), first: number }
     }
 
     /// Asks for a segment; only when the one before has its header, so that only the last has none.
-    pub(crate) fn want(&self, number: u64) {
+    pub(crate) fn want(&self, number: u64, fill: bool) {
         let mut state = self.state.lock();
         assert!(matches!(*state, Preparation::Nothing | Preparation::Stopped));
         if let Preparation::Nothing = *state {
-            *state = Preparation::Wanted(number);
+            *state = Preparation::Wanted { number, fill };
             self.changed.notify_all();
         }
     }
@@ -218,12 +233,13 @@ impl Preparer {
     pub(crate) fn step(&self) -> bool {
         let number = {
             let mut state = self.state.lock();
-            let Preparation::Wanted(number) = *state else { return false };
+            let Preparation::Wanted { number, fill } = *state else { return false };
+            self.hurry.store(!fill, Ordering::Relaxed);
             *state = Preparation::Working;
             number
         };
         // Whoever needs the segment tries again where this fails, and sees why.
-        let (next, ready) = match self.maker.make(number) {
+        let (next, ready) = match self.maker.make(number, &self.hurry) {
             Ok(segment) => (Preparation::Ready(segment), true),
             Err(_) => (Preparation::Nothing, false),
         };
@@ -248,23 +264,26 @@ impl Preparer {
 
     /// The segment with this number: the one made ahead, or one made now.
     pub(crate) fn take(&self, number: u64) -> Result<Segment, Failure> {
-        match self.swap(Preparation::Nothing) {
+        match self.swap(Preparation::Nothing, number != self.first) {
             Preparation::Ready(segment) => {
                 assert_eq!(segment.number, number, "the next segment was prepared");
                 Ok(segment)
             }
-            _ => self.maker.make(number),
+            _ => self.maker.make(number, &AtomicBool::new(true)),
         }
     }
 
     /// Ends the helper, and removes what was made ahead.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
-        let Preparation::Ready(segment) = self.swap(Preparation::Stopped) else { return Ok(()) };
+        let Preparation::Ready(segment) = self.swap(Preparation::Stopped, true) else { return Ok(()) };
         self.maker.disk.remove_file(&segment.path).tried("remove", &segment.path)
     }
 
-    fn swap(&self, next: Preparation) -> Preparation {
+    fn swap(&self, next: Preparation, hurry: bool) -> Preparation {
         let mut state = self.state.lock();
+        if hurry {
+            self.hurry.store(true, Ordering::Relaxed);
+        }
         while matches!(*state, Preparation::Working) {
             self.changed.wait(&mut state);
         }
@@ -320,13 +339,13 @@ mod tests {
     fn segment_made_ahead_is_taken_and_removed_when_nobody_takes_it() {
         let disk = MemoryDisk::default();
         disk.create_dir_all(Path::new("/log")).unwrap();
-        let maker = Maker { disk: Arc::new(disk.clone()), directory: "/log".into(), bytes: 8192, fill: true };
-        let preparer = Preparer::new(maker, 5);
+        let maker = Maker { disk: Arc::new(disk.clone()), directory: "/log".into(), bytes: 8192 };
+        let preparer = Preparer::new(maker, 5, true);
         assert!(preparer.step());
         assert!(!preparer.step());
         assert_eq!(preparer.take(5).unwrap().number, 5);
         assert_eq!(preparer.take(6).unwrap().number, 6, "made now, as none was wanted");
-        preparer.want(7);
+        preparer.want(7, false);
         assert!(preparer.step());
         assert_eq!(numbers(&disk), [5, 6, 7]);
         preparer.stop().unwrap();

@@ -2,6 +2,9 @@
 
 use hdrhistogram::Histogram;
 
+/// The longest flush that is told apart from longer ones: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
 /// Counters since the log was started.
 #[derive(Clone, Debug)]
 pub struct Statistics {
@@ -21,7 +24,8 @@ pub struct Statistics {
 
 impl Statistics {
     pub(crate) fn new() -> Self {
-        let flush_ns = Histogram::new(3).expect("three digits are possible");
+        let bounds = Histogram::new_with_bounds(1, LONGEST_NS, 3);
+        let flush_ns = bounds.expect("an hour with three digits is allowed");
         Self { records: 0, record_bytes: 0, frames: 0, written_bytes: 0, syncs: 0, flush_ns }
     }
 }

@@ -19,6 +19,10 @@ use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::lanes::Batch;
 use crate::segment::{Preparer, Segment};
 
+/// Bytes a second up to which segments are filled with zeros ahead: what makes small writes quicker takes
+/// the bandwidth that large ones need.
+const FILLED_BELOW_BYTES_PER_S: u128 = 16 << 20;
+
 /// What one step of the log did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -67,6 +71,10 @@ pub(crate) struct Directory {
     pub(crate) log_id: u64,
     pub(crate) lanes: u32,
     pub(crate) preparer: Arc<Preparer>,
+    /// Whether segments are filled at all.
+    pub(crate) fill: bool,
+    /// When the segment in use was begun.
+    pub(crate) begun_ns: u64,
     pub(crate) next_segment: u64,
     /// The segment in use, and where its next frame goes.
     pub(crate) current: Option<(Segment, u64)>,
@@ -130,8 +138,17 @@ impl Directory {
         segment.file.sync().tried("sync", &segment.path)?;
         self.next_segment += 1;
         self.current = self.coming.take().map(|segment| (segment, SEGMENT_HEADER_BYTES as u64));
-        self.preparer.want(self.next_segment);
+        let now = self.env.clock.now();
+        let slow = self.slow(now - self.begun_ns);
+        self.begun_ns = now;
+        self.preparer.want(self.next_segment, self.fill && slow);
         Ok(())
+    }
+
+    /// Whether a segment that lasted so long was written slowly enough for the next one to be filled.
+    fn slow(&self, lasted_ns: u64) -> bool {
+        let bytes = self.current.as_ref().map_or(0, |(segment, _)| segment.bytes);
+        u128::from(bytes) * 1_000_000_000 <= u128::from(lasted_ns) * FILLED_BELOW_BYTES_PER_S
     }
 
     fn finish(&mut self) -> Result<(), Failure> {

@@ -47,6 +47,32 @@ pub(crate) unsafe fn set(block: NonNull<u8>, slot: usize, on: bool) {
     word.store(if on { bits | mask } else { bits & !mask }, Ordering::Relaxed);
 }
 
+/// Overwrites the bits of `count` slots from `first` on by those of `source`, 64 at a time.
+///
+/// # Safety
+/// S-1: as for `word`; `first + count <= CHUNK_ROWS`. S-2: the caller is the block's only writer.
+pub(crate) unsafe fn put(
+    block: NonNull<u8>,
+    first: usize,
+    count: usize,
+    source: impl IntoIterator<Item = u64>,
+) {
+    debug_assert!(first + count <= CHUNK_ROWS);
+    let merge = |index: usize, mask: u64, bits: u64| {
+        // SAFETY: S-1: a word of a slot that is written.
+        let word = unsafe { word(block, index) };
+        word.store(word.load(Ordering::Relaxed) & !mask | bits & mask, Ordering::Relaxed);
+    };
+    for (done, bits) in (0..count).step_by(64).zip(source) {
+        let (length, at) = ((count - done).min(64), first + done);
+        let (mask, shift) = (u64::MAX >> (64 - length), at & 63);
+        merge(at >> 6, mask << shift, bits << shift);
+        if shift + length > 64 {
+            merge((at >> 6) + 1, mask >> (64 - shift), bits >> (64 - shift));
+        }
+    }
+}
+
 /// Clears all bits of a block that nobody else knows yet.
 ///
 /// # Safety
@@ -80,4 +106,32 @@ pub(crate) unsafe fn copy(block: NonNull<u8>, slots: usize) -> Vec<u64> {
 pub(crate) unsafe fn tail_of_word(block: NonNull<u8>, slot: usize) -> u64 {
     // SAFETY: S-1 is the caller's.
     unsafe { word(block, slot >> 6) }.load(Ordering::Relaxed) >> (slot & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_put_anywhere_change_their_slots_and_no_other() {
+        for before in [0u64, u64::MAX] {
+            for (first, count) in
+                [(0, 1), (3, 61), (3, 62), (63, 2), (64, 64), (10, 200), (CHUNK_ROWS - 70, 70)]
+            {
+                let mut words = vec![before; WORDS];
+                let block = NonNull::new(words.as_mut_ptr()).expect("not null").cast();
+                let source = |i: usize| 0x9e37_79b9_7f4a_7c15u64.rotate_left(i as u32);
+                // SAFETY: the block is a bitmap of our own, and the slots are in it.
+                unsafe { put(block, first, count, (0..count.div_ceil(64)).map(source)) };
+                for slot in 0..CHUNK_ROWS {
+                    let expected = match slot.checked_sub(first) {
+                        Some(i) if i < count => source(i / 64) >> (i % 64) & 1 == 1,
+                        _ => before & 1 == 1,
+                    };
+                    // SAFETY: as above.
+                    assert_eq!(unsafe { get(block, slot) }, expected, "{before} {first} {count} {slot}");
+                }
+            }
+        }
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::marker::PhantomData;
 
-use albireo_base::{ColumnId, SqlType};
+use albireo_base::{ColumnId, SqlType, TableId};
 
 use crate::layout::{ColumnLocation, Physical};
 use crate::rows::MAX_TEXT_BYTES;
+use crate::table::TableError;
 
 /// A handle to a fixed-width column. Made by [`crate::Table::column`]; good for every partition of
 /// that table, refused by any other table.
@@ -44,6 +45,16 @@ pub struct TextLimit {
 pub(crate) enum Unfit {
     TooLong,
     ZeroCharacter,
+}
+
+impl Unfit {
+    #[cold]
+    pub(crate) fn error(self, table: TableId, column: ColumnId, text: &str) -> TableError {
+        match self {
+            Self::TooLong => TableError::TooLong { table, column, bytes: text.len() },
+            Self::ZeroCharacter => TableError::ZeroCharacter { table, column },
+        }
+    }
 }
 
 impl TextLimit {

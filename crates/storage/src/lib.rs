@@ -37,12 +37,14 @@ pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, Snaps
 pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
-    FixedRow, INLINE_TEXT_APART, IndexKind, IndexRef, IndexSpec, NewRow, Placement, RowAddress, RowCheck,
-    RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError, TableMemory, TableSpec,
-    VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    FixedRow, INLINE_TEXT_APART, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement,
+    RowAddress, RowCheck, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError,
+    TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
-pub use view::{ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type};
+pub use view::{
+    ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView, arrow_type,
+};
 
 pub use writes::{
     Applied, ApplyError, Malformed, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables,

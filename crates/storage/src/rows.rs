@@ -20,6 +20,7 @@
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
 //!   snapshot is taken only between two transactions.
 
+mod bulk;
 mod heap;
 
 use std::collections::VecDeque;
@@ -36,6 +37,7 @@ use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::{ColumnSet, Place, SnapshotRegistry};
 
+pub(crate) use bulk::Strip;
 pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 

@@ -15,6 +15,7 @@ mod cells;
 mod identity;
 mod indexes;
 mod insert;
+mod load;
 mod shape;
 mod update;
 mod values;
@@ -37,6 +38,7 @@ pub use cells::{
 };
 pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
+pub use load::{IndexBuild, Loader};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 

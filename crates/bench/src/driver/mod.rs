@@ -14,6 +14,7 @@
 //! Responsible for: threads, time, counting, checks. Not responsible for: anything behind the traits
 //! below. Errors and interruptions do not lose what was measured before: [`run`] always reports.
 
+mod in_flight;
 mod phase;
 mod snapshots;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use albireo::{LogStatistics, Receipt};
 use albireo_base::SqlError;
 use albireo_env::Clock;
 use parking_lot::Mutex;
@@ -32,7 +34,7 @@ use crate::ch::queries::Query;
 use crate::config::{Config, ConfigError, Workload};
 use crate::latency::{Durations, Quantiles, round};
 use crate::progress::Observer;
-use crate::report::{Consistency, Report, Snapshots, Violations};
+use crate::report::{Consistency, LogReport, Report, Snapshots, Violations};
 use crate::tpcc::consistency;
 use crate::tpcc::input::Transaction;
 use crate::tpcc::population::Population;
@@ -91,6 +93,26 @@ pub trait Target: Sync {
         self.snapshot()
     }
 
+    /// Whether a crash cannot take back what a transaction left that ended with this receipt.
+    fn is_acknowledged(&self, receipt: Receipt) -> bool {
+        let _ = receipt;
+        true
+    }
+
+    /// Waits for that.
+    ///
+    /// # Errors
+    /// It will not be so; the run ends.
+    fn acknowledge(&self, receipt: Receipt) -> Result<(), SqlError> {
+        let _ = receipt;
+        Ok(())
+    }
+
+    /// What the redo log has done, if there is one.
+    fn log_statistics(&self) -> Option<LogStatistics> {
+        None
+    }
+
     /// Forgets the pauses so far: [`SnapshotCosts::pauses`] starts anew.
     fn forget_pauses(&self);
 
@@ -135,14 +157,17 @@ pub enum Outcome {
     RolledBack,
 }
 
+/// Is told how a transaction ended, and what makes it count.
+pub type Ended<'a> = &'a mut dyn FnMut(Outcome, Receipt) -> Result<(), SqlError>;
+
 /// Runs the transactions of one partition.
 pub trait Worker {
-    /// Runs `transactions` in order and calls `ended` right after each one's end, which is when it
-    /// is timed. All are known in advance so that data of the next can be fetched meanwhile.
+    /// Runs `transactions` in order and calls `ended` right after each one's end, with what is to be waited
+    /// for before it counts. All are known in advance so that data of the next can be fetched meanwhile.
     ///
     /// # Errors
     /// A transaction failed that should not have; the run ends.
-    fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError>;
+    fn run(&mut self, transactions: &[Transaction], ended: Ended<'_>) -> Result<(), SqlError>;
 }
 
 /// A snapshot and the queries on it.
@@ -268,6 +293,7 @@ fn blank(config: &Config) -> Report {
         layout: config.layout,
         mix: config.mix,
         procedures: config.procedures,
+        log: LogReport { mode: config.logging.clone(), in_flight: config.in_flight, ..LogReport::default() },
         seed: config.seed,
         query_streams: streams,
         load_seconds: 0.0,
@@ -296,7 +322,11 @@ impl Run<'_> {
     /// All parts of the run, in order; fills in `report` as far as it gets.
     fn everything(&self, report: &mut Report) -> Result<(), Failure> {
         self.load(report)?;
+        let before = self.target.log_statistics();
         self.take_turns(report)?;
+        if let (Some(before), Some(after)) = (before, self.target.log_statistics()) {
+            report.log.fill(&before, &after);
+        }
         self.check_at_end(report)
     }
 

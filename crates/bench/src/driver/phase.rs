@@ -11,6 +11,7 @@ use std::time::Duration;
 use albireo_env::thread::{Scope, ScopedJoinHandle};
 use parking_lot::Mutex;
 
+use super::in_flight::{InFlight, Started};
 use super::{Failure, Outcome, Run, Snapshot, during};
 use crate::ch::queries::Query;
 use crate::latency::{Durations, round};
@@ -278,26 +279,28 @@ impl<'a> Phase<'a> {
 
     /// Runs transactions for the terminals at `homes` until told to stop.
     fn work(&self, partition: u16, homes: &[i16]) -> Result<WorkerTally, Failure> {
-        let Run { config, target, clock, .. } = self.run;
+        let Run { config, target, clock, .. } = *self.run;
         let stream = (self.span.number as u64) << 32 | u64::from(partition);
         let mut inputs = Inputs::new(config.mix, config.scale, config.warehouses, homes, config.seed, stream);
         let mut tally = WorkerTally::default();
         let fail = |error| self.fail(during("running transactions")(error));
         let mut worker = target.worker(partition).map_err(fail)?;
         let mut batch = Vec::with_capacity(BATCH);
+        let mut in_flight = InFlight::new(target, clock, config.in_flight);
         let mut cpu_before = albireo_env::cpu_time_ns();
         while !self.stop_transactions.load(Ordering::Relaxed) && !self.run.cancel.is_cancelled() {
             batch.clear();
             batch.extend(std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH));
             let mut kinds = batch.iter().map(|transaction| transaction.kind());
             let mut last = clock.now();
-            let mut ended = |outcome| {
+            let mut count = |started: Started, now| self.count(&mut tally, &started, now);
+            let mut ended = |outcome, receipt| {
                 let now = clock.now();
                 let kind = kinds.next().expect("one end for each transaction");
-                if self.is_measured(now) {
-                    tally.record(kind, outcome, now - last);
-                }
-                last = now;
+                in_flight.add(Started::new(kind, outcome, last, receipt), now, &mut count)?;
+                // Whoever waited for the disk has not waited for the next transaction.
+                last = if in_flight.is_empty() { now } else { clock.now() };
+                Ok(())
             };
             worker.run(&batch, &mut ended).map_err(fail)?;
             assert_eq!(kinds.next(), None, "a transaction has not ended");
@@ -309,7 +312,14 @@ impl<'a> Phase<'a> {
             }
             cpu_before = cpu;
         }
+        in_flight.finish(&mut |started, now| self.count(&mut tally, &started, now)).map_err(fail)?;
         Ok(tally)
+    }
+
+    fn count(&self, tally: &mut WorkerTally, started: &Started, now_ns: u64) {
+        if self.is_measured(now_ns) {
+            tally.record(started.kind, started.outcome, now_ns - started.began_ns);
+        }
     }
 
     /// Goes on with the queries of `stream`, each on a fresh snapshot, until told to stop.

@@ -60,7 +60,7 @@ struct HollowWorker<'a> {
 }
 
 impl Worker for HollowWorker<'_> {
-    fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError> {
+    fn run(&mut self, transactions: &[Transaction], ended: Ended<'_>) -> Result<(), SqlError> {
         for transaction in transactions {
             assert_eq!(self.target.partition_of(transaction.home()), self.partition);
             let number = self.target.transactions.fetch_add(1, Ordering::Relaxed);
@@ -72,8 +72,10 @@ impl Worker for HollowWorker<'_> {
                 _ => {}
             }
             match transaction {
-                Transaction::NewOrder(order) if order.rolls_back => ended(Outcome::RolledBack),
-                _ => ended(Outcome::Committed),
+                Transaction::NewOrder(order) if order.rolls_back => {
+                    ended(Outcome::RolledBack, Receipt::default())?;
+                }
+                _ => ended(Outcome::Committed, Receipt::default())?,
             }
         }
         Ok(())
@@ -111,6 +113,7 @@ fn config(workload: Workload) -> Config {
         procedures: crate::config::Procedures::Native,
         seed: 3,
         scale: Scale::SMALL,
+        ..Config::default()
     }
 }
 

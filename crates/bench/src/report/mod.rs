@@ -10,11 +10,12 @@ mod table;
 
 use std::collections::BTreeMap;
 
+use albireo::LogStatistics;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::config::Procedures;
-use crate::latency::Quantiles;
+use crate::config::{Logging, Procedures};
+use crate::latency::{Durations, Quantiles, round};
 use crate::tpcc::input::Mix;
 use crate::tpcc::schema::Layout;
 
@@ -36,6 +37,8 @@ pub struct Report {
     pub mix: Mix,
     /// What the transactions were written in.
     pub procedures: Procedures,
+    /// What became of the records of transactions.
+    pub log: LogReport,
     /// What decided population and inputs.
     pub seed: u64,
     /// Streams of queries in the mixed phase.
@@ -62,6 +65,40 @@ pub struct Report {
     pub interrupted: bool,
     /// What ended the run, if it failed.
     pub error: Option<String>,
+}
+
+/// The redo log.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LogReport {
+    /// `off`, `null`, `async` or `group`.
+    pub mode: Logging,
+    /// The most transactions of one partition that had run and waited for the disk.
+    pub in_flight: usize,
+    /// Records made durable while transactions ran.
+    pub records: u64,
+    /// Bytes of records as they lie in memory, per record.
+    pub bytes_per_record: f64,
+    /// Frames written, each with one write and one sync.
+    pub frames: u64,
+    /// Bytes written, with headers, checksums and padding.
+    pub written_bytes: u64,
+    /// How long writing and syncing a frame took; null without frames.
+    pub flush_us: Option<Quantiles>,
+}
+
+impl LogReport {
+    /// Fills in what the log has done between two moments.
+    pub(crate) fn fill(&mut self, before: &LogStatistics, after: &LogStatistics) {
+        self.records = after.records - before.records;
+        let bytes = after.record_bytes - before.record_bytes;
+        self.bytes_per_record = round(bytes as f64 / self.records.max(1) as f64);
+        self.frames = after.frames - before.frames;
+        self.written_bytes = after.written_bytes - before.written_bytes;
+        let mut flushes = after.flush_ns.clone();
+        // The later one has all that the earlier one has.
+        let _ = flushes.subtract(&before.flush_ns);
+        self.flush_us = Durations::of(&flushes).quantiles(1_000);
+    }
 }
 
 /// Transactions of all phases of a kind.

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Oltp, QueryReport, Report};
+use super::{LogReport, Oltp, QueryReport, Report};
+use crate::config::Logging;
 use crate::latency::Quantiles;
 use crate::tpcc::input::Mix;
 
@@ -74,6 +75,7 @@ pub(super) fn render(report: &Report) -> String {
     queries(&mut out, &report.queries);
     snapshots(&mut out, report);
     memory(&mut out, report);
+    log(&mut out, &report.log);
     consistency(&mut out, report);
     ending(&mut out, report);
     out.push('\n');
@@ -228,6 +230,22 @@ fn snapshots(out: &mut String, report: &Report) {
         let (p50, max) = (duration(freshness.p50), duration(freshness.max));
         line(out, format_args!("freshness    answers are p50 {p50} ms old, at most {max}"));
     }
+}
+
+/// What the redo log did, if there was one.
+fn log(out: &mut String, log: &LogReport) {
+    if log.mode == Logging::Off {
+        return;
+    }
+    let flush = or_dash(log.flush_us, |us| format!("{} us, p99 {}", duration(us.p50), duration(us.p99)));
+    let (records, written) = (thousands(log.records), bytes(log.written_bytes));
+    let _ = writeln!(
+        out,
+        "redo log, {}: {records} records of {} bytes, {written} in {} frames; write and sync p50 {flush}",
+        log.mode,
+        duration(log.bytes_per_record),
+        thousands(log.frames),
+    );
 }
 
 /// Memory at the end, the largest kinds first.

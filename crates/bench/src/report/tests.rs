@@ -30,6 +30,7 @@ fn report() -> Report {
         layout: Layout::Groups,
         mix: Mix::Spec,
         procedures: Procedures::PlPgSql,
+        log: LogReport { mode: Logging::Group, in_flight: 64, frames: 1_000, ..LogReport::default() },
         seed: 1,
         query_streams: 1,
         load_seconds: 3.21,

@@ -13,12 +13,16 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use albireo::{CancelToken, Config as Settings, Database, ReadOnlySession, SqlError, SqlState, Value};
+use albireo::{
+    CancelToken, Config as Settings, Database, Durability, Log, LogStatistics, ReadOnlySession, Receipt,
+    SqlError, SqlState, Value,
+};
 use albireo_env::Env;
 
 use crate::ch::queries::Query;
-use crate::config::{Config, Procedures, Workload};
+use crate::config::{Config, Logging, Procedures, Workload};
 use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Worker};
 use crate::latency::Durations;
 use crate::tpcc::Scale;
@@ -57,6 +61,8 @@ pub struct Albireo {
     transactions: OnceLock<Transactions>,
     /// Instead of these, if the run is to use them.
     stored: OnceLock<StoredTransactions>,
+    /// Nobody waits for the log.
+    asynchronous: AtomicBool,
     cancel: CancelToken,
 }
 
@@ -69,6 +75,10 @@ impl Albireo {
     pub fn open(config: &Config, env: &Env, cancel: &Cancel) -> Result<Self, SqlError> {
         let warehouses = u64::from(config.warehouses.unsigned_abs());
         let settings = Settings {
+            durability: match config.logging {
+                Logging::Async => Durability::Async,
+                _ => Durability::Group,
+            },
             partitions: config.partitions,
             data_limit_bytes: SMALLEST_LIMIT_BYTES.max(warehouses * WAREHOUSE_LIMIT_BYTES),
             ..Settings::default()
@@ -77,9 +87,13 @@ impl Albireo {
         let ended = token.clone();
         cancel.on_cancel(move || ended.cancel());
         Ok(Self {
-            database: Database::with_env(settings, env.clone())?,
+            database: match &config.data {
+                Some(directory) => Database::open_in(directory, settings, env.clone())?,
+                None => Database::with_env(settings, env.clone())?,
+            },
             transactions: OnceLock::new(),
             stored: OnceLock::new(),
+            asynchronous: AtomicBool::new(false),
             cancel: token,
         })
     }
@@ -126,6 +140,10 @@ impl Target for Albireo {
             self.database.execute(&statement)?;
         }
         load::load(&self.database, population, loading)?;
+        if config.logging == Logging::Null {
+            self.database.log_to_nowhere()?;
+        }
+        self.asynchronous.store(config.logging == Logging::Async, Ordering::Relaxed);
         // A second load into the same target has failed at its DDL.
         let _ = self.transactions.set(Transactions::new(&self.database)?);
         let stored = || StoredTransactions::new(&self.database);
@@ -159,6 +177,18 @@ impl Target for Albireo {
 
     fn snapshot_for(&self, query: &Query) -> Result<Box<dyn Snapshot + '_>, SqlError> {
         Ok(self.session(self.database.prepare(query.sql)?.begin_read_only()?))
+    }
+
+    fn is_acknowledged(&self, receipt: Receipt) -> bool {
+        self.asynchronous.load(Ordering::Relaxed) || self.database.is_acknowledged(receipt)
+    }
+
+    fn acknowledge(&self, receipt: Receipt) -> Result<(), SqlError> {
+        self.database.acknowledge(receipt)
+    }
+
+    fn log_statistics(&self) -> Option<LogStatistics> {
+        self.database.log().map(Log::statistics)
     }
 
     fn forget_pauses(&self) {

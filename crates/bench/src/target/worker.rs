@@ -3,9 +3,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use albireo::{Database, ProcedureHandle, SqlError, SqlState};
+use albireo::{Database, ProcedureHandle, Receipt, SqlError, SqlState};
 
-use crate::driver::{Outcome, Worker};
+use crate::driver::{Ended, Outcome, Worker};
 use crate::tpcc::input::{NewOrder, Transaction};
 use crate::tpcc::procedures::{
     DeliveryProcedure, NewOrderProcedure, OrderResult, OrderStatusProcedure, PaymentProcedure,
@@ -39,15 +39,23 @@ impl Transactions {
         })
     }
 
-    /// Runs New-Order; `None` if it was rolled back for its unused item, as it had to be.
+    /// Runs New-Order, without waiting for a disk; `None` if it was rolled back for its unused item, as it
+    /// had to be.
     ///
     /// # Errors
     /// Any other failure, and an order with an unused item that committed.
     #[inline]
     pub fn new_order(&self, order: &NewOrder) -> Result<Option<OrderResult>, SqlError> {
-        match self.new_order.call(order) {
-            Ok(result) if !order.rolls_back => Ok(Some(result)),
-            Err(error) if order.rolls_back && error.state() == SqlState::RAISE_EXCEPTION => Ok(None),
+        self.start_new_order(order).map(|(result, _)| result)
+    }
+
+    #[inline]
+    fn start_new_order(&self, order: &NewOrder) -> Result<(Option<OrderResult>, Receipt), SqlError> {
+        match self.new_order.start(order) {
+            Ok((result, receipt)) if !order.rolls_back => Ok((Some(result), receipt)),
+            Err(error) if order.rolls_back && error.state() == SqlState::RAISE_EXCEPTION => {
+                Ok((None, Receipt::default()))
+            }
             Err(error) => Err(error),
             Ok(_) => {
                 let text = "an order with an unused item was not rolled back";
@@ -56,32 +64,35 @@ impl Transactions {
         }
     }
 
-    /// Runs one transaction. All its outputs are made, but nobody looks at them.
+    /// Runs one transaction, and says what to wait for before it counts. All its outputs are made, but nobody
+    /// looks at them.
     ///
     /// # Errors
     /// It failed, other than by an order's unused item.
     #[inline]
-    pub fn run(&self, transaction: &Transaction) -> Result<Outcome, SqlError> {
-        match transaction {
+    pub fn run(&self, transaction: &Transaction) -> Result<(Outcome, Receipt), SqlError> {
+        let receipt = match transaction {
             Transaction::NewOrder(order) => {
-                if black_box(&self.new_order(order)?).is_none() {
-                    return Ok(Outcome::RolledBack);
+                let (result, receipt) = self.start_new_order(order)?;
+                if black_box(&result).is_none() {
+                    return Ok((Outcome::RolledBack, receipt));
                 }
+                receipt
             }
-            Transaction::Payment(payment) => _ = black_box(&self.payment.call(payment)?),
-            Transaction::OrderStatus(status) => _ = black_box(&self.order_status.call(status)?),
-            Transaction::Delivery(delivery) => _ = black_box(&self.delivery.call(delivery)?),
-            Transaction::StockLevel(level) => _ = black_box(&self.stock_level.call(level)?),
-        }
-        Ok(Outcome::Committed)
+            Transaction::Payment(payment) => black_box(&self.payment.start(payment)?).1,
+            Transaction::OrderStatus(status) => black_box(&self.order_status.start(status)?).1,
+            Transaction::Delivery(delivery) => black_box(&self.delivery.start(delivery)?).1,
+            Transaction::StockLevel(level) => black_box(&self.stock_level.start(level)?).1,
+        };
+        Ok((Outcome::Committed, receipt))
     }
 }
 
 impl Worker for &Transactions {
-    fn run(&mut self, transactions: &[Transaction], ended: &mut dyn FnMut(Outcome)) -> Result<(), SqlError> {
+    fn run(&mut self, transactions: &[Transaction], ended: Ended<'_>) -> Result<(), SqlError> {
         transactions.iter().try_for_each(|transaction| {
-            ended(Transactions::run(self, transaction)?);
-            Ok(())
+            let (outcome, receipt) = Transactions::run(self, transaction)?;
+            ended(outcome, receipt)
         })
     }
 }

@@ -30,6 +30,7 @@ impl Native {
             procedures: Procedures::Native,
             seed: population.seed,
             scale: population.scale,
+            ..Config::default()
         };
         let cancel = Cancel::default();
         let target = Albireo::open(&config, env, &cancel).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use albireo_env::{Disk, Env, MemoryDisk};
-use albireo_redo::{Fault, LogReader, LogStart, ReadError, StartError, repair};
+use albireo_redo::{Evidence, Fault, LogReader, LogStart, ReadError, StartError, repair};
 use proptest::prelude::*;
 
 use crate::support::{DIRECTORY, Frames, LOG_ID, config, put, read, reopen, texts};
@@ -13,7 +13,7 @@ fn segment(number: u64) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{number:020}.log"))
 }
 
-/// A log of two segments with two frames each and a blank third one; what is in it.
+/// A log of three segments with two frames, one and one, and a blank one; what is in it.
 fn small() -> (Env, MemoryDisk, Frames) {
     let (env, _) = Env::simulated(1);
     let memory = MemoryDisk::default();
@@ -122,6 +122,51 @@ fn corruption_names_file_byte_frame_record_and_why_it_is_no_torn_tail() {
     let (found, again) = read(&disk, 0);
     assert_eq!(found[..], frames[..1]);
     assert_eq!(again.unwrap().torn, None);
+}
+
+#[test]
+fn frame_damaged_before_another_in_the_last_segment_is_corrupt() {
+    let (env, _) = Env::simulated(1);
+    let memory = MemoryDisk::default();
+    let env = Env { disk: Arc::new(memory.clone()), ..env };
+    let (_, _, log) = reopen(&env, config(1, 16384));
+    for text in ["one", "two", "three"] {
+        put(&log, Some(0), text.as_bytes());
+        log.step();
+    }
+    drop(log);
+    let sound = memory.get(segment(1)).unwrap();
+    for (frame, place) in [(1, 4096), (1, 4096 + 80), (2, 4608), (2, 4608 + 64), (2, 4608 + 500)] {
+        let mut bytes = sound.clone();
+        bytes[place] ^= 1;
+        memory.put(segment(1), &bytes);
+        let (found, end) = read(&env.disk, 0);
+        assert_eq!(found.len(), frame - 1);
+        let Err(ReadError::Corrupt(corruption)) = end else { panic!("{end:?}") };
+        let (sequence, offset) = (frame as u64 + 1, 4096 + 512 * frame as u64);
+        assert_eq!(corruption.evidence, Evidence::LaterFrame { sequence, segment: 1, offset });
+    }
+}
+
+#[test]
+fn records_that_change_places_are_found() {
+    let (env, _) = Env::simulated(1);
+    let memory = MemoryDisk::default();
+    let env = Env { disk: Arc::new(memory.clone()), ..env };
+    let (_, _, log) = reopen(&env, config(1, 16384));
+    put(&log, Some(0), b"first");
+    put(&log, Some(0), b"other");
+    log.close().unwrap();
+    let mut bytes = memory.get(segment(1)).unwrap();
+    let body = 4096 + 64;
+    let record = 4 + 1 + 3 + 5;
+    assert_eq!(&bytes[body + record - 5..body + record], b"first");
+    let (first, second) = bytes[body..body + 2 * record].split_at_mut(record);
+    first.swap_with_slice(second);
+    memory.put(segment(1), &bytes);
+    let (found, end) = read(&env.disk, 0);
+    assert!(found.is_empty());
+    assert!(matches!(end.unwrap().torn.unwrap().fault, Fault::Crc { .. }));
 }
 
 #[test]

@@ -74,11 +74,10 @@ impl Model {
         }
         keyed.sort_by_key(|(key, _)| *key);
         let frames = self.durable.iter().chain(&self.closed);
-        let mut ordinal = 1 + frames.map(|(_, entries)| entries.len() as u64).sum::<u64>();
+        let next_ordinal = 1 + frames.map(|(_, entries)| entries.len() as u64).sum::<u64>();
         let mut entries: Vec<Entry> = keyed.into_iter().map(|(_, entry)| entry).collect();
-        for entry in &mut entries {
+        for (ordinal, entry) in (next_ordinal..).zip(&mut entries) {
             entry.ordinal = ordinal;
-            ordinal += 1;
         }
         self.closed.push((self.next_sequence(), entries));
     }

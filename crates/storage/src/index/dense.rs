@@ -100,6 +100,32 @@ impl<S: Slot> DenseOrHash<S> {
         })
     }
 
+    /// Lays the array out for keys that are about to be inserted, so that they need not move.
+    ///
+    /// # Panics
+    /// The index is not empty.
+    pub fn expect(&mut self, keys: impl Iterator<Item = u128>) {
+        assert!(self.is_empty() && self.moving == Move::None);
+        let (mut ranges, mut raised_last) = (Ranges::EMPTY, 0);
+        for key in keys {
+            raised_last = ranges.include(&self.components, key).unwrap_or(raised_last);
+        }
+        let evidence = Evidence {
+            components: &self.components,
+            all: &ranges,
+            recent: &ranges,
+            raised_last,
+            raised: 0,
+            array: &self.current,
+            entries: ranges.keys,
+        };
+        if ranges.keys >= FIRST_PLAN
+            && let Some(digits) = evidence.plan()
+        {
+            self.current = DenseArray::new(digits, &self.pool);
+        }
+    }
+
     /// Entries.
     #[inline]
     pub fn len(&self) -> usize {

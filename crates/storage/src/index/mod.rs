@@ -115,6 +115,16 @@ impl Index {
         }
     }
 
+    /// Prepares the empty index for keys, of which these are the first 16 bytes, that are about to be
+    /// inserted.
+    pub(crate) fn expect(&mut self, keys: impl Iterator<Item = u128>) {
+        match &mut self.form {
+            Form::DenseNarrow(index) => index.expect(keys),
+            Form::DenseWide(index) => index.expect(keys),
+            _ => {}
+        }
+    }
+
     /// What it is at present, for EXPLAIN.
     pub fn kind_name(&self) -> &'static str {
         match &self.form {

@@ -1,5 +1,7 @@
 //! A table's indexes: keys from rows, ties decided in the rows, uniqueness with NULLs.
 
+mod build;
+
 use std::cmp::Ordering;
 
 use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid, Value};
@@ -145,16 +147,32 @@ impl TableIndex {
     fn insert_slow(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
         let mut key = KeyBuilder::new();
         let has_null = build_key(&self.columns, rows, tid, &mut key);
-        if self.unique_unless_null
-            && !has_null
-            && let Some(existing) = self.find(rows, key.key())
-        {
-            return Err(Failure::Duplicate(existing));
-        }
+        self.insert_key(rows, tid, key.key(), has_null, |_| None)
+    }
+
+    /// Puts a row in by its key. `known` gives what is behind the first 16 bytes of other rows' keys, of
+    /// those that it has at hand.
+    fn insert_key<'k>(
+        &mut self,
+        rows: &Rows,
+        tid: Tid,
+        key: KeyRef<'_>,
+        has_null: bool,
+        known: impl Fn(Tid) -> Option<&'k [u8]>,
+    ) -> Result<(), Failure> {
         let columns = &self.columns;
         let mut other = KeyBuilder::new();
-        let tie = |stored: u64| key_order(columns, rows, key.key(), Tid(stored), &mut other);
-        Ok(self.index.insert(key.key(), tid.0, tie)?)
+        let mut tie = |stored: u64| match known(Tid(stored)) {
+            Some(rest) => key.rest.cmp(rest),
+            None => key_order(columns, rows, key, Tid(stored), &mut other),
+        };
+        if self.unique_unless_null
+            && !has_null
+            && let Some(existing) = self.index.find(key, &mut tie)
+        {
+            return Err(Failure::Duplicate(Tid(existing)));
+        }
+        Ok(self.index.insert(key, tid.0, tie)?)
     }
 
     /// Takes a row out, which must be in.
@@ -254,6 +272,15 @@ impl TableIndex {
 pub(super) enum Failure {
     Duplicate(Tid),
     OutOfMemory(crate::pool::OutOfMemory),
+}
+
+impl Failure {
+    pub(super) fn in_index(self, table: TableId, index: IndexId) -> TableError {
+        match self {
+            Self::Duplicate(existing) => TableError::Duplicate { table, index, existing },
+            Self::OutOfMemory(full) => TableError::OutOfMemory(full),
+        }
+    }
 }
 
 impl From<InsertError> for Failure {
@@ -450,9 +477,7 @@ impl Table {
         assert_eq!(spec.indexes.len(), self.indexes.len() + 1);
         let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
         let id = IndexId(self.indexes.len() as u16);
-        for tid in self.scan_from(Tid(0)) {
-            index.insert(&self.rows, tid).map_err(|failure| self.index_error(id, failure))?;
-        }
+        index.build(&self.rows).map_err(|failure| self.index_error(id, failure))?;
         self.indexes.push(index);
         self.take_spec(spec);
         Ok(())
@@ -471,9 +496,6 @@ impl Table {
     }
 
     pub(super) fn index_error(&self, index: IndexId, failure: Failure) -> TableError {
-        match failure {
-            Failure::Duplicate(existing) => TableError::Duplicate { table: self.spec.id, index, existing },
-            Failure::OutOfMemory(full) => TableError::OutOfMemory(full),
-        }
+        failure.in_index(self.spec.id, index)
     }
 }

@@ -96,11 +96,7 @@ impl Table {
 
     #[cold]
     pub(super) fn unfit(&self, column: ColumnId, text: &str, unfit: Unfit) -> TableError {
-        let table = self.spec.id;
-        match unfit {
-            Unfit::TooLong => TableError::TooLong { table, column, bytes: text.len() },
-            Unfit::ZeroCharacter => TableError::ZeroCharacter { table, column },
-        }
+        unfit.error(self.spec.id, column, text)
     }
 }
 

@@ -165,6 +165,25 @@ impl ChunkVersion {
     }
 }
 
+/// Identifies the rows of a chunk: while a process runs, equal contents of the same table, partition and
+/// chunk mean equal rows. For archives, which need not write again what has not changed.
+///
+/// Whatever changes a value that a snapshot saw gives its block an epoch after that snapshot's, in a table
+/// that takes the place of another too; rows that are appended have slots of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ChunkContent {
+    layout: u64,
+    changed: u64,
+    slots: u32,
+}
+
+impl ChunkContent {
+    /// The epoch of the last change of a block; rows appended since do not count.
+    pub fn changed(self) -> Epoch {
+        Epoch(self.changed)
+    }
+}
+
 impl TableView {
     /// The snapshot it belongs to.
     pub fn snapshot(&self) -> &Arc<DatabaseSnapshot> {
@@ -269,6 +288,25 @@ impl ChunkView<'_> {
             version.nulls_tag = entry.tag;
         }
         version
+    }
+
+    /// The chunk's number in its partition, from 0.
+    pub fn number(&self) -> u32 {
+        self.chunk as u32
+    }
+
+    /// Identifies the content of all columns in this chunk, and which rows live.
+    ///
+    /// # Panics
+    /// The snapshot does not cover all columns.
+    pub fn content(&self) -> ChunkContent {
+        let layout = &self.view.parts.layout;
+        for column in &layout.columns {
+            self.location(column.column);
+        }
+        let entries = &self.part.dir.entries[self.chunk * layout.entries()..][..layout.entries()];
+        let changed = entries.iter().map(|entry| entry.tag).max().unwrap_or(0);
+        ChunkContent { layout: layout.id, changed, slots: self.slots() as u32 }
     }
 
     /// Where a column lies. Every way to its blocks begins here.

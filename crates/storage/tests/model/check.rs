@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
-use albireo_storage::{ChunkVersion, Key, KeyBuilder, Table, TableView};
+use albireo_storage::{ChunkContent, ChunkVersion, Key, KeyBuilder, Table, TableView};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -200,6 +200,26 @@ pub fn versions_tell_content(
                 *versions.entry((i, column, chunk.version(ColumnId(column as u16)))).or_insert(content);
             assert_eq!(known, content, "chunk {i} column {column} changed under one version");
         }
+    }
+}
+
+/// Equal contents of a chunk mean equal live rows.
+pub fn contents_tell_rows(view: &TableView, shape: &Shape, contents: &mut HashMap<(u32, ChunkContent), u64>) {
+    if (0..shape.columns.len()).any(|column| !view.covers(ColumnId(column as u16))) {
+        return;
+    }
+    for chunk in (0..view.chunk_count()).map(|i| view.chunk(i)) {
+        let mut hasher = DefaultHasher::new();
+        let live = chunk.live();
+        for (column, &(ty, _)) in shape.columns.iter().enumerate() {
+            let array = chunk.column(ColumnId(column as u16));
+            for slot in (0..array.len()).filter(|&slot| live.as_ref().is_none_or(|live| live.value(slot))) {
+                (slot, value_at(array.as_ref(), ty, slot)).hash(&mut hasher);
+            }
+        }
+        let rows = hasher.finish();
+        let known = *contents.entry((chunk.number(), chunk.content())).or_insert(rows);
+        assert_eq!(known, rows, "chunk {} changed under one content", chunk.number());
     }
 }
 

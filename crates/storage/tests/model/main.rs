@@ -8,6 +8,7 @@ mod check;
 mod concurrent;
 mod large;
 mod limits;
+mod load;
 mod random;
 mod shape;
 mod tuples;

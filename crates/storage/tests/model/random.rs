@@ -42,6 +42,8 @@ enum Op {
     Squeeze(u8),
     Release,
     Check,
+    /// A snapshot is loaded into another table, with which it goes on.
+    Reload(bool),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -78,6 +80,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (0u8..3).prop_map(Op::Squeeze),
         2 => Just(Op::Release),
         2 => Just(Op::Check),
+        2 => any::<bool>().prop_map(Op::Reload),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -119,6 +122,9 @@ fn is_refusal(world: &World, error: &TableError, wanted: Wanted) -> bool {
 
 impl World {
     fn step(&mut self, op: Op) {
+        if let Op::Reload(plain) = op {
+            return self.reload(plain);
+        }
         let before = self.standing();
         self.run(op);
         let after = self.standing();
@@ -169,6 +175,7 @@ impl World {
             Op::DropKept => self.drop_kept(),
             Op::Squeeze(spare) => self.squeeze(spare.into()),
             Op::Release => self.release(),
+            Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory, RowAddress, Savepoint,
-    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
+    BlockPool, BudgetPolicy, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory,
+    RowAddress, Savepoint, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
 };
 use arrow_array::ArrayRef;
 
@@ -63,6 +63,7 @@ pub struct World {
     savepoint: Option<(Savepoint, Rows)>,
     kept: Vec<Kept>,
     versions: HashMap<(usize, usize, ChunkVersion), u64>,
+    contents: HashMap<(u32, ChunkContent), u64>,
     registry: Arc<SnapshotRegistry>,
     pool: BlockPool,
     ballast: Vec<(NonNull<u8>, usize)>,
@@ -87,6 +88,7 @@ impl World {
             savepoint: None,
             kept: Vec::new(),
             versions: HashMap::new(),
+            contents: HashMap::new(),
             registry,
             pool,
             ballast: Vec::new(),
@@ -202,6 +204,20 @@ impl World {
         }
     }
 
+    /// An empty table of the same shape.
+    pub fn empty_table(&self) -> Table {
+        let spec = Arc::clone(self.table.spec());
+        Table::new(spec, Arc::clone(self.table.layout()), None, &self.registry)
+    }
+
+    /// Goes on with another table, whose committed rows are `rows`.
+    pub fn replace(&mut self, table: Table, rows: Rows) {
+        self.snapshots.clear();
+        self.table = table;
+        self.current = rows;
+        self.commit();
+    }
+
     /// Commits and takes a snapshot.
     pub fn take_snapshot(&mut self) {
         self.take(SnapshotScope::All);
@@ -286,6 +302,7 @@ impl World {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
             check::view_equals(&view, &self.shape, &seen.rows);
             check::versions_tell_content(&view, &self.shape, &mut self.versions);
+            check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }
         assert!(self.elsewhere.iter().all(|snapshot| snapshot.table(TableId(3)).is_none()));
         if self.snapshots.is_empty() && self.kept.is_empty() {

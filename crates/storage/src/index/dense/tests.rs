@@ -242,3 +242,37 @@ fn component_across_the_halves_of_a_key_is_not_dense() {
     let shape = KeyShape::of(&[PartKind::I32, PartKind::I64, PartKind::I32]);
     assert!(DenseOrHash::<Slot24>::new(&shape, &pool()).is_none());
 }
+
+#[test]
+fn index_that_expects_its_keys_is_dense_from_the_first_on_and_takes_others() {
+    let keys: Vec<ShortKey> =
+        (0..4).flat_map(|w| (0..3).flat_map(move |d| (0..600).map(move |o| key(w, d, o)))).collect();
+    let mut beside = Beside::<Slot16>::new(&[PartKind::I16, PartKind::I16, PartKind::I32]);
+    beside.index.expect(keys.iter().map(|key| key.get()));
+    for (tid, &key) in keys.iter().enumerate() {
+        beside.insert(key, tid as u64);
+        assert!(beside.index.is_dense() && beside.index.elsewhere == 0, "{tid}");
+    }
+    beside.check();
+    for n in 0..3000 {
+        beside.insert(key(4 + n % 5, 2, i32::from(n)), 50_000 + n as u64);
+    }
+    beside.insert(key(-1, 0, i32::MIN), 90_000);
+    beside.insert(key(i16::MAX, i16::MAX, i32::MAX), 90_001);
+    keys.iter().step_by(7).for_each(|&key| beside.remove(key));
+    beside.check();
+}
+
+#[test]
+fn index_that_expects_sparse_or_few_or_equal_keys_takes_them_as_ever() {
+    let sparse: Vec<ShortKey> =
+        (0..1000).map(|n: i64| ShortKey::new().i64(n * n * 77).i64(-n << 40)).collect();
+    let few = (0..9).map(|n| ShortKey::new().i64(n).i64(n)).collect();
+    let equal = vec![ShortKey::new().i64(1).i64(i64::MIN); 2000];
+    for keys in [sparse, few, equal] {
+        let mut beside = Beside::<Slot24>::new(&[PartKind::I64, PartKind::I64]);
+        beside.index.expect(keys.iter().map(|key| key.get()));
+        keys.iter().zip(1..).for_each(|(&key, tid)| beside.insert(key, tid));
+        beside.check();
+    }
+}

@@ -1,0 +1,99 @@
+//! Throwing old archives away.
+//!
+//! First manifests go, then files that no manifest names any more, then empty directories; between them
+//! what is gone is gone for certain (I-2). So whatever the moment of a crash, an archive that has a manifest
+//! has its files, and what is left over is found the next time.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+use albireo_env::Env;
+
+use crate::directory::{archive_name, archive_path, list, lock, numbers};
+use crate::error::ArchiveError;
+use crate::manifest::{FileEntry, Manifest, NAME};
+
+/// What was thrown away.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Retained {
+    /// Archives whose manifest went, newest first.
+    pub removed: Vec<u64>,
+    /// Files that went, those of incomplete archives included.
+    pub files_removed: u64,
+    /// Archives that are left and complete, newest first.
+    pub complete: Vec<u64>,
+    /// Archives whose manifest cannot be used. They stay, with every file that they may name.
+    pub unreadable: Vec<u64>,
+}
+
+/// Keeps the `keep` newest complete archives, at least one, and removes the others, incomplete ones, and
+/// files that nobody needs.
+///
+/// # Errors
+/// An archive is being written, or the disk refuses; what is gone then is only what would go anyway.
+pub fn retain(env: &Env, directory: &Path, keep: usize) -> Result<Retained, ArchiveError> {
+    let mut retained = Retained::default();
+    if numbers(env, directory)?.is_empty() {
+        return Ok(retained);
+    }
+    let _held = lock(env, directory)?;
+    let listing = list(env, directory)?;
+    let (kept, old) = listing.complete.split_at(keep.max(1).min(listing.complete.len()));
+    retained.complete = kept.iter().map(|manifest| manifest.number).collect();
+    retained.unreadable = listing.unreadable.iter().map(|archive| archive.number).collect();
+    // The oldest first: a younger one may name its files.
+    for manifest in old.iter().rev() {
+        remove_manifest(env, directory, manifest.number)?;
+        retained.removed.insert(0, manifest.number);
+    }
+    let named: HashSet<&str> =
+        kept.iter().flat_map(Manifest::files).map(|file: &FileEntry| file.path.as_str()).collect();
+    for number in numbers(env, directory)? {
+        if !listing.may_be_named(number) {
+            let is_complete = retained.complete.contains(&number);
+            retained.files_removed += remove_unnamed(env, directory, number, is_complete, &named)?;
+        }
+    }
+    Ok(retained)
+}
+
+fn remove_manifest(env: &Env, directory: &Path, number: u64) -> Result<(), ArchiveError> {
+    let path = archive_path(directory, number);
+    let manifest = path.join(NAME);
+    env.disk.remove_file(&manifest).map_err(|error| ArchiveError::io(&manifest, error))?;
+    // Or it might come back after a crash, without its files.
+    env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))
+}
+
+/// Removes the files of one archive that no manifest names, and its directory if nothing is left.
+fn remove_unnamed(
+    env: &Env,
+    directory: &Path,
+    number: u64,
+    is_complete: bool,
+    named: &HashSet<&str>,
+) -> Result<u64, ArchiveError> {
+    let path = archive_path(directory, number);
+    let (mut removed, mut left) = (0, 0);
+    for file in env.disk.read_dir(&path).map_err(|error| ArchiveError::io(&path, error))? {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let is_needed = name.is_some_and(|name| {
+            let path = format!("{}/{name}", archive_name(number));
+            named.contains(path.as_str()) || (is_complete && name == NAME)
+        });
+        if is_needed {
+            left += 1;
+            continue;
+        }
+        match env.disk.remove_file(&file) {
+            Ok(()) => removed += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ArchiveError::io(&file, error)),
+        }
+    }
+    if left == 0 {
+        env.disk.remove_dir_all(&path).map_err(|error| ArchiveError::io(&path, error))?;
+    }
+    Ok(removed)
+}

@@ -1,0 +1,44 @@
+//! Looking whether an archive could be loaded.
+
+use std::path::{Path, PathBuf};
+
+use albireo_env::Env;
+
+use crate::directory::archive_path;
+use crate::error::{ArchiveError, Damage};
+use crate::manifest::{FileEntry, Manifest, NAME, TableEntry, file_path};
+use crate::read::open;
+
+/// Something wrong with an archive.
+#[derive(Debug)]
+pub struct Finding {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub error: ArchiveError,
+}
+
+/// Reads all of an archive: every file must be there, with its length and checksum, be an Arrow file with the
+/// table's columns, and have its rows. An empty answer means that all is well.
+pub fn verify(env: &Env, directory: &Path, number: u64) -> Vec<Finding> {
+    let manifest = match Manifest::read(env, directory, number) {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![Finding { path: archive_path(directory, number).join(NAME), error }],
+    };
+    let files = manifest.tables.iter().flat_map(|table| table.files.iter().map(move |file| (table, file)));
+    let check = |(table, file): (&TableEntry, &FileEntry)| {
+        let error = check_file(env, directory, table, file).err()?;
+        Some(Finding { path: file_path(directory, file), error })
+    };
+    files.filter_map(check).collect()
+}
+
+fn check_file(env: &Env, directory: &Path, table: &TableEntry, file: &FileEntry) -> Result<(), ArchiveError> {
+    let mut batches = open(env, directory, file)?;
+    let schema = batches.schema();
+    let found = schema.fields().iter().map(|field| (field.name(), field.is_nullable()));
+    if !found.eq(table.columns.iter().map(|column| (&column.name, column.nullable))) {
+        return Err(ArchiveError::damaged(&file_path(directory, file), Damage::Columns));
+    }
+    batches.try_for_each(|batch| batch.map(|_| ()))
+}

@@ -1,0 +1,173 @@
+//! Damaged files are found, whatever the damage, and never loaded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use albireo_archive::{ArchiveError, Damage, Manifest, list, verify};
+use albireo_base::Value;
+use albireo_env::{Env, MemoryDisk};
+use proptest::prelude::*;
+
+use crate::world::{DIRECTORY, World, config, small_shape};
+
+/// An archive of two small files, and all that is on the disk.
+fn archive() -> (World, MemoryDisk, Env, Vec<(PathBuf, Vec<u8>)>) {
+    let (disk, mut world) = (MemoryDisk::default(), World::new(small_shape(), 2));
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::simulated(1).0 };
+    for n in 0..5 {
+        world.insert(n as usize % 2, &[Value::Integer(n), Value::from("text")]);
+    }
+    let written = world.archive(&env, None).expect("there is room");
+    let mut paths = vec![Path::new(DIRECTORY).join("0000000001/manifest.json")];
+    paths.extend(written.contents.manifest().files().map(|file| Path::new(DIRECTORY).join(&file.path)));
+    assert_eq!(paths.len(), 3);
+    let files = paths.into_iter().map(|path| (path.clone(), disk.get(path).expect("it is there"))).collect();
+    (world, disk, env, files)
+}
+
+/// The damage is found and the archive is not loaded.
+fn is_found(world: &World, env: &Env) -> Result<(), String> {
+    let findings = verify(env, Path::new(DIRECTORY), 1);
+    if findings.is_empty() {
+        return Err("verify found nothing".to_owned());
+    }
+    assert!(findings.iter().all(|finding| !finding.error.to_string().is_empty()));
+    let listing = list(env, Path::new(DIRECTORY)).expect("the directory is there");
+    match listing.complete.first() {
+        Some(manifest) if world.load(env, manifest).is_ok() => Err("it was loaded".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn every_bit_that_flips_in_any_file_is_found() {
+    let (world, disk, env, files) = archive();
+    assert!(verify(&env, Path::new(DIRECTORY), 1).is_empty());
+    for (path, bytes) in &files {
+        for position in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[position / 8] ^= 1 << (position % 8);
+            disk.put(path, &damaged);
+            is_found(&world, &env)
+                .unwrap_or_else(|what| panic!("bit {position} of {}: {what}", path.display()));
+        }
+        disk.put(path, bytes);
+    }
+    assert!(verify(&env, Path::new(DIRECTORY), 1).is_empty(), "all is as it was");
+}
+
+#[test]
+fn every_file_that_is_cut_or_extended_or_gone_or_another_is_found() {
+    let (world, disk, env, files) = archive();
+    for (path, bytes) in &files {
+        for length in 0..bytes.len() {
+            disk.put(path, &bytes[..length]);
+            is_found(&world, &env).unwrap_or_else(|what| panic!("{length} of {}: {what}", path.display()));
+        }
+        disk.put(path, &[bytes, &b"\n"[..]].concat());
+        is_found(&world, &env).expect("it is longer");
+        disk.put(path, &[bytes, &bytes[..]].concat());
+        is_found(&world, &env).expect("it is there twice");
+        for (other, contents) in files.iter().filter(|(other, _)| other != path) {
+            disk.put(path, contents);
+            is_found(&world, &env).unwrap_or_else(|what| panic!("{} is another: {what}", other.display()));
+        }
+        env.disk.remove_file(path).expect("it is there");
+        let findings = verify(&env, Path::new(DIRECTORY), 1);
+        let missing =
+            |error: &ArchiveError| matches!(error, ArchiveError::Damaged { damage: Damage::Missing, .. });
+        assert!(findings.len() == 1 && findings[0].path == *path && missing(&findings[0].error));
+        disk.put(path, bytes);
+    }
+}
+
+/// The body of a manifest, and a manifest with this body and a right checksum.
+fn body(bytes: &[u8]) -> &[u8] {
+    let start = br#"{"crc32c":"00000000","manifest":"#.len();
+    &bytes[start..bytes.len() - 2]
+}
+
+fn manifest_with(body: &[u8]) -> Vec<u8> {
+    let head = format!("{{\"crc32c\":\"{:08x}\",\"manifest\":", crc32c::crc32c(body));
+    [head.as_bytes(), body, b"}\n"].concat()
+}
+
+/// What reading says of a manifest in which `from` was replaced, with a right checksum.
+fn read_with(from: &str, to: &str) -> Result<Manifest, ArchiveError> {
+    let (_, disk, env, files) = archive();
+    let text = std::str::from_utf8(body(&files[0].1)).expect("JSON");
+    assert!(text.contains(from), "{text}");
+    disk.put(&files[0].0, &manifest_with(text.replacen(from, to, 1).as_bytes()));
+    Manifest::read(&env, Path::new(DIRECTORY), 1)
+}
+
+#[test]
+fn manifest_of_another_format_is_refused_with_the_reason() {
+    let refused = read_with("\"format\":1", "\"format\":2,\"new\":[]").expect_err("it is not known");
+    assert!(matches!(refused, ArchiveError::Format { found: 2, .. }));
+    assert!(refused.to_string().contains("has format 2, and this version reads format 1"), "{refused}");
+}
+
+#[test]
+fn manifest_that_contradicts_itself_is_refused() {
+    for (from, to) in [
+        ("\"number\":1", "\"number\":2"),
+        ("0000000001/t3-p0-c0.arrow", "../../etc/passwd.arrow"),
+        ("0000000001/t3-p0-c0.arrow", "/etc/passwd.arrow"),
+        ("0000000001/t3-p0-c0.arrow", "0000000001/../x.arrow"),
+        ("0000000001/t3-p0-c0.arrow", "0000000002/t3-p0-c0.arrow"),
+        ("0000000001/t3-p0-c0.arrow", "1/t3-p0-c0.arrow"),
+        ("0000000001/t3-p0-c0.arrow", "0000000001/lock"),
+        ("0000000001/t3-p0-c0.arrow", "0000000001/t3-p1-c0.arrow"),
+        ("\"partition\":0", "\"partition\":1"),
+        ("\"rows\":3", "\"rows\":4"),
+        ("\"rows\":5", "\"rows\":18446744073709551615"),
+    ] {
+        let refused = read_with(from, to).expect_err("it contradicts itself");
+        let contradicts = matches!(refused, ArchiveError::Damaged { damage: Damage::Contradiction(_), .. });
+        assert!(contradicts, "{from} {to}: {refused}");
+    }
+    for (from, to) in [("\"rows\":3", "\"rows\":-3"), ("\"number\":1", "\"nummer\":1"), ("[", "{")] {
+        let refused = read_with(from, to).expect_err("it is none");
+        assert!(matches!(refused, ArchiveError::Damaged { damage: Damage::Form(_), .. }), "{refused}");
+    }
+    read_with("\"format\":1", "\"format\": 1").expect("the same");
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn random_manifest_never_panics_and_never_loads_other_rows(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 1..6),
+    ) {
+        let (world, disk, env, files) = archive();
+        let mut text = body(&files[0].1).to_vec();
+        for (at, byte, kind) in changes {
+            let at = at.index(text.len());
+            match kind {
+                0 => text[at] = byte,
+                1 => text.insert(at, byte),
+                _ => drop(text.remove(at)),
+            }
+        }
+        disk.put(&files[0].0, &manifest_with(&text));
+        if let Ok(manifest) = Manifest::read(&env, Path::new(DIRECTORY), 1)
+            && verify(&env, Path::new(DIRECTORY), 1).is_empty()
+            && manifest.table(3).is_some()
+        {
+            // Who changes a checksum on purpose may say of a file that it is of another partition.
+            let loaded: usize = world.load(&env, &manifest).expect("verified").iter().map(Vec::len).sum();
+            prop_assert!(loaded <= 5);
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_no_manifest(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let (_, disk, env, files) = archive();
+        disk.put(&files[0].0, &bytes);
+        prop_assert!(Manifest::read(&env, Path::new(DIRECTORY), 1).is_err());
+        let listing = list(&env, Path::new(DIRECTORY)).expect("the directory is there");
+        prop_assert!(listing.complete.is_empty() && listing.unreadable.len() == 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! A table in several partitions, its rows as they should be, and archives of it.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use albireo_archive::{
+    ArchiveError, ColumnMeta, Contents, LogPosition, Manifest, Request, TableMeta, Written, open, write,
+};
+use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
+use albireo_env::Env;
+use albireo_storage::{
+    BlockPool, BudgetPolicy, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
+    SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
+};
+use proptest::test_runner::Config;
+
+use crate::shape::Shape;
+
+/// Where archives lie.
+pub const DIRECTORY: &str = "/database/archive";
+
+/// The rows of each partition, in order.
+pub type Rows = Vec<Vec<Vec<Value>>>;
+
+/// See the module.
+pub struct World {
+    /// The table's shape.
+    pub shape: Shape,
+    /// The table in each partition.
+    pub tables: Vec<Table>,
+    spec: Arc<TableSpec>,
+    layout: Arc<Layout>,
+    registry: Arc<SnapshotRegistry>,
+    undo: UndoLog,
+}
+
+/// A table of two columns that finds its rows by the first.
+pub fn small_shape() -> Shape {
+    Shape {
+        columns: vec![(SqlType::Integer, false), (SqlType::Text, true)],
+        layout: LayoutChoice::Columns,
+        indexes: vec![(vec![ColumnId(0)], true, false)],
+        forbidden: None,
+    }
+}
+
+impl World {
+    /// Empty.
+    pub fn new(shape: Shape, partitions: usize) -> Self {
+        let pool = BlockPool::new(1 << 30);
+        let registry = Arc::new(SnapshotRegistry::new(pool, u64::MAX, BudgetPolicy::RefuseNew));
+        let spec = Arc::new(shape.spec());
+        let layout = Table::layout_of(&spec).expect("the shape is possible");
+        let table = |_| Table::new(Arc::clone(&spec), Arc::clone(&layout), None, &registry);
+        let tables = (0..partitions).map(table).collect();
+        Self { shape, tables, spec, layout, registry, undo: UndoLog::default() }
+    }
+
+    /// Inserts a row, if nothing forbids it.
+    pub fn insert(&mut self, partition: usize, row: &[Value]) {
+        match self.tables[partition].insert_values(&mut self.undo, row) {
+            Ok(_) | Err(TableError::Duplicate { .. } | TableError::Check { .. }) => self.commit(partition),
+            Err(other) => panic!("unexpected {other}"),
+        }
+    }
+
+    /// Deletes the live row that `pick` names.
+    pub fn delete(&mut self, partition: usize, pick: usize) {
+        let table = &mut self.tables[partition];
+        let rows: Vec<Tid> = table.scan_from(Tid(0)).collect();
+        if !rows.is_empty() {
+            table.delete(&mut self.undo, rows[pick % rows.len()]).expect("the row is there");
+            self.commit(partition);
+        }
+    }
+
+    /// Gives a row another value in a column, if nothing forbids it.
+    pub fn update(&mut self, partition: usize, pick: usize, column: usize, value: Value) {
+        let table = &mut self.tables[partition];
+        let rows: Vec<Tid> = table.scan_from(Tid(0)).collect();
+        if !rows.is_empty() {
+            let change = [(ColumnId(column as u16), value)];
+            let _ = table.update_values(&mut self.undo, rows[pick % rows.len()], &change);
+            self.commit(partition);
+        }
+    }
+
+    fn commit(&mut self, partition: usize) {
+        let table = RefCell::new(&mut self.tables[partition]);
+        self.undo.commit(
+            |_, _, tid| table.borrow_mut().free_slot(tid),
+            |_, _, chunk, heap| table.borrow_mut().tidy_heap(chunk, heap),
+        );
+    }
+
+    /// A snapshot of all partitions.
+    pub fn snapshot(&mut self) -> Arc<DatabaseSnapshot> {
+        let mut builder = SnapshotBuilder::new(&self.registry, SnapshotScope::All).expect("no budget");
+        for (partition, table) in self.tables.iter_mut().enumerate() {
+            builder.add(PartitionId(partition as u16), table);
+        }
+        builder.finish()
+    }
+
+    /// The rows as they are.
+    pub fn rows(&self) -> Rows {
+        self.tables.iter().map(rows_of).collect()
+    }
+
+    /// What to archive.
+    pub fn request(&self) -> Request {
+        let column = |column: &albireo_storage::ColumnSpec| ColumnMeta {
+            name: column.name.clone(),
+            ty: column.ty,
+            nullable: column.nullable,
+        };
+        Request {
+            time_us: 1_000_000,
+            log: LogPosition { log: 1, sequence: u64::MAX, next_record: 7 },
+            partitions: self.tables.len() as u16,
+            catalog: serde_json::json!({"version": 3, "text": "ä\"\n", "number": 0.1}),
+            tables: vec![TableMeta {
+                id: TableId(3),
+                schema: "public".to_owned(),
+                name: "t".to_owned(),
+                columns: self.spec.columns.iter().map(column).collect(),
+            }],
+            bytes_per_second: None,
+            cancel: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// Archives a snapshot.
+    pub fn archive(&mut self, env: &Env, previous: Option<&Contents>) -> Result<Written, ArchiveError> {
+        let snapshot = self.snapshot();
+        write(env, Path::new(DIRECTORY), snapshot, self.request(), previous, |_| {})
+    }
+
+    /// Loads an archive.
+    pub fn load(&self, env: &Env, manifest: &Manifest) -> Result<Rows, ArchiveError> {
+        let mut loaded = Vec::new();
+        for partition in 0..manifest.partitions {
+            let empty = Table::new(Arc::clone(&self.spec), Arc::clone(&self.layout), None, &self.registry);
+            let mut loader = Loader::new(empty);
+            let entry = manifest.table(3).expect("the table is in the archive");
+            for file in entry.files.iter().filter(|file| file.partition == partition) {
+                for batch in open(env, Path::new(DIRECTORY), file)? {
+                    loader.append(&batch?).expect("rows of the same table");
+                }
+            }
+            loaded.push(rows_of(&loader.finish().expect("keys are unique")));
+        }
+        Ok(loaded)
+    }
+}
+
+fn rows_of(table: &Table) -> Vec<Vec<Value>> {
+    table.scan_from(Tid(0)).map(|tid| table.row(tid)).collect()
+}
+
+/// The configuration of random tests: `cases`, unless the environment says otherwise.
+pub fn config(cases: u32) -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    Config { cases, failure_persistence: None, max_shrink_iters: 1000, ..Config::default() }
+}

@@ -1,0 +1,145 @@
+//! Building an index over rows that are there.
+//!
+//! Rows come in batches. What is ordered gets each batch in the order of its keys, so that its leaves are met
+//! one after another, and filled; elsewhere the processor is asked for places ahead. Keys are built once each,
+//! and rows with equal beginnings of keys are told apart by the keys of the batch as far as it goes.
+
+use albireo_base::Tid;
+
+use super::{Failure, TableIndex, build_key};
+use crate::key::{KeyBuilder, KeyRef};
+use crate::rows::Rows;
+
+/// Rows of a batch: with their keys some 10 MiB.
+const BATCH_ROWS: usize = 256 << 10;
+/// Bytes behind the first 16 of the keys of a batch, beyond which it ends.
+const BATCH_BYTES: usize = 16 << 20;
+/// Places that the processor is asked for ahead.
+const AHEAD: usize = 16;
+
+/// Keys of some rows.
+#[derive(Default)]
+struct Batch {
+    /// The first 16 bytes, and the row's position in what follows.
+    keys: Vec<(u128, u32)>,
+    /// Ascending.
+    tids: Vec<Tid>,
+    /// Where each key's other bytes end in `rests`.
+    ends: Vec<u32>,
+    rests: Vec<u8>,
+    nulls: Vec<bool>,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.tids.clear();
+        self.ends.clear();
+        self.rests.clear();
+        self.nulls.clear();
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys.len() >= BATCH_ROWS || self.rests.len() >= BATCH_BYTES
+    }
+
+    fn push(&mut self, tid: Tid, key: KeyRef<'_>, has_null: bool) {
+        self.keys.push((key.prefix, self.tids.len() as u32));
+        self.tids.push(tid);
+        self.rests.extend_from_slice(key.rest);
+        self.ends.push(self.rests.len() as u32);
+        self.nulls.push(has_null);
+    }
+
+    fn rest(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.rests[start as usize..self.ends[row] as usize]
+    }
+
+    /// What is behind the first 16 bytes of a row's key, if the row is of the batch.
+    fn rest_of(&self, tid: Tid) -> Option<&[u8]> {
+        let first = self.tids.first()?;
+        // Where no row is dead, TIDs are positions.
+        let guess = tid.0.checked_sub(first.0)? as usize;
+        let row = match self.tids.get(guess) {
+            Some(&there) if there == tid => guess,
+            _ => self.tids.binary_search(&tid).ok()?,
+        };
+        Some(self.rest(row))
+    }
+
+    /// Brings the keys into their order; rows of one key stay as they are.
+    fn sort(&mut self) {
+        let mut keys = std::mem::take(&mut self.keys);
+        let by_prefix = self.rests.is_empty();
+        if by_prefix && !keys.is_sorted() {
+            keys.sort_unstable();
+        } else if !by_prefix {
+            let rest = |row: u32| self.rest(row as usize);
+            keys.sort_unstable_by(|a, b| {
+                a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))).then(a.1.cmp(&b.1))
+            });
+        }
+        self.keys = keys;
+    }
+}
+
+impl TableIndex {
+    /// Puts all live rows in.
+    ///
+    /// # Panics
+    /// The index is not empty.
+    pub(in crate::table) fn build(&mut self, rows: &Rows) -> Result<(), Failure> {
+        assert!(self.index.is_empty(), "an index is built once");
+        let (mut batch, mut key) = (Batch::default(), KeyBuilder::new());
+        let mut next = rows.next_live(Tid(0));
+        while next.is_some() {
+            batch.clear();
+            while let Some(tid) = next
+                && !batch.is_full()
+            {
+                self.push(rows, tid, &mut batch, &mut key);
+                next = rows.next_live(Tid(tid.0 + 1));
+            }
+            self.insert_batch(rows, &mut batch)?;
+        }
+        Ok(())
+    }
+
+    fn push(&self, rows: &Rows, tid: Tid, batch: &mut Batch, key: &mut KeyBuilder) {
+        if self.integers.is_some() {
+            batch.push(tid, KeyRef { prefix: self.short_key(rows, tid), rest: &[] }, false);
+            return;
+        }
+        let has_null = build_key(&self.columns, rows, tid, key);
+        batch.push(tid, key.key(), has_null);
+    }
+
+    fn insert_batch(&mut self, rows: &Rows, batch: &mut Batch) -> Result<(), Failure> {
+        let is_tree = self.index.ordered().is_some();
+        let is_simple = self.index.is_short() && !self.unique_unless_null;
+        if is_tree {
+            batch.sort();
+        } else if self.index.is_empty() {
+            self.index.expect(batch.keys.iter().map(|&(prefix, _)| prefix));
+        }
+        let key_of = |&(prefix, row): &(u128, u32)| KeyRef { prefix, rest: batch.rest(row as usize) };
+        for group in batch.keys.chunks(AHEAD) {
+            if !is_tree {
+                group.iter().for_each(|entry| self.index.prefetch(key_of(entry)));
+            }
+            for entry in group {
+                let row = entry.1 as usize;
+                let tid = batch.tids[row];
+                match is_simple {
+                    true => self.index.insert_short(entry.0, tid.0)?,
+                    false => {
+                        let known = |tid| batch.rest_of(tid);
+                        self.insert_key(rows, tid, key_of(entry), batch.nulls[row], known)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
