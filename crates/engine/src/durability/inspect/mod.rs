@@ -7,6 +7,8 @@
 //! damaged: what does not check is read anew, and only what stays the same is a fault.
 
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
