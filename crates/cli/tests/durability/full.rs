@@ -167,14 +167,14 @@ fn full_disk_refuses_changes_answers_queries_and_heals() {
     drop(db);
     let db = Database::open(mounted.path(), config()).unwrap();
     let there: Vec<i32> =
-        db.query("SELECT id FROM t ORDER BY id", &[]).unwrap().rows().iter().map(id).collect();
+        db.query("SELECT id FROM t ORDER BY id", &[]).unwrap().rows().iter().map(|row| id(row)).collect();
     let mut acknowledged = told.acknowledged.lock().clone();
     acknowledged.sort_unstable();
     assert_eq!(there, acknowledged, "what was acknowledged is there, and what was refused is not");
     assert_eq!(ask(&db, "SELECT sum(a) FROM other"), "3");
 }
 
-fn id(row: &Vec<Value>) -> i32 {
+fn id(row: &[Value]) -> i32 {
     match row[0] {
         Value::Integer(id) => id,
         ref other => panic!("{other} is no id"),

@@ -126,7 +126,7 @@ impl Trial {
     fn round(&mut self, random: u64, total: &mut Total) -> Found {
         let delay = Duration::from_millis(5 + random % 296);
         // Every fourth counts from the beginning of the process, so that it may be opening the database.
-        let is_open = (random >> 32) % 4 != 0;
+        let is_open = !(random >> 32).is_multiple_of(4);
         let heard = Killed::start(self.place.path(), self.durability).kill_after(delay, is_open);
         for &(writer, number) in &heard.numbers {
             let last = self.told.insert(writer, number);
