@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
+use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
@@ -183,6 +184,9 @@ impl Connection {
         if cancel.is_cancelled() {
             return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
         }
+        if durability::is_checkpoint(text)? {
+            return self.checkpoint();
+        }
         if let Some(statement) = routines::parse(text)? {
             return self.run_routine(statement, text, parameters, cancel);
         }
@@ -235,6 +239,18 @@ impl Connection {
             StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),
             StatementClass::Set | StatementClass::Show => self.setting(&classify::setting(parsed)?),
         }
+    }
+
+    fn checkpoint(&self) -> Result<Outcome, SqlError> {
+        if self.state.lock().failed {
+            return Err(aborted());
+        }
+        let report = self.database.checkpoint()?;
+        let written = format!(
+            "archive {}: {} rows, {} bytes written, {} of older archives used again",
+            report.number, report.rows, report.bytes_written, report.bytes_reused
+        );
+        Ok(Outcome::Done { tag: "CHECKPOINT".to_owned(), rows: 0, notices: vec![written] })
     }
 
     /// 25006 if a read-only transaction is open.

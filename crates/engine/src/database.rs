@@ -49,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) handed_out: Mutex<BTreeSet<TableId>>,
     /// What opening did.
     pub(crate) recovered: OnceLock<RecoveryReport>,
+    /// What the last archive of this process holds.
+    pub(crate) archived: Mutex<Option<albireo_archive::Contents>>,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
     pool: BlockPool,
@@ -222,6 +224,7 @@ impl Database {
                 synchronous: None,
             },
             recovered: OnceLock::new(),
+            archived: Mutex::default(),
             home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),

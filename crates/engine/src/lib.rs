@@ -53,7 +53,8 @@ pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
-    Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+    ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
+    LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;

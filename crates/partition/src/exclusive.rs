@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_redo::{Header, Kind, Log};
+use albireo_redo::{Header, Kind};
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotBuilder, SnapshotRegistry, SnapshotScope,
     Table, TableError, TableSpec,
@@ -78,9 +78,13 @@ impl<'a> Exclusive<'a> {
     }
 
     /// Closes the present frame of the redo log: all that was done so far is in frames up to the one of the
-    /// returned sequence, all that will be is in later ones. `None` without a log.
-    pub fn seal_log(&mut self) -> Option<u64> {
-        self.around.log.map(Log::seal)
+    /// returned sequence, all that will be is in later ones and has ordinals from the returned one on.
+    /// `None` without a log.
+    pub fn seal_log(&mut self) -> Option<(u64, u64)> {
+        self.around.log.map(|log| {
+            let sealed = log.seal();
+            (sealed.sequence, sealed.next_ordinal)
+        })
     }
 
     /// What a crash could still take back of what can be seen now.
@@ -105,25 +109,43 @@ impl<'a> Exclusive<'a> {
 
     /// Creates an empty table in every partition, or one shared by all; one with the same id is replaced.
     pub fn create_table(&mut self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
-        let spec = Arc::new(spec);
-        let shared = spec.partition_by.is_none();
-        let partitions = self.states.len() as u16;
-        if shared {
-            let table = Table::new(Arc::clone(&spec), Arc::clone(layout), None, self.registry);
-            let old = put(&mut self.shared().tables, spec.id, table);
-            self.gone.push(old);
-        } else {
-            for state in &mut self.states {
-                let placement = spec.partition_by.map(|column| Placement {
-                    column,
-                    partition: state.data.id.0,
-                    partitions,
-                });
-                let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, self.registry);
-                self.gone.push(put(&mut state.data.tables, spec.id, table));
-            }
+        let handle = TableHandle { id: spec.id, shared: spec.partition_by.is_none() };
+        for (partition, table) in self.empty_tables(spec, layout) {
+            self.put_table(handle, partition, table);
         }
-        TableHandle { id: spec.id, shared }
+        handle
+    }
+
+    /// An empty table for each partition that has one of this shape: for all of a partitioned table, for the
+    /// first of a shared one. They are not in place yet.
+    pub fn empty_tables(&self, spec: TableSpec, layout: &Arc<Layout>) -> Vec<(PartitionId, Table)> {
+        let spec = Arc::new(spec);
+        let partitions = self.states.len() as u16;
+        let table = |partition: u16| {
+            let placement = spec.partition_by.map(|column| Placement { column, partition, partitions });
+            let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, self.registry);
+            (PartitionId(partition), table)
+        };
+        let count = if spec.partition_by.is_none() { 1 } else { partitions };
+        (0..count).map(table).collect()
+    }
+
+    /// Puts a table of [`Exclusive::empty_tables`] in place, filled.
+    pub fn put_table(&mut self, table: TableHandle, partition: PartitionId, filled: Table) {
+        let old = match table.shared {
+            true => put(&mut self.shared().tables, table.id, filled),
+            false => put(&mut self.states[partition.index()].data.tables, table.id, filled),
+        };
+        self.gone.push(old);
+    }
+
+    /// Drops all tables.
+    pub fn drop_all_tables(&mut self) {
+        let mut gone: Vec<Option<Table>> = self.shared().tables.drain(..).collect();
+        for state in &mut self.states {
+            gone.append(&mut state.data.tables);
+        }
+        self.gone.append(&mut gone);
     }
 
     /// Drops a table. Snapshots that see it keep it.

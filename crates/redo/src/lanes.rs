@@ -31,6 +31,8 @@ pub(crate) struct Lanes {
     cells: Vec<Cell>,
     crossing: Mutex<Buffer>,
     crossing_bytes: AtomicU64,
+    /// Ordinal of the open batch's first record; changed with all lanes locked.
+    next_ordinal: AtomicU64,
     /// Time of the open batch's first record; changed from [`UNSET`] under the lock of any lane, and back
     /// under those of all.
     base_time_us: AtomicI64,
@@ -74,6 +76,15 @@ struct Queue {
     spare: Vec<Vec<Buffer>>,
 }
 
+/// A moment at which a batch was closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sealed {
+    /// Sequence of the newest closed batch: everything before the moment is in frames up to it.
+    pub sequence: u64,
+    /// Ordinal of the first record that is in none of them.
+    pub next_ordinal: u64,
+}
+
 /// A closed batch: a frame to be.
 pub(crate) struct Batch {
     pub(crate) sequence: u64,
@@ -86,7 +97,7 @@ pub(crate) struct Batch {
 }
 
 impl Lanes {
-    pub(crate) fn new(lanes: usize, next_sequence: u64) -> Self {
+    pub(crate) fn new(lanes: usize, next_sequence: u64, next_ordinal: u64) -> Self {
         assert!((1..=usize::from(u16::MAX)).contains(&lanes), "{lanes} lanes");
         let cell = |_| Cell {
             lane: Mutex::new(Lane { buffer: Buffer::default(), sequence: next_sequence, base_time_us: None }),
@@ -97,6 +108,7 @@ impl Lanes {
             cells: (0..lanes).map(cell).collect(),
             crossing: Mutex::default(),
             crossing_bytes: AtomicU64::new(0),
+            next_ordinal: AtomicU64::new(next_ordinal),
             base_time_us: AtomicI64::new(UNSET),
             queue: Mutex::default(),
             backlog_bytes: AtomicU64::new(0),
@@ -164,8 +176,8 @@ impl Lanes {
         })
     }
 
-    /// Closes the open batch unless it is empty; returns the sequence of the newest closed one.
-    pub(crate) fn close(&self) -> u64 {
+    /// Closes the open batch unless it is empty; returns what is closed.
+    pub(crate) fn close(&self) -> Sealed {
         let mut fresh = self.queue.lock().spare.pop().unwrap_or_default();
         fresh.resize_with(self.cells.len() + 1, Buffer::default);
         debug_assert!(fresh.iter().all(|buffer| buffer.end == 0 && buffer.cuts.is_empty()));
@@ -175,7 +187,8 @@ impl Lanes {
         let records: u32 = open.iter().map(|lane| lane.buffer.records).sum::<u32>() + crossing.records;
         if records == 0 {
             self.queue.lock().spare.push(fresh);
-            return sequence - 1;
+            let next_ordinal = self.next_ordinal.load(Ordering::Relaxed);
+            return Sealed { sequence: sequence - 1, next_ordinal };
         }
         for (lane, fresh) in open.iter_mut().zip(&mut fresh) {
             assert_eq!(lane.sequence, sequence, "lanes are cut together");
@@ -193,7 +206,9 @@ impl Lanes {
         self.crossing_bytes.store(0, Ordering::Relaxed);
         let batch = Batch { sequence, base_time_us, records, bytes, buffers: fresh };
         self.queue.lock().waiting.push_back(batch);
-        sequence
+        let next_ordinal =
+            self.next_ordinal.fetch_add(u64::from(records), Ordering::Relaxed) + u64::from(records);
+        Sealed { sequence, next_ordinal }
     }
 
     /// Takes the oldest closed batch out.
@@ -371,7 +386,7 @@ mod tests {
 
     #[test]
     fn crossing_records_stand_between_what_came_before_and_after_in_every_lane() {
-        let lanes = Lanes::new(2, 1);
+        let lanes = Lanes::new(2, 1, 1);
         append(&lanes, 1, "b1");
         append(&lanes, 0, "a1");
         cross(&lanes, "x");
@@ -379,32 +394,32 @@ mod tests {
         cross(&lanes, "y");
         cross(&lanes, "z");
         append(&lanes, 0, "a2");
-        assert_eq!(lanes.close(), 1);
+        assert_eq!(lanes.close().sequence, 1);
         assert_eq!(texts(&lanes.take().unwrap()), ["a1", "b1", "x", "b2", "y", "z", "a2"]);
     }
 
     #[test]
     fn empty_batch_takes_no_sequence_and_recycled_buffers_are_empty() {
-        let lanes = Lanes::new(2, 10);
-        assert_eq!(lanes.close(), 9);
+        let lanes = Lanes::new(2, 10, 1);
+        assert_eq!(lanes.close().sequence, 9);
         assert!(lanes.take().is_none());
         assert_eq!(append(&lanes, 0, "first"), 10);
-        assert_eq!(lanes.close(), 10);
-        assert_eq!(lanes.close(), 10);
+        assert_eq!(lanes.close().sequence, 10);
+        assert_eq!(lanes.close().sequence, 10);
         assert!(lanes.pending_bytes() > 0);
         let batch = lanes.take().unwrap();
         lanes.written(&batch);
         lanes.recycle(batch);
         assert_eq!(lanes.pending_bytes(), 0);
         assert_eq!(cross(&lanes, "second"), 11);
-        assert_eq!(lanes.close(), 11);
+        assert_eq!(lanes.close().sequence, 11);
         assert_eq!(texts(&lanes.take().unwrap()), ["second"]);
         assert_eq!((lanes.last(0), lanes.last(1)), (11, 11));
     }
 
     #[test]
     fn encoder_that_panics_leaves_nothing() {
-        let lanes = Lanes::new(1, 1);
+        let lanes = Lanes::new(1, 1, 1);
         append(&lanes, 0, "before");
         let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             lanes.append(

@@ -40,6 +40,7 @@ mod writer;
 
 pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, StartError};
 pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
+pub use lanes::Sealed;
 pub use log::{Config, Header, Log, LogStart, Target, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Torn};
 pub use repair::repair;

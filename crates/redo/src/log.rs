@@ -23,7 +23,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::{Failure, LogError, StartError, Tried};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Sealed};
 use crate::reader::holds_frames;
 use crate::segment::{self, Maker, Preparer};
 use crate::statistics::Statistics;
@@ -205,7 +205,7 @@ impl Log {
         Ok(Self {
             shared: Arc::new(Shared {
                 env: env.clone(),
-                lanes: Lanes::new(config.lanes, start.next_sequence),
+                lanes: Lanes::new(config.lanes, start.next_sequence, start.next_ordinal),
                 config,
                 log_id: start.log_id,
                 state: AtomicU8::new(0),
@@ -268,10 +268,10 @@ impl Log {
 
     /// Closes the present frame: what has been appended is in frames up to the returned one, what will be
     /// is in later ones. An empty frame is not closed.
-    pub fn seal(&self) -> u64 {
-        let sequence = self.shared.lanes.close();
+    pub fn seal(&self) -> Sealed {
+        let sealed = self.shared.lanes.close();
         self.shared.wake_if_parked();
-        sequence
+        sealed
     }
 
     /// Whether the log takes records.

@@ -30,7 +30,7 @@ pub mod types;
 pub use sqlparser::ast;
 
 pub use bind::{BoundQuery, OutputColumn, bind_query};
-pub use catalog::{Catalog, ColumnDef, IndexDef, IndexKind, Layout, TableDef};
+pub use catalog::{Catalog, ColumnDef, IndexDef, IndexKind, Layout, StoredCatalog, TableDef};
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};
 pub use ddl::{DdlChange, DdlPlan, plan_ddl};

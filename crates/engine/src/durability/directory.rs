@@ -36,6 +36,11 @@ impl Home {
         }
     }
 
+    /// Where the archives are.
+    pub(crate) fn archive(&self) -> PathBuf {
+        self.path.join("archive")
+    }
+
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")

@@ -7,6 +7,7 @@
 //! ```text
 //! DIRECTORY/lock     held as long as a process has the database open
 //! DIRECTORY/log/     segments of the redo log
+//! DIRECTORY/archive/ archives
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
@@ -16,17 +17,24 @@
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
 
+mod checkpoint;
 mod directory;
 mod inspect;
+mod load;
 mod recovery;
+mod stored;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
 use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
 
+pub use albireo_archive::{Progress as ArchiveProgress, Report as ArchiveReport};
+pub use checkpoint::CheckpointOptions;
+pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
 pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
 pub use recovery::RecoveryReport;
+pub(crate) use stored::{Definitions, StoredRoutine};
 
 use crate::database::no_thread;
 use crate::{Config, Database};
@@ -45,7 +53,7 @@ pub enum Durability {
 impl Database {
     /// Brings the database, which is empty, to what the directory says, and starts its log.
     pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
-        let (start, report) = self.recover(&home.log())?;
+        let (start, report) = self.recover(&home)?;
         // Set once, by whoever made the database.
         let _ = self.inner.recovered.set(report);
         let durability = config.durability;

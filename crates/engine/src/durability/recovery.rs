@@ -2,17 +2,29 @@
 
 use std::path::Path;
 
+use albireo_archive::LogPosition;
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
 use albireo_redo::{Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
 use albireo_storage::ApplyError;
 
+use super::Home;
 use crate::Database;
 use crate::routines::{self, RoutineStatement};
 
 /// What opening a database did.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecoveryReport {
+    /// The archive that was loaded, if there was one.
+    pub archive: Option<u64>,
+    /// Rows that it had.
+    pub archive_rows: u64,
+    /// Bytes of its files.
+    pub archive_bytes: u64,
+    /// Nanoseconds that loading it took, indexes included.
+    pub load_ns: u64,
+    /// What was wrong with newer archives, which could not be used.
+    pub left_out: Vec<String>,
     /// Records of the log that were done again.
     pub records: u64,
     /// Rows that write records changed.
@@ -26,20 +38,36 @@ pub struct RecoveryReport {
 }
 
 impl Database {
-    /// Brings the database, which is empty, to the state that the log in `directory` says, makes the log
-    /// end there, and tells where it goes on.
+    /// Brings the database, which is empty, to the state that the directory says, makes its log end there, and
+    /// tells where that goes on.
     ///
     /// # Errors
     /// 58030 if files cannot be read; XX001 if they are damaged, or say what cannot be done.
-    pub(super) fn recover(&self, directory: &Path) -> Result<(LogStart, RecoveryReport), SqlError> {
+    pub(super) fn recover(&self, home: &Home) -> Result<(LogStart, RecoveryReport), SqlError> {
+        let clock = &self.inner.env.clock;
+        let start_ns = clock.now();
+        let mut report = RecoveryReport::default();
+        let manifest = self.load_archive(&home.archive(), &mut report)?;
+        report.load_ns = clock.now() - start_ns;
+        let start = self.replay(&home.log(), manifest.map(|manifest| manifest.log), &mut report)?;
+        Ok((start, report))
+    }
+
+    /// Does again what the log says after `position`, and tells where it goes on.
+    fn replay(
+        &self,
+        directory: &Path,
+        position: Option<LogPosition>,
+        report: &mut RecoveryReport,
+    ) -> Result<LogStart, SqlError> {
         let disk = &self.inner.env.disk;
         let start_ns = self.inner.env.clock.now();
         disk.create_dir_all(directory).map_err(|error| {
             let text = format!("could not create the directory \"{}\": {error}", directory.display());
             SqlError::new(SqlState::IO_ERROR, text)
         })?;
-        let mut report = RecoveryReport::default();
-        let mut reader = LogReader::open(disk.clone(), directory, 0, None).map_err(damaged)?;
+        let (from, log_id) = position.map_or((0, None), |at| (at.sequence + 1, Some(at.log)));
+        let mut reader = LogReader::open(disk.clone(), directory, from, log_id).map_err(damaged)?;
         while let Some(frame) = reader.next_frame().map_err(damaged)? {
             self.check_lanes(&frame)?;
             for record in frame.records() {
@@ -55,24 +83,19 @@ impl Database {
         })?;
         report.torn = end.torn.map(|torn| torn.to_string());
         report.replay_ns = self.inner.env.clock.now() - start_ns;
-        let start = LogStart {
-            log_id: end.log_id.unwrap_or_else(|| self.inner.env.seeds.next_seed()),
+        let next_record = position.map_or(1, |at| at.next_record);
+        Ok(LogStart {
+            log_id: end.log_id.or(log_id).unwrap_or_else(|| self.inner.env.seeds.next_seed()),
             next_sequence: end.next_sequence,
-            next_ordinal: end.next_ordinal,
+            next_ordinal: end.next_ordinal.max(next_record),
             next_segment: end.next_segment,
-        };
-        Ok((start, report))
+        })
     }
 
     /// Records are of partitions, so that there must be as many as there were.
     fn check_lanes(&self, frame: &Frame) -> Result<(), SqlError> {
         let (now, then) = (self.partitions(), frame.lanes);
-        if now == then {
-            return Ok(());
-        }
-        let text = format!("the database has {then} partitions, not {now}");
-        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
-            .with_hint(format!("Open it with {then} partitions.")))
+        if now == then { Ok(()) } else { Err(other_partitions(now, then)) }
     }
 
     /// Does one record again; how many rows it wrote.
@@ -115,6 +138,13 @@ impl Database {
         }
         self.run_ddl(&albireo_sql::parse_one(text)?, text).map(drop)
     }
+}
+
+/// 22023 for a database that had another number of partitions.
+pub(super) fn other_partitions(now: u16, then: u16) -> SqlError {
+    let text = format!("the database has {then} partitions, not {now}");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+        .with_hint(format!("Open it with {then} partitions."))
 }
 
 /// A record that does not fit what is there.

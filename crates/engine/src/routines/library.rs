@@ -13,9 +13,11 @@ use albireo_env::Clock;
 use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
 use albireo_procedure::classify::{Class, remarks};
 use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
-use albireo_procedure::define::Definition;
+use albireo_procedure::define::{self, Definition, RoutineStatement};
 use albireo_procedure::expr::RoutineId;
 use albireo_sql::Catalog;
+
+use crate::durability::{Definitions, StoredRoutine};
 
 /// A routine as it was defined.
 struct Registered {
@@ -72,6 +74,49 @@ impl Library {
     pub(crate) fn new(catalog: Arc<Catalog>, clock: Clock) -> Self {
         let (layouts, routines) = (Arc::default(), BTreeMap::new());
         Self { catalog, layouts, clock, routines, next: 1, turns: AtomicUsize::new(0) }
+    }
+
+    /// The routines that were kept so.
+    ///
+    /// # Errors
+    /// XX001 if a definition cannot be read.
+    pub(crate) fn restored(
+        catalog: Arc<Catalog>,
+        layouts: Arc<TableLayouts>,
+        clock: Clock,
+        stored: &Definitions,
+    ) -> Result<Self, SqlError> {
+        let mut routines = BTreeMap::new();
+        for StoredRoutine { id, version, source } in &stored.routines {
+            let damaged = |what: String| {
+                SqlError::new(SqlState::DATA_CORRUPTED, format!("the definition of routine {id}: {what}"))
+            };
+            let definition = match define::parse(source).map_err(|error| damaged(error.to_string()))? {
+                Some(RoutineStatement::Create(definition)) => *definition,
+                _ => return Err(damaged("it is none".to_owned())),
+            };
+            let signature = Signature::new(&catalog, &definition);
+            let signature = Arc::new(signature.map_err(|error| damaged(error.to_string()))?);
+            let registered =
+                Registered::new(source.as_str().into(), Arc::new(definition), signature, *version);
+            routines.insert(*id, registered);
+        }
+        Ok(Self { catalog, layouts, clock, routines, next: stored.next_routine, turns: AtomicUsize::new(0) })
+    }
+
+    /// The routines as they are kept.
+    pub(crate) fn stored(&self) -> Vec<StoredRoutine> {
+        let stored = |(id, routine): (&u32, &Registered)| StoredRoutine {
+            id: *id,
+            version: routine.version,
+            source: routine.source.to_string(),
+        };
+        self.routines.iter().map(stored).collect()
+    }
+
+    /// The id that the next routine will get.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.next
     }
 
     /// The same routines, to be bound to another catalog, whose tables lie so.

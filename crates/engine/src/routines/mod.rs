@@ -77,7 +77,7 @@ impl Database {
     }
 
     /// Where the tables of the catalog lie.
-    fn layouts(&self, catalog: &Catalog) -> TableLayouts {
+    pub(crate) fn layouts(&self, catalog: &Catalog) -> TableLayouts {
         let layout = |def: &Arc<TableDef>| {
             let handle = crate::ddl::handle(def);
             let place = PartitionId(0);

@@ -138,3 +138,71 @@ fn damage_before_the_end_is_refused_with_its_place() {
     assert_eq!(error.state(), SqlState::DATA_CORRUPTED);
     assert!(error.message().contains("at byte 4160, frame 1, record 1"), "{error}");
 }
+
+#[test]
+fn archive_and_the_log_behind_it_come_back() {
+    for partitions in [1, 2] {
+        let place = Place::new();
+        let db = place.open(partitions);
+        db.execute(TABLES).unwrap();
+        db.execute(
+            "CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RETURN 2 * n; END $$;
+             CREATE OR REPLACE FUNCTION twice(n integer) RETURNS integer LANGUAGE plpgsql AS
+             $$ BEGIN RETURN n + n; END $$; CREATE PROCEDURE put(a integer) LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO s.note VALUES ('put', a); END $$",
+        )
+        .unwrap();
+        db.execute("INSERT INTO account SELECT a, 'owner ' || a, a FROM generate_series(1, 40000) AS g(a)")
+            .unwrap();
+        db.execute("DELETE FROM account WHERE id % 3 = 0; INSERT INTO rate VALUES ('EUR', 1), (NULL, 2)")
+            .unwrap();
+        assert!(db.execute("CHECKPOINT now").is_err());
+        db.execute("CHECKPOINT").unwrap();
+        db.execute("UPDATE account SET owner = NULL WHERE id = 7; CALL put(5); DELETE FROM rate").unwrap();
+        db.execute("CREATE TABLE after_it (a INTEGER PRIMARY KEY); INSERT INTO after_it VALUES (1)").unwrap();
+        let queries = [
+            "SELECT count(*), sum(id), sum(cents), count(owner), sum(length(owner)) FROM account",
+            "SELECT * FROM s.note",
+            "SELECT * FROM rate",
+            "SELECT * FROM after_it",
+            "SELECT twice(4)",
+            "SELECT owner FROM account WHERE id = 39998",
+        ];
+        let before: Vec<Vec<String>> = queries.iter().map(|query| rows(&db, query)).collect();
+        drop(db);
+        let db = place.open(partitions);
+        assert_eq!(db.recovery().archive, Some(1));
+        assert!(db.recovery().records < 10, "the archive has the rest: {:?}", db.recovery());
+        let after: Vec<Vec<String>> = queries.iter().map(|query| rows(&db, query)).collect();
+        assert_eq!(after, before);
+        // A second and a third: the first goes, and with it the log that only it needed.
+        db.execute(
+            "CHECKPOINT; INSERT INTO after_it VALUES (2); CHECKPOINT; INSERT INTO after_it VALUES (3)",
+        )
+        .unwrap();
+        assert!(db.execute("INSERT INTO after_it VALUES (3)").is_err(), "the index is there");
+        drop(db);
+        assert!(place.disk.get("/data/archive/0000000001/manifest.json").is_none());
+        let db = place.open(partitions);
+        assert_eq!(db.recovery().archive, Some(3));
+        assert_eq!(rows(&db, "SELECT count(*) FROM after_it"), ["3"]);
+        assert_eq!(rows(&db, queries[0]), before[0]);
+        drop(db);
+        // The newest is damaged: the one before and more of the log do as well.
+        let path = "/data/archive/0000000003/manifest.json";
+        let mut bytes = place.disk.get(path).unwrap();
+        bytes[40] ^= 1;
+        place.disk.put(path, &bytes);
+        let db = place.open(partitions);
+        assert_eq!(db.recovery().archive, Some(2));
+        assert_eq!(db.recovery().left_out.len(), 1);
+        assert_eq!(rows(&db, "SELECT count(*) FROM after_it"), ["3"]);
+        assert_eq!(rows(&db, queries[0]), before[0]);
+    }
+}
+
+#[test]
+fn checkpoint_of_a_database_in_memory_is_refused() {
+    let db = Database::in_memory(Config::default()).unwrap();
+    assert_eq!(db.execute("CHECKPOINT").unwrap_err().state(), SqlState::FEATURE_NOT_SUPPORTED);
+}

@@ -57,6 +57,11 @@ struct Model {
 }
 
 impl Model {
+    /// Records in frames, durable or closed.
+    fn records(&self) -> u64 {
+        self.durable.iter().chain(&self.closed).map(|frame| frame.len() as u64).sum()
+    }
+
     fn next_sequence(&self) -> u64 {
         (self.durable.len() + self.closed.len()) as u64 + 1
     }
@@ -148,7 +153,9 @@ proptest! {
                 },
                 Action::Seal => {
                     model.close();
-                    prop_assert_eq!(log.seal(), model.next_sequence() - 1);
+                    let sealed = log.seal();
+                    prop_assert_eq!(sealed.sequence, model.next_sequence() - 1);
+                    prop_assert_eq!(sealed.next_ordinal, model.records() + 1);
                 }
                 Action::Prepare => drop(log.prepare()),
                 Action::Restart { close } => {

@@ -11,10 +11,12 @@ pub(crate) struct Identity {
     pub(crate) columns: Vec<ColumnId>,
     /// The index that finds rows by them: by all, if it is unique; else by some.
     index: Option<usize>,
-    /// Whether two rows never have the same.
-    is_unique: bool,
+    /// Whether two rows never have the same; then its columns are not nullable.
+    pub(crate) is_unique: bool,
     /// Columns of unique indexes.
     unique: Guarded,
+    /// How many of the table's columns take NULL.
+    pub(crate) nullable: usize,
 }
 
 impl Identity {
@@ -23,14 +25,16 @@ impl Identity {
         let key = spec.indexes.iter().position(|index| index.unique && index.columns.iter().all(present));
         let unique = spec.indexes.iter().filter(|index| index.unique).flat_map(|index| &index.columns);
         let unique = Guarded::of(spec.columns.len(), unique);
+        let nullable = spec.columns.iter().filter(|column| column.nullable).count();
         match key {
             Some(index) => {
                 let columns = spec.indexes[index].columns.clone();
-                Self { columns, index: Some(index), is_unique: true, unique }
+                Self { columns, index: Some(index), is_unique: true, unique, nullable }
             }
             None => {
                 let columns = (0..spec.columns.len()).map(|column| ColumnId(column as u16)).collect();
-                Self { columns, index: (!spec.indexes.is_empty()).then_some(0), is_unique: false, unique }
+                let index = (!spec.indexes.is_empty()).then_some(0);
+                Self { columns, index, is_unique: false, unique, nullable }
             }
         }
     }

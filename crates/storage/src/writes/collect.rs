@@ -110,7 +110,9 @@ impl<'a> Touched<'a> {
             Change::Wrote { column, .. } => Some(column),
             _ => None,
         }));
-        columns.sort_unstable();
-        columns.dedup();
+        if !columns.is_sorted_by(|a, b| a < b) {
+            columns.sort_unstable();
+            columns.dedup();
+        }
     }
 }

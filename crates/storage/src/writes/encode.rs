@@ -5,6 +5,7 @@ use albireo_base::{ColumnId, Tid};
 use super::SHARED_SITE;
 use super::collect::{Fate, Run, Touched, WriteSet, rows};
 use super::value::{put_number, put_value};
+use crate::layout::ColumnLocation;
 use crate::table::Table;
 use crate::undo::{Change, UndoLog};
 
@@ -101,8 +102,14 @@ impl Group<'_> {
                 columns.iter().for_each(|column| put_number(out, u64::from(column.0)));
                 before.clone_from(&columns);
             }
-            self.identity_before(*row, out);
-            self.values(columns.iter().copied(), out, |column| self.now(row.tid, column));
+            let layout = self.table.layout();
+            match self.table.identity.is_unique {
+                // Else the row would have another key, and be one that leaves and comes.
+                true => self.values_now(row.tid, 0, self.table.identity.columns.iter(), out),
+                false => self.identity_before(*row, out),
+            }
+            let nullable = columns.iter().filter(|column| layout.column(**column).nullable()).count();
+            self.values_now(row.tid, nullable, columns.iter(), out);
         }
     }
 
@@ -125,8 +132,54 @@ impl Group<'_> {
 
     /// All values of a row.
     fn row(&self, tid: Tid, out: &mut Vec<u8>) {
-        let columns = (0..self.table.layout().columns().len()).map(|column| ColumnId(column as u16));
-        self.values(columns, out, |column| self.now(tid, column));
+        let columns = self.table.layout().columns();
+        self.locations_now(tid, self.table.identity.nullable, columns.iter(), out);
+    }
+
+    /// Values of a row as they are now; `nullable` of the columns take NULL.
+    #[inline]
+    fn values_now<'c>(
+        &self,
+        tid: Tid,
+        nullable: usize,
+        columns: impl Iterator<Item = &'c ColumnId>,
+        out: &mut Vec<u8>,
+    ) {
+        let layout = self.table.layout();
+        self.locations_now(tid, nullable, columns.map(|column| layout.column(*column)), out);
+    }
+
+    /// [`Group::values_now`] by where the columns lie: the row is found once for all of them.
+    #[inline]
+    fn locations_now<'c>(
+        &self,
+        tid: Tid,
+        nullable: usize,
+        columns: impl Iterator<Item = &'c ColumnLocation>,
+        out: &mut Vec<u8>,
+    ) {
+        let rows = &self.table.rows;
+        let (bits, mut bit) = (out.len(), 0);
+        out.resize(bits + nullable.div_ceil(8), 0);
+        let place = rows.locate(tid);
+        for at in columns {
+            if at.nullable() {
+                // SAFETY: located above, and nothing has changed the directory, which is borrowed; the
+                // columns are those of the table's layout.
+                let null = unsafe { rows.known_is_null(place, at) };
+                out[bits + bit / 8] |= u8::from(null) << (bit % 8);
+                bit += 1;
+                if null {
+                    continue;
+                }
+            }
+            // SAFETY: as above; `width` bytes lie there by the layout's I-1, and nobody writes while the
+            // table is borrowed.
+            let slot =
+                unsafe { std::slice::from_raw_parts(rows.known_place(place, at), usize::from(at.width)) };
+            let text = if at.physical.is_string() { rows.text_of(tid, at, slot) } else { &[] };
+            put_value(out, at.physical, slot, text);
+        }
     }
 
     fn now(&self, tid: Tid, column: ColumnId) -> Slot<'_> {

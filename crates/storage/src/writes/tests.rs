@@ -184,7 +184,7 @@ impl WrittenTables for World {
 #[test]
 fn any_transactions_written_again_give_the_same_rows() {
     let (mut records, mut rows) = (0, 0);
-    for seed in 0..150 {
+    for seed in 0..60 {
         let random = &mut Random(seed);
         let spec = spec(random);
         let (mut first, mut second) = (World::new(&spec), World::new(&spec));
@@ -206,7 +206,7 @@ fn any_transactions_written_again_give_the_same_rows() {
             rows += applied.rows;
         }
     }
-    assert!(records > 4_000 && rows > 10_000, "{records} records with {rows} rows");
+    assert!(records > 1_500 && rows > 4_000, "{records} records with {rows} rows");
 }
 
 #[test]

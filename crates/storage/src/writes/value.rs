@@ -7,17 +7,30 @@ use crate::column::has_digits;
 use crate::layout::Physical;
 
 /// Appends a number of variable length.
-#[inline]
-pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+#[inline(always)]
+pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
+    if number < 0x80 {
+        out.push(number as u8);
+    } else {
+        put_long_number(out, number);
     }
-    out.push(number as u8);
+}
+
+/// [`put_number`] of one that has more than seven bits.
+#[inline]
+fn put_long_number(out: &mut Vec<u8>, mut number: u64) {
+    let (mut bytes, mut length) = ([0; 10], 0);
+    while number >= 0x80 {
+        bytes[length] = number as u8 | 0x80;
+        number >>= 7;
+        length += 1;
+    }
+    bytes[length] = number as u8;
+    out.extend_from_slice(&bytes[..=length]);
 }
 
 /// Appends a signed number of variable length.
-#[inline]
+#[inline(always)]
 fn put_signed(out: &mut Vec<u8>, number: i64) {
     put_number(out, ((number << 1) ^ (number >> 63)) as u64);
 }

@@ -1,0 +1,160 @@
+//! From an archive to tables.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use albireo_archive::{Manifest, TableEntry, list, open};
+use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_sql::TableDef;
+use albireo_storage::{Loader, Table};
+use parking_lot::Mutex;
+
+use super::checkpoint::archive_error;
+use super::recovery::RecoveryReport;
+use super::stored::Definitions;
+use crate::Database;
+use crate::ddl::{handle, spec_of};
+use crate::errors::Explainer;
+use crate::routines::Library;
+
+/// An empty table of one partition, and what is to be loaded into it.
+struct Job<'m> {
+    def: Arc<TableDef>,
+    entry: &'m TableEntry,
+    partition: PartitionId,
+    table: Mutex<Option<Table>>,
+}
+
+impl Database {
+    /// Loads the newest archive that can be loaded; the position in the log that it has come to, and which
+    /// log. Nothing if there is none.
+    ///
+    /// # Errors
+    /// 58030 if files cannot be read; XX001 if there are archives and none can be used.
+    pub(super) fn load_archive(
+        &self,
+        directory: &Path,
+        report: &mut RecoveryReport,
+    ) -> Result<Option<Manifest>, SqlError> {
+        let listing = list(&self.inner.env, directory).map_err(archive_error)?;
+        let mut wrong: Vec<(u64, String)> =
+            listing.unreadable.iter().map(|other| (other.number, other.error.to_string())).collect();
+        for manifest in listing.complete {
+            // A newer one that cannot be used was said before.
+            match self.load_manifest(directory, &manifest) {
+                Ok(bytes) => {
+                    wrong.retain(|(number, _)| *number > manifest.number);
+                    report.archive = Some(manifest.number);
+                    report.archive_bytes = bytes;
+                    report.archive_rows = manifest.rows();
+                    report.left_out = wrong.into_iter().map(|(_, what)| what).collect();
+                    return Ok(Some(manifest));
+                }
+                Err(error) if error.state() == SqlState::INVALID_PARAMETER_VALUE => return Err(error),
+                Err(error) => {
+                    wrong.push((manifest.number, error.to_string()));
+                    self.forget_all();
+                }
+            }
+        }
+        match wrong.first() {
+            None => Ok(None),
+            Some((number, what)) => {
+                let text = format!("no archive can be loaded; the newest is {number}: {what}");
+                Err(SqlError::new(SqlState::DATA_CORRUPTED, text)
+                    .with_hint("Restore a backup, or look what `albireo verify` says."))
+            }
+        }
+    }
+
+    /// Makes the database, which is empty, what an archive says; the bytes read.
+    fn load_manifest(&self, directory: &Path, manifest: &Manifest) -> Result<u64, SqlError> {
+        let (now, then) = (self.partitions(), manifest.partitions);
+        if now != then {
+            return Err(super::recovery::other_partitions(now, then));
+        }
+        let (definitions, catalog) = Definitions::from_json(&manifest.catalog)?;
+        let catalog = Arc::new(catalog);
+        let mut jobs = Vec::new();
+        for def in catalog.tables() {
+            let entry = manifest.table(def.id.0).ok_or_else(|| {
+                let text = format!("the archive has not the table \"{}\"", def.name);
+                SqlError::new(SqlState::DATA_CORRUPTED, text)
+            })?;
+            let spec = spec_of(def);
+            let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;
+            let empty = self.inner.partitions.exclusively(|all| all.empty_tables(spec, &layout));
+            jobs.extend(empty.into_iter().map(|(partition, table)| {
+                let (def, table) = (Arc::clone(def), Mutex::new(Some(table)));
+                Job { def, entry, partition, table }
+            }));
+        }
+        // The largest first, so that threads end together.
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.entry.rows));
+        self.run_jobs(directory, &jobs)?;
+        self.inner.partitions.exclusively(|all| {
+            for Job { def, partition, table, .. } in jobs {
+                let table = table.into_inner().expect("loaded");
+                all.put_table(handle(&def), partition, table);
+            }
+        });
+        *self.inner.catalog.write() = Arc::clone(&catalog);
+        let layouts = Arc::new(self.layouts(&catalog));
+        let library = Library::restored(catalog, layouts, self.inner.env.clock.clone(), &definitions)?;
+        *self.inner.routines.write() = Arc::new(library);
+        Ok(manifest.bytes())
+    }
+
+    /// Loads all tables, on as many threads as there are cores.
+    fn run_jobs(&self, directory: &Path, jobs: &[Job<'_>]) -> Result<(), SqlError> {
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Option<SqlError>> = Mutex::default();
+        let work = || {
+            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if failed.lock().is_some() {
+                    return;
+                }
+                if let Err(error) = self.run_job(directory, job) {
+                    failed.lock().get_or_insert(error);
+                }
+            }
+        };
+        albireo_env::scope(|scope| {
+            for _ in 1..albireo_env::cores().min(jobs.len()) {
+                // Without another thread this one does all.
+                let _ = albireo_env::spawn_scoped(scope, "albireo-load", work);
+            }
+            work();
+        });
+        failed.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn run_job(&self, directory: &Path, job: &Job<'_>) -> Result<(), SqlError> {
+        let Job { def, entry, partition, table } = job;
+        let empty = table.lock().take().expect("each job is done once");
+        let key_of = |_, _, _| None;
+        let catalog = self.catalog();
+        let explain = |error| {
+            let error = Explainer { catalog: &catalog, key_of: &key_of }.table(error);
+            let text = format!("table \"{}\" of the archive: {}", def.name, error.message());
+            SqlError::new(SqlState::DATA_CORRUPTED, text)
+        };
+        let mut loader = Loader::new(empty);
+        for file in entry.files.iter().filter(|file| file.partition == partition.0) {
+            for batch in open(&self.inner.env, directory, file).map_err(archive_error)? {
+                loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
+            }
+        }
+        *table.lock() = Some(loader.finish().map_err(explain)?);
+        Ok(())
+    }
+
+    /// Takes back what an archive that could not be loaded has left.
+    fn forget_all(&self) {
+        self.inner.partitions.exclusively(|all| all.drop_all_tables());
+        let catalog = Arc::new(albireo_sql::Catalog::new());
+        *self.inner.catalog.write() = Arc::clone(&catalog);
+        *self.inner.routines.write() = Arc::new(Library::new(catalog, self.inner.env.clock.clone()));
+    }
+}
