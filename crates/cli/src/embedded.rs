@@ -37,18 +37,24 @@ impl Embedded {
     pub fn recovered(&self) -> Vec<String> {
         let Some(data) = &self.data else { return Vec::new() };
         let report = self.connection.database().recovery();
-        let RecoveryReport { records, rows, log_bytes, replay_ns, .. } = report;
+        let RecoveryReport { archive, archive_rows, load_ns, records, rows, log_bytes, replay_ns, .. } =
+            report;
         let place = data.display();
-        let did = match records {
-            0 => format!("albireo: an empty database in {place}"),
+        let from_archive = archive.map_or_else(String::new, |number| {
+            format!("{archive_rows} rows of archive {number} in {:.1} s, ", load_ns as f64 / 1e9)
+        });
+        let did = match (archive, records) {
+            (None, 0) => format!("albireo: an empty database in {place}"),
             _ => format!(
-                "albireo: recovered {place}: {records} records with {rows} rows from {:.1} MB of log in {:.1} s",
+                "albireo: recovered {place}: {from_archive}{records} records with {rows} rows from {:.1} MB of log \
+                 in {:.1} s",
                 log_bytes as f64 / 1e6,
                 replay_ns as f64 / 1e9
             ),
         };
-        let torn = report.torn.map(|torn| format!("albireo: {torn}"));
-        std::iter::once(did).chain(torn).collect()
+        let notices = report.left_out.into_iter().chain(report.torn);
+        let notices = notices.map(|notice| format!("albireo: {notice}"));
+        std::iter::once(did).chain(notices).collect()
     }
 }
 
