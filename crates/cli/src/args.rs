@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use albireo::{SqlType, Value};
 use albireo_bench::ch::queries::Selection;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -31,9 +32,15 @@ Examples:
       transactions only; one JSON object on standard output, progress on standard error
   albireo test bank.test.sql --load bank.sql
       tests of procedures, each in a transaction that is rolled back
+  albireo shell --data bank
+      SQL on the database that is kept in the directory bank, which is made if it is not there
+  albireo log bank --table account --limit 10
+      what transactions wrote to a table, from the redo log of that database
+  albireo verify bank
+      whether that log is sound
 
-Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, or a test
-failed; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
+Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
+files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
 
 /// The program's commands.
 #[derive(Debug, Subcommand)]
@@ -41,11 +48,17 @@ pub enum Command {
     /// Measure: transactions alone, with queries on the same data, or snapshots
     #[command(subcommand)]
     Bench(Bench),
-    /// Type SQL, or run it from a file or a pipe, in a database that lives as long as the program
+    /// Type SQL, or run it from a file or a pipe, in a database in memory or in a directory
     Shell(ShellArgs),
     /// Run tests of procedures, each in a transaction that is rolled back
     #[command(after_help = TEST_HELP)]
     Test(TestArgs),
+    /// Print the records of a redo log, one line each
+    #[command(after_help = LOG_HELP)]
+    Log(LogArgs),
+    /// Check that the files of a database are sound
+    #[command(after_help = VERIFY_HELP)]
+    Verify(VerifyArgs),
 }
 
 /// The benchmarks.
@@ -181,9 +194,84 @@ pub struct ShellArgs {
     /// How to print results
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Partitions, each with a thread of its own
-    #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub partitions: u16,
+    /// Keep the database in this directory, which is made if it is not there; without, it is in memory and
+    /// gone when you leave
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub data: Option<PathBuf>,
+    /// Partitions, each with a thread of its own; without, as many as the database in DIRECTORY has, or 1
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub partitions: Option<u16>,
+}
+
+/// Options of `log`.
+#[derive(Args, Clone, Debug)]
+pub struct LogArgs {
+    /// The directory of a database, or the directory `log` in it
+    pub path: PathBuf,
+    /// Only what is about this table, written as in the log: NAME, or SCHEMA.NAME outside of public
+    #[arg(long, value_name = "NAME", conflicts_with = "procedure")]
+    pub table: Option<String>,
+    /// Only calls and definitions of this function or procedure
+    #[arg(long, value_name = "NAME")]
+    pub procedure: Option<String>,
+    /// Only from this record or time on
+    #[arg(long, value_name = "RECORD|TIME")]
+    pub from: Option<Moment>,
+    /// Only up to this record or time, itself included
+    #[arg(long, value_name = "RECORD|TIME")]
+    pub until: Option<Moment>,
+    /// Stop after so many records
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// How to print records
+    #[arg(long, value_enum, default_value_t)]
+    pub format: LogFormat,
+    /// Go on behind a record that cannot be understood
+    #[arg(long)]
+    pub skip_damage: bool,
+}
+
+/// Options of `verify`.
+#[derive(Args, Clone, Debug)]
+pub struct VerifyArgs {
+    /// The directory of a database, or the directory `log` in it
+    pub path: PathBuf,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+}
+
+/// A place in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A record by its number.
+    Record(u64),
+    /// Microseconds since 1970.
+    Time(i64),
+}
+
+impl std::str::FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(record) = text.parse() {
+            return Ok(Self::Record(record));
+        }
+        match Value::parse(text, SqlType::TimestampTz) {
+            Ok(Value::TimestampTz(time_us)) => Ok(Self::Time(time_us)),
+            _ => Err("neither the number of a record nor a time such as 2026-01-31T12:00:00.5Z".to_owned()),
+        }
+    }
+}
+
+/// How `log` prints records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// An object on each line
+    Json,
 }
 
 /// Options of `test`.
@@ -236,6 +324,32 @@ make. Definitions, COPY and settings stand before the first test.
 
 Exit status: 0 all passed; 1 a test failed or a file could not be run; 2 the command line makes no
 sense; 130 interrupted by Ctrl-C.";
+
+const LOG_HELP: &str = "\
+Each line has the record's number, its time (UTC), its partition or the word crossing for a record that
+is ordered against all partitions, its kind, and what it says:
+  definition  the statement that made, changed or dropped something
+  write       the rows that a transaction inserted, updated and deleted, all in all; the row's key stands
+              before the colon
+  command     a call of a function or procedure, by its id, its version and its arguments as bytes
+
+  1  2026-01-31T12:00:00.000000Z  crossing     definition  CREATE TABLE t (id INT PRIMARY KEY, n INT)
+  2  2026-01-31T12:00:01.500000Z  partition 0  write       insert t: id=1 n=10; update t id=2: n=7
+
+Nothing is locked or changed, so that the log of a database that is open can be read; its last records
+may be missing then. What a crash left unfinished at the end is left out, with a notice on standard error.
+
+Exit status: 0 the log was printed; 1 it is damaged (standard error says where) or cannot be read; 2 the
+command line makes no sense.";
+
+const VERIFY_HELP: &str = "\
+Reads the whole redo log: that all segments can be read, that their checksums are right and none is missing,
+and that every record fits the tables as they were at its place. Prints what there is, and each fault with
+its file, byte and record. Nothing is locked or changed.
+
+A write at the end that a crash interrupted is no fault: nobody was told that it is durable.
+
+Exit status: 0 all is sound; 1 something is damaged or cannot be read; 2 the command line makes no sense.";
 
 /// How the shell prints results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -308,9 +422,20 @@ mod tests {
             "albireo shell --format xml",
             "albireo fly",
             "albireo test",
+            "albireo log",
+            "albireo log data --from yesterday",
+            "albireo log data --table a --procedure b",
+            "albireo verify data --format xml",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }
+    }
+
+    #[test]
+    fn places_in_a_log_are_records_or_times() {
+        let line = "albireo log data --from 17 --until 1970-01-01T00:00:01.5Z";
+        let Ok(Command::Log(args)) = parse(line) else { panic!("must parse") };
+        assert_eq!((args.from, args.until), (Some(Moment::Record(17)), Some(Moment::Time(1_500_000))));
     }
 
     /// Documents drift; the program that they describe is the judge.

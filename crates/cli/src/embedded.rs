@@ -2,23 +2,59 @@
 
 use crate::catalog;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
-use albireo::{Config, Connection, Database, SqlError};
+use albireo::{Config, Connection, Database, LogInspector, RecoveryReport, SqlError};
 use albireo_env::Env;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A connection to a database that lives as long as this.
+/// A connection to a database that is open as long as this.
 pub struct Embedded {
     connection: Arc<Connection>,
+    /// Where it is kept; `None`: in memory.
+    data: Option<PathBuf>,
 }
 
 impl Embedded {
-    /// Makes an empty database in memory.
+    /// Opens the database in `data`, or makes an empty one in memory. Without `partitions` it has as many
+    /// as there were, or one.
     ///
     /// # Errors
-    /// A setting is out of range, or the system refuses threads.
-    pub fn open(partitions: u16, env: &Env) -> Result<Self, SqlError> {
-        let database = Database::with_env(Config { partitions, ..Config::default() }, env.clone())?;
-        Ok(Self { connection: Arc::new(database.connect()) })
+    /// A setting is out of range, or the system refuses threads; the directory cannot be used, or what is in
+    /// it is damaged.
+    pub fn open(partitions: Option<u16>, data: Option<&Path>, env: &Env) -> Result<Self, SqlError> {
+        // What is wrong with the directory is for opening it to say.
+        let there = || data.and_then(|path| LogInspector::partitions(path, env).ok().flatten());
+        let partitions = partitions.or_else(there).unwrap_or(1);
+        let config = Config { partitions, ..Config::default() };
+        let database = match data {
+            Some(path) => Database::open_in(path, config, env.clone())?,
+            None => Database::with_env(config, env.clone())?,
+        };
+        Ok(Self { connection: Arc::new(database.connect()), data: data.map(Path::to_owned) })
+    }
+
+    /// What opening it did, in lines for people; none for a database in memory.
+    pub fn recovered(&self) -> Vec<String> {
+        let Some(data) = &self.data else { return Vec::new() };
+        let report = self.connection.database().recovery();
+        let RecoveryReport { archive, archive_rows, load_ns, records, rows, log_bytes, replay_ns, .. } =
+            report;
+        let place = data.display();
+        let from_archive = archive.map_or_else(String::new, |number| {
+            format!("{archive_rows} rows of archive {number} in {:.1} s, ", load_ns as f64 / 1e9)
+        });
+        let did = match (archive, records) {
+            (None, 0) => format!("albireo: an empty database in {place}"),
+            _ => format!(
+                "albireo: recovered {place}: {from_archive}{records} records with {rows} rows from {:.1} MB of log \
+                 in {:.1} s",
+                log_bytes as f64 / 1e6,
+                replay_ns as f64 / 1e9
+            ),
+        };
+        let notices = report.left_out.into_iter().chain(report.torn);
+        let notices = notices.map(|notice| format!("albireo: {notice}"));
+        std::iter::once(did).chain(notices).collect()
     }
 }
 
@@ -67,10 +103,11 @@ impl Sql for Embedded {
 mod tests {
     use super::*;
     use albireo_base::SqlState;
+    use albireo_env::MemoryDisk;
 
     #[test]
     fn statements_reach_the_database_and_its_tables_are_listed() {
-        let sql = Embedded::open(1, &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, &Env::real()).unwrap();
         let script =
             "create table b (id int primary key); create table a (id int); insert into b values (1), (2)";
         let answer = sql.execute(script).unwrap();
@@ -89,8 +126,25 @@ mod tests {
     }
 
     #[test]
+    fn database_in_a_directory_is_opened_again_with_its_partitions() {
+        let env = Env { disk: Arc::new(MemoryDisk::default()), ..Env::real() };
+        let open = |partitions| Embedded::open(partitions, Some(Path::new("/data")), &env);
+        let sql = open(Some(3)).unwrap();
+        assert_eq!(sql.recovered(), ["albireo: an empty database in /data"]);
+        sql.execute("create table t (a int); insert into t values (1), (2)").unwrap();
+        drop(sql);
+        let sql = open(None).unwrap();
+        let said = sql.recovered();
+        assert!(said[0].starts_with("albireo: recovered /data: 2 records with 2 rows from "), "{said:?}");
+        assert_eq!((said.len(), sql.tables()[0].rows), (1, 2));
+        assert_eq!(sql.connection.database().partitions(), 3);
+        drop(sql);
+        assert_eq!(open(Some(2)).err().unwrap().hint(), Some("Open it with 3 partitions."));
+    }
+
+    #[test]
     fn query_gives_rows_and_a_mistake_an_error_with_its_place() {
-        let sql = Embedded::open(1, &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, &Env::real()).unwrap();
         let answer = sql.execute("select 40 + 2 as answer").unwrap();
         let [Outcome::Rows { columns, batches }] = answer.outcomes.as_slice() else { panic!("{answer:?}") };
         assert_eq!((columns[0].name.as_str(), batches[0].num_rows()), ("answer", 1));

@@ -1,4 +1,4 @@
-//! The `albireo` program: the shell, tests of procedures and the benchmarks.
+//! The `albireo` program: the shell, tests of procedures, the redo log and the benchmarks.
 //!
 //! Responsible for: the command line, the terminal, Ctrl-C, exit status. Not responsible for:
 //! executing SQL (`engine`), what benchmarks do (`bench`).
@@ -12,10 +12,12 @@ mod bench;
 mod catalog;
 mod embedded;
 mod interrupt;
+mod log;
 mod output;
 mod shell;
 mod sql;
 mod testing;
+mod verify;
 
 use albireo_base::SqlError;
 use albireo_bench::config::Config;
@@ -46,15 +48,20 @@ fn main() -> ExitCode {
             };
             ExitCode::from(bench::run(&args, &env, &interrupt, open))
         }
-        Command::Shell(args) => match Embedded::open(args.partitions, &env) {
-            Ok(sql) => ExitCode::from(shell::run(&args, &sql, &env, &interrupt)),
-            Err(error) => failure(&error.to_string()),
+        Command::Shell(args) => match Embedded::open(args.partitions, args.data.as_deref(), &env) {
+            Ok(sql) => {
+                sql.recovered().iter().for_each(|line| eprintln!("{line}"));
+                ExitCode::from(shell::run(&args, &sql, &env, &interrupt))
+            }
+            Err(error) => failure(&shell::report::error(None, 1, "", &error)),
         },
+        Command::Log(args) => ExitCode::from(log::run(&args, &env)),
+        Command::Verify(args) => ExitCode::from(verify::run(&args, &env)),
         Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
     }
 }
 
 fn failure(message: &str) -> ExitCode {
-    eprintln!("albireo: {message}");
+    eprintln!("albireo: {}", message.trim_end());
     ExitCode::FAILURE
 }

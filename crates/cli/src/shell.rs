@@ -111,7 +111,7 @@ impl<'a> Shell<'a> {
         }
         if args.interactive || (args.file.is_none() && args.commands.is_empty()) {
             if io::stdin().is_terminal() {
-                return self.run_interactive();
+                return self.run_interactive(args.data.as_deref());
             }
             self.run_script("stdin", io::stdin().lock())?;
         }
@@ -133,7 +133,7 @@ impl<'a> Shell<'a> {
     }
 
     /// Reads from the terminal until `\q` or Ctrl-D; failures are said and forgotten.
-    fn run_interactive(&mut self) -> Result<(), Stop> {
+    fn run_interactive(&mut self, data: Option<&Path>) -> Result<(), Stop> {
         let mut editor = match LineEditor::new(self.sql, self.env) {
             Ok(editor) => editor,
             Err(error) => {
@@ -143,9 +143,12 @@ impl<'a> Shell<'a> {
         };
         writeln!(
             self.err,
-            "albireo {}: a database in memory, gone when you leave.\nType SQL ending with ;, \\? for help, \
-             \\q to quit.\n",
-            env!("CARGO_PKG_VERSION")
+            "albireo {}: a database {}.\nType SQL ending with ;, \\? for help, \\q to quit.\n",
+            env!("CARGO_PKG_VERSION"),
+            data.map_or_else(
+                || "in memory, gone when you leave".to_owned(),
+                |data| format!("kept in {}", data.display())
+            )
         )?;
         self.confirms = true;
         loop {

@@ -52,7 +52,10 @@ pub use albireo_storage::{
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
-pub use durability::{ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, RecoveryReport};
+pub use durability::{
+    ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
+    LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+};
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;
 pub use query::{PreparedQuery, ReadOnlySession};

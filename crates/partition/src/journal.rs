@@ -7,8 +7,8 @@
 //!
 //! I-1 A transaction is final only once its record is in the log's memory: if the log does not take it, it
 //! is rolled back. I-2 Nobody is told of a transaction, neither its caller nor a reader, before a crash
-//! cannot take it back; but callers who ask for that (`synchronous` is false), and all once the log has
-//! failed for good.
+//! cannot take it back; but callers who ask for that (`synchronous` is false), readers while the log has no
+//! room, and all once it has failed for good.
 
 use albireo_base::TableId;
 use albireo_redo::{Header, Kind, Log, LogError, Ticket};
@@ -50,7 +50,8 @@ impl Receipt {
         log.is_durable(self.ticket)
     }
 
-    /// Waits for that. Once the log has failed, nothing waits any more: readers go on.
+    /// Waits for that. Once the log has failed, nothing waits any more: readers go on, and also while it has
+    /// no room.
     ///
     /// # Errors
     /// The log failed, and it is for a change.
@@ -61,9 +62,13 @@ impl Receipt {
 
     #[inline(never)]
     fn wait_for(self, log: &Log) -> Result<(), CallError> {
-        match log.wait(self.ticket) {
-            Err(error) if self.wrote => Err(CallError::Unacknowledged(error)),
-            _ => Ok(()),
+        match self.wrote {
+            true => log.wait(self.ticket).map_err(CallError::Unacknowledged),
+            false => {
+                // Queries go on; what they tell of then, a crash could take back.
+                let _ = log.wait_for_reader(self.ticket);
+                Ok(())
+            }
         }
     }
 }

@@ -303,7 +303,18 @@ impl Log {
     /// # Errors
     /// The log failed or was closed before.
     pub fn wait(&self, ticket: Ticket) -> Result<(), LogError> {
-        self.shared.wait(ticket, None).map(|durable| assert!(durable, "no deadline has passed"))
+        self.shared
+            .wait(ticket, None, FAILED | CLOSED)
+            .map(|durable| assert!(durable, "no deadline has passed"))
+    }
+
+    /// As [`Log::wait`], for whoever only reads: while the disk is full it does not wait.
+    ///
+    /// # Errors
+    /// As [`Log::wait`], and there is no room.
+    pub fn wait_for_reader(&self, ticket: Ticket) -> Result<(), LogError> {
+        let waited = self.shared.wait(ticket, None, FAILED | CLOSED | FULL);
+        waited.map(|durable| assert!(durable, "no deadline has passed"))
     }
 
     /// Waits until the ticket is durable, or the clock shows `deadline_ns`; returns whether it is durable.
@@ -312,7 +323,7 @@ impl Log {
     /// # Errors
     /// As [`Log::wait`].
     pub fn wait_until(&self, ticket: Ticket, deadline_ns: u64) -> Result<bool, LogError> {
-        self.shared.wait(ticket, Some(deadline_ns))
+        self.shared.wait(ticket, Some(deadline_ns), FAILED | CLOSED)
     }
 
     /// Bytes of records that are not durable yet, about: whoever appends faster than the disk writes looks
@@ -460,7 +471,9 @@ impl Shared {
             Err(failure) if failure.is_full() => {
                 writer.batch = Some(batch);
                 *self.failure.lock() = Some(Arc::new(failure));
-                self.state.fetch_or(FULL, Ordering::AcqRel);
+                if self.state.fetch_or(FULL, Ordering::AcqRel) & FULL == 0 {
+                    self.notify_all();
+                }
                 return Step::Full;
             }
             Err(failure) => return self.fail(failure),
@@ -514,7 +527,8 @@ impl Shared {
         }
     }
 
-    fn wait(&self, ticket: Ticket, deadline_ns: Option<u64>) -> Result<bool, LogError> {
+    /// Waits for a ticket, a time, or one of the states in `ends`.
+    fn wait(&self, ticket: Ticket, deadline_ns: Option<u64>, ends: u8) -> Result<bool, LogError> {
         if ticket.0 <= self.durable.load(Ordering::Acquire) {
             return Ok(true);
         }
@@ -525,12 +539,12 @@ impl Shared {
             }
             std::hint::spin_loop();
         }
-        let result = self.wait_asleep(ticket, deadline_ns);
+        let result = self.wait_asleep(ticket, deadline_ns, ends);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result
     }
 
-    fn wait_asleep(&self, ticket: Ticket, deadline_ns: Option<u64>) -> Result<bool, LogError> {
+    fn wait_asleep(&self, ticket: Ticket, deadline_ns: Option<u64>, ends: u8) -> Result<bool, LogError> {
         let room = &self.rooms[ticket.0 as usize % ROOMS];
         let mut door = self.door.lock();
         loop {
@@ -539,7 +553,7 @@ impl Shared {
             if ticket.0 <= self.durable.load(Ordering::Acquire) {
                 return Ok(true);
             }
-            if state & (FAILED | CLOSED) != 0 {
+            if state & ends != 0 {
                 return Err(self.refusal(state));
             }
             match deadline_ns {

@@ -42,7 +42,7 @@ pub use load::{IndexBuild, Loader};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 
-use identity::Identity;
+pub(crate) use identity::Identity;
 use indexes::TableIndex;
 
 /// A condition that every row must meet.

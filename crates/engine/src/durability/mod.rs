@@ -19,6 +19,7 @@
 
 mod checkpoint;
 mod directory;
+mod inspect;
 mod load;
 mod recovery;
 mod stored;
@@ -31,6 +32,7 @@ pub use albireo_archive::{Progress as ArchiveProgress, Report as ArchiveReport};
 pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
+pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
 pub use recovery::RecoveryReport;
 pub(crate) use stored::{Definitions, StoredRoutine};
 

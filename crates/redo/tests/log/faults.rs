@@ -64,9 +64,12 @@ fn full_disk_refuses_records_keeps_the_batch_and_heals() {
             assert!(!log.is_durable(waiting));
             assert_eq!(log.step(), Step::Full);
             assert!(!log.wait_until(waiting, 0).unwrap(), "waiting goes on, up to the deadline");
+            let reader = log.wait_for_reader(waiting);
+            assert!(matches!(reader, Err(LogError::Full(_))), "readers do not wait");
             disk.heal();
             assert!(matches!(log.step(), Step::Wrote { sequence: 2, .. }));
             log.wait(waiting).unwrap();
+            log.wait_for_reader(waiting).unwrap();
             put(&log, Some(0), b"three");
             log.close().unwrap();
             let (frames, end) = read(&env.disk, 0);

@@ -20,7 +20,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(spec: &TableSpec) -> Self {
+    pub(crate) fn of(spec: &TableSpec) -> Self {
         let present = |column: &ColumnId| !spec.columns[column.index()].nullable;
         let key = spec.indexes.iter().position(|index| index.unique && index.columns.iter().all(present));
         let unique = spec.indexes.iter().filter(|index| index.unique).flat_map(|index| &index.columns);

@@ -4,7 +4,7 @@ use albireo_base::{ColumnId, SqlType, TableId, Value};
 
 use super::SHARED_SITE;
 use super::value::Input;
-use crate::table::{Table, TableSpec};
+use crate::table::{Identity, Table, TableSpec};
 
 /// What is wrong with a record's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,6 +49,16 @@ impl Shape {
     /// The shape of a table.
     pub fn of(table: &Table) -> Self {
         Self::new(table.spec(), table.identity.columns.clone())
+    }
+
+    /// The shape of a table that is specified so: for reading records where there is no table.
+    pub fn of_spec(spec: &TableSpec) -> Self {
+        Self::new(spec, Identity::of(spec).columns)
+    }
+
+    /// The columns that name a row.
+    pub fn identity(&self) -> &[ColumnId] {
+        &self.identity
     }
 
     fn new(spec: &TableSpec, identity: Vec<ColumnId>) -> Self {

@@ -295,3 +295,11 @@ fn row_that_is_not_there_is_named() {
     let error = apply_writes(&first.record(), &mut second).unwrap_err();
     assert!(error.to_string().ends_with("that does not exist: 42"), "{error}");
 }
+
+#[test]
+fn shape_of_a_specification_is_that_of_its_table() {
+    for seed in 0..200 {
+        let spec = spec(&mut Random(seed));
+        assert_eq!(Shape::of_spec(&spec), Shape::of(&World::new(&spec).table), "seed {seed}");
+    }
+}

@@ -1,0 +1,137 @@
+//! `albireo log`: prints the records of a redo log, one line each.
+//!
+//! Responsible for: which records are wanted, the form of lines, the exit status. Not responsible for:
+//! reading the log and understanding its records ([`LogInspector`]).
+
+mod line;
+
+use crate::args::{LogArgs, LogFormat, Moment};
+use crate::shell::report;
+use albireo::{LogContent, LogEntry, LogFault, LogInspector};
+use albireo_env::Env;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+pub use line::time;
+
+/// Exit status when the log is damaged or cannot be read.
+const FAILED: u8 = 1;
+
+/// Prints the log; returns the exit status.
+pub fn run(args: &LogArgs, env: &Env) -> u8 {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut err = io::stderr().lock();
+    let status = print(args, env, &mut out, &mut err).and_then(|status| out.flush().map(|()| status));
+    match status {
+        Ok(status) => status,
+        // Whoever reads has read enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(error) => {
+            let _ = writeln!(err, "albireo: cannot write: {error}");
+            FAILED
+        }
+    }
+}
+
+/// Prints the log to `out`, and what is to be said of it to `err`; returns the exit status.
+pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let mut inspector = match LogInspector::open(&args.path, env) {
+        Ok(inspector) => inspector,
+        Err(error) => {
+            write!(err, "albireo: {}", report::error(None, 1, "", &error))?;
+            return Ok(FAILED);
+        }
+    };
+    let mut printer = Printer { args, out, err, printed: 0, status: 0 };
+    let mut result = Ok(());
+    inspector.visit(&mut |entry| match printer.visit(entry) {
+        Ok(flow) => flow,
+        Err(error) => {
+            result = Err(error);
+            ControlFlow::Break(())
+        }
+    });
+    result?;
+    let (status, summary) = (printer.status, inspector.summary());
+    if let Some(torn) = &summary.torn {
+        writeln!(err, "albireo: {torn}, or it is being written just now")?;
+    }
+    if summary.is_growing {
+        writeln!(err, "albireo: the log is being written; what came meanwhile was left out")?;
+    }
+    Ok(status)
+}
+
+struct Printer<'a> {
+    args: &'a LogArgs,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    printed: u64,
+    status: u8,
+}
+
+impl Printer<'_> {
+    fn visit(&mut self, entry: Result<LogEntry, LogFault>) -> io::Result<ControlFlow<()>> {
+        if self.args.limit == Some(self.printed) {
+            return Ok(ControlFlow::Break(()));
+        }
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(fault) => return self.complain(&fault),
+        };
+        if let Some(Moment::Record(last)) = self.args.until
+            && entry.ordinal > last
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+        let Some(entry) = self.wanted(entry) else { return Ok(ControlFlow::Continue(())) };
+        let line = match self.args.format {
+            LogFormat::Text => line::text(&entry),
+            LogFormat::Json => line::json(&entry),
+        };
+        writeln!(self.out, "{line}")?;
+        self.printed += 1;
+        Ok(match self.args.limit == Some(self.printed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Says what is wrong; what came before is out by then.
+    fn complain(&mut self, fault: &LogFault) -> io::Result<ControlFlow<()>> {
+        self.status = FAILED;
+        self.out.flush()?;
+        writeln!(self.err, "albireo: {fault}")?;
+        Ok(if self.args.skip_damage { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    }
+
+    /// The record, or what of it is asked for.
+    fn wanted(&self, mut entry: LogEntry) -> Option<LogEntry> {
+        let LogArgs { from, until, table, procedure, .. } = self.args;
+        let is_early = |moment: &Moment| match moment {
+            Moment::Record(first) => entry.ordinal < *first,
+            Moment::Time(first_us) => entry.time_us < *first_us,
+        };
+        let is_late = |moment: &Moment| matches!(moment, Moment::Time(last_us) if entry.time_us > *last_us);
+        if from.as_ref().is_some_and(is_early) || until.as_ref().is_some_and(is_late) {
+            return None;
+        }
+        let is_named = |name: &str, wanted: &str| name == wanted.strip_prefix("public.").unwrap_or(wanted);
+        let is_wanted = match (&mut entry.content, table, procedure) {
+            (_, None, None) => true,
+            (LogContent::Definition { tables, .. }, Some(table), _) => {
+                tables.iter().any(|name| is_named(name, table))
+            }
+            (LogContent::Definition { routines, .. }, _, Some(procedure)) => {
+                routines.iter().any(|name| is_named(name, procedure))
+            }
+            (LogContent::Writes(rows), Some(table), _) => {
+                rows.retain(|row| is_named(&row.table, table));
+                !rows.is_empty()
+            }
+            (LogContent::Command { routine, .. }, _, Some(procedure)) => is_named(routine, procedure),
+            (LogContent::Writes(_) | LogContent::Command { .. }, ..) => false,
+        };
+        is_wanted.then_some(entry)
+    }
+}

@@ -1,0 +1,182 @@
+//! A file system of a few megabytes that runs full under the log: mounted for the test, which is skipped,
+//! and says so, where mounting is not allowed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use albireo::{Config, Database, SqlState, Value};
+use parking_lot::Mutex;
+
+use crate::place::Place;
+
+/// A small file system; unmounted when it is dropped.
+struct Mounted {
+    place: Place,
+}
+
+impl Mounted {
+    fn new() -> Result<Self, String> {
+        let place = Place::new("full");
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"])
+            .arg(place.path())
+            .output()
+            .map_err(|error| error.to_string())?;
+        match mount.status.success() {
+            true => Ok(Self { place }),
+            false => Err(String::from_utf8_lossy(&mount.stderr).into_owned()),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) -> PathBuf {
+        let path = self.path().join("filler");
+        let mut bytes = 16 << 20;
+        let mut filled: Vec<u8> = Vec::new();
+        while bytes >= 4096 {
+            let longer = [&filled[..], &vec![1; bytes]].concat();
+            match std::fs::write(&path, &longer) {
+                Ok(()) => filled = longer,
+                Err(_) => bytes /= 2,
+            }
+        }
+        std::fs::write(&path, &filled).expect("so much had room");
+        path
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Lazily: also while a failed test still has files open.
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+fn config() -> Config {
+    Config { log_segment_bytes: 256 << 10, query_threads: 1, ..Config::default() }
+}
+
+/// What became of the inserts.
+#[derive(Default)]
+struct Told {
+    acknowledged: Mutex<Vec<i32>>,
+    refused: Mutex<Vec<i32>>,
+    next: AtomicI32,
+    ends: AtomicBool,
+}
+
+impl Told {
+    /// Inserts one row; whether it was acknowledged.
+    fn insert(&self, db: &Database) -> bool {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let values = [Value::Integer(id), Value::Text("x".repeat(2000))];
+        match db.execute_with("INSERT INTO t VALUES ($1, $2)", &values) {
+            Ok(_) => self.acknowledged.lock().push(id),
+            Err(error) => {
+                assert_eq!(error.state(), SqlState::DISK_FULL, "{error}");
+                self.refused.lock().push(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Inserts until it is told to end.
+    fn run(&self, db: &Database) {
+        while !self.ends.load(Ordering::Relaxed) {
+            if !self.insert(db) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Makes room and ends the writers, also when the test fails: a writer may be waiting for room.
+struct Relief<'a>(&'a Path, &'a Told);
+
+impl Drop for Relief<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+        self.1.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Asks in another thread, as an answer that does not come is a failure too.
+fn ask(db: &Database, query: &'static str) -> String {
+    let (tell, told) = channel();
+    let db = db.clone();
+    std::thread::spawn(move || {
+        let answer = db.query(query, &[]).map(|result| result.value(0, 0).to_string());
+        let _ = tell.send(answer);
+    });
+    let answer = told.recv_timeout(Duration::from_secs(10));
+    answer.unwrap_or_else(|_| panic!("no answer to {query}")).unwrap()
+}
+
+#[test]
+fn full_disk_refuses_changes_answers_queries_and_heals() {
+    let mounted = match Mounted::new() {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            eprintln!("SKIPPED: a test needs a small file system, which cannot be mounted: {error}");
+            return;
+        }
+    };
+    let db = Database::open(mounted.path(), config()).unwrap();
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, filling TEXT); CREATE TABLE other (a INTEGER)")
+        .unwrap();
+    db.execute("INSERT INTO other VALUES (1), (2)").unwrap();
+    let told = Told::default();
+    told.insert(&db);
+    let filler = mounted.fill();
+    std::thread::scope(|scope| {
+        let _relief = Relief(&filler, &told);
+        for _ in 0..4 {
+            scope.spawn(|| told.run(&db));
+        }
+        let log = db.log().expect("it is kept in a directory");
+        wait_until("the log is full", || log.check().is_err());
+        let refused = db.execute("INSERT INTO other VALUES (3)").unwrap_err();
+        assert_eq!(refused.state(), SqlState::DISK_FULL, "{refused}");
+        assert!(refused.message().contains("until there is room"), "{refused}");
+        assert_eq!(ask(&db, "SELECT sum(a) FROM other"), "3");
+        let before = told.acknowledged.lock().len();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(told.acknowledged.lock().len(), before, "nothing is acknowledged while there is no room");
+        std::fs::remove_file(&filler).unwrap();
+        wait_until("the log goes on", || log.check().is_ok());
+        assert!(told.insert(&db));
+        wait_until("writers go on", || told.acknowledged.lock().len() > before + 20);
+    });
+    assert!(!told.refused.lock().is_empty(), "somebody was refused");
+    drop(db);
+    let db = Database::open(mounted.path(), config()).unwrap();
+    let there: Vec<i32> =
+        db.query("SELECT id FROM t ORDER BY id", &[]).unwrap().rows().iter().map(|row| id(row)).collect();
+    let mut acknowledged = told.acknowledged.lock().clone();
+    acknowledged.sort_unstable();
+    assert_eq!(there, acknowledged, "what was acknowledged is there, and what was refused is not");
+    assert_eq!(ask(&db, "SELECT sum(a) FROM other"), "3");
+}
+
+fn id(row: &[Value]) -> i32 {
+    match row[0] {
+        Value::Integer(id) => id,
+        ref other => panic!("{other} is no id"),
+    }
+}

@@ -1,0 +1,10 @@
+//! A database in a directory, as its users meet it: the commands for it, processes that are killed, a disk
+//! that is full.
+#![allow(clippy::disallowed_methods, reason = "tests look at real files, processes and clocks")]
+
+mod check;
+mod full;
+mod kill;
+mod place;
+mod tools;
+mod writer;

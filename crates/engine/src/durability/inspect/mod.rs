@@ -1,0 +1,449 @@
+//! What a redo log says, read without opening the database: for `albireo log` and `albireo verify`.
+//!
+//! Responsible for: reading all records in order, following the definitions among them so that tables,
+//! columns and routines have their names (`names`), what is wrong and where. Not responsible for: printing.
+//!
+//! I-1 Nothing is locked and no file is changed. I-2 A log that is being written meanwhile is never called
+//! damaged: what does not check is read anew, and only what stays the same is a fault.
+
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, TableId, Value};
+use albireo_env::Env;
+use albireo_redo::{Evidence, Frame, LogReader, ReadError, Record};
+
+use names::Names;
+
+/// How often what does not check is read anew.
+const LOOKS: u32 = 3;
+
+/// A record of the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogEntry {
+    /// Its number, from 1.
+    pub ordinal: u64,
+    /// When its transaction ran, in microseconds since 1970.
+    pub time_us: i64,
+    /// Its partition; `None` if it is ordered against all of them.
+    pub partition: Option<u16>,
+    /// The frame that it is in.
+    pub frame: u64,
+    /// The segment that the frame is in.
+    pub segment: u64,
+    /// Where the frame begins there, in bytes.
+    pub offset: u64,
+    /// What it says.
+    pub content: LogContent,
+}
+
+/// What a record says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LogContent {
+    /// The text that changed definitions.
+    Definition {
+        /// The statement.
+        text: String,
+        /// The tables that it made, changed or dropped.
+        tables: Vec<Arc<str>>,
+        /// The routines that it made, changed or dropped.
+        routines: Vec<Arc<str>>,
+    },
+    /// Rows that a transaction wrote: its net effect.
+    Writes(Vec<LogWrite>),
+    /// A call of a routine, which is run again.
+    Command {
+        /// The routine's name.
+        routine: Arc<str>,
+        /// Its id.
+        id: u64,
+        /// The version of its definition.
+        version: u64,
+        /// Its arguments as they lie in the record.
+        arguments: Vec<u8>,
+    },
+}
+
+impl LogContent {
+    /// The word for what it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Definition { .. } => "definition",
+            Self::Writes(_) => "write",
+            Self::Command { .. } => "command",
+        }
+    }
+}
+
+/// A row that was written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogWrite {
+    /// The table's id.
+    pub id: TableId,
+    /// Its name, after its schema unless that is `public`.
+    pub table: Arc<str>,
+    /// The partition that the row is in; `None` if the table is shared.
+    pub partition: Option<u16>,
+    /// What happened to it.
+    pub change: RowChange,
+    /// What names the row that was updated or deleted.
+    pub key: Vec<(Arc<str>, Value)>,
+    /// What the row got: all of it, or the columns that were updated.
+    pub values: Vec<(Arc<str>, Value)>,
+}
+
+/// What happened to a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowChange {
+    /// It came, or has another key.
+    Insert,
+    /// It got new values.
+    Update,
+    /// It went, or has another key.
+    Delete,
+}
+
+impl RowChange {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// Something in a log that is not as it was written, or cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}{}{}: {reason}", file.display(),
+    offset.map(|offset| format!(", byte {offset}")).unwrap_or_default(),
+    record.map(|record| format!(", record {record}")).unwrap_or_default())]
+pub struct LogFault {
+    /// The file.
+    pub file: PathBuf,
+    /// The byte in it: of what is damaged, or of the frame that has the record.
+    pub offset: Option<u64>,
+    /// The record.
+    pub record: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+    /// Whether what follows could not be read.
+    pub is_last: bool,
+}
+
+/// What a log has, as far as it has been read.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LogSummary {
+    /// Its segments, and their bytes.
+    pub segments: u64,
+    /// Bytes of all segments, with those not used yet.
+    pub segment_bytes: u64,
+    /// Partitions of the database; 0 if the log has no frame.
+    pub partitions: u16,
+    /// Frames.
+    pub frames: u64,
+    /// Bytes of frames.
+    pub frame_bytes: u64,
+    /// Ordinal of the first record and of the last; 0 if there is none.
+    pub ordinals: (u64, u64),
+    /// Records that change definitions.
+    pub definitions: u64,
+    /// Records of rows.
+    pub writes: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Records of calls.
+    pub commands: u64,
+    /// Records that cannot be understood.
+    pub unknown: u64,
+    /// The earliest and the latest time of a record, in microseconds since 1970.
+    pub times_us: Option<(i64, i64)>,
+    /// The rest of a write at the end of the log that a crash interrupted, or that is being made: left out.
+    pub torn: Option<String>,
+    /// Somebody wrote the log while it was read; what came later was left out.
+    pub is_growing: bool,
+}
+
+impl LogSummary {
+    /// All records.
+    pub fn records(&self) -> u64 {
+        self.definitions + self.writes + self.commands + self.unknown
+    }
+
+    fn count_frame(&mut self, frame: &Frame) {
+        if self.frames == 0 {
+            self.partitions = frame.lanes;
+        }
+        self.frames += 1;
+        self.frame_bytes += frame.bytes;
+    }
+
+    fn count(&mut self, record: &Record<'_>, content: Option<&LogContent>) {
+        let first = if self.ordinals.0 == 0 { record.ordinal } else { self.ordinals.0 };
+        self.ordinals = (first, record.ordinal);
+        let (from, to) = self.times_us.unwrap_or((record.time_us, record.time_us));
+        self.times_us = Some((from.min(record.time_us), to.max(record.time_us)));
+        match content {
+            Some(LogContent::Definition { .. }) => self.definitions += 1,
+            Some(LogContent::Command { .. }) => self.commands += 1,
+            Some(LogContent::Writes(rows)) => {
+                self.writes += 1;
+                self.rows += rows.len() as u64;
+            }
+            None => self.unknown += 1,
+        }
+    }
+}
+
+/// Reads a log from its beginning.
+///
+/// ```
+/// # use albireo::{Config, Database, LogContent, LogInspector};
+/// # use std::ops::ControlFlow;
+/// # let env = albireo_env::Env::simulated(1).0;
+/// # let env = albireo_env::Env { clock: albireo_env::Clock::real(), ..env };
+/// # let db = Database::open_in("/data", Config::default(), env.clone())?;
+/// db.execute("CREATE TABLE star (name TEXT); INSERT INTO star VALUES ('Albireo')")?;
+/// let mut said = Vec::new();
+/// let mut inspector = LogInspector::open("/data", &env)?;
+/// inspector.visit(&mut |entry| {
+///     if let Ok(entry) = entry && let LogContent::Writes(rows) = entry.content {
+///         said.push(format!("{} {}", rows[0].table, rows[0].values[0].1));
+///     }
+///     ControlFlow::Continue(())
+/// });
+/// assert_eq!(said, ["star Albireo"]);
+/// assert_eq!(inspector.summary().records(), 2);
+/// # Ok::<(), albireo::SqlError>(())
+/// ```
+#[derive(Debug)]
+pub struct LogInspector {
+    env: Env,
+    directory: PathBuf,
+    names: Names,
+    summary: LogSummary,
+}
+
+impl LogInspector {
+    /// Opens the log of the database in `path`, or the log that is in `path` itself.
+    ///
+    /// # Errors
+    /// 58030 if there is no log, or the directory cannot be read.
+    pub fn open(path: impl AsRef<Path>, env: &Env) -> Result<Self, SqlError> {
+        let path = path.as_ref();
+        let (directory, segments) = find(path, env)?;
+        let mut summary = LogSummary { segments: segments.len() as u64, ..LogSummary::default() };
+        for segment in segments {
+            // One that is gone by now is no concern of ours; one that cannot be read is found later.
+            summary.segment_bytes += env.disk.open(&segment).and_then(|file| file.len()).unwrap_or_default();
+        }
+        Ok(Self { env: env.clone(), directory, names: Names::new(env), summary })
+    }
+
+    /// The directory of the log's segments.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What has been read so far.
+    pub fn summary(&self) -> &LogSummary {
+        &self.summary
+    }
+
+    /// How many partitions the database has that `path` keeps; `None` if nothing has been logged.
+    ///
+    /// # Errors
+    /// As [`LogInspector::open`].
+    pub fn partitions(path: impl AsRef<Path>, env: &Env) -> Result<Option<u16>, SqlError> {
+        let inspector = Self::open(path, env)?;
+        let mut frames = Frames::new(env, &inspector.directory);
+        Ok(frames.next().ok().flatten().map(|frame| frame.lanes))
+    }
+
+    /// Hands every record to `visitor`, and every fault, until it breaks off or the log ends. To be called
+    /// once.
+    pub fn visit(&mut self, visitor: &mut dyn FnMut(Result<LogEntry, LogFault>) -> ControlFlow<()>) {
+        let mut frames = Frames::new(&self.env, &self.directory);
+        loop {
+            let frame = match frames.next() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    let _ = visitor(Err(fault_of(&self.directory, error)));
+                    break;
+                }
+            };
+            if self.visit_frame(&frame, visitor).is_break() {
+                return;
+            }
+        }
+        self.summary.is_growing = frames.is_growing;
+        self.summary.torn = frames.torn();
+    }
+
+    fn visit_frame(
+        &mut self,
+        frame: &Frame,
+        visitor: &mut dyn FnMut(Result<LogEntry, LogFault>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.summary.count_frame(frame);
+        let fault = |record, reason| LogFault {
+            file: self.directory.join(format!("{:020}.log", frame.segment)),
+            offset: Some(frame.offset),
+            record,
+            reason,
+            is_last: false,
+        };
+        if frame.lanes != self.summary.partitions {
+            let reason =
+                format!("the frame has {} partitions, those before {}", frame.lanes, self.summary.partitions);
+            visitor(Err(fault(None, reason)))?;
+        }
+        for record in frame.records() {
+            let content = self.names.content(&record, frame.lanes);
+            self.summary.count(&record, content.as_ref().ok());
+            visitor(match content {
+                Ok(content) => Ok(LogEntry {
+                    ordinal: record.ordinal,
+                    time_us: record.time_us,
+                    partition: (!record.crossing).then_some(record.lane),
+                    frame: frame.sequence,
+                    segment: frame.segment,
+                    offset: frame.offset,
+                    content,
+                }),
+                Err(reason) => Err(fault(Some(record.ordinal), reason)),
+            })?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The directory with the segments, and these.
+fn find(path: &Path, env: &Env) -> Result<(PathBuf, Vec<PathBuf>), SqlError> {
+    let cannot = |path: &Path, error: &std::io::Error| {
+        let text = format!("could not read the directory \"{}\": {error}", path.display());
+        SqlError::new(SqlState::IO_ERROR, text)
+    };
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
+    let inside = path.join("log");
+    let (directory, paths) = match env.disk.read_dir(&inside) {
+        Ok(paths) => (inside, paths),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let paths = env.disk.read_dir(path).map_err(|error| cannot(path, &error))?;
+            if !paths.iter().any(is_segment) {
+                let text = format!("there is no redo log in \"{}\"", path.display());
+                return Err(SqlError::new(SqlState::IO_ERROR, text)
+                    .with_hint("Name the directory of a database, or the directory \"log\" in it."));
+            }
+            (path.to_owned(), paths)
+        }
+        Err(error) => return Err(cannot(&inside, &error)),
+    };
+    Ok((directory, paths.into_iter().filter(is_segment).collect()))
+}
+
+/// The frames of a log that somebody may be writing.
+///
+/// A segment is read from front to back while frames are written into it, so that a later frame can be
+/// seen where an earlier one was not there yet, which looks like damage. Read anew, it is there.
+struct Frames {
+    env: Env,
+    directory: PathBuf,
+    reader: Option<LogReader>,
+    /// The frame that is next; 0 before the first.
+    next: u64,
+    log_id: Option<u64>,
+    /// How often the present place has been read.
+    looks: u32,
+    /// The last frame to be read, so that nobody runs after a log for ever.
+    last: Option<u64>,
+    is_growing: bool,
+}
+
+impl Frames {
+    fn new(env: &Env, directory: &Path) -> Self {
+        let (env, directory) = (env.clone(), directory.to_owned());
+        let (reader, log_id, last) = (None, None, None);
+        Self { env, directory, reader, next: 0, log_id, looks: 0, last, is_growing: false }
+    }
+
+    fn next(&mut self) -> Result<Option<Frame>, ReadError> {
+        if self.last.is_some_and(|last| self.next > last) {
+            self.is_growing = true;
+            return Ok(None);
+        }
+        loop {
+            let error = match self.try_next() {
+                Ok(frame) => {
+                    if let Some(frame) = &frame {
+                        (self.next, self.looks) = (frame.sequence + 1, 0);
+                    }
+                    return Ok(frame);
+                }
+                Err(error) => error,
+            };
+            self.looks += 1;
+            if self.looks >= LOOKS || matches!(error, ReadError::Format { .. }) {
+                return Err(error);
+            }
+            if let ReadError::Corrupt(corruption) = &error
+                && let Evidence::LaterFrame { sequence, .. } = corruption.evidence
+            {
+                self.last.get_or_insert(sequence);
+            }
+            self.reader = None;
+        }
+    }
+
+    fn try_next(&mut self) -> Result<Option<Frame>, ReadError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => {
+                let disk = Arc::clone(&self.env.disk);
+                none.insert(LogReader::open(disk, &self.directory, self.next, self.log_id)?)
+            }
+        };
+        let frame = reader.next_frame()?;
+        if self.log_id.is_none() {
+            self.log_id = reader.give_up().log_id;
+        }
+        Ok(frame)
+    }
+
+    /// What was left out at the end.
+    fn torn(&self) -> Option<String> {
+        let torn = self.reader.as_ref()?.end()?.torn.as_ref()?;
+        Some(torn.to_string())
+    }
+}
+
+fn fault_of(directory: &Path, error: ReadError) -> LogFault {
+    let place =
+        |file: PathBuf, offset, record, reason| LogFault { file, offset, record, reason, is_last: true };
+    match error {
+        ReadError::Io(failure) => place(
+            failure.path.clone(),
+            None,
+            None,
+            format!("cannot {}: {}", failure.operation, failure.source),
+        ),
+        ReadError::Corrupt(corruption) => {
+            let albireo_redo::Corruption { path, offset, sequence, ordinal, fault, evidence, .. } =
+                *corruption;
+            place(path, Some(offset), ordinal, format!("frame {sequence} is damaged: {fault}; {evidence}"))
+        }
+        ReadError::Format { path, found } => {
+            let reads = albireo_redo::FORMAT;
+            let reason = format!("written by log format {found}, this program reads format {reads}");
+            place(path, Some(0), None, reason)
+        }
+        other => place(directory.to_owned(), None, None, other.to_string()),
+    }
+}

@@ -1,0 +1,134 @@
+//! Records that do not fit the definitions before them, as a program with a mistake would write them.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use albireo_env::{Env, MemoryDisk};
+use albireo_redo::{Header, Kind, Ticket};
+
+use super::{LogContent, LogEntry, LogFault, LogInspector, LogSummary};
+use crate::{Config, Database};
+
+fn env() -> Env {
+    Env { disk: Arc::new(MemoryDisk::default()), ..Env::real() }
+}
+
+fn open(env: &Env) -> Database {
+    let config = Config { partitions: 2, log_segment_bytes: 64 << 10, ..Config::default() };
+    Database::open_in("/data", config, env.clone()).unwrap()
+}
+
+/// Puts a record into the log; `None` for a crossing one.
+fn put(db: &Database, lane: Option<usize>, kind: Kind, payload: &[u8]) -> Ticket {
+    let (log, header) = (db.log().unwrap(), Header { kind, time_us: 1_000_000 });
+    let encode = |out: &mut Vec<u8>| out.extend_from_slice(payload);
+    match lane {
+        Some(lane) => log.append(lane, header, encode),
+        None => log.append_crossing(header, encode),
+    }
+    .unwrap()
+}
+
+/// What the log has: entries and faults in their order.
+fn inspect(env: &Env) -> (Vec<Result<LogEntry, LogFault>>, LogSummary) {
+    let mut inspector = LogInspector::open("/data", env).unwrap();
+    let mut all = Vec::new();
+    inspector.visit(&mut |entry| {
+        all.push(entry);
+        ControlFlow::Continue(())
+    });
+    (all, inspector.summary().clone())
+}
+
+#[test]
+fn records_that_cannot_be_understood_are_faults_with_their_place_and_reading_goes_on() {
+    let env = env();
+    let db = open(&env);
+    db.execute(
+        "CREATE TABLE t (a INTEGER NOT NULL) PARTITION BY HASH (a); CREATE TABLE s (a INTEGER NOT NULL)",
+    )
+    .unwrap();
+    let table = |name: &str| db.catalog().table_named(None, name).unwrap().id.0 as u8;
+    let (t, s) = (table("t"), table("s"));
+    let wrong: [(Option<usize>, Kind, &[u8], &str); 11] = [
+        (Some(0), Kind(99), b"?", "the record is of kind 99, which this program does not know"),
+        (Some(0), Kind::WRITE, &[1, 77, 0, 0, 0], "it writes to table 77, which does not exist"),
+        (Some(0), Kind::WRITE, &[1, t, 0, 0, 1], "at byte 5 of the write record: more rows than bytes"),
+        (Some(0), Kind::WRITE, &[1, t, 0, 0], "at byte 4 of the write record: the record ends too early"),
+        (Some(0), Kind::WRITE, &[2, t, 0, 0, 1, 2], "it writes to partition 1 of the transaction"),
+        (None, Kind::WRITE, &[3, t, 0, 0, 1, 2], "it writes to partition 2 of the transaction"),
+        (
+            Some(0),
+            Kind::WRITE,
+            &[0, t, 0, 0, 1, 2],
+            "table \"t\" is partitioned, and it writes to a shared one",
+        ),
+        (None, Kind::WRITE, &[1, s, 0, 0, 1, 2], "table \"s\" is shared, and it writes to a partitioned one"),
+        (None, Kind::DEFINITION, b"CREATE TABLE t (a INTEGER)", "relation \"t\" already exists"),
+        (None, Kind::DEFINITION, &[0xff], "the definition is no text"),
+        (Some(0), Kind::COMMAND, &[9, 1], "it calls routine 9, which does not exist"),
+    ];
+    for (lane, kind, payload, _) in wrong {
+        put(&db, lane, kind, payload);
+    }
+    db.acknowledge_all(put(&db, Some(1), Kind::WRITE, &[1, t, 0, 0, 1, 6]));
+    let (all, summary) = inspect(&env);
+    assert_eq!(all.len(), 2 + wrong.len() + 1);
+    for (ordinal, ((_, _, _, reason), entry)) in (3..).zip(wrong.iter().zip(&all[2..])) {
+        let fault = entry.as_ref().expect_err(reason);
+        assert!(fault.reason.contains(reason), "{fault}");
+        assert_eq!((fault.record, fault.is_last), (Some(ordinal), false));
+        assert!(fault.to_string().contains("00000000000000000001.log, byte "), "{fault}");
+        assert!(fault.offset.is_some_and(|offset| offset >= 4096), "{fault}");
+    }
+    let last = all.last().unwrap().as_ref().unwrap();
+    let LogContent::Writes(rows) = &last.content else { panic!("{last:?}") };
+    assert_eq!((last.partition, rows[0].values[0].1.to_string().as_str()), (Some(1), "3"));
+    assert_eq!((summary.unknown, summary.definitions, summary.writes), (11, 2, 1));
+    assert_eq!((summary.records(), summary.ordinals, summary.partitions), (14, (1, 14), 2));
+}
+
+#[test]
+fn calls_are_told_by_the_name_of_their_routine() {
+    let env = env();
+    let db = open(&env);
+    for text in ["CREATE FUNCTION f(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1'", "DROP FUNCTION f"]
+    {
+        db.execute(text).unwrap();
+    }
+    db.execute("CREATE FUNCTION public.g() RETURNS integer LANGUAGE sql AS 'SELECT 1'").unwrap();
+    db.acknowledge_all(put(&db, Some(0), Kind::COMMAND, &[2, 1, 0xab]));
+    let (all, summary) = inspect(&env);
+    let contents: Vec<LogContent> = all.into_iter().map(|entry| entry.unwrap().content).collect();
+    let named = |content: &LogContent| match content {
+        LogContent::Definition { routines, .. } => routines.join(","),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(contents[..3].iter().map(named).collect::<Vec<_>>(), ["f", "f", "g"]);
+    let (routine, arguments) = ("g".into(), vec![0xab]);
+    assert_eq!(contents[3], LogContent::Command { routine, id: 2, version: 1, arguments });
+    assert_eq!((summary.commands, summary.definitions), (1, 3));
+}
+
+#[test]
+fn log_whose_beginning_is_gone_names_the_tables_that_it_does_not_know() {
+    let env = env();
+    let db = open(&env);
+    db.execute("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
+    for _ in 0..200 {
+        db.execute("INSERT INTO t VALUES (1, repeat('x', 500))").unwrap();
+    }
+    let newest = db.log().unwrap().durable();
+    assert!(db.log().unwrap().remove_before(newest).unwrap() > 0);
+    let (all, summary) = inspect(&env);
+    assert!(summary.ordinals.0 > 1 && summary.ordinals.1 == 201, "{summary:?}");
+    let fault = all[0].as_ref().unwrap_err();
+    assert!(fault.reason.ends_with("which does not exist"), "{fault}");
+    assert_eq!(LogInspector::partitions("/data", &env).unwrap(), Some(2));
+}
+
+impl Database {
+    fn acknowledge_all(&self, ticket: Ticket) {
+        self.log().unwrap().wait(ticket).unwrap();
+    }
+}
