@@ -78,7 +78,7 @@ impl Database {
                 _ => {}
             }
         }
-        self.acknowledge(receipt)
+        self.acknowledge_call(None, receipt)
     }
 }
 
