@@ -57,11 +57,17 @@ impl Work {
     pub fn lane(&self, partitions: u16) -> Lane {
         let of = |key: i64| Lane::One(key.rem_euclid(i64::from(partitions)) as u16);
         match *self {
-            Self::Open { id, .. } | Self::Close { id } | Self::Rename { id, .. } | Self::Look { id } => of(id),
+            Self::Open { id, .. } | Self::Close { id } | Self::Rename { id, .. } | Self::Look { id } => {
+                of(id)
+            }
             Self::Forget { source } => of(source),
             Self::Interest { near } => of(near),
             Self::Transfer { from, to, .. } | Self::Renumber { from, to } => {
-                if of(from) == of(to) { of(from) } else { Lane::All }
+                if of(from) == of(to) {
+                    of(from)
+                } else {
+                    Lane::All
+                }
             }
             Self::LookAround => Lane::All,
         }
@@ -245,7 +251,9 @@ impl Procedure for Bank {
 
     fn route(&self, work: &Work) -> Route {
         match *work {
-            Work::Open { id, .. } | Work::Close { id } | Work::Rename { id, .. } | Work::Look { id } => Route::Key(id),
+            Work::Open { id, .. } | Work::Close { id } | Work::Rename { id, .. } | Work::Look { id } => {
+                Route::Key(id)
+            }
             // The other side may be elsewhere: then it runs again, over all.
             Work::Transfer { from, .. } | Work::Renumber { from, .. } => Route::Key(from),
             Work::Forget { source } => Route::Key(source),

@@ -25,7 +25,11 @@ impl Procedure for Scan {
         Route::Crossing
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, &(handle, column): &Self::Args) -> Result<Self::Output, Abort> {
+    fn run(
+        &self,
+        tx: &mut Transaction<'_, '_>,
+        &(handle, column): &Self::Args,
+    ) -> Result<Self::Output, Abort> {
         let mut rows = Vec::new();
         for site in tx.sites() {
             if handle.is_shared() && site != tx.home() {
@@ -35,7 +39,11 @@ impl Procedure for Scan {
             let before = rows.len();
             rows.extend(table.scan_from(Tid(0)).map(|row| table.row(row)));
             if table.row_count() != (rows.len() - before) as u64 {
-                return Ok(Err(format!("{} rows are counted, {} found", table.row_count(), rows.len() - before)));
+                return Ok(Err(format!(
+                    "{} rows are counted, {} found",
+                    table.row_count(),
+                    rows.len() - before
+                )));
             }
             let astray = |row: &&Vec<Value>| {
                 column.is_some_and(|column| tx.site_of_value(&row[column]).is_ok_and(|right| right != site))
@@ -127,7 +135,8 @@ const LOOKUPS: [(&str, &str, &str, usize); 6] = [
 /// # Errors
 /// In words, if an index says something else than the rows.
 pub fn indexes(database: &Database, state: &State, random: &mut Random) -> Result<(), String> {
-    for (table, _, query, column) in LOOKUPS.iter().filter(|(table, index, ..)| state.has_index(table, index)) {
+    for (table, _, query, column) in LOOKUPS.iter().filter(|(table, index, ..)| state.has_index(table, index))
+    {
         let rows: Vec<&Row> = state.table(table).rows().collect();
         for _ in 0..4 {
             let key = match rows.is_empty() || random.percent(25) {

@@ -147,7 +147,8 @@ impl Simulation {
                 disk.crash_at(disk.operations() + self.random.below(50));
             } else if self.random.percent(6) {
                 let which = self.random.below(5);
-                let (write, sync) = if self.random.percent(50) { (Some(which), None) } else { (None, Some(which)) };
+                let (write, sync) =
+                    if self.random.percent(50) { (Some(which), None) } else { (None, Some(which)) };
                 disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
                 self.at_risk = true;
             }
@@ -164,7 +165,9 @@ impl Simulation {
                     if self.machine.disk.restart() {
                         crashes += 1;
                         self.counts.crashes += 1;
-                    } else if self.at_risk && [SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&error.state()) {
+                    } else if self.at_risk
+                        && [SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&error.state())
+                    {
                         self.calm();
                         self.machine.disk.kill();
                     } else {
@@ -253,7 +256,8 @@ impl Simulation {
             0..4 => disk.crash_at(disk.operations() + self.random.below(200)),
             4..6 => {
                 let which = self.random.below(25);
-                let (write, sync) = if self.random.percent(40) { (Some(which), None) } else { (None, Some(which)) };
+                let (write, sync) =
+                    if self.random.percent(40) { (Some(which), None) } else { (None, Some(which)) };
                 disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
                 self.at_risk = true;
             }
@@ -355,7 +359,8 @@ impl Simulation {
         }
         let wanted = statements::payment(&self.model.state, id, cents);
         let (key, amount) = (Value::Integer(id as i32), Value::BigInt(cents));
-        let started = life.database.routine("pay").and_then(|pay| pay.start(&[(&key).into(), (&amount).into()]));
+        let started =
+            life.database.routine("pay").and_then(|pay| pay.start(&[(&key).into(), (&amount).into()]));
         let got = started.map(|(reply, receipt)| {
             let left = match reply.get(0, 0) {
                 Some(albireo::Output::Value(value)) => value.to_value(),
@@ -485,7 +490,9 @@ impl Simulation {
     fn hear_of_failure(&mut self, life: &Life) -> Result<(), String> {
         let receipt = life.receipt_of_all().map_err(|error| format!("a reader fails: {}", shown(&error)))?;
         life.database.acknowledge(receipt).map_err(|error| format!("a reader waits: {}", shown(&error)))?;
-        let Some(last) = life.last.filter(|&last| !life.database.is_acknowledged(last)) else { return Ok(()) };
+        let Some(last) = life.last.filter(|&last| !life.database.is_acknowledged(last)) else {
+            return Ok(());
+        };
         match life.database.acknowledge(last) {
             Err(error) if error.state() == SqlState::IO_ERROR => Ok(()),
             other => Err(format!("whoever waits for a failed log is told {other:?}")),

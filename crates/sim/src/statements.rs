@@ -51,11 +51,7 @@ const LASTING: [Definition; 4] = [
 
 /// Tables that come and go.
 const PASSING: [Definition; 3] = [
-    Definition {
-        name: "t0",
-        text: "CREATE TABLE t0 (a INTEGER PRIMARY KEY, b TEXT)",
-        indexes: &["t0_pkey"],
-    },
+    Definition { name: "t0", text: "CREATE TABLE t0 (a INTEGER PRIMARY KEY, b TEXT)", indexes: &["t0_pkey"] },
     Definition {
         name: "t1",
         text: "CREATE TABLE t1 (a INTEGER NOT NULL, b TEXT) PARTITION BY HASH (a)",
@@ -139,7 +135,8 @@ fn of_note(random: &mut Random, note: &Table, amounts_are_unique: bool) -> State
         }
         3..5 => {
             let more = random.between(1, 50);
-            let text = format!("UPDATE note SET amount = amount + 0.{more:02}, body = body || '+' WHERE id = {id}");
+            let text =
+                format!("UPDATE note SET amount = amount + 0.{more:02}, body = body || '+' WHERE id = {id}");
             let next = |row: &Row| {
                 let amount = row[2].int().map_or(Cell::Null, |amount| Cell::Int(amount + more));
                 let body = match &row[1] {
@@ -174,7 +171,9 @@ fn of_thing(random: &mut Random, things: &Table) -> Statement {
     let found: Vec<&Row> = things.keyed(k).collect();
     let (text, effect) = match random.below(7) {
         0..3 => {
-            let v = random.percent(80).then(|| random.pick(&["x", "y", "zebra", "a rather long text of a thing"]));
+            let v = random
+                .percent(80)
+                .then(|| random.pick(&["x", "y", "zebra", "a rather long text of a thing"]));
             let (v, twice) = (v.map(str::to_owned), random.percent(30));
             let value = format!("({k}, {})", literal(&v));
             let other = format!(", ({}, {})", k + 1, literal(&v));
@@ -238,13 +237,15 @@ pub fn definition(random: &mut Random, state: &State, with_routines: bool) -> St
         3..5 => {
             let name = PASSING[random.below(3) as usize].name;
             let there = state.tables.contains_key(name);
-            let effect = if there { Ok((vec![Change::Drop(name)], 0)) } else { Err(SqlState::UNDEFINED_TABLE) };
+            let effect =
+                if there { Ok((vec![Change::Drop(name)], 0)) } else { Err(SqlState::UNDEFINED_TABLE) };
             (format!("DROP TABLE {name}"), effect)
         }
         5..6 => {
             let name = random.pick(&["t0", "t1", "t2", "thing", "note", "journal"]);
             let there = state.tables.contains_key(name);
-            let effect = if there { Ok((vec![Change::Truncate(name)], 0)) } else { Err(SqlState::UNDEFINED_TABLE) };
+            let effect =
+                if there { Ok((vec![Change::Truncate(name)], 0)) } else { Err(SqlState::UNDEFINED_TABLE) };
             (format!("TRUNCATE {name}"), effect)
         }
         6..10 => index(random, state),

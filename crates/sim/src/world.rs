@@ -48,7 +48,7 @@ pub fn config(partitions: u16) -> Config {
     Config {
         partitions,
         query_threads: 1,
-        data_limit_bytes: 256 << 20,
+        data_limit_bytes: 32 << 20,
         // Nobody else would make the log's steps while a call waits for them.
         durability: Durability::Async,
         ..Config::default()
