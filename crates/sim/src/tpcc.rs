@@ -71,7 +71,7 @@ impl Tpcc {
     /// In words, if not.
     pub fn check(&self, database: &Database, deeds: &[Deed]) -> Result<(), String> {
         let (env, hand) = Env::simulated(0);
-        let config = crate::world::config(database.partitions());
+        let config = crate::world::config(database.partitions(), true);
         let failed = |error: SqlError| format!("TPC-C in memory: {error}");
         let shadow = Database::with_env(config, env.clone()).map_err(failed)?;
         let mut procedures = None;

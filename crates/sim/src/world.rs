@@ -39,16 +39,17 @@ impl World {
 
     /// How its database is opened.
     pub fn config(&self) -> Config {
-        Config { log_segment_bytes: self.segment_bytes, ..config(self.partitions) }
+        Config { log_segment_bytes: self.segment_bytes, ..config(self.partitions, self.warehouses.is_some()) }
     }
 }
 
 /// A database that waits for nothing and takes little.
-pub fn config(partitions: u16) -> Config {
+pub fn config(partitions: u16, has_tpcc: bool) -> Config {
     Config {
         partitions,
         query_threads: 1,
-        data_limit_bytes: 32 << 20,
+        // It is taken from the system ahead of need, which is most of what opening costs.
+        data_limit_bytes: if has_tpcc { 128 << 20 } else { 16 << 20 },
         // Nobody else would make the log's steps while a call waits for them.
         durability: Durability::Async,
         ..Config::default()
