@@ -34,7 +34,7 @@ pub struct Config {
     pub spill_limit_bytes: u64,
     /// When transactions of a database that is kept in a directory are acknowledged.
     pub durability: Durability,
-    /// Bytes of one segment of the redo log, at least 64 KiB.
+    /// Bytes of one segment of the redo log, at least 8 KiB.
     pub log_segment_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ impl Config {
             () if self.queue_capacity == 0 => wrong("queue_capacity must be at least 1"),
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
-            () if self.log_segment_bytes < 64 << 10 => wrong("log_segment_bytes must be at least 64 KiB"),
+            () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
             () => Ok(()),
         }
     }

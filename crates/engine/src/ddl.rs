@@ -78,7 +78,7 @@ impl Database {
                 _ => {}
             }
         }
-        self.acknowledge(receipt)
+        self.acknowledge_call(None, receipt)
     }
 }
 
@@ -106,8 +106,12 @@ fn build(all: &mut Exclusive<'_>, old: &Catalog, next: &Catalog, change: &DdlCha
             })
         }
         // A new empty table beside the old one would have another id, so the rows go here. Nothing has to
-        // bring them back: a layout that was made once can be made again, so TRUNCATE does not fail.
-        DdlChange::Truncate(id) => create_table(all, old.table(*id).expect("a truncated table exists")),
+        // bring them back: the layout is there, so TRUNCATE does not fail. Handles go on to fit it.
+        DdlChange::Truncate(id) => {
+            let def = old.table(*id).expect("a truncated table exists");
+            all.truncate_table(handle(def), spec_of(def));
+            Ok(())
+        }
         DdlChange::CreateSchema(_)
         | DdlChange::DropSchema(_)
         | DdlChange::DropTable(_)
@@ -115,7 +119,7 @@ fn build(all: &mut Exclusive<'_>, old: &Catalog, next: &Catalog, change: &DdlCha
     }
 }
 
-/// Makes a table, or an empty one in its place.
+/// Makes a table.
 fn create_table(all: &mut Exclusive<'_>, def: &TableDef) -> Result<(), SqlError> {
     let spec = spec_of(def);
     let layout = Table::layout_of(&spec).map_err(crate::errors::layout)?;

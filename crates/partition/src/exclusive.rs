@@ -148,6 +148,12 @@ impl<'a> Exclusive<'a> {
         self.gone.append(&mut gone);
     }
 
+    /// Puts an empty table of the same layout in the place of a table. Snapshots that see the old one keep it.
+    pub fn truncate_table(&mut self, table: TableHandle, spec: TableSpec) {
+        let layout = Arc::clone(self.tables(table)[0].layout());
+        self.create_table(spec, &layout);
+    }
+
     /// Drops a table. Snapshots that see it keep it.
     pub fn drop_table(&mut self, table: TableHandle) {
         let place = table.id.index();

@@ -9,7 +9,8 @@ use crate::reader::End;
 use crate::segment;
 
 /// Makes the log end where `end` says, durably: removes the segments behind it and cuts the last one
-/// behind its last frame. To be called before a [`Log`](crate::Log) goes on, also when nothing is torn:
+/// behind its last frame. What is left of it is written once more: a sync that failed may have left frames that
+/// are read although no disk has them, and which no later sync would write. To be called before a [`Log`](crate::Log) goes on, also when nothing is torn:
 /// what no frame uses is given back. Can be repeated, and interrupted by crashes.
 ///
 /// # Errors
@@ -28,6 +29,8 @@ pub fn repair(disk: &dyn Disk, directory: &Path, end: &End) -> Result<(), Failur
     if let Some((path, bytes)) = &end.tail {
         let file = disk.open_placed(path).tried("open", path)?;
         file.set_len(*bytes).tried("cut", path)?;
+        let frames = segment::read(disk, path)?;
+        file.write_at(&frames, 0).tried("write to", path)?;
         file.sync().tried("sync", path)?;
     }
     Ok(())

@@ -1,11 +1,12 @@
-//! Repository rules: what `cargo fmt` and `clippy` cannot check, and the sanitizers.
+//! Repository rules: what `cargo fmt` and `clippy` cannot check, the sanitizers, and long simulations.
 //!
-//! Responsible for: `cargo xtask tidy` and `cargo xtask sanitize`. Not responsible for: style within
+//! Responsible for: `cargo xtask tidy`, `cargo xtask sanitize` and `cargo xtask simulate`. Not responsible for: style within
 //! a line (rustfmt) and lints (clippy; `clippy.toml` bans calls).
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a tool for developers, never part of a database")]
 
 mod sanitize;
+mod simulate;
 mod tidy;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
   sanitize [address|thread]  Tests of storage, partition, session and procedure under sanitizers (default: both);
                              needs a nightly toolchain and is skipped, loudly, without one
+  simulate [--minutes N]     Simulations of new seeds, for 10 minutes or so many, with optimized code
   help                       This text
 ";
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             Some(sanitizer) => sanitize::run(root, &[sanitizer]),
             None => Err(format!("there is no sanitizer `{name}`; choose address or thread")),
         },
+        ["simulate", arguments @ ..] => simulate::run(root, arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

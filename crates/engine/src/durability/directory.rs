@@ -6,6 +6,18 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, DiskLock};
 
+/// Makes the names on the way to a directory durable, whoever made them: without them, all that is synced in
+/// it is lost with it. What may not be opened was not made by us.
+fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
+    path.ancestors().skip(1).try_for_each(|above| {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        match disk.sync_directory(above) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        }
+    })
+}
+
 /// A directory that is locked for this process.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -24,6 +36,7 @@ impl Home {
             SqlError::new(SqlState::IO_ERROR, text)
         };
         disk.create_dir_all(path).map_err(|error| cannot("create the directory", &error))?;
+        sync_names(&**disk, path).map_err(|error| cannot("make durable the directory", &error))?;
         let lock = path.join("lock");
         match disk.lock(&lock) {
             Ok(lock) => Ok(Self { path: path.to_owned(), _lock: lock }),

@@ -122,7 +122,7 @@ impl Database {
             let name = &signature.name;
             notices.push(format!("{name} without a schema means the built-in function: write public.{name}"));
         }
-        self.acknowledge(receipt)?;
+        self.acknowledge_call(None, receipt)?;
         Ok(Outcome::Done { tag, rows: 0, notices })
     }
 
@@ -146,7 +146,7 @@ impl Database {
             }
         }
         let receipt = self.put_library(library, text)?;
-        self.acknowledge(receipt)?;
+        self.acknowledge_call(None, receipt)?;
         let kind = removal.kind.map_or("ROUTINE".to_owned(), |kind| kind.word().to_uppercase());
         Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
     }

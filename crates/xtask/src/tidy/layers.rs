@@ -19,6 +19,7 @@ const TIERS: &[(&str, u8)] = &[
     ("engine", 6),
     ("bench", 7),
     ("cli", 8),
+    ("sim", 8),
 ];
 
 /// Dependencies allowed within one tier.

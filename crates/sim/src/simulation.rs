@@ -1,0 +1,566 @@
+//! One run: lives of processes on a machine, and the model beside them.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use albireo::{Database, Receipt, SqlError, SqlState, Value};
+use albireo_env::Faults;
+use albireo_redo::Step;
+
+use crate::bank::{Bank, LAST_ACCOUNT, Work};
+use crate::check;
+use crate::life::Life;
+use crate::machine::{DIRECTORY, Machine};
+use crate::model::{Change, Deed, Entry, Lane, Model};
+use crate::random::Random;
+use crate::statements::{self, Statement};
+use crate::tpcc::Tpcc;
+use crate::trace::Trace;
+use crate::world::World;
+
+/// The most crashes of one recovery.
+const CRASHES_IN_A_ROW: u64 = 3;
+
+/// What may happen while a database is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Action {
+    /// A transaction in Rust.
+    Bank,
+    /// A statement that changes rows.
+    Change,
+    /// A change of definitions.
+    Define,
+    /// A call of the routine in PL/pgSQL.
+    Pay,
+    /// The next of TPC-C: its tables, its rows, its transactions.
+    Tpcc,
+    /// The log makes a batch durable.
+    Step,
+    /// The log makes the next segment.
+    Prepare,
+    /// The log closes a batch.
+    Seal,
+    /// Time passes.
+    Wait,
+    /// An analytical query.
+    Query,
+    /// The disk runs full, or has room again.
+    Fill,
+    // Archives: CHECKPOINT and the steps of an archive's writer belong here.
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// The database is closed.
+    Close,
+    /// The process dies.
+    Kill,
+    /// The machine crashes.
+    Crash,
+}
+
+/// How often what happened in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Transactions committed.
+    pub transactions: u64,
+    /// Crashes of the machine.
+    pub crashes: u64,
+    /// Databases opened and held against the model.
+    pub recoveries: u64,
+    /// Committed transactions that a crash took back, none of them acknowledged.
+    pub lost: u64,
+    /// Changes that a full or failed log refused.
+    pub refused: u64,
+}
+
+/// A run under way.
+pub struct Simulation {
+    /// What happened.
+    pub trace: Trace,
+    /// How often.
+    pub counts: Counts,
+    random: Random,
+    machine: Machine,
+    world: World,
+    tpcc: Option<Tpcc>,
+    model: Model,
+    /// All that was committed has to be there after the next recovery: the database was closed in peace.
+    in_peace: bool,
+    /// A fault may strike: faults are set, or the disk is full.
+    at_risk: bool,
+    full: bool,
+}
+
+impl Simulation {
+    /// The run of a seed, before it begins.
+    pub fn new(seed: u64, shown: bool) -> Self {
+        let mut random = Random::new(seed);
+        let world = World::draw(&mut random);
+        let mut trace = Trace::new(shown);
+        trace.note(format_args!("seed {seed}: {world:?}"));
+        Self {
+            trace,
+            counts: Counts::default(),
+            machine: Machine::new(random.bits()),
+            tpcc: world.warehouses.map(|warehouses| Tpcc::new(warehouses, seed)),
+            random,
+            world,
+            model: Model::default(),
+            in_peace: true,
+            at_risk: false,
+            full: false,
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// In words, what is not as it has to be.
+    pub fn run(&mut self) -> Result<(), String> {
+        for _ in 0..self.world.lives {
+            let mut life = self.open()?;
+            self.furnish(&mut life)?;
+            self.plan();
+            let actions = self.random.below(100);
+            for _ in 0..actions {
+                if self.machine.disk.is_down() {
+                    break;
+                }
+                self.act(&mut life)?;
+            }
+            self.end(life)?;
+        }
+        self.machine.disk.set_faults(Faults::default());
+        self.heal();
+        let life = self.open()?;
+        self.check_wholly(&life)
+    }
+
+    /// Opens the database, however often it crashes while that is done, and holds it against the model.
+    fn open(&mut self) -> Result<Life, String> {
+        let mut crashes = 0;
+        loop {
+            let disk = &self.machine.disk;
+            if crashes < CRASHES_IN_A_ROW && self.random.percent(35) {
+                disk.crash_at(disk.operations() + self.random.below(50));
+            } else if self.random.percent(6) {
+                let which = self.random.below(5);
+                let (write, sync) =
+                    if self.random.percent(50) { (Some(which), None) } else { (None, Some(which)) };
+                disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
+                self.at_risk = true;
+            }
+            let (env, process) = self.machine.start_process();
+            match Database::open_stepped(DIRECTORY, self.world.config(), env) {
+                Ok(database) => {
+                    let life = Life::new(process, database);
+                    self.recovered(&life)?;
+                    return Ok(life);
+                }
+                Err(error) => {
+                    self.trace.note(format_args!("opening fails: {error}"));
+                    process.die();
+                    if self.machine.disk.restart() {
+                        crashes += 1;
+                        self.counts.crashes += 1;
+                    } else if self.at_risk
+                        && [SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&error.state())
+                    {
+                        self.calm();
+                        self.machine.disk.kill();
+                    } else {
+                        return Err(format!("the database does not open: {}", shown(&error)));
+                    }
+                    // What was closed in peace, a crash may damage no more.
+                }
+            }
+        }
+    }
+
+    /// No fault strikes any more.
+    fn calm(&mut self) {
+        self.machine.disk.set_faults(Faults::default());
+        self.heal();
+        self.at_risk = false;
+    }
+
+    /// Finds the prefix of the history that was recovered, and looks whether the database holds what it makes.
+    fn recovered(&mut self, life: &Life) -> Result<(), String> {
+        let report = life.database.recovery();
+        let (records, before) = (report.records, self.model.base_records);
+        self.trace.note(format_args!("opened: {records} records, {:?}", report.torn));
+        let (all, least) = (self.model.history.len(), self.model.acknowledged);
+        let Some(count) = records.checked_sub(before) else {
+            return Err(format!("{records} records are left of {before} that a recovery had found"));
+        };
+        let count = count as usize;
+        if count > all {
+            return Err(format!("{count} transactions are there, but only {all} were committed"));
+        }
+        let state = check::state(&life.database)?;
+        if let Some(difference) = self.model.after(count).difference(&state) {
+            let other = (0..=all).find(|&other| self.model.after(other) == state);
+            let other = other.map_or("after none".to_owned(), |other| format!("after {other}"));
+            return Err(format!(
+                "recovery found {count} of {all} transactions, but the database is as {other} of them: {difference}"
+            ));
+        }
+        if count < least {
+            return Err(format!("{count} of {all} transactions are there, {least} had been acknowledged"));
+        }
+        if self.in_peace && count < all {
+            return Err(format!("{count} of {all} transactions are there after an orderly end"));
+        }
+        self.counts.recoveries += 1;
+        self.counts.lost += (all - count) as u64;
+        self.model.recovered(count);
+        check::indexes(&life.database, &self.model.state, &mut self.random)?;
+        if let Some(tpcc) = self.tpcc.as_ref().filter(|_| self.random.percent(40)) {
+            tpcc.check(&life.database, &self.model.tpcc)?;
+        }
+        Ok(())
+    }
+
+    /// All that can be held against the model, at the end of a run.
+    fn check_wholly(&mut self, life: &Life) -> Result<(), String> {
+        if self.random.percent(10) {
+            check::analytical(&life.database, &self.model.state)?;
+        }
+        let Some(tpcc) = &self.tpcc else { return Ok(()) };
+        tpcc.check(&life.database, &self.model.tpcc)?;
+        if self.prepared() == tpcc.preparations().len() {
+            tpcc.check_condition(&life.database, self.random.below(12) as usize + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tables that are missing, and what is called.
+    fn furnish(&mut self, life: &mut Life) -> Result<(), String> {
+        while let Some(statement) = statements::furnishing(&self.model.state) {
+            self.execute(life, &statement)?;
+            if life.refusal().is_some() || self.machine.disk.is_down() {
+                return Ok(());
+            }
+        }
+        let bank = Bank::register(&life.database).map_err(|error| shown(&error))?;
+        life.bank = Some(bank);
+        Ok(())
+    }
+
+    /// Decides which faults will strike.
+    fn plan(&mut self) {
+        let disk = &self.machine.disk;
+        match self.random.below(10) {
+            0..4 => disk.crash_at(disk.operations() + self.random.below(200)),
+            4..6 => {
+                let which = self.random.below(25);
+                let (write, sync) =
+                    if self.random.percent(40) { (Some(which), None) } else { (None, Some(which)) };
+                disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
+                self.at_risk = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn act(&mut self, life: &mut Life) -> Result<(), String> {
+        let action = self.draw();
+        match action {
+            Action::Bank => self.bank(life),
+            Action::Change => match life.bank {
+                Some(_) => {
+                    let statement = statements::change(&mut self.random, &self.model.state);
+                    self.execute(life, &statement)
+                }
+                None => Ok(()),
+            },
+            Action::Define => match life.bank {
+                Some(_) => {
+                    let with = self.world.routines;
+                    let statement = statements::definition(&mut self.random, &self.model.state, with);
+                    self.execute(life, &statement)
+                }
+                None => Ok(()),
+            },
+            Action::Pay => self.pay(life),
+            Action::Tpcc => self.tpcc(life),
+            Action::Step => self.step(life),
+            Action::Prepare => {
+                let made = life.log().prepare();
+                self.trace.note(format_args!("prepare: {made}"));
+                Ok(())
+            }
+            Action::Seal => {
+                let sequence = life.log().seal();
+                self.trace.note(format_args!("seal: {sequence}"));
+                Ok(())
+            }
+            Action::Wait => {
+                self.machine.wait(Duration::from_micros(self.random.below(10_000_000)));
+                Ok(())
+            }
+            Action::Query => match life.bank {
+                Some(_) => check::analytical(&life.database, &self.model.state),
+                None => Ok(()),
+            },
+            Action::Fill => {
+                self.fill();
+                Ok(())
+            }
+        }
+    }
+
+    fn draw(&mut self) -> Action {
+        let roll = self.random.below(100);
+        match () {
+            () if roll < self.world.steps => return Action::Step,
+            () if roll < self.world.steps + self.world.definitions => return Action::Define,
+            () => {}
+        }
+        match self.random.below(400) {
+            0..100 => Action::Change,
+            100..130 if self.world.routines => Action::Pay,
+            130..200 if self.tpcc.is_some() => Action::Tpcc,
+            200..210 => Action::Prepare,
+            210..215 => Action::Seal,
+            215..220 => Action::Wait,
+            220..221 => Action::Query,
+            221..224 => Action::Fill,
+            224..240 if self.full => Action::Fill,
+            _ => Action::Bank,
+        }
+    }
+
+    fn bank(&mut self, life: &mut Life) -> Result<(), String> {
+        let Some(bank) = life.bank.clone() else { return Ok(()) };
+        let work = Work::draw(&mut self.random);
+        let partitions = self.world.partitions;
+        let wanted = work.effect(&self.model.state, partitions);
+        let got = bank.start(&work);
+        if let (Ok((changes, _)), Ok((_, receipt))) = (&wanted, &got)
+            && !changes.is_empty()
+        {
+            life.last = Some(*receipt);
+        }
+        self.settle(life, &format!("{work:?}"), wanted, got, work.lane(partitions))
+    }
+
+    fn execute(&mut self, life: &Life, statement: &Statement) -> Result<(), String> {
+        let got = life.execute(&statement.text);
+        self.settle(life, &statement.text, statement.effect.clone(), got, statement.lane)
+    }
+
+    fn pay(&mut self, life: &Life) -> Result<(), String> {
+        let (id, cents) = (self.random.between(0, LAST_ACCOUNT), self.random.between(-20, 200));
+        if life.bank.is_none() {
+            return Ok(());
+        }
+        let wanted = statements::payment(&self.model.state, id, cents);
+        let (key, amount) = (Value::Integer(id as i32), Value::BigInt(cents));
+        let started =
+            life.database.routine("pay").and_then(|pay| pay.start(&[(&key).into(), (&amount).into()]));
+        let got = started.map(|(reply, receipt)| {
+            let left = match reply.get(0, 0) {
+                Some(albireo::Output::Value(value)) => value.to_value(),
+                _ => Value::Null,
+            };
+            let left = if let Value::BigInt(left) = left { Some(left) } else { None };
+            (left, receipt)
+        });
+        self.settle(life, &format!("pay({id}, {cents})"), wanted, got, Lane::Unknown)
+    }
+
+    /// Holds what a transaction did against what it had to do, and adds it to the model.
+    fn settle<T: PartialEq + Debug>(
+        &mut self,
+        life: &Life,
+        what: &str,
+        wanted: Result<(Vec<Change>, T), SqlState>,
+        got: Result<(T, Receipt), SqlError>,
+        lane: Lane,
+    ) -> Result<(), String> {
+        match (wanted, got) {
+            (Err(wanted), Err(error)) if error.state() == wanted => {
+                self.trace.note(format_args!("{what}: {wanted}"));
+                Ok(())
+            }
+            (Ok((changes, wanted)), Ok((value, receipt))) if wanted == value => {
+                self.trace.note(format_args!("{what}: {value:?}"));
+                if changes.is_empty() {
+                    self.model.read(receipt, lane);
+                    return Ok(());
+                }
+                self.commit(life, Deed::Changes(changes), receipt, lane)
+            }
+            (Ok((changes, _)), Err(error)) if !changes.is_empty() => self.refused(life, what, &error),
+            (wanted, got) => {
+                let got = got.map(|(value, _)| value).map_err(|error| shown(&error));
+                Err(format!("{what} gave {got:?}, not {:?}", wanted.map(|(_, value)| value)))
+            }
+        }
+    }
+
+    fn commit(&mut self, life: &Life, deed: Deed, receipt: Receipt, lane: Lane) -> Result<(), String> {
+        if let Some(state) = life.refusal() {
+            return Err(format!("a log that refuses with {state} took a change"));
+        }
+        self.counts.transactions += 1;
+        self.model.commit(Entry { deed, receipt, lane });
+        Ok(())
+    }
+
+    fn refused(&mut self, life: &Life, what: &str, error: &SqlError) -> Result<(), String> {
+        if life.refusal() != Some(error.state()) {
+            return Err(format!("{what} failed: {}", shown(error)));
+        }
+        self.trace.note(format_args!("{what}: refused with {}", error.state()));
+        self.counts.refused += 1;
+        Ok(())
+    }
+
+    /// How much of TPC-C's preparations is done.
+    fn prepared(&self) -> usize {
+        let now = self.model.history.iter().map(|entry| &entry.deed);
+        let done = self.model.tpcc.iter().chain(now);
+        done.filter(|deed| matches!(deed, Deed::Define(_) | Deed::Load(_))).count()
+    }
+
+    fn tpcc(&mut self, life: &mut Life) -> Result<(), String> {
+        let prepared = self.prepared();
+        let Some(tpcc) = &mut self.tpcc else { return Ok(()) };
+        let at_ns = self.machine.now();
+        let next = tpcc.preparations().into_iter().nth(prepared);
+        let deed = next.unwrap_or_else(|| Deed::Tpcc(Box::new(tpcc.next()), at_ns));
+        let got = if let Deed::Define(text) = &deed {
+            life.execute(text).map(|(_, receipt)| Some(receipt))
+        } else {
+            if life.tpcc.is_none() {
+                life.tpcc = Some(tpcc.procedures(&life.database).map_err(|error| shown(&error))?);
+            }
+            life.tpcc.as_ref().expect("made above").perform(&deed)
+        };
+        let what = match &deed {
+            Deed::Tpcc(transaction, _) => format!("{:?}", transaction.kind()),
+            deed => format!("{deed:?}"),
+        };
+        match got {
+            Ok(None) => Ok(self.trace.note(format_args!("{what}: nothing"))),
+            Ok(Some(receipt)) => {
+                self.trace.note(&what);
+                self.commit(life, deed, receipt, Lane::Unknown)
+            }
+            Err(error) => self.refused(life, &what, &error),
+        }
+    }
+
+    fn step(&mut self, life: &Life) -> Result<(), String> {
+        let step = life.step()?;
+        self.trace.note(format_args!("step: {step:?}"));
+        self.hear(life, step)
+    }
+
+    /// Notes what is acknowledged now.
+    fn hear(&mut self, life: &Life, step: Step) -> Result<(), String> {
+        let before = self.model.acknowledged;
+        let durable = |receipt| life.database.is_acknowledged(receipt);
+        let waiting = &self.model.history[before..];
+        let count = waiting.iter().take_while(|entry| durable(entry.receipt)).count();
+        if waiting[count..].iter().any(|entry| durable(entry.receipt)) {
+            return Err("a transaction is acknowledged before one that was committed before it".to_owned());
+        }
+        let claimed = self.model.claims.iter().filter(|claim| durable(claim.receipt));
+        let claimed = claimed.map(|claim| claim.transactions).max().unwrap_or(0);
+        self.model.claims.retain(|claim| !durable(claim.receipt));
+        self.model.acknowledged = claimed.max(before + count);
+        match step {
+            Step::Idle if self.model.acknowledged < self.model.history.len() => {
+                Err("the log has nothing to do, but not everything is acknowledged".to_owned())
+            }
+            Step::Full | Step::Failed if self.model.acknowledged > before => {
+                Err(format!("{step:?} acknowledged something"))
+            }
+            Step::Failed => self.hear_of_failure(life),
+            _ => Ok(()),
+        }
+    }
+
+    /// After the log has failed, whoever waits for a change is told so, and readers go on.
+    fn hear_of_failure(&mut self, life: &Life) -> Result<(), String> {
+        let receipt = life.receipt_of_all().map_err(|error| format!("a reader fails: {}", shown(&error)))?;
+        life.database.acknowledge(receipt).map_err(|error| format!("a reader waits: {}", shown(&error)))?;
+        let Some(last) = life.last.filter(|&last| !life.database.is_acknowledged(last)) else {
+            return Ok(());
+        };
+        match life.database.acknowledge(last) {
+            Err(error) if error.state() == SqlState::IO_ERROR => Ok(()),
+            other => Err(format!("whoever waits for a failed log is told {other:?}")),
+        }
+    }
+
+    fn fill(&mut self) {
+        if self.full {
+            return self.heal();
+        }
+        let bytes = self.machine.used_bytes() + self.random.below(self.world.segment_bytes * 2);
+        self.trace.note(format_args!("the disk can have {bytes} bytes"));
+        self.machine.disk.set_capacity_bytes(bytes);
+        (self.full, self.at_risk) = (true, true);
+    }
+
+    fn heal(&mut self) {
+        if self.full {
+            self.trace.note("the disk has room again");
+            self.machine.disk.set_capacity_bytes(u64::MAX);
+            self.full = false;
+        }
+    }
+
+    /// Ends a life.
+    fn end(&mut self, life: Life) -> Result<(), String> {
+        let down = self.machine.disk.is_down();
+        let end = match self.random.below(10) {
+            _ if down => End::Crash,
+            0..2 => End::Close,
+            2..5 => End::Kill,
+            _ => End::Crash,
+        };
+        self.trace.note(format_args!("{end:?}{}", if down { ", in the middle of something" } else { "" }));
+        self.in_peace = false;
+        match end {
+            End::Close => {
+                self.in_peace = !self.at_risk && life.refusal().is_none();
+                drop(life);
+                // A planned crash may have struck while it closed.
+                if self.machine.disk.restart() {
+                    self.trace.note("crashed while it closed");
+                    self.counts.crashes += 1;
+                    self.in_peace = false;
+                }
+            }
+            End::Kill => {
+                life.process.die();
+                self.machine.disk.kill();
+                drop(life);
+            }
+            End::Crash => {
+                life.process.die();
+                match down {
+                    true => drop(self.machine.disk.restart()),
+                    false => self.machine.disk.crash(),
+                }
+                self.counts.crashes += 1;
+                drop(life);
+            }
+        }
+        if self.random.percent(60) {
+            self.calm();
+        }
+        Ok(())
+    }
+}
+
+fn shown(error: &SqlError) -> String {
+    format!("{}: {error} {}", error.state(), error.detail().unwrap_or_default())
+}

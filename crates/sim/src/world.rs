@@ -1,0 +1,57 @@
+//! What distinguishes one run from another before anything happens.
+
+use albireo::{Config, Durability};
+
+use crate::random::Random;
+
+/// The world of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct World {
+    /// Partitions of the database.
+    pub partitions: u16,
+    /// Bytes of a segment of the log.
+    pub segment_bytes: u64,
+    /// Of 100 actions, so many are steps of the log.
+    pub steps: u64,
+    /// Of 100 actions, so many are changes of definitions.
+    pub definitions: u64,
+    /// Whether there are routines in PL/pgSQL.
+    pub routines: bool,
+    /// Warehouses of TPC-C, if it is run as well.
+    pub warehouses: Option<i16>,
+    /// How often a process begins.
+    pub lives: u64,
+}
+
+impl World {
+    /// The world of a seed.
+    pub fn draw(random: &mut Random) -> Self {
+        Self {
+            partitions: random.between(1, 4) as u16,
+            segment_bytes: random.pick(&[8 << 10, 10 << 10, 16 << 10, 64 << 10]),
+            steps: random.pick(&[3, 10, 25, 50]),
+            definitions: random.pick(&[2, 5, 15]),
+            routines: random.percent(25),
+            warehouses: random.percent(6).then(|| random.between(1, 2) as i16),
+            lives: random.below(5) + 2,
+        }
+    }
+
+    /// How its database is opened.
+    pub fn config(&self) -> Config {
+        Config { log_segment_bytes: self.segment_bytes, ..config(self.partitions, self.warehouses.is_some()) }
+    }
+}
+
+/// A database that waits for nothing and takes little.
+pub fn config(partitions: u16, has_tpcc: bool) -> Config {
+    Config {
+        partitions,
+        query_threads: 1,
+        // It is taken from the system ahead of need, which is most of what opening costs.
+        data_limit_bytes: if has_tpcc { 128 << 20 } else { 16 << 20 },
+        // Nobody else would make the log's steps while a call waits for them.
+        durability: Durability::Async,
+        ..Config::default()
+    }
+}
