@@ -105,16 +105,10 @@ fn build(all: &mut Exclusive<'_>, old: &Catalog, next: &Catalog, change: &DdlCha
                 }
             })
         }
-        // A new empty table beside the old one would have another id, so the rows go here. Nothing has to
-        // bring them back: the layout is there, so TRUNCATE does not fail. Handles go on to fit it.
-        DdlChange::Truncate(id) => {
-            let def = old.table(*id).expect("a truncated table exists");
-            all.truncate_table(handle(def), spec_of(def));
-            Ok(())
-        }
         DdlChange::CreateSchema(_)
         | DdlChange::DropSchema(_)
         | DdlChange::DropTable(_)
+        | DdlChange::Truncate(_)
         | DdlChange::DropIndex { .. } => Ok(()),
     }
 }
@@ -152,6 +146,12 @@ fn tear_down(all: &mut Exclusive<'_>, old: &Catalog, change: &DdlChange) {
             let mut spec = spec_of(def);
             spec.indexes.remove(position);
             all.drop_index(handle(def), position, spec);
+        }
+        // Only now, since nothing brings rows back if the log refuses. The layout stays, so that handles go on
+        // to fit it.
+        DdlChange::Truncate(id) => {
+            let def = old.table(*id).expect("a truncated table exists");
+            all.truncate_table(handle(def), spec_of(def));
         }
         _ => {}
     }

@@ -319,10 +319,13 @@ impl Simulation {
             () if roll < self.world.steps + self.world.definitions => return Action::Define,
             () => {}
         }
+        // Its tables and rows take many actions before its first transaction.
+        if self.tpcc.is_some() && self.random.percent(70) {
+            return Action::Tpcc;
+        }
         match self.random.below(400) {
             0..100 => Action::Change,
             100..130 if self.world.routines => Action::Pay,
-            130..200 if self.tpcc.is_some() => Action::Tpcc,
             200..210 => Action::Prepare,
             210..215 => Action::Seal,
             215..220 => Action::Wait,
