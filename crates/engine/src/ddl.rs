@@ -56,7 +56,7 @@ impl Database {
             // What can fail comes before what cannot: building, and the log.
             let mut done = 0;
             let built = changes.iter().try_for_each(|change| {
-                build(all, catalog, &next, change)?;
+                build(all, &next, change)?;
                 done += 1;
                 Ok(())
             });
@@ -83,7 +83,7 @@ impl Database {
 }
 
 /// Makes what a change adds.
-fn build(all: &mut Exclusive<'_>, old: &Catalog, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
+fn build(all: &mut Exclusive<'_>, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
     match change {
         DdlChange::CreateTable(table) => create_table(all, table),
         DdlChange::CreateIndex { table, index } => {

@@ -294,7 +294,7 @@ impl Simulation {
             }
             Action::Seal => {
                 let sequence = life.log().seal();
-                self.trace.note(format_args!("seal: {sequence}"));
+                self.trace.note(format_args!("seal: {}", sequence.sequence));
                 Ok(())
             }
             Action::Wait => {
@@ -449,7 +449,10 @@ impl Simulation {
             deed => format!("{deed:?}"),
         };
         match got {
-            Ok(None) => Ok(self.trace.note(format_args!("{what}: nothing"))),
+            Ok(None) => {
+                self.trace.note(format_args!("{what}: nothing"));
+                Ok(())
+            }
             Ok(Some(receipt)) => {
                 self.trace.note(&what);
                 self.commit(life, deed, receipt, Lane::Unknown)
