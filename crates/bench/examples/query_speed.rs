@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use albireo_bench::ch::queries::Selection;
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Outcome, Target, Worker};
+use albireo_bench::driver::{Cancel, Loading, Target, Worker};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;
@@ -78,7 +78,7 @@ fn cpu_ms() -> f64 {
 fn transactions(worker: &mut dyn Worker, inputs: &mut Inputs, count: usize) -> Result<(), Box<dyn Error>> {
     for _ in 0..count.div_ceil(BATCH) {
         let batch: Vec<_> = std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH).collect();
-        worker.run(&batch, &mut |_: Outcome| {})?;
+        worker.run(&batch, &mut |_, _| Ok(()))?;
     }
     Ok(())
 }

@@ -154,6 +154,7 @@ fn full_disk_refuses_changes_answers_queries_and_heals() {
         let refused = db.execute("INSERT INTO other VALUES (3)").unwrap_err();
         assert_eq!(refused.state(), SqlState::DISK_FULL, "{refused}");
         assert!(refused.message().contains("until there is room"), "{refused}");
+        assert!(!told.insert(&db), "another row is refused as well");
         assert_eq!(ask(&db, "SELECT sum(a) FROM other"), "3");
         let before = told.acknowledged.lock().len();
         std::thread::sleep(Duration::from_millis(300));

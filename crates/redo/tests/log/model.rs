@@ -59,7 +59,7 @@ struct Model {
 impl Model {
     /// Records in frames, durable or closed.
     fn records(&self) -> u64 {
-        self.durable.iter().chain(&self.closed).map(|frame| frame.len() as u64).sum()
+        self.durable.iter().chain(&self.closed).map(|(_, records)| records.len() as u64).sum()
     }
 
     fn next_sequence(&self) -> u64 {
