@@ -154,5 +154,5 @@ CREATE TABLE supplier (
     PRIMARY KEY (su_suppkey)
 );
 
-CREATE INDEX customer_name ON customer (c_w_id, c_d_id, c_last, c_first);
+CREATE INDEX customer_name ON customer (c_w_id, c_d_id, c_last, c_first, c_id);
 CREATE INDEX orders_customer ON orders (o_w_id, o_d_id, o_c_id, o_id);

@@ -10,7 +10,8 @@
 -- native procedures say raise_exception.
 --
 -- A customer is named by p_c_id, or by p_c_last where p_c_id is NULL. First names are to be compared by
--- their bytes, as the collation "C" does.
+-- their bytes, as the collation "C" does; of two customers with the same the one with the lower number
+-- comes first, so that the same is found wherever the rows lie.
 
 -- Clause 2.4. The arrays have one element for each line of the order. An item that does not exist is
 -- an error, which undoes the order.
@@ -192,7 +193,7 @@ BEGIN
           INTO STRICT r_c_id
           FROM customer
          WHERE c_w_id = p_c_w_id AND c_d_id = p_c_d_id AND c_last = p_c_last
-         ORDER BY c_first
+         ORDER BY c_first, c_id
          LIMIT 1 OFFSET (v_namesakes - 1) / 2;
     END IF;
 
@@ -256,7 +257,7 @@ BEGIN
           INTO STRICT r_c_id
           FROM customer
          WHERE c_w_id = p_w_id AND c_d_id = p_d_id AND c_last = p_c_last
-         ORDER BY c_first
+         ORDER BY c_first, c_id
          LIMIT 1 OFFSET (v_namesakes - 1) / 2;
     END IF;
 

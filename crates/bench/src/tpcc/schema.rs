@@ -325,7 +325,7 @@ static CUSTOMER: Definition = Definition {
             "c_credit_lim",
         ],
     ],
-    index: Some(("customer_name", &["c_w_id", "c_d_id", "c_last", "c_first"])),
+    index: Some(("customer_name", &["c_w_id", "c_d_id", "c_last", "c_first", "c_id"])),
 };
 
 static HISTORY: Definition = Definition {

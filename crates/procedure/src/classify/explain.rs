@@ -30,6 +30,7 @@ pub fn explain(
         ("sterile", sterile),
         ("one-shot", &class.one_shot),
         ("two-phase", &class.two_phase),
+        ("repeatable", &class.repeatable),
     ];
     for (name, verdict) in verdicts {
         let word = if verdict.holds { "yes" } else { "no" };

@@ -1,7 +1,7 @@
 //! Classes of routines: where one can run, and what it never does, found in its code.
 //!
 //! Responsible for: what a bound routine and the routines it calls touch (`touch`, `source`, `part`), the
-//! classes that follow from it (`home`, `one_shot`, `two_phase`), the text of EXPLAIN PROCEDURE
+//! classes that follow from it (`home`, `one_shot`, `two_phase`, `repeatable`), the text of EXPLAIN PROCEDURE
 //! ([`explain()`]), remarks at creation ([`remarks()`]). Not responsible for: running (`body`), partitions
 //! (`partition`, `engine`).
 //!
@@ -25,6 +25,8 @@
 //!   nor runs only because of it, except that an error ends all; no access is placed by a row of another.
 //! - *Two-phase* (no undo needed): once the first row is changed, nothing in the code can raise an error
 //!   any more. What the machine may do, run out of memory or be told to stop, does not count.
+//! - *Repeatable*: called again with the same arguments and time, on tables with the same rows in other
+//!   places, it changes the same rows in the same way; so the redo log may have the call instead of the rows.
 //! - *Sterile*: it commutes with all stored routines, itself included: what one of them writes, the other
 //!   does not touch. Statements that clients write themselves are not known and do not count.
 //!
@@ -39,6 +41,7 @@ mod home;
 mod one_shot;
 mod part;
 mod remarks;
+mod repeatable;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -69,6 +72,8 @@ pub struct Class {
     pub one_shot: Verdict,
     /// Whether nothing fails behind its first write.
     pub two_phase: Verdict,
+    /// Whether it does the same again on the same rows, wherever they lie.
+    pub repeatable: Verdict,
     /// The tables that it and what it calls reach, with the reasons for all this.
     pub touches: Vec<Touch>,
 }
@@ -206,6 +211,7 @@ impl Class {
                 read_only: Verdict::no(why),
                 one_shot: Verdict::no(why),
                 two_phase: Verdict::no(why),
+                repeatable: Verdict::no(why),
                 touches: Vec::new(),
             });
         };
@@ -228,6 +234,7 @@ impl Class {
             },
             one_shot: one_shot::verdict(&routine, &reach),
             two_phase,
+            repeatable: repeatable::verdict(id, &reach, routines),
             touches,
         })
     }

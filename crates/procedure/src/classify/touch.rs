@@ -282,6 +282,11 @@ impl Reach {
         Some(Self { of: closed(of, &mut calls)? })
     }
 
+    /// All of them.
+    pub(super) fn routines(&self) -> impl Iterator<Item = RoutineId> {
+        self.of.keys().copied()
+    }
+
     /// What one of them reaches.
     pub(super) fn touches(&self, id: RoutineId) -> &[Touch] {
         self.of.get(&id).map_or(&[], Vec::as_slice)

@@ -381,7 +381,7 @@ fn moves(change: &Change) -> bool {
 }
 
 /// What in a query may fail.
-fn fallible_query(query: &Tree) -> Option<&'static str> {
+pub(super) fn fallible_query(query: &Tree) -> Option<&'static str> {
     let mut what = (query.limit.is_some() || query.offset.is_some()).then_some("LIMIT or OFFSET");
     query.each_expr(&mut |expr| what = what.or(fallible(expr)));
     query.each_routine(&mut |_| what = Some("a call"));

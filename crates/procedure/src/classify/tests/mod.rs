@@ -1,4 +1,5 @@
 mod homes;
+mod repeatable;
 mod tpcc;
 mod verdicts;
 
@@ -104,9 +105,9 @@ fn explain_shows_each_statement_with_its_access_paths() {
     );
     let lines = lines(&database, "f");
     assert_eq!(lines[0], "function f(integer, text), version 1");
-    assert_eq!(lines[7], "execution: interpreted");
+    assert_eq!(lines[8], "execution: interpreted");
     assert_eq!(
-        lines[8..].join("\n"),
+        lines[9..].join("\n"),
         "line 4: SELECT
   entry: read, index entry_pkey (account, range of line), partition by p
 line 5: INSERT

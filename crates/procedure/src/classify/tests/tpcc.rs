@@ -75,12 +75,13 @@ fn each_has_the_class_that_its_specification_means() {
         assert_eq!(lines(&database, name)[1..4], [class, route, read_only], "{name}");
         let class = class_in(&database, name);
         assert!(!class.one_shot.holds, "{name}");
+        assert!(class.repeatable.holds, "{name}: {}", class.repeatable.why);
         assert_eq!(class.two_phase.holds, class.read_only.holds, "{name}: {}", class.two_phase.why);
         assert!(remarks(&super::routine(&database, name)).is_empty(), "{name}");
     }
     let stock = lines(&database, "stock_level");
     assert_eq!(
-        stock[8..],
+        stock[9..],
         [
             "line 5: SELECT",
             "  district: read, index district_pkey (d_w_id, d_id), partition by p_w_id",
