@@ -10,6 +10,7 @@
 
 pub mod error;
 pub mod ids;
+pub mod packed;
 pub mod types;
 pub mod value;
 

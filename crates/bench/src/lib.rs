@@ -22,6 +22,7 @@ pub mod config;
 pub mod driver;
 pub mod latency;
 pub mod progress;
+pub mod recovery;
 pub mod report;
 pub mod target;
 pub mod tpcc;

@@ -70,6 +70,8 @@ pub enum Bench {
     Ch(ChArgs),
     /// What snapshots cost: the pause to take one and the blocks copied while it lives
     Snapshot(BenchArgs),
+    /// What the redo log and archives cost, and how fast they give back; in the new directory --data
+    Recovery(BenchArgs),
 }
 
 /// Options of every benchmark.

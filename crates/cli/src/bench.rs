@@ -9,6 +9,7 @@ use albireo_base::SqlError;
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::driver::{self, Cancel, Target};
 use albireo_bench::progress::Bars;
+use albireo_bench::recovery;
 use albireo_bench::report::Report;
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::Mix;
@@ -30,13 +31,16 @@ pub fn run<'a>(
     interrupt: &Interrupt,
     open: impl FnOnce(&Config, &Cancel) -> Result<Box<dyn Target + 'a>, SqlError>,
 ) -> u8 {
+    if let Bench::Recovery(args) = bench {
+        return run_recovery(args, env, interrupt);
+    }
     let (args, workload) = match bench {
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
             let streams = usize::from(args.query_streams);
             (&args.bench, Workload::Ch { queries: args.queries.clone(), streams })
         }
-        Bench::Snapshot(args) => (args, Workload::Tpcc),
+        Bench::Snapshot(args) | Bench::Recovery(args) => (args, Workload::Tpcc),
     };
     let config = config(args, workload);
     if let Err(error) = config.validate() {
@@ -50,7 +54,7 @@ pub fn run<'a>(
     let pressed = cancel.clone();
     let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
     let done = interrupt.during(Box::new(move || pressed.cancel()), || match bench {
-        Bench::Tpcc(_) | Bench::Ch(_) => {
+        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) => {
             let report = driver::run(&config, target, clock, &bars, &cancel)?;
             let text = match args.format {
                 ReportFormat::Table => report.table(),
@@ -70,6 +74,31 @@ pub fn run<'a>(
     match done {
         Ok((text, report)) => print(&text, &report, &mut io::stdout().lock()),
         Err(error) => failed(USAGE, &ConfigError::to_string(&error)),
+    }
+}
+
+/// Runs `bench recovery`, whose databases it makes itself.
+fn run_recovery(args: &BenchArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let cancel = Cancel::default();
+    let (config, pressed, bars) = (config(args, Workload::Tpcc), cancel.clone(), Bars::default());
+    let done = interrupt.during(Box::new(move || pressed.cancel()), || {
+        recovery::run(&config, env, &bars, &cancel)
+    });
+    let report = match done {
+        Ok(report) => report,
+        Err(error) => return failed(USAGE, &error.to_string()),
+    };
+    let text = match args.format {
+        ReportFormat::Table => report.table(),
+        ReportFormat::Json => report.json(),
+    };
+    if let Err(error) = writeln!(io::stdout().lock(), "{}", text.trim_end()) {
+        return failed(FAILED, &format!("cannot write the result: {error}"));
+    }
+    match (&report.error, report.interrupted) {
+        (Some(error), _) => failed(FAILED, error),
+        (None, true) => interrupt::EXIT_STATUS,
+        (None, false) => 0,
     }
 }
 

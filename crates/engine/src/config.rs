@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
-use crate::Durability;
+use crate::{Durability, LogRecords, Procedures};
 
 /// How a database is set up. The default suits a program that embeds it: one partition, as many
 /// analytical threads as cores, memory limits by the machine's customary sizes.
@@ -34,6 +34,10 @@ pub struct Config {
     pub spill_limit_bytes: u64,
     /// When transactions of a database that is kept in a directory are acknowledged.
     pub durability: Durability,
+    /// The native procedures that the redo log may call.
+    pub procedures: Procedures,
+    /// What calls of repeatable routines and procedures leave in the redo log.
+    pub log_records: LogRecords,
     /// Bytes of one segment of the redo log, at least 8 KiB.
     pub log_segment_bytes: u64,
 }
@@ -52,6 +56,8 @@ impl Default for Config {
             spill_directory: None,
             spill_limit_bytes: 64 << 30,
             durability: Durability::default(),
+            procedures: Procedures::default(),
+            log_records: LogRecords::default(),
             log_segment_bytes: 64 << 20,
         }
     }

@@ -16,10 +16,14 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::durability::Home;
 use crate::errors::Explainer;
+use crate::procedures::Made;
 use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
 use crate::statements::{Statements, Wanted};
-use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryReport};
+use crate::{
+    Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryReport,
+    Repeatable,
+};
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
 /// last one is dropped.
@@ -41,6 +45,10 @@ pub(crate) struct Inner {
     pub(crate) statements: Statements,
     /// Of a statement that nobody can cancel.
     pub(crate) unlimited: Limits,
+    /// What calls of repeatable routines leave in the redo log.
+    pub(crate) log_records: LogRecords,
+    /// The native procedures that recovery calls.
+    pub(crate) natives: Made,
     /// What CREATE FUNCTION and CREATE PROCEDURE made.
     pub(crate) routines: RwLock<Arc<Library>>,
     /// Files that COPY began to write.
@@ -223,6 +231,8 @@ impl Database {
                 interprets: false,
                 synchronous: None,
             },
+            log_records: config.log_records,
+            natives: Made::new(config.procedures.clone()),
             recovered: OnceLock::new(),
             archived: Mutex::default(),
             home: OnceLock::new(),
@@ -350,7 +360,14 @@ impl Database {
     /// # Ok::<(), SqlError>(())
     /// ```
     pub fn register_procedure<P: Procedure>(&self, procedure: P) -> ProcedureHandle<P> {
-        ProcedureHandle { database: self.clone(), procedure: Arc::new(procedure) }
+        ProcedureHandle::new(self, procedure)
+    }
+
+    /// As [`Database::register_procedure`], and lets its calls stand in the redo log, as a few bytes, where
+    /// that costs less than the rows that they changed. To open the database again,
+    /// [`Config::procedures`] must name it.
+    pub fn register_repeatable<P: Repeatable>(&self, procedure: P) -> ProcedureHandle<P> {
+        ProcedureHandle::repeatable(self, procedure)
     }
 
     /// Looks at a table's shape, to make handles for a procedure. From then on the table's indexes

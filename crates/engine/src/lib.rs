@@ -57,7 +57,7 @@ pub use durability::{
     LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};
-pub use procedures::ProcedureHandle;
+pub use procedures::{ProcedureHandle, Procedures, Repeatable};
 pub use query::{PreparedQuery, ReadOnlySession};
-pub use routines::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
+pub use routines::{Argument, ArgumentRef, Items, LogRecords, Output, Reply, RoutineHandle};
 pub use statements::Trial;

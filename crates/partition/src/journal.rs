@@ -11,11 +11,12 @@
 //! room, and all once it has failed for good.
 
 use albireo_base::TableId;
+use albireo_env::Clock;
 use albireo_redo::{Header, Kind, Log, LogError, Ticket};
 use albireo_storage::{SHARED_SITE, Table, UndoLog, WriteSet, encode_writes};
 
 use crate::CallError;
-use crate::call::Command;
+use crate::call::{Command, Measure};
 use crate::data::PartitionData;
 
 /// What the running transaction needs beside its tables; reused from one to the next.
@@ -79,8 +80,11 @@ const MOST_PENDING_BYTES: u64 = 256 << 20;
 /// What a transaction that is about to commit writes into the log.
 pub(crate) struct Entry<'a> {
     pub(crate) time_us: i64,
-    /// Writes a command record's payload; without, the record has the rows.
+    /// What may stand in the record instead of the rows.
     pub(crate) command: Option<Command<'a>>,
+    /// Where to put what the record cost.
+    pub(crate) measure: Option<&'a Measure>,
+    pub(crate) clock: &'a Clock,
     /// It owns all partitions.
     pub(crate) crossing: bool,
 }
@@ -100,18 +104,27 @@ impl Entry<'_> {
                 false => log.last_ticket(sites[0].id.index()),
             }));
         }
-        let header = Header {
-            kind: if self.command.is_some() { Kind::COMMAND } else { Kind::WRITE },
-            time_us: self.time_us,
-        };
         let Workspace { undo, writes } = work;
-        let encode = |out: &mut Vec<u8>| match self.command {
-            Some(command) => command(out),
+        let command = self.command.filter(|command| undo.len() > command.rows_up_to);
+        let kind = if command.is_some() { Kind::COMMAND } else { Kind::WRITE };
+        let mut encode = |out: &mut Vec<u8>| match command {
+            Some(command) => (command.write)(undo.rows_moved(), out),
             None => {
                 writes.collect(undo);
                 encode_writes(writes, undo, |site, table| table_of(sites, site, TableId(table)), out);
             }
         };
+        let encode = |out: &mut Vec<u8>| match self.measure {
+            None => encode(out),
+            Some(measure) => {
+                let (start, before) = (self.clock.now(), out.len());
+                encode(out);
+                measure.changes.set(undo.len() as u64);
+                measure.record_bytes.set((out.len() - before) as u64);
+                measure.record_ns.set(self.clock.now() - start);
+            }
+        };
+        let header = Header { kind, time_us: self.time_us };
         let ticket = match self.crossing {
             true => log.append_crossing(header, encode),
             false => log.append(sites[0].id.index(), header, encode),

@@ -38,7 +38,7 @@ mod procedure;
 mod run;
 mod transaction;
 
-pub use call::{Call, Command};
+pub use call::{Call, Command, Measure};
 pub use data::TableHandle;
 pub use error::{Abort, CallError, SubmitError};
 pub use exclusive::Exclusive;

@@ -417,6 +417,9 @@ impl Partitions {
     }
 
     fn own_all(&self, purpose: Purpose) -> Exclusive<'_> {
+        if let (Some(log), Purpose::Work) = (self.log(), purpose) {
+            journal::wait_for_room(log);
+        }
         let work = self.crossing.lock();
         Exclusive::enter(&self.partitions, work, &self.registry, self.around(), purpose)
     }

@@ -61,12 +61,17 @@ pub(crate) fn run<T>(
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let owner = (home, partitions);
+        let start = call.measure.map(|_| clock.now());
         let mut tx = Transaction::new(sites, &mut workspace.undo, owner, clock, call.time_us);
         let value = work(&mut tx).map_err(CallError::Aborted)?;
+        if let (Some(measure), Some(start)) = (call.measure, start) {
+            measure.run_ns.set(clock.now() - start);
+        }
         let receipt = match log {
             None => Receipt::default(),
             Some(log) => {
-                let entry = Entry { time_us: tx.now(), command: call.command, crossing };
+                let Call { command, measure, .. } = *call;
+                let entry = Entry { time_us: tx.now(), command, measure, clock, crossing };
                 entry.append(log, sites, workspace).map_err(CallError::Log)?
             }
         };

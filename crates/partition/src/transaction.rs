@@ -52,6 +52,11 @@ impl<'a, 'p> Transaction<'a, 'p> {
         *self.now.get_or_insert_with(|| self.clock.unix_us())
     }
 
+    /// How often it has inserted or deleted a row so far.
+    pub fn rows_moved(&self) -> u64 {
+        self.undo.rows_moved()
+    }
+
     /// Where the transaction is at home.
     #[inline(always)]
     pub fn home(&self) -> Site {

@@ -47,8 +47,8 @@ pub use view::{
 };
 
 pub use writes::{
-    Applied, ApplyError, Malformed, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables,
-    apply_writes, encode_writes,
+    Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,
+    encode_writes,
 };
 
 use albireo_base::Value;

@@ -104,6 +104,12 @@ impl UndoLog {
         self.records.len()
     }
 
+    /// How often a row came or went so far: the same whichever way a statement takes.
+    pub fn rows_moved(&self) -> u64 {
+        let moved = |record: &&UndoRecord| matches!(record.change, Change::Inserted | Change::Deleted);
+        self.records.iter().filter(moved).count() as u64
+    }
+
     /// The records, oldest first.
     pub(crate) fn records(&self) -> &[UndoRecord] {
         &self.records

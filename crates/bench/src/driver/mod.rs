@@ -350,12 +350,7 @@ impl Run<'_> {
     }
 
     fn load(&self, report: &mut Report) -> Result<(), Failure> {
-        let population = Population {
-            scale: self.config.scale,
-            warehouses: self.config.warehouses,
-            seed: self.config.seed,
-            loaded_at: Timestamp(self.clock.unix_us()),
-        };
+        let population = Population::of(self.config, Timestamp(self.clock.unix_us()));
         self.target.take_memory(self.config, &mut |there, wanted| {
             self.observer.taking_memory(there, wanted);
             !self.cancel.is_cancelled()

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo::{
-    CancelToken, Config as Settings, Database, Durability, Log, LogStatistics, ReadOnlySession, Receipt,
+    CancelToken, Config as Settings, Database, Durability, Log, LogRecords, LogStatistics, ReadOnlySession, Receipt,
     SqlError, SqlState, Value,
 };
 use albireo_env::Env;
@@ -27,6 +27,7 @@ use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Wo
 use crate::latency::Durations;
 use crate::tpcc::Scale;
 use crate::tpcc::population::Population;
+use crate::tpcc::procedures::logged;
 use crate::tpcc::schema::ddl;
 
 pub use stored::{Row, StoredTransactions};
@@ -73,6 +74,19 @@ impl Albireo {
     /// # Errors
     /// The system refuses memory or threads.
     pub fn open(config: &Config, env: &Env, cancel: &Cancel) -> Result<Self, SqlError> {
+        Self::open_with(config, env, cancel, LogRecords::default())
+    }
+
+    /// As [`Albireo::open`], with records of one kind in the redo log.
+    ///
+    /// # Errors
+    /// As [`Albireo::open`].
+    pub fn open_with(
+        config: &Config,
+        env: &Env,
+        cancel: &Cancel,
+        log_records: LogRecords,
+    ) -> Result<Self, SqlError> {
         let warehouses = u64::from(config.warehouses.unsigned_abs());
         let settings = Settings {
             durability: match config.logging {
@@ -80,6 +94,8 @@ impl Albireo {
                 _ => Durability::Group,
             },
             partitions: config.partitions,
+            procedures: logged(),
+            log_records,
             data_limit_bytes: SMALLEST_LIMIT_BYTES.max(warehouses * WAREHOUSE_LIMIT_BYTES),
             ..Settings::default()
         };

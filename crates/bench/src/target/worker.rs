@@ -31,10 +31,10 @@ impl Transactions {
         let tables = Arc::new(Tables::new(database)?);
         let tables = || Arc::clone(&tables);
         Ok(Self {
-            new_order: database.register_procedure(NewOrderProcedure(tables())),
-            payment: database.register_procedure(PaymentProcedure(tables())),
+            new_order: database.register_repeatable(NewOrderProcedure(tables())),
+            payment: database.register_repeatable(PaymentProcedure(tables())),
             order_status: database.register_procedure(OrderStatusProcedure(tables())),
-            delivery: database.register_procedure(DeliveryProcedure(tables())),
+            delivery: database.register_repeatable(DeliveryProcedure(tables())),
             stock_level: database.register_procedure(StockLevelProcedure(tables())),
         })
     }

@@ -18,6 +18,7 @@
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
 
 mod checkpoint;
+mod commands;
 mod directory;
 mod inspect;
 mod load;

@@ -102,6 +102,7 @@ impl Database {
     fn redo(&self, record: &Record<'_>) -> Result<u64, SqlError> {
         match record.kind {
             Kind::WRITE => self.redo_writes(record),
+            Kind::COMMAND => self.redo_command(record, &self.call_of(record)?),
             Kind::DEFINITION => self.redo_definition(record).map(|()| 0),
             Kind(other) => {
                 let text = format!("the record is of kind {other}, which this program does not know");
@@ -110,14 +111,19 @@ impl Database {
         }
     }
 
-    fn redo_writes(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+    /// Where and when a record's transaction ran.
+    fn call_of(&self, record: &Record<'_>) -> Result<Call<'static>, SqlError> {
         let partition = PartitionId(record.lane);
         let route = if record.crossing { Route::Crossing } else { Route::Partition(partition) };
         if !record.crossing && partition.0 >= self.partitions() {
             let text = format!("the record is of partition {}", partition.0);
             return Err(SqlError::new(SqlState::DATA_CORRUPTED, text));
         }
-        let call = Call { time_us: Some(record.time_us), ..Call::new(route, "recovery") };
+        Ok(Call { time_us: Some(record.time_us), ..Call::new(route, "recovery") })
+    }
+
+    fn redo_writes(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        let call = self.call_of(record)?;
         let work = |tx: &mut Transaction<'_, '_>| tx.apply(record.payload).map_err(not_applied);
         let done = self.inner.partitions.transact(&call, work);
         done.map(|applied| applied.rows).map_err(|error| match error {

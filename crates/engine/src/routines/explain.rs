@@ -38,7 +38,10 @@ impl Database {
             known.iter().map(|(id, signature)| (signature.shown(), *id)).collect();
         let all = named.iter().filter_map(|(name, id)| Some((name.as_str(), library.class(*id)?.as_ref())));
         let sterile = class.sterile(all);
-        let execution = execution(&library, id);
+        let mut execution = execution(&library, id);
+        if let Some(logged) = library.logged(id).filter(|_| self.log().is_some()) {
+            execution = format!("{execution}\n{}", logged.costs.shown());
+        }
         let version = library.version(id);
         let lines = classify::explain(&routine, version, class, &sterile, &execution, library.as_ref());
         Ok(Outcome::Rows(text_column("QUERY PLAN", lines.iter().map(String::as_str))))

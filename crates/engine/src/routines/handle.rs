@@ -14,6 +14,7 @@ use albireo_procedure::expr::{RoutineId, text_of};
 use albireo_procedure::store::Stop;
 use parking_lot::RwLock;
 
+use super::choice::Logged;
 use super::library::{Code, Interpreted, Library};
 use super::store::{Limits, TransactionStore};
 use crate::Database;
@@ -60,13 +61,15 @@ struct Found {
     wanted: usize,
     /// Its machine code, if some is to be run.
     code: Option<Arc<Code>>,
+    /// What its calls leave in the redo log, if they can stand there.
+    logged: Option<Logged>,
 }
 
 impl Found {
     fn meaning(&self, generation: u64) -> Meaning {
         let (signature, wanted) = (Arc::clone(&self.signature), self.wanted);
         let (library, code) = (Arc::downgrade(&self.library), self.code.as_ref().map(Arc::downgrade));
-        Meaning { generation, library, signature, wanted, code }
+        Meaning { generation, library, signature, wanted, code, logged: self.logged.clone() }
     }
 }
 
@@ -80,6 +83,7 @@ struct Meaning {
     wanted: usize,
     /// Its machine code, if it has some that is to be run.
     code: Option<Weak<Code>>,
+    logged: Option<Logged>,
 }
 
 impl Meaning {
@@ -90,7 +94,8 @@ impl Meaning {
             Some(code) => Some(code.upgrade()?),
             None => None,
         };
-        Some(Found { library, signature: Arc::clone(&self.signature), wanted: self.wanted, code })
+        let (signature, logged) = (Arc::clone(&self.signature), self.logged.clone());
+        Some(Found { library, signature, wanted: self.wanted, code, logged })
     }
 }
 
@@ -283,7 +288,8 @@ impl RoutineHandle {
         let signature =
             signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
         let code = library.code(self.id).filter(|_| !self.interprets).cloned();
-        let found = Found { wanted: signature.inputs().count(), library, signature, code };
+        let logged = library.logged(self.id);
+        let found = Found { wanted: signature.inputs().count(), library, signature, code, logged };
         *self.known.write() = Some(found.meaning(generation));
         Ok(found)
     }
@@ -317,7 +323,11 @@ impl RoutineHandle {
         let route = database.route_of_routine(library, self.id, signature, args)?;
         let run = Run { id: self.id, found: &found, limits, interprets: self.interprets };
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, &signature.name) };
-        let ran = database.inner.partitions.start(&call, |tx| run.run(tx, args));
+        let start = |call: &Call<'_>| database.inner.partitions.start(call, |tx| run.run(tx, args));
+        let ran = match &found.logged {
+            Some(logged) if database.log().is_some() => logged.start(database, args, call, start),
+            _ => start(&call),
+        };
         let (ran, receipt) = ran.map_err(|error| database.explain_call(error))?;
         let reply = match ran {
             Ran::Reply(reply) => Reply(Rows::Here(reply)),
@@ -330,7 +340,33 @@ impl RoutineHandle {
     }
 }
 
-fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
+impl RoutineHandle {
+    /// Makes a call again that the redo log has, as `call` says; how many rows it moved.
+    ///
+    /// # Errors
+    /// As [`RoutineHandle::call`].
+    pub(crate) fn call_again(&self, args: &[ArgumentRef<'_>], call: &Call<'_>) -> Result<u64, SqlError> {
+        let database = &self.database;
+        let generation = database.inner.definitions.read();
+        let found = self.found(*generation)?;
+        let limits = &database.inner.unlimited;
+        let run = Run { id: self.id, found: &found, limits, interprets: false };
+        let call = Call { name: &found.signature.name, ..*call };
+        let work = |tx: &mut Transaction<'_, '_>| run.run(tx, args).map(|_| tx.rows_moved());
+        database.inner.partitions.transact(&call, work).map_err(|error| database.explain_call(error))
+    }
+}
+
+impl Database {
+    /// A handle to a version of a routine, if that is the one there is.
+    pub(crate) fn routine_of(&self, id: u32, version: u64) -> Option<RoutineHandle> {
+        let (id, library) = (RoutineId(id), self.library());
+        library.signature(id).filter(|_| u64::from(library.version(id)) == version)?;
+        Some(RoutineHandle { database: self.clone(), id, interprets: false, known: RwLock::default() })
+    }
+}
+
+pub(super) fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
     let borrowed = args.iter().map(|argument| match argument {
         Argument::Value(value) => value.into(),
         Argument::Array(items) => ArgumentRef::Values(items),
@@ -350,7 +386,7 @@ fn row(signature: &Signature, value: Datum) -> Vec<Argument> {
     }
 }
 
-fn argument(datum: Datum) -> Argument {
+pub(super) fn argument(datum: Datum) -> Argument {
     match datum {
         Datum::Value(value) => Argument::Value(value),
         Datum::Array(array) => {

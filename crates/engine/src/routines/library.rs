@@ -17,6 +17,7 @@ use albireo_procedure::define::{self, Definition, RoutineStatement};
 use albireo_procedure::expr::RoutineId;
 use albireo_sql::Catalog;
 
+use super::choice::{Costs, Logged};
 use crate::durability::{Definitions, StoredRoutine};
 
 /// A routine as it was defined.
@@ -33,12 +34,14 @@ struct Registered {
     class: OnceLock<Option<Arc<Class>>>,
     /// Its machine code; `None` if it has none.
     code: OnceLock<Option<Arc<Code>>>,
+    /// What its calls leave in the redo log; of this version, in whatever library.
+    costs: Arc<Costs>,
 }
 
 impl Registered {
     fn new(source: Arc<str>, definition: Arc<Definition>, signature: Arc<Signature>, version: u32) -> Self {
         let (bound, class, code) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { source, definition, signature, version, bound, class, code }
+        Self { source, definition, signature, version, bound, class, code, costs: Arc::default() }
     }
 }
 
@@ -124,7 +127,8 @@ impl Library {
         let again = |(id, routine): (&u32, &Registered)| {
             let (definition, signature) = (Arc::clone(&routine.definition), Arc::clone(&routine.signature));
             let source = Arc::clone(&routine.source);
-            (*id, Registered::new(source, definition, signature, routine.version))
+            let again = Registered::new(source, definition, signature, routine.version);
+            (*id, Registered { costs: Arc::clone(&routine.costs), ..again })
         };
         let routines = self.routines.iter().map(again).collect();
         let (clock, turns) = (self.clock.clone(), AtomicUsize::new(0));
@@ -187,6 +191,13 @@ impl Library {
     pub(crate) fn class(&self, id: RoutineId) -> Option<&Arc<Class>> {
         let class = || Class::of_routine(id, self).map(Arc::new);
         self.routines.get(&id.0)?.class.get_or_init(class).as_ref()
+    }
+
+    /// How calls of a routine stand in the redo log; `None` if they may not, or leave nothing.
+    pub(crate) fn logged(&self, id: RoutineId) -> Option<Logged> {
+        let class = self.class(id).filter(|class| class.repeatable.holds && !class.read_only.holds);
+        let routine = class.and(self.routines.get(&id.0))?;
+        Some(Logged { id, version: routine.version, costs: Arc::clone(&routine.costs) })
     }
 
     /// What is to be said of a routine when it is created.

@@ -2,12 +2,14 @@
 //!
 //! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
 //! calls as transactions of a partition or over all (`run`), what a routine sees of its transaction
-//! (`store`), results (`rows`), EXPLAIN (`explain`). Not responsible for: the language and the classes of
+//! (`store`), results (`rows`), EXPLAIN (`explain`), calls as records of the redo log (`command`, `choice`). Not responsible for: the language and the classes of
 //! routines (`albireo_procedure`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
 
+mod choice;
+mod command;
 mod explain;
 mod handle;
 mod library;
@@ -32,6 +34,9 @@ use albireo_sql::{Catalog, TableDef};
 use crate::{Database, Outcome};
 
 pub(crate) use albireo_procedure::define::RoutineStatement;
+pub(crate) use choice::Costs;
+pub use choice::LogRecords;
+pub(crate) use command::CommandRecord;
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
 pub(crate) use parameters::fill;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use albireo_base::SqlError;
 use albireo_partition::{Abort, Call as TransactionCall, Transaction};
 use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
-use albireo_procedure::classify::{home_of_call, home_of_query};
+use albireo_procedure::classify::{home_of_call, home_of_query, value_of};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
@@ -13,9 +13,11 @@ use albireo_procedure::store::{RaiseLevel, Stop};
 use albireo_procedure::types::Type;
 use albireo_sql::ast::{Function, Statement};
 
+use super::choice::Logged;
+use super::handle::{argument, borrowed};
 use super::library::{Interpreted, Library};
 use super::store::{Limits, Notice, TransactionStore};
-use super::{parameters, rows};
+use super::{Argument, parameters, rows};
 use crate::{Database, Outcome, QueryResult};
 
 /// A bound statement.
@@ -48,6 +50,19 @@ impl Run<'_> {
             Work::Call(call) => call.columns(),
             Work::Query(plan, _) => plan.columns.clone(),
         }
+    }
+
+    /// The call, if it may stand in the redo log: one of a repeatable routine with literals.
+    fn as_command(&self) -> Option<(Logged, Vec<Argument>)> {
+        let Work::Call(call) = &self.work else { return None };
+        let logged = self.library.logged(call.id)?;
+        let is_value = |datum: &Datum| matches!(datum, Datum::Value(_));
+        let args = call.args.iter().map(|arg| match value_of(arg)? {
+            Datum::Array(array) if array.lower != 1 || !array.items.iter().all(is_value) => None,
+            value @ (Datum::Value(_) | Datum::Array(_)) => Some(argument(value)),
+            _ => None,
+        });
+        Some((logged, args.collect::<Option<_>>()?))
     }
 
     fn run(&self, tx: &mut Transaction<'_, '_>) -> Result<Ran, Abort> {
@@ -129,7 +144,11 @@ impl Database {
         });
         let run = Run { work, library, limits };
         let call = TransactionCall { synchronous: limits.synchronous, ..TransactionCall::new(route, name) };
-        let ran = self.inner.partitions.transact(&call, |tx| run.run(tx));
+        let start = |call: &TransactionCall<'_>| self.inner.partitions.transact(call, |tx| run.run(tx));
+        let ran = match run.as_command().filter(|_| self.log().is_some()) {
+            Some((logged, args)) => logged.start(self, &borrowed(&args), call, start),
+            None => start(&call),
+        };
         let ran = ran.map_err(|error| self.explain_call(error))?;
         let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
         Ok(match ran.result {

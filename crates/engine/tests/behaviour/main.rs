@@ -3,6 +3,7 @@
 
 mod changes;
 mod classes;
+mod commands;
 mod constraints;
 mod copy;
 mod definitions;

@@ -59,6 +59,7 @@ use crate::plan::{self, SelectPlan};
 use crate::types::Type;
 pub use explain::explain;
 pub use remarks::remarks;
+pub use source::value_of;
 pub use touch::{Origin, Touch};
 
 /// What is known of a routine.

@@ -97,17 +97,26 @@ fn same_kind(a: &Type, b: &Type) -> bool {
 
 /// The value of an expression that consists of literals, their casts and signs.
 fn constant(expr: &Expr) -> Option<Value> {
+    match value_of(expr) {
+        Some(Datum::Value(value)) => Some(value),
+        _ => None,
+    }
+}
+
+/// The value of an expression that consists of literals, their casts, signs and arrays, if it has one.
+pub fn value_of(expr: &Expr) -> Option<Datum> {
     let mut literal = true;
     expr.walk(&mut |part| {
         literal &= matches!(
             part.kind,
-            ExprKind::Constant(_) | ExprKind::Cast(..) | ExprKind::Convert(..) | ExprKind::Unary(..)
+            ExprKind::Constant(_)
+                | ExprKind::Cast(..)
+                | ExprKind::Convert(..)
+                | ExprKind::Unary(..)
+                | ExprKind::Array(_)
         );
     });
-    match literal.then(|| expr::evaluate(expr, &mut Nowhere)) {
-        Some(Ok(Datum::Value(value))) => Some(value),
-        _ => None,
-    }
+    literal.then(|| expr::evaluate(expr, &mut Nowhere).ok())?
 }
 
 /// Where there are no variables, rows and routines.

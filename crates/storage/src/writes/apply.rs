@@ -1,8 +1,9 @@
 //! Writing a record again.
 
 use albireo_base::TableId;
+use albireo_base::packed::Malformed;
 
-use super::read::{Malformed, RowWrite, Shape, WriteReader};
+use super::read::{RowWrite, Shape, WriteReader};
 use crate::key::KeyBuilder;
 use crate::table::{Table, TableError};
 use crate::undo::UndoLog;

@@ -1,10 +1,11 @@
 //! A transaction's net effect as a write record.
 
+use albireo_base::packed::put_number;
 use albireo_base::{ColumnId, Tid};
 
 use super::SHARED_SITE;
 use super::collect::{Fate, Run, Touched, WriteSet, rows};
-use super::value::{put_number, put_value};
+use super::value::put_value;
 use crate::layout::ColumnLocation;
 use crate::table::Table;
 use crate::undo::{Change, UndoLog};

@@ -48,7 +48,7 @@ mod value;
 pub use apply::{Applied, ApplyError, WrittenTables, apply_writes};
 pub use collect::WriteSet;
 pub use encode::encode_writes;
-pub use read::{Malformed, RowWrite, Shape, WriteReader};
+pub use read::{RowWrite, Shape, WriteReader};
 
 /// The site of shared tables, as undo records number them.
 pub const SHARED_SITE: u16 = u16::MAX;

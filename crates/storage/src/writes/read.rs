@@ -1,20 +1,11 @@
 //! Reading a write record.
 
+use albireo_base::packed::{Input, Malformed};
 use albireo_base::{ColumnId, SqlType, TableId, Value};
 
 use super::SHARED_SITE;
-use super::value::Input;
+use super::value::value;
 use crate::table::{Identity, Table, TableSpec};
-
-/// What is wrong with a record's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("at byte {offset} of the write record: {what}")]
-pub struct Malformed {
-    /// Where, in bytes from the record's beginning.
-    pub offset: usize,
-    /// What.
-    pub what: &'static str,
-}
 
 /// What a record says of one row.
 #[derive(Clone, PartialEq, Debug)]
@@ -141,7 +132,7 @@ impl<'a> WriteReader<'a> {
             group.left = self.input.number()?;
         }
         // A row has at least a byte, so a damaged number cannot keep us busy.
-        if group.left > self.input.left() as u64 {
+        if group.left > self.input.rest().len() as u64 {
             return Err(self.input.wrong("more rows than bytes"));
         }
         group.left -= 1;
@@ -205,7 +196,7 @@ fn values(input: &mut Input<'_>, shape: &Shape, columns: &[ColumnId]) -> Result<
             null = bits[bit / 8] >> (bit % 8) & 1 == 1;
             bit += 1;
         }
-        values.push(if null { Value::Null } else { input.value(ty)? });
+        values.push(if null { Value::Null } else { value(input, ty)? });
     }
     Ok(values)
 }

@@ -8,6 +8,7 @@
 //! Asking also for the rows of the next two transactions while one runs was tried: looking all keys up
 //! twice costs more (8 %) than it hides.
 
+mod commands;
 mod delivery;
 mod new_order;
 mod order_status;
@@ -15,6 +16,7 @@ mod payment;
 mod stock_level;
 mod tables;
 
+pub use commands::logged;
 pub use delivery::{Delivered, DeliveryProcedure};
 pub use new_order::{NewOrderProcedure, OrderResult, OrderedItem};
 pub use order_status::{OrderStatusProcedure, StatusLine, StatusResult};

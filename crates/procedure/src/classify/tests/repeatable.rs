@@ -60,7 +60,7 @@ fn routine_is_not_repeatable_if_the_order_of_rows_may_decide() {
         ("DECLARE n integer; BEGIN DELETE FROM entry WHERE said = q RETURNING line INTO n; END", takes),
         // Several rows have the first note.
         ("DECLARE n integer; BEGIN SELECT id INTO n FROM account ORDER BY note LIMIT 1; END", some),
-        ("DECLARE n integer; BEGIN SELECT account INTO n FROM entry ORDER BY said, line LIMIT 1; END", some),
+        ("DECLARE n integer; BEGIN SELECT id INTO n FROM account ORDER BY cents, note LIMIT 1; END", some),
         ("BEGIN DELETE FROM account WHERE id IN (SELECT id FROM account LIMIT 5); END", some),
         // Several rows have no tag.
         ("DECLARE n integer; BEGIN SELECT id INTO n FROM money ORDER BY tag LIMIT 1; END", some),

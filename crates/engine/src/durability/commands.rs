@@ -1,0 +1,37 @@
+//! Command records: calls of routines and native procedures that are made again.
+
+use albireo_base::packed::Input;
+use albireo_base::{SqlError, SqlState};
+use albireo_partition::Call;
+use albireo_redo::Record;
+
+use crate::Database;
+use crate::routines::CommandRecord;
+
+impl Database {
+    /// Makes a call again that was logged, at its time, in its partition or over all. The records before it
+    /// have made the definitions what they were.
+    ///
+    /// # Errors
+    /// XX001 if the record is none, names a routine or version that is not there, or the call moves another
+    /// number of rows than it did; the call's own error.
+    pub(super) fn redo_command(&self, record: &Record<'_>, call: &Call<'_>) -> Result<u64, SqlError> {
+        let damaged = |text: String| SqlError::new(SqlState::DATA_CORRUPTED, text);
+        let (moved, now) = match record.payload {
+            [0, native @ ..] => self.call_native_again(Input::new(native), call)?,
+            stored => {
+                let command = CommandRecord::read(stored).map_err(|error| damaged(error.to_string()))?;
+                let CommandRecord { routine, version, moved, .. } = command;
+                let handle = u32::try_from(routine).ok().and_then(|id| self.routine_of(id, version));
+                let handle = handle.ok_or_else(|| {
+                    damaged(format!("it calls version {version} of routine {routine}, which is not there"))
+                })?;
+                (moved, handle.call_again(&command.arguments(), call)?)
+            }
+        };
+        match now == moved {
+            true => Ok(now),
+            false => Err(damaged(format!("it moved {moved} rows, and {now} when it was done again"))),
+        }
+    }
+}
