@@ -42,8 +42,10 @@ Examples:
       what transactions wrote to a table, from the redo log of that database
   albireo verify bank
       whether its archives and its log are sound
-  albireo backup bank bank.tar && albireo restore bank.tar bank2
-      a copy that needs nothing but itself, and a database made of it
+  albireo backup bank bank.tar
+      a copy of that database that needs nothing but itself
+  albireo restore bank.tar bank2
+      a database made of the copy
 
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
 files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";

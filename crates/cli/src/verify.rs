@@ -132,7 +132,7 @@ impl Report {
         }
         let incomplete = self.archives.iter().flat_map(|part| &part.incomplete);
         notices
-            .extend(incomplete.map(|number| format!("archive {number} was not finished, and is not needed")));
+            .extend(incomplete.map(|number| format!("archive {number} is not complete: it is being written just now, or never was and is not needed")));
         notices
     }
 
