@@ -1,9 +1,13 @@
 //! What can be said on the command line.
 
+mod tools;
+
 use albireo::{SqlType, Value};
 use albireo_bench::ch::queries::Selection;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+pub use tools::{ArchiveArgs, BackupArgs, RestoreArgs, VerifyArgs};
 
 /// A main-memory SQL database: transactions and analytics on the same live data.
 ///
@@ -37,7 +41,11 @@ Examples:
   albireo log bank --table account --limit 10
       what transactions wrote to a table, from the redo log of that database
   albireo verify bank
-      whether that log is sound
+      whether its archives and its log are sound
+  albireo backup bank bank.tar
+      a copy of that database that needs nothing but itself
+  albireo restore bank.tar bank2
+      a database made of the copy
 
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
 files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
@@ -56,9 +64,18 @@ pub enum Command {
     /// Print the records of a redo log, one line each
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),
-    /// Check that the files of a database are sound
-    #[command(after_help = VERIFY_HELP)]
+    /// Check that the files of a database, or of a backup, are sound
+    #[command(after_help = tools::VERIFY_HELP)]
     Verify(VerifyArgs),
+    /// Write an archive of a database that nobody has open, and remove what it makes superfluous
+    #[command(after_help = tools::ARCHIVE_HELP)]
+    Archive(ArchiveArgs),
+    /// Copy a database that nobody has open to a directory or a file of its own
+    #[command(after_help = tools::BACKUP_HELP)]
+    Backup(BackupArgs),
+    /// Make a database of a backup
+    #[command(after_help = tools::RESTORE_HELP)]
+    Restore(RestoreArgs),
 }
 
 /// The benchmarks.
@@ -208,7 +225,7 @@ pub struct ShellArgs {
 /// Options of `log`.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
-    /// The directory of a database, or the directory `log` in it
+    /// The directory of a database, or the directory `log` in it, or a backup
     pub path: PathBuf,
     /// Only what is about this table, written as in the log: NAME, or SCHEMA.NAME outside of public
     #[arg(long, value_name = "NAME", conflicts_with = "procedure")]
@@ -231,16 +248,6 @@ pub struct LogArgs {
     /// Go on behind a record that cannot be understood
     #[arg(long)]
     pub skip_damage: bool,
-}
-
-/// Options of `verify`.
-#[derive(Args, Clone, Debug)]
-pub struct VerifyArgs {
-    /// The directory of a database, or the directory `log` in it
-    pub path: PathBuf,
-    /// How to print what was found
-    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
-    pub format: ReportFormat,
 }
 
 /// A place in a log.
@@ -338,20 +345,14 @@ is ordered against all partitions, its kind, and what it says:
   1  2026-01-31T12:00:00.000000Z  crossing     definition  CREATE TABLE t (id INT PRIMARY KEY, n INT)
   2  2026-01-31T12:00:01.500000Z  partition 0  write       insert t: id=1 n=10; update t id=2: n=7
 
+A log whose beginning is gone, because an archive has it, is read by the names in the oldest archive; rows of
+tables that were dropped before that, or got or lost an index, cannot be told any more.
+
 Nothing is locked or changed, so that the log of a database that is open can be read; its last records
 may be missing then. What a crash left unfinished at the end is left out, with a notice on standard error.
 
 Exit status: 0 the log was printed; 1 it is damaged (standard error says where) or cannot be read; 2 the
 command line makes no sense.";
-
-const VERIFY_HELP: &str = "\
-Reads the whole redo log: that all segments can be read, that their checksums are right and none is missing,
-and that every record fits the tables as they were at its place. Prints what there is, and each fault with
-its file, byte and record. Nothing is locked or changed.
-
-A write at the end that a crash interrupted is no fault: nobody was told that it is durable.
-
-Exit status: 0 all is sound; 1 something is damaged or cannot be read; 2 the command line makes no sense.";
 
 /// How the shell prints results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -428,6 +429,10 @@ mod tests {
             "albireo log data --from yesterday",
             "albireo log data --table a --procedure b",
             "albireo verify data --format xml",
+            "albireo archive data --keep 0",
+            "albireo archive data --limit-rate 0",
+            "albireo backup data",
+            "albireo restore backup",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

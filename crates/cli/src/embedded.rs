@@ -33,6 +33,11 @@ impl Embedded {
         Ok(Self { connection: Arc::new(database.connect()), data: data.map(Path::to_owned) })
     }
 
+    /// The database.
+    pub fn database(&self) -> &Database {
+        self.connection.database()
+    }
+
     /// What opening it did, in lines for people; none for a database in memory.
     pub fn recovered(&self) -> Vec<String> {
         let Some(data) = &self.data else { return Vec::new() };

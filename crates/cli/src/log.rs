@@ -7,10 +7,11 @@ mod line;
 
 use crate::args::{LogArgs, LogFormat, Moment};
 use crate::shell::report;
-use albireo::{LogContent, LogEntry, LogFault, LogInspector};
+use albireo::{Backup, LogContent, LogEntry, LogFault, LogInspector, SqlError};
 use albireo_env::Env;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 pub use line::time;
 
@@ -35,7 +36,7 @@ pub fn run(args: &LogArgs, env: &Env) -> u8 {
 
 /// Prints the log to `out`, and what is to be said of it to `err`; returns the exit status.
 pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
-    let mut inspector = match LogInspector::open(&args.path, env) {
+    let mut inspector = match open(&args.path, env) {
         Ok(inspector) => inspector,
         Err(error) => {
             write!(err, "albireo: {}", report::error(None, 1, "", &error))?;
@@ -60,6 +61,14 @@ pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write
         writeln!(err, "albireo: the log is being written; what came meanwhile was left out")?;
     }
     Ok(status)
+}
+
+/// The log of a database or of a backup.
+fn open(path: &Path, env: &Env) -> Result<LogInspector, SqlError> {
+    match Backup::is_at(path, env) {
+        true => Backup::open(path, env).and_then(|backup| LogInspector::open(path, backup.env())),
+        false => LogInspector::open(path, env),
+    }
 }
 
 struct Printer<'a> {
@@ -130,7 +139,8 @@ impl Printer<'_> {
                 !rows.is_empty()
             }
             (LogContent::Command { routine, .. }, _, Some(procedure)) => is_named(routine, procedure),
-            (LogContent::Writes(_) | LogContent::Command { .. }, ..) => false,
+            (LogContent::Untold { table: name, .. }, Some(table), _) => is_named(name, table),
+            (LogContent::Writes(_) | LogContent::Untold { .. } | LogContent::Command { .. }, ..) => false,
         };
         is_wanted.then_some(entry)
     }

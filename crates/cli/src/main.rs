@@ -1,4 +1,4 @@
-//! The `albireo` program: the shell, tests of procedures, the redo log and the benchmarks.
+//! The `albireo` program: the shell, tests of procedures, the files of a database and the benchmarks.
 //!
 //! Responsible for: the command line, the terminal, Ctrl-C, exit status. Not responsible for:
 //! executing SQL (`engine`), what benchmarks do (`bench`).
@@ -7,13 +7,17 @@
 //! [`sql::Sql`] only.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod args;
+mod backup;
 mod bench;
 mod catalog;
 mod embedded;
 mod interrupt;
 mod log;
 mod output;
+mod progress;
+mod restore;
 mod shell;
 mod sql;
 mod testing;
@@ -57,6 +61,9 @@ fn main() -> ExitCode {
         },
         Command::Log(args) => ExitCode::from(log::run(&args, &env)),
         Command::Verify(args) => ExitCode::from(verify::run(&args, &env)),
+        Command::Archive(args) => ExitCode::from(archive::run(&args, &env)),
+        Command::Backup(args) => ExitCode::from(backup::run(&args, &env, &interrupt)),
+        Command::Restore(args) => ExitCode::from(restore::run(&args, &env, &interrupt)),
         Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
     }
 }

@@ -1,24 +1,26 @@
-//! `albireo verify`: checks the files of a database without opening it.
+//! `albireo verify`: checks the files of a database, or of a backup, without opening it.
 //!
-//! Responsible for: what is checked (the redo log), the summary, the exit status. Not responsible for:
-//! reading files and understanding records ([`LogInspector`]).
+//! Responsible for: what is checked, the report, the exit status. Not responsible for: reading files and
+//! understanding what is in them ([`LogInspector`](albireo::LogInspector), [`ArchiveInspector`], [`Backup`]).
 //!
-//! Each kind of files is one part of the report, which has its counts and its faults.
+//! Each kind of files is one part of the report, which has its counts and its faults: the redo log, the
+//! archives, and of a backup the files that it should have.
+
+mod log;
 
 use crate::args::{ReportFormat, VerifyArgs};
 use crate::log::time;
+use crate::progress::{Progress, megabytes};
 use crate::shell::report;
-use albireo::{LogFault, LogInspector, LogSummary, SqlError};
+use albireo::{ArchiveCheck, ArchiveInspector, Backup, BackupFault, LogSummary, SqlError};
 use albireo_env::Env;
+use log::LogReport;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Exit status when something is damaged or cannot be read.
 const DAMAGED: u8 = 1;
-
-/// Faults that are told one by one; the others are only counted.
-const MOST_FAULTS: usize = 100;
 
 /// Checks what `args` names; returns the exit status.
 pub fn run(args: &VerifyArgs, env: &Env) -> u8 {
@@ -35,112 +37,224 @@ pub fn run(args: &VerifyArgs, env: &Env) -> u8 {
 
 /// As [`run`], with the report to `out` and what prevents one to `err`.
 pub fn check(args: &VerifyArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
-    let log = match LogReport::of(args, env) {
-        Ok(log) => log,
+    let report = match Report::of(&args.path, env) {
+        Ok(report) => report,
         Err(error) => {
             write!(err, "albireo: {}", report::error(None, 1, "", &error))?;
             return Ok(DAMAGED);
         }
     };
     match args.format {
-        ReportFormat::Table => log.print(out)?,
-        ReportFormat::Json => writeln!(out, "{:#}", json!({ "sound": log.is_sound(), "log": log.json() }))?,
+        ReportFormat::Table => report.print(out)?,
+        ReportFormat::Json => writeln!(out, "{:#}", report.json())?,
     }
-    Ok(if log.is_sound() { 0 } else { DAMAGED })
+    Ok(if report.count() == 0 { 0 } else { DAMAGED })
 }
 
-/// What was found in the redo log.
-struct LogReport {
+/// All that was found.
+struct Report {
+    backup: Option<BackupPart>,
+    /// `None`: there is no log, and need not be one.
+    log: Option<LogReport>,
+    /// `None`: the path is not the directory of a database.
+    archives: Option<ArchivesPart>,
+}
+
+/// What was found of a backup as such.
+struct BackupPart {
+    backup: Backup,
+    faults: Vec<BackupFault>,
+}
+
+/// What was found in archives.
+struct ArchivesPart {
     directory: String,
-    summary: LogSummary,
-    faults: Vec<LogFault>,
-    /// All faults, those told and those not.
-    count: u64,
+    /// Newest first.
+    checks: Vec<ArchiveCheck>,
+    incomplete: Vec<u64>,
 }
 
-impl LogReport {
-    fn of(args: &VerifyArgs, env: &Env) -> Result<Self, SqlError> {
-        let mut inspector = LogInspector::open(&args.path, env)?;
-        let (mut faults, mut count) = (Vec::new(), 0);
-        inspector.visit(&mut |entry| {
-            if let Err(fault) = entry {
-                count += 1;
-                // What ended reading is told in any case.
-                if faults.len() < MOST_FAULTS || fault.is_last {
-                    faults.push(fault);
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        let directory = inspector.directory().display().to_string();
-        Ok(Self { directory, summary: inspector.summary().clone(), faults, count })
+impl Report {
+    fn of(path: &Path, env: &Env) -> Result<Self, SqlError> {
+        let backup = if Backup::is_at(path, env) { Some(BackupPart::of(path, env)?) } else { None };
+        let env = backup.as_ref().map_or(env, |part| part.backup.env());
+        // Before the log: it had come to their places then.
+        let inspector = ArchiveInspector::open(path, env)?;
+        let has_archive = inspector.as_ref().is_some_and(|inspector| !inspector.is_empty());
+        let has_log = !matches!(env.disk.read_dir(&path.join("log")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let mut log = if has_log || !has_archive { Some(LogReport::of(path, env)?) } else { None };
+        if let (Some(log), Some(_), false) = (&mut log, &inspector, has_archive) {
+            log.miss_beginning();
+        }
+        let summary = log.as_ref().map(LogReport::summary);
+        let mut archives = inspector.map(|inspector| ArchivesPart::of(&inspector, summary));
+        if let Some(part) = &backup {
+            // Each fault once.
+            let is_known = |file: &Path| part.faults.iter().any(|fault| fault.file == file);
+            log.iter_mut().for_each(|log| log.leave_out(is_known));
+            let checks = archives.iter_mut().flat_map(|part| &mut part.checks);
+            checks.for_each(|check| check.faults.retain(|fault| !is_known(&fault.file)));
+        }
+        Ok(Self { backup, log, archives })
     }
 
-    fn is_sound(&self) -> bool {
-        self.count == 0
+    fn checks(&self) -> &[ArchiveCheck] {
+        self.archives.as_ref().map_or(&[], |part| &part.checks)
+    }
+
+    /// How many faults there are.
+    fn count(&self) -> u64 {
+        let backup = self.backup.as_ref().map_or(0, |part| part.faults.len());
+        let archives: usize = self.checks().iter().map(|check| check.faults.len()).sum();
+        (backup + archives) as u64 + self.log.as_ref().map_or(0, LogReport::count)
+    }
+
+    /// Bytes and rows that were looked at.
+    fn totals(&self) -> (u64, u64) {
+        let log = self.log.as_ref().map(|log| (log.summary().frame_bytes, log.summary().rows));
+        let archives = self.checks().iter().map(|check| (check.bytes, check.rows));
+        log.into_iter()
+            .chain(archives)
+            .fold((0, 0), |(bytes, rows), (more_bytes, more_rows)| (bytes + more_bytes, rows + more_rows))
+    }
+
+    /// What is no fault.
+    fn notices(&self) -> Vec<String> {
+        let mut notices = self.log.as_ref().map_or_else(Vec::new, LogReport::notices);
+        let newest = self.checks().first();
+        let nothing = self.log.as_ref().is_none_or(|log| log.summary().frames == 0);
+        // A backup says itself what it should have.
+        if let (Some(newest), true, None) = (newest, nothing, &self.backup) {
+            notices.push(format!(
+                "the log is empty: if anything was committed after archive {}, it is not here",
+                newest.number
+            ));
+        }
+        let incomplete = self.archives.iter().flat_map(|part| &part.incomplete);
+        notices
+            .extend(incomplete.map(|number| format!("archive {number} is not complete: it is being written just now, or never was and is not needed")));
+        notices
     }
 
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let LogSummary { segments, frames, writes, rows, definitions, commands, unknown, .. } = self.summary;
-        let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-        writeln!(out, "redo log in {}", self.directory)?;
-        let mut line = |name: &str, value: String| writeln!(out, "  {name:<12} {value}");
-        line("segments", format!("{segments}, {}", megabytes(self.summary.segment_bytes)))?;
-        line("frames", format!("{frames}, {}", megabytes(self.summary.frame_bytes)))?;
-        let (first, last) = self.summary.ordinals;
-        let numbers = if last > 0 { format!(", {first} to {last}") } else { String::new() };
-        line("records", format!("{}{numbers}", self.summary.records()))?;
-        line("  write", format!("{writes} with {rows} rows"))?;
-        line("  definition", definitions.to_string())?;
-        line("  command", commands.to_string())?;
-        if unknown > 0 {
-            line("  unknown", unknown.to_string())?;
-        }
-        if let Some((first_us, last_us)) = self.summary.times_us {
-            line("times", format!("{} to {}", time(first_us), time(last_us)))?;
-            line("partitions", self.summary.partitions.to_string())?;
-        }
+        self.backup.iter().try_for_each(|part| part.print(out))?;
+        self.log.iter().try_for_each(|log| log.print(out))?;
+        self.archives.iter().try_for_each(|part| part.print(out))?;
         for notice in self.notices() {
             writeln!(out, "notice: {notice}")?;
         }
-        for fault in &self.faults {
+        for fault in self.backup.iter().flat_map(|part| &part.faults) {
             writeln!(out, "DAMAGED {fault}")?;
         }
-        match self.count {
+        self.log.iter().try_for_each(|log| log.print_faults(out))?;
+        for fault in self.checks().iter().flat_map(|check| &check.faults) {
+            writeln!(out, "DAMAGED {fault}")?;
+        }
+        let (bytes, rows) = self.totals();
+        writeln!(out, "checked {} with {rows} rows", megabytes(bytes))?;
+        match self.count() {
             0 => writeln!(out, "sound"),
             1 => writeln!(out, "1 fault"),
             count => writeln!(out, "{count} faults"),
         }
     }
 
-    /// What is no fault.
-    fn notices(&self) -> Vec<String> {
-        let torn = self.summary.torn.as_ref().map(|torn| format!("{torn}, or it is being written just now"));
-        let growing = "the log is being written; what came meanwhile was not checked".to_owned();
-        let stopped = "what follows the last fault could not be checked".to_owned();
-        let is_stopped = self.faults.iter().any(|fault| fault.is_last);
-        let growing = self.summary.is_growing.then_some(growing);
-        torn.into_iter().chain(growing).chain(is_stopped.then_some(stopped)).collect()
+    fn json(&self) -> Value {
+        let (bytes, rows) = self.totals();
+        json!({
+            "sound": self.count() == 0, "fault_count": self.count(), "bytes": bytes, "rows": rows,
+            "notices": self.notices(),
+            "log": self.log.as_ref().map(LogReport::json),
+            "archives": self.checks().iter().map(archive_json).collect::<Vec<_>>(),
+            "backup": self.backup.as_ref().map(BackupPart::json),
+        })
+    }
+}
+
+impl BackupPart {
+    fn of(path: &Path, env: &Env) -> Result<Self, SqlError> {
+        let backup = Backup::open(path, env)?;
+        let mut progress = Progress::new(&env.clock);
+        let faults = backup.check(|at| progress.show("checking the backup", at.bytes_done, at.bytes_total));
+        Ok(Self { backup, faults })
+    }
+
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let manifest = self.backup.manifest();
+        writeln!(
+            out,
+            "backup in {}\n  state of     {}, by version {}\n  files        {}, {}: {}",
+            self.backup.path().display(),
+            time(manifest.time_us),
+            manifest.program,
+            manifest.files.len(),
+            megabytes(manifest.bytes()),
+            verdict(self.faults.len())
+        )
     }
 
     fn json(&self) -> Value {
-        let LogSummary { segments, segment_bytes, frames, frame_bytes, ordinals, partitions, .. } =
-            self.summary;
-        let LogSummary { writes, rows, definitions, commands, unknown, .. } = self.summary;
-        let fault = |fault: &LogFault| {
-            json!({
-                "file": fault.file.display().to_string(), "offset": fault.offset, "record": fault.record,
-                "reason": fault.reason,
-            })
-        };
-        let times = self.summary.times_us.map(|(first, last)| (time(first), time(last))).unzip();
+        let manifest = self.backup.manifest();
+        let fault = |fault: &BackupFault| fault_json(&fault.file, &fault.reason);
         json!({
-            "directory": self.directory, "segments": segments, "segment_bytes": segment_bytes,
-            "frames": frames, "frame_bytes": frame_bytes, "partitions": partitions,
-            "records": self.summary.records(), "first_record": ordinals.0, "last_record": ordinals.1,
-            "writes": writes, "rows": rows, "definitions": definitions, "commands": commands,
-            "unknown": unknown, "first_time": times.0, "last_time": times.1, "notices": self.notices(),
-            "faults": self.faults.iter().map(fault).collect::<Vec<_>>(), "fault_count": self.count,
+            "path": self.backup.path().display().to_string(), "time": time(manifest.time_us),
+            "program": manifest.program, "archive": manifest.archive, "rows": manifest.rows,
+            "records": manifest.records, "files": manifest.files.len(), "bytes": manifest.bytes(),
+            "faults": self.faults.iter().map(fault).collect::<Vec<_>>(),
         })
     }
+}
+
+impl ArchivesPart {
+    fn of(inspector: &ArchiveInspector, log: Option<&LogSummary>) -> Self {
+        Self {
+            directory: inspector.directory().display().to_string(),
+            checks: inspector.check(log),
+            incomplete: inspector.incomplete().to_vec(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.checks.is_empty() {
+            return writeln!(out, "no archives in {}", self.directory);
+        }
+        writeln!(out, "archives in {}", self.directory)?;
+        for check in &self.checks {
+            let ArchiveCheck { number, tables, rows, files, bytes, frame, .. } = check;
+            let verdict = verdict(check.faults.len());
+            match check.time_us {
+                Some(time_us) => writeln!(
+                    out,
+                    "  archive {number}: {}, {tables} tables, {rows} rows, {files} files, {}, the log up to frame {frame}: \
+                     {verdict}",
+                    time(time_us),
+                    megabytes(*bytes)
+                )?,
+                None => writeln!(out, "  archive {number}: cannot be used: {verdict}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn verdict(faults: usize) -> String {
+    match faults {
+        0 => "sound".to_owned(),
+        1 => "1 fault".to_owned(),
+        count => format!("{count} faults"),
+    }
+}
+
+fn archive_json(check: &ArchiveCheck) -> Value {
+    let ArchiveCheck { number, time_us, tables, rows, files, bytes, frame, faults } = check;
+    let faults: Vec<Value> = faults.iter().map(|fault| fault_json(&fault.file, &fault.reason)).collect();
+    json!({
+        "number": number, "time": time_us.map(time), "tables": tables, "rows": rows, "files": files, "bytes": bytes,
+        "frame": frame, "faults": faults,
+    })
+}
+
+fn fault_json(file: &Path, reason: &str) -> Value {
+    json!({ "file": file.display().to_string(), "reason": reason })
 }

@@ -1,6 +1,7 @@
 //! A connection: statements one after another, with settings and an open transaction between them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::CancelToken;
@@ -18,7 +19,7 @@ use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
 use crate::statements::{Insist, Trial, Wanted};
-use crate::{Column, Database, Outcome, QueryResult, ReadOnlySession};
+use crate::{BackupOptions, Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
 /// after another; [`Connection::cancel_token`] stops the running one from another thread.
@@ -187,6 +188,9 @@ impl Connection {
         if durability::is_checkpoint(text)? {
             return self.checkpoint();
         }
+        if let Some(target) = durability::backup_target(text)? {
+            return self.backup(&target, cancel);
+        }
         if let Some(statement) = routines::parse(text)? {
             return self.run_routine(statement, text, parameters, cancel);
         }
@@ -251,6 +255,24 @@ impl Connection {
             report.number, report.rows, report.bytes_written, report.bytes_reused
         );
         Ok(Outcome::Done { tag: "CHECKPOINT".to_owned(), rows: 0, notices: vec![written] })
+    }
+
+    /// BACKUP TO: a copy of the database, taken while transactions run.
+    fn backup(&self, target: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        if self.state.lock().failed {
+            return Err(aborted());
+        }
+        let options = BackupOptions::default();
+        let report = self.database.backup(target, &options, |_| {
+            if cancel.is_cancelled() {
+                options.cancel.store(true, Ordering::Relaxed);
+            }
+        })?;
+        let written = format!(
+            "backup of archive {} with {} rows and {} records of the log behind it, {} bytes in {} files",
+            report.archive, report.rows, report.records, report.bytes, report.files
+        );
+        Ok(Outcome::Done { tag: "BACKUP".to_owned(), rows: 0, notices: vec![written] })
     }
 
     /// 25006 if a read-only transaction is open.

@@ -53,8 +53,10 @@ pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
-    ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
-    LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+    ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, Backup, BackupFault,
+    BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep, CheckpointOptions,
+    Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryReport,
+    RestoreOptions, RestoreReport, RowChange, restore,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};

@@ -131,6 +131,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// As [`Disk::open`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// As [`Disk::open`], `AlreadyExists`, `CrossesDevices`, and `Unsupported` where a file has one name.
+    fn hard_link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file.
     ///
     /// # Errors
@@ -196,6 +204,10 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {

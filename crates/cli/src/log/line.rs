@@ -23,6 +23,9 @@ pub fn text(entry: &LogEntry) -> String {
     match &entry.content {
         LogContent::Definition { text, .. } => line.push_str(&one_line(text)),
         LogContent::Writes(rows) => rows_text(rows, &mut line),
+        LogContent::Untold { archive, table } => {
+            let _ = write!(line, "rows of table {table}, which archive {archive} has no longer as it was");
+        }
         LogContent::Command { routine, id, version, arguments } => {
             let _ = write!(line, "{routine} id={id} version={version} arguments={}", hex(arguments));
         }
@@ -104,6 +107,9 @@ pub fn json(entry: &LogEntry) -> String {
         LogContent::Writes(rows) => {
             let rows: Vec<String> = rows.iter().map(row_json).collect();
             let _ = write!(line, "\"rows\": [{}]}}", rows.join(", "));
+        }
+        LogContent::Untold { archive, table } => {
+            let _ = write!(line, "\"untold\": {{\"archive\": {archive}, \"table\": {}}}}}", quoted(table));
         }
         LogContent::Command { routine, id, version, arguments } => {
             let (routine, arguments) = (quoted(routine), quoted(&hex(arguments)));

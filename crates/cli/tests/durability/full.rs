@@ -1,8 +1,7 @@
 //! A file system of a few megabytes that runs full under the log: mounted for the test, which is skipped,
 //! and says so, where mounting is not allowed.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -10,54 +9,7 @@ use std::time::{Duration, Instant};
 use albireo::{Config, Database, SqlState, Value};
 use parking_lot::Mutex;
 
-use crate::place::Place;
-
-/// A small file system; unmounted when it is dropped.
-struct Mounted {
-    place: Place,
-}
-
-impl Mounted {
-    fn new() -> Result<Self, String> {
-        let place = Place::new("full");
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"])
-            .arg(place.path())
-            .output()
-            .map_err(|error| error.to_string())?;
-        match mount.status.success() {
-            true => Ok(Self { place }),
-            false => Err(String::from_utf8_lossy(&mount.stderr).into_owned()),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.place.path()
-    }
-
-    /// Takes all the room that is left.
-    fn fill(&self) -> PathBuf {
-        let path = self.path().join("filler");
-        let mut bytes = 16 << 20;
-        let mut filled: Vec<u8> = Vec::new();
-        while bytes >= 4096 {
-            let longer = [&filled[..], &vec![1; bytes]].concat();
-            match std::fs::write(&path, &longer) {
-                Ok(()) => filled = longer,
-                Err(_) => bytes /= 2,
-            }
-        }
-        std::fs::write(&path, &filled).expect("so much had room");
-        path
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        // Lazily: also while a failed test still has files open.
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
-}
+use crate::mounted::Mounted;
 
 fn config() -> Config {
     Config { log_segment_bytes: 256 << 10, query_threads: 1, ..Config::default() }
@@ -130,7 +82,7 @@ fn ask(db: &Database, query: &'static str) -> String {
 
 #[test]
 fn full_disk_refuses_changes_answers_queries_and_heals() {
-    let mounted = match Mounted::new() {
+    let mounted = match Mounted::new(8) {
         Ok(mounted) => mounted,
         Err(error) => {
             eprintln!("SKIPPED: a test needs a small file system, which cannot be mounted: {error}");

@@ -2,9 +2,12 @@
 //! that is full.
 #![allow(clippy::disallowed_methods, reason = "tests look at real files, processes and clocks")]
 
+mod backup;
 mod check;
 mod full;
 mod kill;
+mod mounted;
 mod place;
 mod tools;
+mod verify;
 mod writer;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::place::Place;
 
-fn albireo(arguments: &[&str], path: &Path) -> Output {
+pub fn albireo(arguments: &[&str], path: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_albireo"));
     let arguments = arguments.iter().map(|argument| match *argument {
         "PATH" => path.as_os_str(),
@@ -19,11 +19,11 @@ fn albireo(arguments: &[&str], path: &Path) -> Output {
     command.args(arguments).stdin(Stdio::null()).output().expect("the program starts")
 }
 
-fn out(output: &Output) -> String {
+pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("it prints text")
 }
 
-fn err(output: &Output) -> String {
+pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("it prints text")
 }
 

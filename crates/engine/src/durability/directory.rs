@@ -1,14 +1,20 @@
 //! The directory that a database is kept in.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, DiskLock};
 
+use super::backup;
+
+/// A file that is there as long as a restore into the directory has not ended.
+pub(super) const RESTORING_NAME: &str = "restore.unfinished";
+
 /// Makes the names on the way to a directory durable, whoever made them: without them, all that is synced in
 /// it is lost with it. What may not be opened was not made by us.
-fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
+pub(super) fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
     path.ancestors().skip(1).try_for_each(|above| {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         match disk.sync_directory(above) {
@@ -16,6 +22,33 @@ fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
             synced => synced,
         }
     })
+}
+
+/// 55000 for a directory that is no database: a backup, or half of what was to be restored.
+fn refuse_marked(disk: &dyn Disk, path: &Path) -> Result<(), SqlError> {
+    let refusal = |what: &str, hint: &str| {
+        let text = format!("\"{}\" {what}", path.display());
+        Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text).with_hint(hint))
+    };
+    let marks = [RESTORING_NAME, backup::NAME, backup::UNFINISHED_NAME];
+    for (index, name) in marks.into_iter().enumerate() {
+        match disk.open(&path.join(name)) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                let text = format!("could not look at \"{}\": {error}", path.join(name).display());
+                return Err(SqlError::new(SqlState::IO_ERROR, text));
+            }
+            Ok(_) if index == 0 => {
+                let what = "was not restored wholly: restoring a backup into it was interrupted";
+                return refusal(what, "Remove the directory, and restore again.");
+            }
+            Ok(_) => {
+                let hint = "Restore it into another directory: `albireo restore`.";
+                return refusal("is a backup, which is not changed", hint);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A directory that is locked for this process.
@@ -29,12 +62,14 @@ impl Home {
     /// Creates the directory if it is not there, and locks it.
     ///
     /// # Errors
-    /// 55006 if another process has it open, 58030 if it cannot be used.
+    /// 55006 if another process has it open, 55000 if it is a backup or not restored wholly, 58030 if it cannot
+    /// be used.
     pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, SqlError> {
         let cannot = |what: &str, error: &std::io::Error| {
             let text = format!("could not {what} \"{}\": {error}", path.display());
             SqlError::new(SqlState::IO_ERROR, text)
         };
+        refuse_marked(&**disk, path)?;
         disk.create_dir_all(path).map_err(|error| cannot("create the directory", &error))?;
         sync_names(&**disk, path).map_err(|error| cannot("make durable the directory", &error))?;
         let lock = path.join("lock");

@@ -8,6 +8,7 @@
 //! DIRECTORY/lock     held as long as a process has the database open
 //! DIRECTORY/log/     segments of the redo log
 //! DIRECTORY/archive/ archives
+//! DIRECTORY/restore.unfinished  there until restoring a backup has ended
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
@@ -17,6 +18,7 @@
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
 
+mod backup;
 mod checkpoint;
 mod commands;
 mod directory;
@@ -30,10 +32,18 @@ use albireo_partition::{Exclusive, Receipt};
 use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
 
 pub use albireo_archive::{Progress as ArchiveProgress, Report as ArchiveReport};
+pub(crate) use backup::backup_target;
+pub use backup::{
+    Backup, BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
+    RestoreOptions, RestoreReport, restore,
+};
 pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
-pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
+pub use inspect::{
+    ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogSummary,
+    LogWrite, RowChange,
+};
 pub use recovery::RecoveryReport;
 pub(crate) use stored::{Definitions, StoredRoutine};
 

@@ -162,7 +162,7 @@ fn not_applied(error: ApplyError) -> Abort {
 }
 
 /// A log that cannot be read on.
-fn damaged(error: ReadError) -> SqlError {
+pub(super) fn damaged(error: ReadError) -> SqlError {
     let state = match error {
         ReadError::Io(_) => SqlState::IO_ERROR,
         ReadError::Format { .. } => SqlState::FEATURE_NOT_SUPPORTED,

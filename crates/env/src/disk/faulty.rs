@@ -59,6 +59,11 @@ impl Disk for FaultyDisk {
         self.inner.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.count_write()?;
+        self.inner.hard_link(from, to)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         self.inner.remove_dir_all(path)
     }

@@ -1,11 +1,15 @@
 //! What a redo log says, read without opening the database: for `albireo log` and `albireo verify`.
 //!
 //! Responsible for: reading all records in order, following the definitions among them so that tables,
-//! columns and routines have their names (`names`), what is wrong and where. Not responsible for: printing.
+//! columns and routines have their names (`names`), what is wrong and where; archives, and whether they fit
+//! the log (`archives`). Not responsible for: printing.
+//!
+//! A log whose beginning is gone, because an archive has it, begins with the definitions of an archive.
 //!
 //! I-1 Nothing is locked and no file is changed. I-2 A log that is being written meanwhile is never called
 //! damaged: what does not check is read anew, and only what stays the same is a fault.
 
+mod archives;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -18,6 +22,7 @@ use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
 use albireo_redo::{Evidence, Frame, LogReader, ReadError, Record};
 
+pub use archives::{ArchiveCheck, ArchiveFault, ArchiveInspector};
 use names::Names;
 
 /// How often what does not check is read anew.
@@ -56,6 +61,14 @@ pub enum LogContent {
     },
     /// Rows that a transaction wrote: its net effect.
     Writes(Vec<LogWrite>),
+    /// Rows of tables whose form is no longer known: an archive that is younger has the definitions, and they
+    /// were changed in between.
+    Untold {
+        /// The archive.
+        archive: u64,
+        /// The first such table: its name, or its number if it was dropped.
+        table: Arc<str>,
+    },
     /// A call of a routine, which is run again.
     Command {
         /// The routine's name.
@@ -74,7 +87,7 @@ impl LogContent {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Definition { .. } => "definition",
-            Self::Writes(_) => "write",
+            Self::Writes(_) | Self::Untold { .. } => "write",
             Self::Command { .. } => "command",
         }
     }
@@ -150,6 +163,10 @@ pub struct LogSummary {
     pub frames: u64,
     /// Bytes of frames.
     pub frame_bytes: u64,
+    /// Which log it is; `None` if it has no segment.
+    pub log_id: Option<u64>,
+    /// Sequence of the first frame and of the last; 0 if there is none.
+    pub sequences: (u64, u64),
     /// Ordinal of the first record and of the last; 0 if there is none.
     pub ordinals: (u64, u64),
     /// Records that change definitions.
@@ -158,6 +175,8 @@ pub struct LogSummary {
     pub writes: u64,
     /// Rows in them.
     pub rows: u64,
+    /// Records of rows that cannot be told, which [`LogContent::Untold`] explains.
+    pub untold: u64,
     /// Records of calls.
     pub commands: u64,
     /// Records that cannot be understood.
@@ -168,18 +187,22 @@ pub struct LogSummary {
     pub torn: Option<String>,
     /// Somebody wrote the log while it was read; what came later was left out.
     pub is_growing: bool,
+    /// Reading ended at a fault; what follows is not known.
+    pub is_cut: bool,
 }
 
 impl LogSummary {
     /// All records.
     pub fn records(&self) -> u64 {
-        self.definitions + self.writes + self.commands + self.unknown
+        self.definitions + self.writes + self.untold + self.commands + self.unknown
     }
 
     fn count_frame(&mut self, frame: &Frame) {
         if self.frames == 0 {
             self.partitions = frame.lanes;
+            self.sequences.0 = frame.sequence;
         }
+        self.sequences.1 = frame.sequence;
         self.frames += 1;
         self.frame_bytes += frame.bytes;
     }
@@ -192,6 +215,7 @@ impl LogSummary {
         match content {
             Some(LogContent::Definition { .. }) => self.definitions += 1,
             Some(LogContent::Command { .. }) => self.commands += 1,
+            Some(LogContent::Untold { .. }) => self.untold += 1,
             Some(LogContent::Writes(rows)) => {
                 self.writes += 1;
                 self.rows += rows.len() as u64;
@@ -226,6 +250,8 @@ impl LogSummary {
 pub struct LogInspector {
     env: Env,
     directory: PathBuf,
+    /// The archives beside the log, if it is a database's.
+    archives: Option<ArchiveInspector>,
     names: Names,
     summary: LogSummary,
 }
@@ -243,7 +269,10 @@ impl LogInspector {
             // One that is gone by now is no concern of ours; one that cannot be read is found later.
             summary.segment_bytes += env.disk.open(&segment).and_then(|file| file.len()).unwrap_or_default();
         }
-        Ok(Self { env: env.clone(), directory, names: Names::new(env), summary })
+        // What is wrong with them is not for the log to say.
+        let archives = directory.parent().and_then(|parent| ArchiveInspector::open(parent, env).ok());
+        let (archives, names) = (archives.flatten(), Names::new(env));
+        Ok(Self { env: env.clone(), directory, archives, names, summary })
     }
 
     /// The directory of the log's segments.
@@ -256,11 +285,16 @@ impl LogInspector {
         &self.summary
     }
 
-    /// How many partitions the database has that `path` keeps; `None` if nothing has been logged.
+    /// How many partitions the database has that `path` keeps; `None` if it has no archive and nothing has
+    /// been logged.
     ///
     /// # Errors
     /// As [`LogInspector::open`].
     pub fn partitions(path: impl AsRef<Path>, env: &Env) -> Result<Option<u16>, SqlError> {
+        let archives = ArchiveInspector::open(&path, env).ok().flatten();
+        if let Some(partitions) = archives.as_ref().and_then(ArchiveInspector::partitions) {
+            return Ok(Some(partitions));
+        }
         let inspector = Self::open(path, env)?;
         let mut frames = Frames::new(env, &inspector.directory);
         Ok(frames.next().ok().flatten().map(|frame| frame.lanes))
@@ -275,16 +309,37 @@ impl LogInspector {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
+                    self.summary.is_cut = true;
                     let _ = visitor(Err(fault_of(&self.directory, error)));
                     break;
                 }
             };
+            if self.summary.frames == 0 && frame.sequence > 1 {
+                self.begin_late(frame.sequence, frames.log_id);
+            }
             if self.visit_frame(&frame, visitor).is_break() {
                 return;
             }
         }
+        self.summary.log_id = frames.log_id;
         self.summary.is_growing = frames.is_growing;
         self.summary.torn = frames.torn();
+    }
+
+    /// Takes the names from an archive, for a log that begins with the frame `first`. Damage of the archive is not for
+    /// the log to say: without names its records are faults.
+    fn begin_late(&mut self, first: u64, log_id: Option<u64>) {
+        let near = self.archives.as_ref().and_then(|archives| archives.near(first));
+        let Some(manifest) = near.filter(|manifest| Some(manifest.log.log) == log_id) else { return };
+        let Ok(mut names) = Names::of_archive(manifest, &self.env) else { return };
+        // Definitions that the archive has already changed what its catalog no longer tells.
+        let mut frames = Frames::new(&self.env, &self.directory);
+        while let Ok(Some(frame)) = frames.next()
+            && frame.sequence <= manifest.log.sequence
+        {
+            frame.records().for_each(|record| names.note_change(&record));
+        }
+        self.names = names;
     }
 
     fn visit_frame(
@@ -306,7 +361,7 @@ impl LogInspector {
             visitor(Err(fault(None, reason)))?;
         }
         for record in frame.records() {
-            let content = self.names.content(&record, frame.lanes);
+            let content = self.names.content(&record, frame);
             self.summary.count(&record, content.as_ref().ok());
             visitor(match content {
                 Ok(content) => Ok(LogEntry {

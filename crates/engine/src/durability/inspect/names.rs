@@ -1,17 +1,21 @@
 //! The definitions at each place of a log, by which its records are understood.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use albireo_archive::Manifest;
 use albireo_base::{ColumnId, SqlError, TableId, Value};
 use albireo_env::Env;
 use albireo_procedure::body::find_removed;
+use albireo_procedure::define::RoutineName;
 use albireo_procedure::expr::RoutineId;
-use albireo_redo::{Kind, Record};
+use albireo_redo::{Frame, Kind, Record};
+use albireo_sql::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
 use albireo_storage::{RowWrite, SHARED_SITE, Shape, WriteReader};
 
 use super::{LogContent, LogWrite, RowChange};
+use crate::durability::stored::Definitions;
 use crate::routines::{self, Library, RoutineStatement};
 
 /// Tables and routines as the records so far define them.
@@ -20,6 +24,25 @@ pub(super) struct Names {
     /// Of the tables that records of rows have named since the catalog changed.
     tables: BTreeMap<TableId, Arc<Table>>,
     routines: BTreeMap<u32, Arc<str>>,
+    /// What was taken from an archive, if the log's beginning is gone.
+    base: Option<Base>,
+}
+
+/// The definitions of an archive, in which the records up to it have been done already.
+struct Base {
+    archive: u64,
+    /// The last frame that is in it.
+    sequence: u64,
+    /// Tables whose indexes these records change, so that rows may have been named by other columns than now.
+    reindexed: BTreeSet<Arc<str>>,
+    /// They drop an index, of some table.
+    drops_index: bool,
+}
+
+impl Base {
+    fn knows_rows_of(&self, table: &Table) -> bool {
+        !self.drops_index && !self.reindexed.contains(&table.name)
+    }
 }
 
 impl std::fmt::Debug for Names {
@@ -84,36 +107,76 @@ impl Names {
     /// Those of an empty database.
     pub(super) fn new(env: &Env) -> Self {
         let library = Library::new(Arc::new(Catalog::new()), env.clock.clone());
-        Self { library, tables: BTreeMap::new(), routines: BTreeMap::new() }
+        Self { library, tables: BTreeMap::new(), routines: BTreeMap::new(), base: None }
+    }
+
+    /// Those of an archive.
+    ///
+    /// # Errors
+    /// Its definitions are damaged.
+    pub(super) fn of_archive(manifest: &Manifest, env: &Env) -> Result<Self, SqlError> {
+        let (definitions, catalog) = Definitions::from_json(&manifest.catalog)?;
+        let clock = env.clock.clone();
+        let library = Library::restored(Arc::new(catalog), Arc::default(), clock, &definitions)?;
+        let routines = library.signatures().map(|(id, signature)| (id, signature.name.as_str().into()));
+        let base = Base {
+            archive: manifest.number,
+            sequence: manifest.log.sequence,
+            reindexed: BTreeSet::new(),
+            drops_index: false,
+        };
+        Ok(Self { routines: routines.collect(), library, tables: BTreeMap::new(), base: Some(base) })
+    }
+
+    /// Remembers what a record changes that the archive has already.
+    pub(super) fn note_change(&mut self, record: &Record<'_>) {
+        let Some(base) = self.base.as_mut().filter(|_| record.kind == Kind::DEFINITION) else { return };
+        let text = std::str::from_utf8(record.payload);
+        let Some(statement) = text.ok().and_then(|text| albireo_sql::parse_one(text).ok()) else { return };
+        match &statement {
+            Statement::CreateIndex(create) => {
+                base.reindexed.insert(written_name(&create.table_name));
+            }
+            Statement::Drop { object_type: ObjectType::Index, .. } => base.drops_index = true,
+            _ => {}
+        }
     }
 
     /// What a record says; one that changes definitions does so for those after it.
     ///
     /// # Errors
     /// Why it cannot be understood.
-    pub(super) fn content(&mut self, record: &Record<'_>, partitions: u16) -> Result<LogContent, String> {
+    pub(super) fn content(&mut self, record: &Record<'_>, frame: &Frame) -> Result<LogContent, String> {
+        let is_done = self.base.as_ref().is_some_and(|base| frame.sequence <= base.sequence);
         match record.kind {
-            Kind::WRITE => self.writes(record, partitions).map(LogContent::Writes),
+            Kind::WRITE => self.writes(record, frame.lanes, is_done),
             Kind::DEFINITION => {
                 let text = std::str::from_utf8(record.payload);
                 let text = text.map_err(|_| "the definition is no text".to_owned())?;
-                let defined = self
-                    .define(text)
+                let defined = if is_done { defined_by(text) } else { self.define(text) };
+                let defined = defined
                     .map_err(|error| format!("the definition cannot be made here: {}", error.message()))?;
                 let Defined { tables, routines } = defined;
                 Ok(LogContent::Definition { text: text.to_owned(), tables, routines })
             }
-            Kind::COMMAND => self.command(record.payload),
+            Kind::COMMAND => self.command(record.payload, is_done),
             Kind(kind) => Err(format!("the record is of kind {kind}, which this program does not know")),
         }
     }
 
-    fn writes(&mut self, record: &Record<'_>, partitions: u16) -> Result<Vec<LogWrite>, String> {
+    /// `is_done`: the definitions are those after the record.
+    fn writes(&mut self, record: &Record<'_>, partitions: u16, is_done: bool) -> Result<LogContent, String> {
         let mut reader = WriteReader::new(record.payload);
         let mut rows = Vec::new();
         while let Some((site, id)) = reader.next_table().map_err(|error| error.to_string())? {
-            let table =
-                self.table(id).ok_or_else(|| format!("it writes to table {id}, which does not exist"))?;
+            let table = self.table(id);
+            if let Some(base) = self.base.as_ref().filter(|_| is_done)
+                && !table.as_ref().is_some_and(|table| base.knows_rows_of(table))
+            {
+                let name = table.map_or_else(|| id.0.to_string().into(), |table| Arc::clone(&table.name));
+                return Ok(LogContent::Untold { archive: base.archive, table: name });
+            }
+            let table = table.ok_or_else(|| format!("it writes to table {id}, which does not exist"))?;
             let partition = match (site, record.crossing) {
                 (SHARED_SITE, _) => None,
                 (0, false) => Some(record.lane),
@@ -132,7 +195,7 @@ impl Names {
                 rows.push(table.row(id, partition, row));
             }
         }
-        Ok(rows)
+        Ok(LogContent::Writes(rows))
     }
 
     fn table(&mut self, id: TableId) -> Option<Arc<Table>> {
@@ -190,16 +253,57 @@ impl Names {
         Ok(names)
     }
 
-    fn command(&self, payload: &[u8]) -> Result<LogContent, String> {
+    /// What a call says. Its arguments are left as they are.
+    fn command(&self, payload: &[u8], is_done: bool) -> Result<LogContent, String> {
         let head = number(payload).and_then(|(id, rest)| {
             let (version, arguments) = number(rest)?;
             Some((id, version, arguments))
         });
         let (id, version, arguments) = head.ok_or("the record ends before it says which routine it calls")?;
-        let known = u32::try_from(id).ok().and_then(|id| self.routines.get(&id));
+        let known = u32::try_from(id).ok().and_then(|id| self.routines.get(&id)).cloned();
+        // One that was dropped before the archive has no name any more.
+        let known = known.or_else(|| is_done.then(|| format!("routine {id}").into()));
         let routine = known.ok_or_else(|| format!("it calls routine {id}, which does not exist"))?;
-        Ok(LogContent::Command { routine: Arc::clone(routine), id, version, arguments: arguments.to_vec() })
+        Ok(LogContent::Command { routine, id, version, arguments: arguments.to_vec() })
     }
+}
+
+/// The names in a change of definitions, as they are written in it.
+fn defined_by(text: &str) -> Result<Defined, SqlError> {
+    let routine = |name: &RoutineName| name.name.text.as_str().into();
+    let (tables, routines) = match routines::parse(text)? {
+        Some(RoutineStatement::Create(definition)) => (Vec::new(), vec![routine(&definition.name)]),
+        Some(RoutineStatement::Drop(removal)) => {
+            (Vec::new(), removal.routines.iter().map(|reference| routine(&reference.name)).collect())
+        }
+        _ => (tables_of(&albireo_sql::parse_one(text)?), Vec::new()),
+    };
+    Ok(Defined { tables, routines })
+}
+
+fn tables_of(statement: &Statement) -> Vec<Arc<str>> {
+    match statement {
+        Statement::CreateTable(create) => vec![written_name(&create.name)],
+        Statement::CreateIndex(create) => vec![written_name(&create.table_name)],
+        Statement::Truncate(truncate) => {
+            truncate.table_names.iter().map(|target| written_name(&target.name)).collect()
+        }
+        Statement::Drop { object_type: ObjectType::Table, names, .. } => {
+            names.iter().map(written_name).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A table's name as [`name_of`] has it.
+fn written_name(name: &ObjectName) -> Arc<str> {
+    let part = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(word) => albireo_sql::names::fold(word),
+        other => other.to_string(),
+    };
+    let parts: Vec<String> = name.0.iter().map(part).collect();
+    let text = parts.join(".");
+    text.strip_prefix("public.").unwrap_or(&text).into()
 }
 
 /// A number of variable length, and what follows: seven bits a byte, the lowest first.

@@ -1,0 +1,102 @@
+//! `albireo archive`: writes an archive of a database that nobody has open.
+//!
+//! Responsible for: opening it, saying how far it is, the result, the exit status. Not responsible for:
+//! writing archives ([`Database::checkpoint_with`]).
+
+use crate::args::{ArchiveArgs, ReportFormat};
+use crate::embedded::Embedded;
+use crate::progress::{Progress, megabytes, rate};
+use crate::shell::report;
+use albireo::{ArchiveInspector, ArchiveReport, CheckpointOptions, Database, SqlError, SqlState};
+use albireo_env::Env;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Exit status when there is no archive.
+const FAILED: u8 = 1;
+
+/// Writes the archive; returns the exit status.
+pub fn run(args: &ArchiveArgs, env: &Env) -> u8 {
+    match write(args, env) {
+        Ok(report) => print(args, &report),
+        Err(error) => complain(&error),
+    }
+}
+
+/// Says why there is no result.
+pub fn complain(error: &SqlError) -> u8 {
+    eprint!("albireo: {}", report::error(None, 1, "", error));
+    FAILED
+}
+
+/// Opens a database that is there, for a tool; `instead` says what to do in a process that has it open.
+///
+/// # Errors
+/// 58P01 if there is none, and those of opening.
+pub fn open(directory: &Path, env: &Env, instead: &str) -> Result<Database, SqlError> {
+    // Opening would make an empty one, in the wrong place perhaps.
+    if ArchiveInspector::open(directory, env)?.is_none() {
+        let text = format!("there is no database in \"{}\"", directory.display());
+        return Err(SqlError::new(SqlState::UNDEFINED_FILE, text));
+    }
+    match Embedded::open(None, Some(directory), env) {
+        Ok(embedded) => {
+            embedded.recovered().iter().for_each(|line| eprintln!("{line}"));
+            Ok(embedded.database().clone())
+        }
+        Err(error) if error.state() == SqlState::OBJECT_IN_USE => Err(error.with_hint(instead)),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
+    let instead = "Run CHECKPOINT in the process that has it open, or close it there.";
+    let database = open(&args.directory, env, instead)?;
+    let mut progress = Progress::new(&env.clock);
+    let options = CheckpointOptions {
+        bytes_per_second: args.limit_rate.map(|rate| rate.0),
+        keep: args.keep.get(),
+        ..CheckpointOptions::default()
+    };
+    database.checkpoint_with(&options, |at| {
+        progress.show("writing the archive", at.bytes_written + at.bytes_reused, at.bytes_total_estimate());
+    })
+}
+
+fn print(args: &ArchiveArgs, report: &ArchiveReport) -> u8 {
+    let ArchiveReport { number, rows, files_written, files_reused, bytes_written, bytes_reused, duration_ns } =
+        *report;
+    let text = match args.format {
+        ReportFormat::Table => format!(
+            "archive {number} of {}: {rows} rows, {files_written} files with {} written, {files_reused} with {} of \
+             older archives used again, in {}",
+            args.directory.display(),
+            megabytes(bytes_written),
+            megabytes(bytes_reused),
+            rate(bytes_written, duration_ns)
+        ),
+        ReportFormat::Json => {
+            let object = json!({
+                "archive": number, "directory": args.directory.display().to_string(), "rows": rows,
+                "files_written": files_written, "files_reused": files_reused, "bytes_written": bytes_written,
+                "bytes_reused": bytes_reused, "seconds": duration_ns as f64 / 1e9,
+            });
+            format!("{object:#}")
+        }
+    };
+    say(&text)
+}
+
+/// Prints a result; returns the exit status.
+pub fn say(text: &str) -> u8 {
+    match writeln!(io::stdout(), "{text}") {
+        Ok(()) => 0,
+        // What was to be done is done.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(error) => {
+            eprintln!("albireo: cannot write: {error}");
+            FAILED
+        }
+    }
+}
