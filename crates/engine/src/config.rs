@@ -40,6 +40,9 @@ pub struct Config {
     pub log_records: LogRecords,
     /// Bytes of one segment of the redo log, at least 8 KiB.
     pub log_segment_bytes: u64,
+    /// Threads that load an archive and do the redo log again when a database is opened, at least 1. The log
+    /// takes no more than there are partitions, and one that reads ahead.
+    pub recovery_threads: usize,
 }
 
 impl Default for Config {
@@ -59,6 +62,7 @@ impl Default for Config {
             procedures: Procedures::default(),
             log_records: LogRecords::default(),
             log_segment_bytes: 64 << 20,
+            recovery_threads: albireo_env::cores(),
         }
     }
 }
@@ -72,6 +76,7 @@ impl Config {
             () if self.queue_capacity == 0 => wrong("queue_capacity must be at least 1"),
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
+            () if self.recovery_threads == 0 => wrong("recovery_threads must be at least 1"),
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
             () => Ok(()),
         }

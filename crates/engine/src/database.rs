@@ -167,19 +167,26 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
-        let database = Self::open_stepped(path, config, env)?;
+        let database = Self::open_unstarted(path.as_ref(), config, env)?;
         database.start_log_thread()?;
         Ok(database)
     }
 
     /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]): a
-    /// simulation says when. Whatever waits for the log waits for ever; use what only starts transactions.
+    /// simulation says when. Whatever waits for the log waits for ever, unless it
+    /// does something instead ([`albireo_redo::Log::instead_of_waiting`]).
+    /// Recovery starts no thread, whatever the settings say.
     ///
     /// # Errors
     /// As [`Database::open`].
     pub fn open_stepped(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
+        let config = Config { recovery_threads: 1, ..config };
+        Self::open_unstarted(path.as_ref(), config, env)
+    }
+
+    fn open_unstarted(path: &Path, config: Config, env: Env) -> Result<Self, SqlError> {
         config.check()?;
-        let home = Home::open(&env.disk, path.as_ref())?;
+        let home = Home::open(&env.disk, path)?;
         let database = Self::with_env(config.clone(), env)?;
         database.start_log(home, &config)?;
         Ok(database)

@@ -14,8 +14,8 @@
 //! the lock that the thread sleeps with, so that it is not lost in between.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use albireo_env::{Disk, Env, scope, spawn_scoped};
@@ -154,7 +154,12 @@ struct Shared {
     woken: AtomicU32,
     door: Mutex<()>,
     rooms: [Condvar; ROOMS],
+    /// What is done instead of waiting.
+    instead: OnceLock<Instead>,
 }
+
+/// What is done instead of waiting.
+type Instead = Box<dyn Fn(&Log) + Send + Sync>;
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -221,6 +226,7 @@ impl Log {
                 woken: AtomicU32::new(0),
                 door: Mutex::default(),
                 rooms: Default::default(),
+                instead: OnceLock::new(),
             }),
         })
     }
@@ -303,9 +309,8 @@ impl Log {
     /// # Errors
     /// The log failed or was closed before.
     pub fn wait(&self, ticket: Ticket) -> Result<(), LogError> {
-        self.shared
-            .wait(ticket, None, FAILED | CLOSED)
-            .map(|durable| assert!(durable, "no deadline has passed"))
+        let waited = self.wait_for(ticket, None, FAILED | CLOSED);
+        waited.map(|durable| assert!(durable, "no deadline has passed"))
     }
 
     /// As [`Log::wait`], for whoever only reads: while the disk is full it does not wait.
@@ -313,7 +318,7 @@ impl Log {
     /// # Errors
     /// As [`Log::wait`], and there is no room.
     pub fn wait_for_reader(&self, ticket: Ticket) -> Result<(), LogError> {
-        let waited = self.shared.wait(ticket, None, FAILED | CLOSED | FULL);
+        let waited = self.wait_for(ticket, None, FAILED | CLOSED | FULL);
         waited.map(|durable| assert!(durable, "no deadline has passed"))
     }
 
@@ -323,7 +328,26 @@ impl Log {
     /// # Errors
     /// As [`Log::wait`].
     pub fn wait_until(&self, ticket: Ticket, deadline_ns: u64) -> Result<bool, LogError> {
-        self.shared.wait(ticket, Some(deadline_ns), FAILED | CLOSED)
+        self.wait_for(ticket, Some(deadline_ns), FAILED | CLOSED)
+    }
+
+    fn wait_for(&self, ticket: Ticket, deadline_ns: Option<u64>, ends: u8) -> Result<bool, LogError> {
+        let Some(instead) = self.shared.instead.get() else {
+            return self.shared.wait(ticket, deadline_ns, ends);
+        };
+        loop {
+            if let Some(outcome) = self.shared.look(ticket, deadline_ns, ends) {
+                return outcome;
+            }
+            instead(self);
+        }
+    }
+
+    /// From now on whoever would wait does this instead, until what it waits for is there: in a simulation,
+    /// whose only thread makes the log's steps as well. Only the first call has an effect.
+    pub fn instead_of_waiting(&self, work: impl Fn(&Self) + Send + Sync + 'static) {
+        // Nothing to do for the second.
+        let _ = self.shared.instead.set(Box::new(work));
     }
 
     /// Bytes of records that are not durable yet, about: whoever appends faster than the disk writes looks
@@ -548,24 +572,27 @@ impl Shared {
         let room = &self.rooms[ticket.0 as usize % ROOMS];
         let mut door = self.door.lock();
         loop {
-            // In this order: what is durable stays so when the log fails after it.
-            let state = self.state.load(Ordering::Acquire);
-            if ticket.0 <= self.durable.load(Ordering::Acquire) {
-                return Ok(true);
-            }
-            if state & ends != 0 {
-                return Err(self.refusal(state));
+            if let Some(outcome) = self.look(ticket, deadline_ns, ends) {
+                return outcome;
             }
             match deadline_ns {
                 None => room.wait(&mut door),
                 Some(deadline) => {
-                    let now = self.env.clock.now();
-                    if now >= deadline {
-                        return Ok(false);
-                    }
-                    room.wait_for(&mut door, Duration::from_nanos(deadline - now));
+                    let left = deadline.saturating_sub(self.env.clock.now());
+                    room.wait_for(&mut door, Duration::from_nanos(left));
                 }
             }
+        }
+    }
+
+    /// What waiting has come to, if it is over.
+    fn look(&self, ticket: Ticket, deadline_ns: Option<u64>, ends: u8) -> Option<Result<bool, LogError>> {
+        // In this order: what is durable stays so when the log fails after it.
+        let state = self.state.load(Ordering::Acquire);
+        match () {
+            () if ticket.0 <= self.durable.load(Ordering::Acquire) => Some(Ok(true)),
+            () if state & ends != 0 => Some(Err(self.refusal(state))),
+            () => deadline_ns.filter(|&at| self.env.clock.now() >= at).map(|_| Ok(false)),
         }
     }
 

@@ -1,12 +1,17 @@
 //! A process with the database open, from its recovery to its end.
 
-use albireo::{Connection, Database, Outcome, ProcedureHandle, Receipt, SqlError, SqlState};
-use albireo_redo::{LogError, Step};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use albireo::{Connection, Database, Durability, Outcome, ProcedureHandle, Receipt, SqlError, SqlState};
+use albireo_redo::{Log, LogError, Step};
 
 use crate::bank::Bank;
 use crate::check::Barrier;
-use crate::machine::Process;
+use crate::machine::{Process, Room};
 use crate::tpcc::Procedures;
+
+/// Steps that find no room before some is made.
+const PATIENCE: u32 = 4;
 
 /// An open database, and what is called in it. Dropping it closes the database.
 pub struct Life {
@@ -20,16 +25,30 @@ pub struct Life {
     pub tpcc: Option<Procedures>,
     /// The receipt of the last change that gave one of its own.
     pub last: Option<Receipt>,
+    /// Whether calls wait until what they did is durable.
+    pub is_synchronous: bool,
     barrier: ProcedureHandle<Barrier>,
     connection: Connection,
 }
 
 impl Life {
     /// Begins.
-    pub fn new(process: Process, database: Database) -> Self {
+    pub fn new(process: Process, database: Database, durability: Durability, room: Room) -> Self {
         let barrier = database.register_procedure(Barrier);
         let connection = database.connect();
-        Self { process, database, bank: None, tpcc: None, last: None, barrier, connection }
+        let is_synchronous = durability == Durability::Group;
+        let life = Self {
+            process,
+            database,
+            bank: None,
+            tpcc: None,
+            last: None,
+            is_synchronous,
+            barrier,
+            connection,
+        };
+        life.log().instead_of_waiting(waiting(room));
+        life
     }
 
     /// Runs a statement; gives how many rows it changed, and the receipt of a reader after it.
@@ -91,5 +110,19 @@ impl Life {
             }
             () => Ok(step),
         }
+    }
+}
+
+/// What whoever waits for the log does meanwhile: the log's steps, and room once it has none for long.
+fn waiting(room: Room) -> impl Fn(&Log) + Send + Sync + 'static {
+    let full = AtomicU32::new(0);
+    move |log| match log.step() {
+        Step::Full if full.fetch_add(1, Ordering::Relaxed) >= PATIENCE => {
+            room.heal();
+            log.prepare();
+        }
+        Step::Wrote { .. } => full.store(0, Ordering::Relaxed),
+        Step::Full | Step::Failed | Step::Closed => {}
+        Step::Idle => panic!("somebody waits for what the log will never do"),
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use albireo_env::{
-    Clock, CrashDisk, Disk, DiskLock, Env, Latency, PlacedFile, ReadFile, Seeds, SimulatedClock, WriteFile,
+    Clock, CrashDisk, Disk, DiskLock, Env, Latency, MemoryDisk, PlacedFile, ReadFile, Seeds, SimulatedClock,
+    WriteFile,
 };
 
 /// Where the database is kept.
@@ -18,6 +19,8 @@ pub const DIRECTORY: &str = "/srv/albireo/data";
 pub struct Machine {
     /// The disk.
     pub disk: CrashDisk,
+    /// Whether it has been given an end; whoever waits for room takes it back.
+    room: Room,
     clock: Clock,
     hand: SimulatedClock,
     seeds: Seeds,
@@ -31,7 +34,13 @@ impl Machine {
         let latency = Latency { write: Duration::from_micros(20), sync: Duration::from_micros(200) };
         disk.set_latency(hand.clone(), latency);
         disk.put("/srv/README", b"not ours");
-        Self { disk, clock, hand, seeds: Seeds::simulated(seed ^ 0x5eed) }
+        let room = Room { disk: disk.clone(), is_short: Arc::default() };
+        Self { disk, room, clock, hand, seeds: Seeds::simulated(seed ^ 0x5eed) }
+    }
+
+    /// The room on the disk.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// A process begins: the world as it sees it, and the hand that ends it.
@@ -52,9 +61,40 @@ impl Machine {
         self.clock.now()
     }
 
-    /// Bytes of all files.
-    pub fn used_bytes(&self) -> u64 {
-        self.disk.files().values().map(|bytes| bytes.len() as u64).sum()
+    /// The files as they are now, on a disk of their own: looking at them is nothing that happens.
+    pub fn image(&self) -> Env {
+        let image = MemoryDisk::default();
+        for (path, bytes) in self.disk.files() {
+            image.put(path, &bytes);
+        }
+        Env { clock: self.clock.clone(), disk: Arc::new(image), seeds: Seeds::simulated(0) }
+    }
+}
+
+/// How much the disk takes; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Room {
+    disk: CrashDisk,
+    is_short: Arc<AtomicBool>,
+}
+
+impl Room {
+    /// Whether there is an end to it.
+    pub fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::SeqCst)
+    }
+
+    /// Leaves so many bytes.
+    pub fn leave(&self, bytes: u64) {
+        let used: u64 = self.disk.files().values().map(|file| file.len() as u64).sum();
+        self.disk.set_capacity_bytes(used + bytes);
+        self.is_short.store(true, Ordering::SeqCst);
+    }
+
+    /// Gives all of it back; returns whether there was an end to it.
+    pub fn heal(&self) -> bool {
+        self.disk.set_capacity_bytes(u64::MAX);
+        self.is_short.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -68,6 +108,11 @@ impl Process {
     /// Whatever it still asks of the disk, for one while its memory is given back, is refused.
     pub fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has died.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
     }
 }
 

@@ -294,6 +294,13 @@ impl Model {
         state
     }
 
+    /// Takes the records behind the first so many for lost, whoever was told of them: those that the last recovery
+    /// had found are history again.
+    pub fn excuse(&mut self, records: u64) {
+        assert!(records >= self.base_records, "no frame is damaged that a recovery had read");
+        self.acknowledged = self.acknowledged.min((records - self.base_records) as usize);
+    }
+
     /// Forgets all but the first `count` transactions of the history, which a recovery has brought back.
     pub fn recovered(&mut self, count: usize) {
         self.base = self.after(count);

@@ -70,17 +70,23 @@ impl Totals {
         self.counts.recoveries += summary.counts.recoveries;
         self.counts.lost += summary.counts.lost;
         self.counts.refused += summary.counts.refused;
+        self.counts.archives += summary.counts.archives;
+        self.counts.loaded += summary.counts.loaded;
+        self.counts.damages += summary.counts.damages;
+        self.counts.found += summary.counts.found;
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, events, counts } = self;
-        let Counts { transactions, crashes, recoveries, lost, refused } = counts;
+        let Counts { transactions, crashes, recoveries, lost, refused, .. } = counts;
+        let Counts { archives, loaded, damages, found, .. } = counts;
         write!(
             f,
             "{runs} runs, {events} events, {transactions} transactions, {crashes} crashes, {recoveries} \
-             recoveries; {lost} transactions lost, none acknowledged; {refused} refused"
+             recoveries, {loaded} of them from one of {archives} archives; {lost} transactions lost, none \
+             acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it"
         )
     }
 }

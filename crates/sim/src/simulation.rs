@@ -1,11 +1,17 @@
 //! One run: lives of processes on a machine, and the model beside them.
 
+mod archives;
+mod damage;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
-use albireo::{Database, Receipt, SqlError, SqlState, Value};
+use albireo::{Database, Durability, Receipt, SqlError, SqlState, Value};
 use albireo_env::Faults;
 use albireo_redo::Step;
+
+use archives::Expected;
+use damage::{Harm, LogHarm};
 
 use crate::bank::{Bank, LAST_ACCOUNT, Work};
 use crate::check;
@@ -46,7 +52,18 @@ enum Action {
     Query,
     /// The disk runs full, or has room again.
     Fill,
-    // Archives: CHECKPOINT and the steps of an archive's writer belong here.
+    /// CHECKPOINT, and what happens while it writes an archive.
+    Archive,
+}
+
+/// How a transaction was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Manner {
+    /// It gave a receipt at once.
+    Started,
+    /// The call came back when it was durable, if that was asked for. The log took changes when it began, or
+    /// not.
+    Waited { log_is_open: bool },
 }
 
 /// How a life ends.
@@ -73,6 +90,14 @@ pub struct Counts {
     pub lost: u64,
     /// Changes that a full or failed log refused.
     pub refused: u64,
+    /// Archives written.
+    pub archives: u64,
+    /// Recoveries that began with an archive.
+    pub loaded: u64,
+    /// Files damaged at rest.
+    pub damages: u64,
+    /// Databases that did not open for a damage.
+    pub found: u64,
 }
 
 /// A run under way.
@@ -90,7 +115,14 @@ pub struct Simulation {
     in_peace: bool,
     /// A fault may strike: faults are set, or the disk is full.
     at_risk: bool,
-    full: bool,
+    /// An archive is being written.
+    archiving: bool,
+    /// The newest archive that CHECKPOINT said is complete.
+    sure: Option<u64>,
+    /// Damages of archives.
+    harms: Vec<Harm>,
+    /// A damage of the log, until the database has been opened with it.
+    log_harm: Option<LogHarm>,
 }
 
 impl Simulation {
@@ -110,7 +142,10 @@ impl Simulation {
             model: Model::default(),
             in_peace: true,
             at_risk: false,
-            full: false,
+            archiving: false,
+            sure: None,
+            harms: Vec::new(),
+            log_harm: None,
         }
     }
 
@@ -125,12 +160,13 @@ impl Simulation {
             self.plan();
             let actions = self.random.below(100);
             for _ in 0..actions {
-                if self.machine.disk.is_down() {
+                if self.is_over(&life) {
                     break;
                 }
                 self.act(&mut life)?;
             }
             self.end(life)?;
+            self.damage()?;
         }
         self.machine.disk.set_faults(Faults::default());
         self.heal();
@@ -144,27 +180,31 @@ impl Simulation {
         loop {
             let disk = &self.machine.disk;
             if crashes < CRASHES_IN_A_ROW && self.random.percent(35) {
-                disk.crash_at(disk.operations() + self.random.below(50));
+                let within = self.random.pick(&[50, 200]);
+                disk.crash_at(disk.operations() + self.random.below(within));
             } else if self.random.percent(6) {
-                let which = self.random.below(5);
-                let (write, sync) =
-                    if self.random.percent(50) { (Some(which), None) } else { (None, Some(which)) };
-                disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
-                self.at_risk = true;
+                self.fail_once(5);
             }
+            let expected = self.expected()?;
+            let waits = self.random.percent(self.world.synchronous);
+            let durability = if waits { Durability::Group } else { Durability::Async };
             let (env, process) = self.machine.start_process();
-            match Database::open_stepped(DIRECTORY, self.world.config(), env) {
+            match Database::open_stepped(DIRECTORY, self.world.config(durability), env) {
                 Ok(database) => {
-                    let life = Life::new(process, database);
-                    self.recovered(&life)?;
+                    let life = Life::new(process, database, durability, self.machine.room().clone());
+                    self.recovered(&life, &expected)?;
+                    self.after_damage();
                     return Ok(life);
                 }
                 Err(error) => {
                     self.trace.note(format_args!("opening fails: {error}"));
                     process.die();
+                    self.log_harm.iter_mut().for_each(|harm| harm.is_old = true);
                     if self.machine.disk.restart() {
                         crashes += 1;
                         self.counts.crashes += 1;
+                    } else if self.is_rightly_refused(&error, &expected) {
+                        self.machine.disk.kill();
                     } else if self.at_risk
                         && [SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&error.state())
                     {
@@ -186,16 +226,45 @@ impl Simulation {
         self.at_risk = false;
     }
 
-    /// Finds the prefix of the history that was recovered, and looks whether the database holds what it makes.
-    fn recovered(&mut self, life: &Life) -> Result<(), String> {
+    /// Whether the archive was used that had to be; how many records there are in all.
+    fn records(&mut self, life: &Life, expected: &Expected) -> Result<u64, String> {
         let report = life.database.recovery();
-        let (records, before) = (report.records, self.model.base_records);
-        self.trace.note(format_args!("opened: {records} records, {:?}", report.torn));
+        let records = expected.records() + report.records;
+        self.trace.note(format_args!(
+            "opened: archive {:?}, {} records, {:?}",
+            report.archive, report.records, report.torn
+        ));
+        let archive = expected.archive.as_ref().map(|archive| archive.number);
+        if report.archive != archive || expected.is_refused() {
+            return Err(format!("archive {:?} was loaded, not {archive:?}", report.archive));
+        }
+        if report.left_out.len() != expected.left_out {
+            return Err(format!("{} archives cannot be used, not {:?}", expected.left_out, report.left_out));
+        }
+        let next = life.log().seal().next_ordinal;
+        if next != records + 1 {
+            return Err(format!("{records} records are there, but the next one will be {next}"));
+        }
+        self.counts.loaded += u64::from(archive.is_some());
+        Ok(records)
+    }
+
+    /// Finds the prefix of the history that was recovered, and looks whether the database holds what it makes.
+    fn recovered(&mut self, life: &Life, expected: &Expected) -> Result<(), String> {
+        let (records, before) = (self.records(life, expected)?, self.model.base_records);
         let (all, least) = (self.model.history.len(), self.model.acknowledged);
-        let Some(count) = records.checked_sub(before) else {
-            return Err(format!("{records} records are left of {before} that a recovery had found"));
-        };
-        let count = count as usize;
+        let least = if self.in_peace { all } else { least };
+        if self.check_excuse(records, before + least as u64, &life.database.recovery())? {
+            self.trace.note("the damage of the last frame is taken for an unfinished write");
+            self.model.excuse(records);
+        } else if records < before + least as u64 {
+            let peace = if self.in_peace { " after an orderly end" } else { "" };
+            return Err(format!(
+                "{records} transactions are there{peace}, {before} a recovery had found and {least} of {all} more \
+                 were acknowledged"
+            ));
+        }
+        let (all, count) = (self.model.history.len(), (records - self.model.base_records) as usize);
         if count > all {
             return Err(format!("{count} transactions are there, but only {all} were committed"));
         }
@@ -207,16 +276,10 @@ impl Simulation {
                 "recovery found {count} of {all} transactions, but the database is as {other} of them: {difference}"
             ));
         }
-        if count < least {
-            return Err(format!("{count} of {all} transactions are there, {least} had been acknowledged"));
-        }
-        if self.in_peace && count < all {
-            return Err(format!("{count} of {all} transactions are there after an orderly end"));
-        }
         self.counts.recoveries += 1;
         self.counts.lost += (all - count) as u64;
         self.model.recovered(count);
-        check::indexes(&life.database, &self.model.state, &mut self.random)?;
+        check::index(&life.database, &self.model.state, &mut self.random)?;
         if let Some(tpcc) = self.tpcc.as_ref().filter(|_| self.random.percent(40)) {
             tpcc.check(&life.database, &self.model.tpcc)?;
         }
@@ -254,15 +317,23 @@ impl Simulation {
         let disk = &self.machine.disk;
         match self.random.below(10) {
             0..4 => disk.crash_at(disk.operations() + self.random.below(200)),
-            4..6 => {
-                let which = self.random.below(25);
-                let (write, sync) =
-                    if self.random.percent(40) { (Some(which), None) } else { (None, Some(which)) };
-                disk.set_faults(Faults { failing_write: write, failing_sync: sync, ..Faults::default() });
-                self.at_risk = true;
-            }
+            4..6 => self.fail_once(25),
             _ => {}
         }
+    }
+
+    /// Lets one of the next `within` writes or syncs fail.
+    fn fail_once(&mut self, within: u64) {
+        let which = self.random.below(within);
+        let (write, sync) = if self.random.percent(40) { (Some(which), None) } else { (None, Some(which)) };
+        let faults = Faults { failing_write: write, failing_sync: sync, ..Faults::default() };
+        self.machine.disk.set_faults(faults);
+        self.at_risk = true;
+    }
+
+    /// Whether this life has ended, in the middle of something.
+    fn is_over(&self, life: &Life) -> bool {
+        self.machine.disk.is_down() || life.process.is_dead()
     }
 
     fn act(&mut self, life: &mut Life) -> Result<(), String> {
@@ -309,6 +380,7 @@ impl Simulation {
                 self.fill();
                 Ok(())
             }
+            Action::Archive => self.checkpoint(life),
         }
     }
 
@@ -320,6 +392,9 @@ impl Simulation {
             () => {}
         }
         // Its tables and rows take many actions before its first transaction.
+        if self.random.below(1000) < self.world.archives {
+            return Action::Archive;
+        }
         if self.tpcc.is_some() && self.random.percent(70) {
             return Action::Tpcc;
         }
@@ -331,7 +406,7 @@ impl Simulation {
             215..220 => Action::Wait,
             220..221 => Action::Query,
             221..224 => Action::Fill,
-            224..240 if self.full => Action::Fill,
+            224..240 if self.machine.room().is_short() => Action::Fill,
             _ => Action::Bank,
         }
     }
@@ -341,18 +416,25 @@ impl Simulation {
         let work = Work::draw(&mut self.random);
         let partitions = self.world.partitions;
         let wanted = work.effect(&self.model.state, partitions);
-        let got = bank.start(&work);
+        let waits = life.is_synchronous && self.random.percent(30);
+        let manner = if waits { waited(life) } else { Manner::Started };
+        let got = match waits {
+            true => bank.call(&work).and_then(|value| Ok((value, life.receipt_of_all()?))),
+            false => bank.start(&work),
+        };
         if let (Ok((changes, _)), Ok((_, receipt))) = (&wanted, &got)
             && !changes.is_empty()
+            && !waits
         {
             life.last = Some(*receipt);
         }
-        self.settle(life, &format!("{work:?}"), wanted, got, work.lane(partitions))
+        self.settle(life, &format!("{work:?}"), wanted, got, (work.lane(partitions), manner))
     }
 
     fn execute(&mut self, life: &Life, statement: &Statement) -> Result<(), String> {
+        let manner = waited(life);
         let got = life.execute(&statement.text);
-        self.settle(life, &statement.text, statement.effect.clone(), got, statement.lane)
+        self.settle(life, &statement.text, statement.effect.clone(), got, (statement.lane, manner))
     }
 
     fn pay(&mut self, life: &Life) -> Result<(), String> {
@@ -372,7 +454,7 @@ impl Simulation {
             let left = if let Value::BigInt(left) = left { Some(left) } else { None };
             (left, receipt)
         });
-        self.settle(life, &format!("pay({id}, {cents})"), wanted, got, Lane::Unknown)
+        self.settle(life, &format!("pay({id}, {cents})"), wanted, got, (Lane::Unknown, Manner::Started))
     }
 
     /// Holds what a transaction did against what it had to do, and adds it to the model.
@@ -382,7 +464,7 @@ impl Simulation {
         what: &str,
         wanted: Result<(Vec<Change>, T), SqlState>,
         got: Result<(T, Receipt), SqlError>,
-        lane: Lane,
+        (lane, manner): (Lane, Manner),
     ) -> Result<(), String> {
         match (wanted, got) {
             (Err(wanted), Err(error)) if error.state() == wanted => {
@@ -395,9 +477,11 @@ impl Simulation {
                     self.model.read(receipt, lane);
                     return Ok(());
                 }
-                self.commit(life, Deed::Changes(changes), receipt, lane)
+                self.commit(life, Entry { deed: Deed::Changes(changes), receipt, lane }, manner)
             }
-            (Ok((changes, _)), Err(error)) if !changes.is_empty() => self.refused(life, what, &error),
+            (Ok((changes, _)), Err(error)) if !changes.is_empty() => {
+                self.refused(life, what, &error, (Deed::Changes(changes), lane, manner))
+            }
             (wanted, got) => {
                 let got = got.map(|(value, _)| value).map_err(|error| shown(&error));
                 Err(format!("{what} gave {got:?}, not {:?}", wanted.map(|(_, value)| value)))
@@ -405,18 +489,38 @@ impl Simulation {
         }
     }
 
-    fn commit(&mut self, life: &Life, deed: Deed, receipt: Receipt, lane: Lane) -> Result<(), String> {
-        if let Some(state) = life.refusal() {
+    fn commit(&mut self, life: &Life, entry: Entry, manner: Manner) -> Result<(), String> {
+        let waited = life.is_synchronous && manner != Manner::Started;
+        if waited && !life.database.is_acknowledged(entry.receipt) {
+            return Err("a call has come back before what it did was durable".to_owned());
+        }
+        // While it waited, the log may have come to refuse more.
+        if let (false, Some(state)) = (waited, life.refusal()) {
             return Err(format!("a log that refuses with {state} took a change"));
         }
         self.counts.transactions += 1;
-        self.model.commit(Entry { deed, receipt, lane });
-        Ok(())
+        self.model.commit(entry);
+        self.hear_of_acknowledged(life)
     }
 
-    fn refused(&mut self, life: &Life, what: &str, error: &SqlError) -> Result<(), String> {
+    /// A change was not taken, or was and nobody knows whether it will last.
+    fn refused(
+        &mut self,
+        life: &Life,
+        what: &str,
+        error: &SqlError,
+        (deed, lane, manner): (Deed, Lane, Manner),
+    ) -> Result<(), String> {
         if life.refusal() != Some(error.state()) {
             return Err(format!("{what} failed: {}", shown(error)));
+        }
+        let was_open = manner == Manner::Waited { log_is_open: true };
+        if life.is_synchronous && was_open && error.state() == SqlState::IO_ERROR {
+            self.trace.note(format_args!("{what}: not acknowledged"));
+            let receipt = life.receipt_of_all().map_err(|error| shown(&error))?;
+            self.counts.transactions += 1;
+            self.model.commit(Entry { deed, receipt, lane });
+            return Ok(());
         }
         self.trace.note(format_args!("{what}: refused with {}", error.state()));
         self.counts.refused += 1;
@@ -436,6 +540,7 @@ impl Simulation {
         let at_ns = self.machine.now();
         let next = tpcc.preparations().into_iter().nth(prepared);
         let deed = next.unwrap_or_else(|| Deed::Tpcc(Box::new(tpcc.next()), at_ns));
+        let manner = if let Deed::Define(_) = &deed { waited(life) } else { Manner::Started };
         let got = if let Deed::Define(text) = &deed {
             life.execute(text).map(|(_, receipt)| Some(receipt))
         } else {
@@ -455,20 +560,21 @@ impl Simulation {
             }
             Ok(Some(receipt)) => {
                 self.trace.note(&what);
-                self.commit(life, deed, receipt, Lane::Unknown)
+                self.commit(life, Entry { deed, receipt, lane: Lane::Unknown }, manner)
             }
-            Err(error) => self.refused(life, &what, &error),
+            Err(error) => self.refused(life, &what, &error, (deed, Lane::Unknown, manner)),
         }
     }
 
     fn step(&mut self, life: &Life) -> Result<(), String> {
+        self.hear_of_acknowledged(life)?;
         let step = life.step()?;
         self.trace.note(format_args!("step: {step:?}"));
         self.hear(life, step)
     }
 
     /// Notes what is acknowledged now.
-    fn hear(&mut self, life: &Life, step: Step) -> Result<(), String> {
+    fn hear_of_acknowledged(&mut self, life: &Life) -> Result<(), String> {
         let before = self.model.acknowledged;
         let durable = |receipt| life.database.is_acknowledged(receipt);
         let waiting = &self.model.history[before..];
@@ -480,6 +586,13 @@ impl Simulation {
         let claimed = claimed.map(|claim| claim.transactions).max().unwrap_or(0);
         self.model.claims.retain(|claim| !durable(claim.receipt));
         self.model.acknowledged = claimed.max(before + count);
+        Ok(())
+    }
+
+    /// Notes what is acknowledged after a step.
+    fn hear(&mut self, life: &Life, step: Step) -> Result<(), String> {
+        let before = self.model.acknowledged;
+        self.hear_of_acknowledged(life)?;
         match step {
             Step::Idle if self.model.acknowledged < self.model.history.len() => {
                 Err("the log has nothing to do, but not everything is acknowledged".to_owned())
@@ -506,20 +619,18 @@ impl Simulation {
     }
 
     fn fill(&mut self) {
-        if self.full {
+        if self.machine.room().is_short() {
             return self.heal();
         }
-        let bytes = self.machine.used_bytes() + self.random.below(self.world.segment_bytes * 2);
-        self.trace.note(format_args!("the disk can have {bytes} bytes"));
-        self.machine.disk.set_capacity_bytes(bytes);
-        (self.full, self.at_risk) = (true, true);
+        let bytes = self.random.below(self.world.segment_bytes * 2);
+        self.trace.note(format_args!("the disk can have {bytes} bytes more"));
+        self.machine.room().leave(bytes);
+        self.at_risk = true;
     }
 
     fn heal(&mut self) {
-        if self.full {
+        if self.machine.room().heal() {
             self.trace.note("the disk has room again");
-            self.machine.disk.set_capacity_bytes(u64::MAX);
-            self.full = false;
         }
     }
 
@@ -528,6 +639,7 @@ impl Simulation {
         let down = self.machine.disk.is_down();
         let end = match self.random.below(10) {
             _ if down => End::Crash,
+            _ if life.process.is_dead() => End::Kill,
             0..2 => End::Close,
             2..5 => End::Kill,
             _ => End::Crash,
@@ -565,6 +677,11 @@ impl Simulation {
         }
         Ok(())
     }
+}
+
+/// A call that waits, if calls wait.
+fn waited(life: &Life) -> Manner {
+    Manner::Waited { log_is_open: life.refusal().is_none() }
 }
 
 fn shown(error: &SqlError) -> String {

@@ -21,6 +21,12 @@ pub struct World {
     pub warehouses: Option<i16>,
     /// How often a process begins.
     pub lives: u64,
+    /// Of 1,000 actions, so many write an archive.
+    pub archives: u64,
+    /// Of 100 deaths, so many leave a file that is damaged afterwards.
+    pub damages: u64,
+    /// Of 100 lives, in so many a call waits until what it did is durable.
+    pub synchronous: u64,
 }
 
 impl World {
@@ -34,12 +40,19 @@ impl World {
             routines: random.percent(25),
             warehouses: random.percent(6).then(|| random.between(1, 2) as i16),
             lives: random.below(5) + 2,
+            archives: random.pick(&[0, 5, 20, 60]),
+            damages: random.pick(&[0, 10, 40]),
+            synchronous: random.pick(&[0, 30, 100]),
         }
     }
 
     /// How its database is opened.
-    pub fn config(&self) -> Config {
-        Config { log_segment_bytes: self.segment_bytes, ..config(self.partitions, self.warehouses.is_some()) }
+    pub fn config(&self, durability: Durability) -> Config {
+        Config {
+            durability,
+            log_segment_bytes: self.segment_bytes,
+            ..config(self.partitions, self.warehouses.is_some())
+        }
     }
 }
 
@@ -50,7 +63,6 @@ pub fn config(partitions: u16, has_tpcc: bool) -> Config {
         query_threads: 1,
         // It is taken from the system ahead of need, which is most of what opening costs.
         data_limit_bytes: if has_tpcc { 128 << 20 } else { 16 << 20 },
-        // Nobody else would make the log's steps while a call waits for them.
         durability: Durability::Async,
         ..Config::default()
     }

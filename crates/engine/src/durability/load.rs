@@ -35,6 +35,7 @@ impl Database {
     pub(super) fn load_archive(
         &self,
         directory: &Path,
+        threads: usize,
         report: &mut RecoveryReport,
     ) -> Result<Option<Manifest>, SqlError> {
         let listing = list(&self.inner.env, directory).map_err(archive_error)?;
@@ -42,7 +43,7 @@ impl Database {
             listing.unreadable.iter().map(|other| (other.number, other.error.to_string())).collect();
         for manifest in listing.complete {
             // A newer one that cannot be used was said before.
-            match self.load_manifest(directory, &manifest) {
+            match self.load_manifest(directory, threads, &manifest) {
                 Ok(bytes) => {
                     wrong.retain(|(number, _)| *number > manifest.number);
                     report.archive = Some(manifest.number);
@@ -69,7 +70,7 @@ impl Database {
     }
 
     /// Makes the database, which is empty, what an archive says; the bytes read.
-    fn load_manifest(&self, directory: &Path, manifest: &Manifest) -> Result<u64, SqlError> {
+    fn load_manifest(&self, directory: &Path, threads: usize, manifest: &Manifest) -> Result<u64, SqlError> {
         let (now, then) = (self.partitions(), manifest.partitions);
         if now != then {
             return Err(super::recovery::other_partitions(now, then));
@@ -92,7 +93,7 @@ impl Database {
         }
         // The largest first, so that threads end together.
         jobs.sort_by_key(|job| std::cmp::Reverse(job.entry.rows));
-        self.run_jobs(directory, &jobs)?;
+        self.run_jobs(directory, threads, &jobs)?;
         self.inner.partitions.exclusively(|all| {
             for Job { def, partition, table, .. } in jobs {
                 let table = table.into_inner().expect("loaded");
@@ -106,8 +107,8 @@ impl Database {
         Ok(manifest.bytes())
     }
 
-    /// Loads all tables, on as many threads as there are cores.
-    fn run_jobs(&self, directory: &Path, jobs: &[Job<'_>]) -> Result<(), SqlError> {
+    /// Loads all tables, on so many threads.
+    fn run_jobs(&self, directory: &Path, threads: usize, jobs: &[Job<'_>]) -> Result<(), SqlError> {
         let next = AtomicUsize::new(0);
         let failed: Mutex<Option<SqlError>> = Mutex::default();
         let work = || {
@@ -121,7 +122,7 @@ impl Database {
             }
         };
         albireo_env::scope(|scope| {
-            for _ in 1..albireo_env::cores().min(jobs.len()) {
+            for _ in 1..threads.min(jobs.len()) {
                 // Without another thread this one does all.
                 let _ = albireo_env::spawn_scoped(scope, "albireo-load", work);
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use albireo_archive::LogPosition;
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
-use albireo_redo::{Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
+use albireo_redo::{End, Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
 use albireo_storage::ApplyError;
 
 use super::Home;
@@ -43,11 +43,15 @@ impl Database {
     ///
     /// # Errors
     /// 58030 if files cannot be read; XX001 if they are damaged, or say what cannot be done.
-    pub(super) fn recover(&self, home: &Home) -> Result<(LogStart, RecoveryReport), SqlError> {
+    pub(super) fn recover(
+        &self,
+        home: &Home,
+        threads: usize,
+    ) -> Result<(LogStart, RecoveryReport), SqlError> {
         let clock = &self.inner.env.clock;
         let start_ns = clock.now();
         let mut report = RecoveryReport::default();
-        let manifest = self.load_archive(&home.archive(), &mut report)?;
+        let manifest = self.load_archive(&home.archive(), threads, &mut report)?;
         report.load_ns = clock.now() - start_ns;
         let start = self.replay(&home.log(), manifest.map(|manifest| manifest.log), &mut report)?;
         Ok((start, report))
@@ -78,6 +82,9 @@ impl Database {
         }
         report.log_bytes = reader.progress_bytes().0;
         let end = reader.end().expect("all frames have been read").clone();
+        if end.tail.is_some() && end.next_sequence < from {
+            return Err(missing_end(directory, &end, from - 1));
+        }
         repair(&**disk, directory, &end).map_err(|failure| {
             SqlError::new(SqlState::IO_ERROR, format!("could not repair the end of the log: {failure}"))
         })?;
@@ -159,6 +166,19 @@ fn not_applied(error: ApplyError) -> Abort {
         ApplyError::Table(error) => Abort::Table(error),
         error => Abort::Raised(SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())),
     }
+}
+
+/// What the archive has of the log must be in the log: what would come now in its place, the next recovery
+/// would take for what the archive has.
+fn missing_end(directory: &Path, end: &End, known: u64) -> SqlError {
+    let text = format!(
+        "the end of the redo log in \"{}\" is missing: the archive has what is in frames up to {known}, but the \
+         log ends with frame {}",
+        directory.display(),
+        end.next_sequence - 1
+    );
+    let hint = "Put the missing segments back, or restore a backup.";
+    SqlError::new(SqlState::DATA_CORRUPTED, text).with_hint(hint)
 }
 
 /// A log that cannot be read on.

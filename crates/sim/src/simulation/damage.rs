@@ -1,0 +1,259 @@
+//! Files that change while no process runs: bits that flip, sectors that are overwritten, files cut short.
+//!
+//! I-1 Damage is found, or is where nobody looks: a database that opens holds what it has to. An archive that
+//! is damaged is left out; a log that is damaged is refused, but for its last frame, which is as if a crash
+//! had interrupted writing it.
+
+use std::path::{Path, PathBuf};
+
+use albireo::{RecoveryReport, SqlError, SqlState};
+use albireo_env::CrashDisk;
+use albireo_redo::{Frame, LogReader};
+
+use super::Simulation;
+use super::archives::{Expected, archive_directory, log_directory, manifest_path};
+use crate::random::Random;
+
+/// Bytes of a sector.
+const SECTOR: usize = 512;
+
+/// A file that was damaged.
+#[derive(Clone, Debug)]
+pub(super) struct Harm {
+    path: PathBuf,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// The first byte that has changed, and the one behind the last.
+    from: usize,
+    to: usize,
+}
+
+/// A damage of the log.
+#[derive(Debug)]
+pub(super) struct LogHarm {
+    harm: Harm,
+    reach: Reach,
+    /// A recovery that failed afterwards may have repaired it.
+    pub(super) is_old: bool,
+}
+
+/// What a damage of the log hits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// Frames that others follow, or what describes them.
+    Inside,
+    /// The last frame; so many records come before it.
+    Last(u64),
+    /// What comes behind the last frame.
+    Behind,
+}
+
+impl Harm {
+    /// Damages a file of at least one byte, at a byte of it or behind.
+    fn new(disk: &CrashDisk, path: PathBuf, at: usize, can_cut: bool, random: &mut Random) -> Option<Self> {
+        let before = disk.contents(&path).filter(|bytes| at < bytes.len())?;
+        let mut after = before.clone();
+        match random.below(10) {
+            0..3 => {
+                let start = at / SECTOR * SECTOR;
+                let end = (start + SECTOR).min(after.len());
+                after[start..end].iter_mut().for_each(|byte| *byte = random.bits() as u8 | 1);
+            }
+            3..5 if can_cut => after.truncate(at),
+            _ => after[at] ^= 1 << random.below(8),
+        }
+        let from = before.iter().zip(&after).position(|(old, new)| old != new);
+        let from = from.or_else(|| (after.len() < before.len()).then_some(after.len()))?;
+        let same = before.iter().zip(&after).rev().take_while(|(old, new)| old == new).count();
+        let to = if after.len() < before.len() { before.len() } else { before.len() - same };
+        disk.damage(&path, |bytes| bytes.clone_from(&after));
+        Some(Self { path, before, after, from, to })
+    }
+
+    /// Whether it is still there: nobody has written what was damaged.
+    fn is_there(&self, disk: &CrashDisk) -> bool {
+        let is_cut = self.after.len() < self.before.len();
+        disk.contents(&self.path).is_some_and(|bytes| match is_cut {
+            true => bytes == self.after,
+            false => bytes.get(self.from..self.to) == Some(&self.after[self.from..self.to]),
+        })
+    }
+
+    /// Makes it good if it is still there.
+    fn undo(&self, disk: &CrashDisk) {
+        if self.is_there(disk) {
+            disk.damage(&self.path, |bytes| {
+                bytes.resize(bytes.len().max(self.to), 0);
+                bytes[self.from..self.to].copy_from_slice(&self.before[self.from..self.to]);
+            });
+        }
+    }
+}
+
+impl Simulation {
+    /// Damages a file now and then.
+    pub(super) fn damage(&mut self) -> Result<(), String> {
+        if !self.random.percent(self.world.damages) {
+            return Ok(());
+        }
+        match self.random.percent(50) {
+            true => self.damage_archive(),
+            false => self.damage_log(),
+        }
+    }
+
+    /// Whether a file of an archive was damaged, and still is.
+    pub(super) fn is_harmed(&self, path: &Path) -> bool {
+        self.harms.iter().any(|harm| harm.path == path && harm.is_there(&self.machine.disk))
+    }
+
+    fn damage_archive(&mut self) -> Result<(), String> {
+        let listing = self.listing(&self.machine.image())?;
+        let index = if self.random.percent(70) { 0 } else { self.random.below(3) as usize };
+        let Some(archive) = listing.complete.get(index) else { return Ok(()) };
+        let files = archive.files().map(|file| archive_directory().join(&file.path));
+        let mut paths: Vec<PathBuf> = files.collect();
+        paths.push(manifest_path(archive.number));
+        let last = paths.len() as u64 - 1;
+        let which = if self.random.percent(30) { last } else { self.random.below(last + 1) };
+        let path = paths.swap_remove(which as usize);
+        if self.is_harmed(&path) {
+            return Ok(());
+        }
+        let bytes = self.machine.disk.contents(&path).map_or(0, |bytes| bytes.len() as u64);
+        let at = self.random.below(bytes.max(1)) as usize;
+        let harm = Harm::new(&self.machine.disk, path, at, true, &mut self.random);
+        if let Some(harm) = harm {
+            self.trace.note(format_args!("{} is damaged from byte {}", harm.path.display(), harm.from));
+            self.counts.damages += 1;
+            self.harms.push(harm);
+        }
+        Ok(())
+    }
+
+    fn damage_log(&mut self) -> Result<(), String> {
+        if self.harms.iter().any(|harm| harm.is_there(&self.machine.disk)) {
+            // Two damages at once may be more than can be borne.
+            return Ok(());
+        }
+        let frames = self.frames()?;
+        let segments: Vec<PathBuf> =
+            self.machine.disk.files().into_keys().filter(|path| is_segment(path)).collect();
+        if segments.is_empty() {
+            return Ok(());
+        }
+        let (path, at) = match (self.random.below(10), frames.last()) {
+            (0..3, Some(last)) => (segment_path(last.segment), last.offset + self.random.below(last.bytes)),
+            (3..8, Some(_)) => {
+                let frame = &frames[self.random.below(frames.len() as u64) as usize];
+                (segment_path(frame.segment), frame.offset + self.random.below(frame.bytes))
+            }
+            _ => {
+                let path = segments[self.random.below(segments.len() as u64) as usize].clone();
+                let bytes = self.machine.disk.contents(&path).map_or(0, |bytes| bytes.len() as u64);
+                (path, self.random.below(bytes.max(1)))
+            }
+        };
+        let harm = Harm::new(&self.machine.disk, path, at as usize, false, &mut self.random);
+        if let Some(harm) = harm {
+            let reach = reach(&harm, frames.last());
+            if matches!(reach, Reach::Last(before) if before < self.model.base_records) {
+                // The model has forgotten what was before.
+                harm.undo(&self.machine.disk);
+                return Ok(());
+            }
+            self.trace.note(format_args!(
+                "{} is damaged from byte {}: {reach:?}",
+                harm.path.display(),
+                harm.from
+            ));
+            self.counts.damages += 1;
+            self.log_harm = Some(LogHarm { harm, reach, is_old: false });
+        }
+        Ok(())
+    }
+
+    /// The frames of the log.
+    fn frames(&self) -> Result<Vec<Frame>, String> {
+        let image = self.machine.image();
+        let wrong = |error: albireo_redo::ReadError| format!("the log cannot be read: {error}");
+        let mut reader = LogReader::open(image.disk, &log_directory(), 0, None).map_err(wrong)?;
+        let mut frames = Vec::new();
+        while let Some(frame) = reader.next_frame().map_err(wrong)? {
+            frames.push(frame);
+        }
+        Ok(frames)
+    }
+
+    /// Whether it is right that the database does not open: then the damage is made good.
+    pub(super) fn is_rightly_refused(&mut self, error: &SqlError, expected: &Expected) -> bool {
+        let of_log = self.log_harm.as_ref().is_some_and(|harm| harm.reach != Reach::Behind);
+        if error.state() != SqlState::DATA_CORRUPTED || !(of_log || expected.is_refused()) {
+            return false;
+        }
+        self.counts.found += 1;
+        self.mend();
+        true
+    }
+
+    /// Of the records that have to be there, how many a damage of the last frame excuses.
+    ///
+    /// # Errors
+    /// In words, if records were left out and nothing was said.
+    pub(super) fn check_excuse(
+        &self,
+        records: u64,
+        least: u64,
+        report: &RecoveryReport,
+    ) -> Result<bool, String> {
+        let Some(LogHarm { reach: Reach::Last(before), is_old, .. }) = self.log_harm else {
+            return Ok(false);
+        };
+        if records >= least || records < before {
+            return Ok(false);
+        }
+        match report.torn {
+            Some(_) => Ok(true),
+            None if is_old => Ok(true),
+            None => Err("the last frame is left out and nothing is said".to_owned()),
+        }
+    }
+
+    /// What was damaged is done with: the database has opened.
+    pub(super) fn after_damage(&mut self) {
+        if let Some(LogHarm { harm, .. }) = self.log_harm.take() {
+            harm.undo(&self.machine.disk);
+        }
+        if self.random.percent(40) {
+            self.mend();
+        }
+    }
+
+    /// Makes all damages good.
+    pub(super) fn mend(&mut self) {
+        let log = self.log_harm.take().map(|harm| harm.harm);
+        for harm in self.harms.drain(..).chain(log) {
+            harm.undo(&self.machine.disk);
+        }
+    }
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.starts_with(log_directory()) && path.extension().is_some_and(|extension| extension == "log")
+}
+
+fn segment_path(number: u64) -> PathBuf {
+    log_directory().join(format!("{number:020}.log"))
+}
+
+fn reach(harm: &Harm, last: Option<&Frame>) -> Reach {
+    let Some(last) = last else { return Reach::Behind };
+    let (in_segment, from) = (segment_path(last.segment), harm.from as u64);
+    match () {
+        () if harm.path > in_segment || (harm.path == in_segment && from >= last.offset + last.bytes) => {
+            Reach::Behind
+        }
+        () if harm.path == in_segment && from >= last.offset => Reach::Last(last.first_ordinal - 1),
+        () => Reach::Inside,
+    }
+}
