@@ -36,6 +36,9 @@ pub struct Config {
     pub durability: Durability,
     /// Bytes of one segment of the redo log, at least 8 KiB.
     pub log_segment_bytes: u64,
+    /// Threads that load an archive and do the redo log again when a database is opened, at least 1. The log
+    /// takes no more than there are partitions, and one that reads ahead.
+    pub recovery_threads: usize,
 }
 
 impl Default for Config {
@@ -53,6 +56,7 @@ impl Default for Config {
             spill_limit_bytes: 64 << 30,
             durability: Durability::default(),
             log_segment_bytes: 64 << 20,
+            recovery_threads: albireo_env::cores(),
         }
     }
 }
@@ -66,6 +70,7 @@ impl Config {
             () if self.queue_capacity == 0 => wrong("queue_capacity must be at least 1"),
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
+            () if self.recovery_threads == 0 => wrong("recovery_threads must be at least 1"),
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
             () => Ok(()),
         }

@@ -19,7 +19,10 @@ use crate::errors::Explainer;
 use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
 use crate::statements::{Statements, Wanted};
-use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryReport};
+use crate::{
+    Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryProgress,
+    RecoveryReport,
+};
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
 /// last one is dropped.
@@ -159,21 +162,45 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
-        let database = Self::open_stepped(path, config, env)?;
+        Self::open_with_progress(path, config, env, &mut |_| {})
+    }
+
+    /// As [`Database::open_in`]; `listener` is told how far recovery is, some ten times a second.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        config: Config,
+        env: Env,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<Self, SqlError> {
+        let database = Self::open_unstarted(path.as_ref(), config, env, listener)?;
         database.start_log_thread()?;
         Ok(database)
     }
 
     /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]): a
     /// simulation says when. Whatever waits for the log waits for ever; use what only starts transactions.
+    /// Recovery starts no thread, whatever the settings say.
     ///
     /// # Errors
     /// As [`Database::open`].
     pub fn open_stepped(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
+        let config = Config { recovery_threads: 1, ..config };
+        Self::open_unstarted(path.as_ref(), config, env, &mut |_| {})
+    }
+
+    fn open_unstarted(
+        path: &Path,
+        config: Config,
+        env: Env,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<Self, SqlError> {
         config.check()?;
-        let home = Home::open(&env.disk, path.as_ref())?;
+        let home = Home::open(&env.disk, path)?;
         let database = Self::with_env(config.clone(), env)?;
-        database.start_log(home, &config)?;
+        database.start_log(home, &config, listener)?;
         Ok(database)
     }
 

@@ -54,7 +54,8 @@ pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
     ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
-    LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+    LogInspector, LogSummary, LogWrite, RecoveryPhase, RecoveryProgress, RecoveryReport, RecoveryTarget,
+    RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;

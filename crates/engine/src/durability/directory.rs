@@ -18,6 +18,9 @@ fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
     })
 }
 
+/// A file that is in a directory while a database is restored into it.
+const UNFINISHED: &str = "unfinished";
+
 /// A directory that is locked for this process.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -57,5 +60,38 @@ impl Home {
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Says that a database is being restored into it: until it has an archive, it is none.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn begin_restore(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        disk.create(&self.path.join(UNFINISHED))?.sync()?;
+        disk.sync_directory(&self.path)
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn end_restore(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        disk.remove_file(&self.path.join(UNFINISHED))?;
+        disk.sync_directory(&self.path)
+    }
+
+    /// Refuses what a restore that was interrupted has left. To be asked if there is no archive.
+    ///
+    /// # Errors
+    /// 55000 if it is that.
+    pub(crate) fn check_finished(&self, disk: &dyn Disk) -> Result<(), SqlError> {
+        match disk.open(&self.path.join(UNFINISHED)) {
+            Ok(_) => {
+                let text = format!("restoring a database into \"{}\" was not finished", self.path.display());
+                Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+                    .with_hint("Remove the directory, and restore again."))
+            }
+            Err(_) => Ok(()),
+        }
     }
 }

@@ -21,8 +21,11 @@ mod checkpoint;
 mod directory;
 mod inspect;
 mod load;
+mod progress;
 mod recovery;
+mod replay;
 mod stored;
+mod target;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
@@ -33,8 +36,13 @@ pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
 pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
+pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
 pub(crate) use stored::{Definitions, StoredRoutine};
+pub use target::RecoveryTarget;
+
+use progress::Reporter;
+use recovery::How;
 
 use crate::database::no_thread;
 use crate::{Config, Database};
@@ -52,8 +60,16 @@ pub enum Durability {
 
 impl Database {
     /// Brings the database, which is empty, to what the directory says, and starts its log.
-    pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
-        let (start, report) = self.recover(&home)?;
+    pub(crate) fn start_log(
+        &self,
+        home: Home,
+        config: &Config,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<(), SqlError> {
+        let reporter = Reporter::new(self.inner.env.clock.clone(), listener);
+        let threads = config.recovery_threads;
+        let how = How { target: RecoveryTarget::End, threads, reporter: &reporter };
+        let (start, report) = self.recover(&home, &how)?;
         // Set once, by whoever made the database.
         let _ = self.inner.recovered.set(report);
         let durability = config.durability;
