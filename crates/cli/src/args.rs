@@ -38,6 +38,8 @@ Examples:
       what transactions wrote to a table, from the redo log of that database
   albireo verify bank
       whether that log is sound
+  albireo restore bank bank-before --until 2026-01-31T12:00:00Z
+      a new database of what that one was then
 
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
 files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
@@ -56,6 +58,9 @@ pub enum Command {
     /// Print the records of a redo log, one line each
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),
+    /// Make a new database of what another was at a moment
+    #[command(after_help = crate::until::RESTORE_HELP)]
+    Restore(crate::until::RestoreArgs),
     /// Check that the files of a database are sound
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),

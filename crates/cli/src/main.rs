@@ -14,9 +14,11 @@ mod embedded;
 mod interrupt;
 mod log;
 mod output;
+mod progress;
 mod shell;
 mod sql;
 mod testing;
+mod until;
 mod verify;
 
 use albireo_base::SqlError;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
             Err(error) => failure(&shell::report::error(None, 1, "", &error)),
         },
         Command::Log(args) => ExitCode::from(log::run(&args, &env)),
+        Command::Restore(args) => ExitCode::from(until::run(&args, &env)),
         Command::Verify(args) => ExitCode::from(verify::run(&args, &env)),
         Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
     }

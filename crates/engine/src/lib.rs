@@ -55,7 +55,7 @@ pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
     ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
     LogInspector, LogSummary, LogWrite, RecoveryPhase, RecoveryProgress, RecoveryReport, RecoveryTarget,
-    RowChange,
+    RestoreReport, RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;

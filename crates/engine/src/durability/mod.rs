@@ -8,6 +8,7 @@
 //! DIRECTORY/lock     held as long as a process has the database open
 //! DIRECTORY/log/     segments of the redo log
 //! DIRECTORY/archive/ archives
+//! DIRECTORY/unfinished  there while a database is restored into it: without an archive it is none
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
@@ -21,6 +22,7 @@ mod checkpoint;
 mod directory;
 mod inspect;
 mod load;
+mod point;
 mod progress;
 mod recovery;
 mod replay;
@@ -36,6 +38,7 @@ pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
 pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
+pub use point::RestoreReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
 pub(crate) use stored::{Definitions, StoredRoutine};

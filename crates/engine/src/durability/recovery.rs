@@ -158,6 +158,7 @@ impl Database {
         let &How { target, threads, reporter } = how;
         let replay = Replay { redo: &redo, lanes: self.partitions(), threads, target, reporter };
         let done = replay.run(reader)?;
+        self.inner.partitions.exclusively(|all| all.end_replay());
         (report.records, report.rows, report.log_bytes) = (done.records, done.rows, done.log_bytes);
         report.torn = done.end.as_ref().and_then(|end| end.torn.as_ref()).map(ToString::to_string);
         (state.last, state.end) = (done.last, done.end);
