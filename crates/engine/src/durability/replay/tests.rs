@@ -13,6 +13,9 @@ use crate::durability::target::RecoveryTarget;
 const LANES: u16 = 4;
 const DIRECTORY: &str = "/log";
 
+/// A record: its ordinal, its lane, whether it crosses.
+type Done = (u64, u16, bool);
+
 /// A log whose record n is in the lane that is said, or a crossing one, and has so many bytes. Every `seal`
 /// records a frame ends.
 fn log_of(records: &[(Option<u16>, usize)], seal: usize) -> Arc<dyn Disk> {
@@ -43,7 +46,7 @@ fn reader(disk: &Arc<dyn Disk>) -> LogReader {
 }
 
 /// What the log has: ordinal, lane, whether it crosses.
-fn contents(disk: &Arc<dyn Disk>) -> Vec<(u64, u16, bool)> {
+fn contents(disk: &Arc<dyn Disk>) -> Vec<Done> {
     let mut reader = reader(disk);
     let mut contents = Vec::new();
     while let Some(frame) = reader.next_frame().unwrap() {
@@ -58,7 +61,7 @@ fn replay(
     threads: usize,
     target: RecoveryTarget,
     failing: &[u64],
-) -> (Vec<(u64, u16, bool)>, Result<Replayed, SqlError>) {
+) -> (Vec<Done>, Result<Replayed, SqlError>) {
     let (clock, _) = albireo_env::Clock::simulated();
     let mut listener = |_| {};
     let reporter = Reporter::new(clock, &mut listener);
@@ -77,7 +80,7 @@ fn replay(
 }
 
 /// Each lane in its order, and crossing records between what is before and behind them.
-fn check_order(done: &[(u64, u16, bool)]) {
+fn check_order(done: &[Done]) {
     let (mut lanes, mut all) = ([0; LANES as usize], 0);
     for &(ordinal, lane, crossing) in done {
         match crossing {
