@@ -68,6 +68,11 @@ impl State {
         let archived = self.archive.as_ref().map_or(0, |archive| archive.log.next_record.saturating_sub(1));
         self.last.map_or(archived, |last| last.ordinal)
     }
+
+    /// Whether it is what was asked for, wherever the log ends.
+    fn is_at(&self, target: RecoveryTarget) -> bool {
+        matches!(target, RecoveryTarget::Record(ordinal) if self.last_record() == ordinal)
+    }
 }
 
 impl Database {
@@ -126,9 +131,7 @@ impl Database {
         report.load_ns = loaded_ns - start_ns;
         how.reporter.begin();
         let mut state = State { archive, last: None, end: None };
-        let is_there =
-            matches!(how.target, RecoveryTarget::Record(ordinal) if state.last_record() == ordinal);
-        if state.archive.is_some() && is_there {
+        if state.archive.is_some() && state.is_at(how.target) {
             return Ok(state);
         }
         self.replay(log, &mut state, &others, how, report)?;
@@ -163,8 +166,8 @@ impl Database {
         report.torn = done.end.as_ref().and_then(|end| end.torn.as_ref()).map(ToString::to_string);
         (state.last, state.end) = (done.last, done.end);
         match &state.end {
-            Some(end) => check_tail(end, others, directory),
-            None => Ok(()),
+            Some(end) if !state.is_at(target) => check_tail(end, others, directory),
+            _ => Ok(()),
         }
     }
 

@@ -161,6 +161,7 @@ fn log_that_ends_before_its_archive_is_refused() {
     drop(db);
     let before = disk.files();
     let db = open(&disk, 2, 1);
+    let (logged, rows_before) = (db.recovery().records, all_rows(&db));
     db.execute("INSERT INTO rate VALUES (1000, 0); CHECKPOINT").unwrap();
     let rows = all_rows(&db);
     drop(db);
@@ -177,6 +178,12 @@ fn log_that_ends_before_its_archive_is_refused() {
     let error = refusal(&alone);
     assert!(error.message().contains("but the log has no frame in /data/log"), "{error}");
     assert_eq!(error.hint(), Some(hint.as_str()));
+    // What is in the log that is left can be had.
+    let disk = disk_of(&mixed);
+    let target = albireo::RecoveryTarget::Record(logged);
+    Database::recover_copy(HOME, "/new", target, config(1, 2), &env_of(&disk), &mut |_| {}).unwrap();
+    let db = Database::open_in("/new", config(2, 2), env_of(&disk)).unwrap();
+    assert_eq!(all_rows(&db), rows_before);
     // What the hint says gives what the archive has.
     let record: u64 = hint.rsplit(' ').next().unwrap().parse().unwrap();
     for files in [&mixed, &alone] {
