@@ -46,6 +46,8 @@ Examples:
       a copy of that database that needs nothing but itself
   albireo restore bank.tar bank2
       a database made of the copy
+  albireo restore bank bank-before --until 2026-01-31T12:00:00Z
+      a new database of what that one was then
 
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
 files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";

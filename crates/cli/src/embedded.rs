@@ -1,6 +1,7 @@
 //! The shell's database: an embedded one, as [`Sql`].
 
 use crate::catalog;
+use crate::recovering::Shown;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
 use albireo::{Config, Connection, Database, LogInspector, RecoveryReport, SqlError};
 use albireo_env::Env;
@@ -27,7 +28,13 @@ impl Embedded {
         let partitions = partitions.or_else(there).unwrap_or(1);
         let config = Config { partitions, ..Config::default() };
         let database = match data {
-            Some(path) => Database::open_in(path, config, env.clone())?,
+            Some(path) => {
+                let mut shown = Shown::on_stderr();
+                let mut listener = |progress| shown.tell(progress);
+                let opened = Database::open_with_progress(path, config, env.clone(), &mut listener);
+                shown.end();
+                opened?
+            }
             None => Database::with_env(config, env.clone())?,
         };
         Ok(Self { connection: Arc::new(database.connect()), data: data.map(Path::to_owned) })

@@ -3,7 +3,7 @@
 //! Responsible for: which records are wanted, the form of lines, the exit status. Not responsible for:
 //! reading the log and understanding its records ([`LogInspector`]).
 
-mod line;
+pub mod line;
 
 use crate::args::{LogArgs, LogFormat, Moment};
 use crate::shell::report;

@@ -17,10 +17,12 @@ mod interrupt;
 mod log;
 mod output;
 mod progress;
+mod recovering;
 mod restore;
 mod shell;
 mod sql;
 mod testing;
+mod until;
 mod verify;
 
 use albireo_base::SqlError;

@@ -9,12 +9,16 @@ use crate::backup::{ended, interruptible, show};
 use crate::interrupt::Interrupt;
 use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
+use crate::until;
 use albireo::{BackupOptions, RestoreOptions, RestoreReport, SqlError};
 use albireo_env::Env;
 use serde_json::json;
 
 /// Restores; returns the exit status.
 pub fn run(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    if let Some(until) = args.until {
+        return until::run(args, until, env);
+    }
     match restore(args, env, interrupt) {
         Ok(report) => print(args, &report),
         Err(error) => ended(&error),

@@ -21,8 +21,8 @@ use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
 use crate::statements::{Statements, Wanted};
 use crate::{
-    Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryReport,
-    Repeatable,
+    Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession,
+    RecoveryProgress, RecoveryReport, Repeatable,
 };
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the
@@ -167,7 +167,20 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
-        let database = Self::open_unstarted(path.as_ref(), config, env)?;
+        Self::open_with_progress(path, config, env, &mut |_| {})
+    }
+
+    /// As [`Database::open_in`]; `listener` is told how far recovery is, some ten times a second.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        config: Config,
+        env: Env,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<Self, SqlError> {
+        let database = Self::open_unstarted(path.as_ref(), config, env, listener)?;
         database.start_log_thread()?;
         Ok(database)
     }
@@ -181,14 +194,19 @@ impl Database {
     /// As [`Database::open`].
     pub fn open_stepped(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
         let config = Config { recovery_threads: 1, ..config };
-        Self::open_unstarted(path.as_ref(), config, env)
+        Self::open_unstarted(path.as_ref(), config, env, &mut |_| {})
     }
 
-    fn open_unstarted(path: &Path, config: Config, env: Env) -> Result<Self, SqlError> {
+    fn open_unstarted(
+        path: &Path,
+        config: Config,
+        env: Env,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<Self, SqlError> {
         config.check()?;
         let home = Home::open(&env.disk, path)?;
         let database = Self::with_env(config.clone(), env)?;
-        database.start_log(home, &config)?;
+        database.start_log(home, &config, listener)?;
         Ok(database)
     }
 

@@ -55,8 +55,8 @@ pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, Backup, BackupFault,
     BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep, CheckpointOptions,
-    Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryReport,
-    RestoreOptions, RestoreReport, RowChange, restore,
+    CopyReport, Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryPhase,
+    RecoveryProgress, RecoveryReport, RecoveryTarget, RestoreOptions, RestoreReport, RowChange, restore,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};

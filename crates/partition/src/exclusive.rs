@@ -139,6 +139,14 @@ impl<'a> Exclusive<'a> {
         self.gone.push(old);
     }
 
+    /// Write records will not be written again any more: gives back what was kept for that.
+    pub fn end_replay(&mut self) {
+        self.shared().tables.iter_mut().flatten().for_each(Table::end_finding);
+        for state in &mut self.states {
+            state.data.tables.iter_mut().flatten().for_each(Table::end_finding);
+        }
+    }
+
     /// Drops all tables.
     pub fn drop_all_tables(&mut self) {
         let mut gone: Vec<Option<Table>> = self.shared().tables.drain(..).collect();

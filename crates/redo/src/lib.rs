@@ -42,7 +42,7 @@ pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, Start
 pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 pub use lanes::Sealed;
 pub use log::{Config, Header, Log, LogStart, Target, Ticket};
-pub use reader::{End, Frame, LogReader, Record, Torn};
+pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
 pub use segment::remove_before;
 pub use statistics::Statistics;

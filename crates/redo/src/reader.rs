@@ -65,8 +65,47 @@ pub struct Frame {
 impl Frame {
     /// Its records in an order in which they can be done again.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        let mut rest = &self.data[self.body.clone()];
-        let mut ordinal = self.first_ordinal;
+        self.records_in(self.body.clone(), self.first_ordinal).map(|(record, _)| record)
+    }
+
+    /// Its records as runs, in the same order, up to the first that is not to be kept. The lanes' runs between
+    /// two crossing ones can be done again side by side.
+    pub fn runs(&self, mut keep: impl FnMut(&Record<'_>) -> bool) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut from = self.body.start;
+        for (record, to) in self.records_in(self.body.clone(), self.first_ordinal) {
+            if !keep(&record) {
+                break;
+            }
+            match runs.last_mut() {
+                Some(run) if !run.crossing && !record.crossing && run.lane == record.lane => run.to = to,
+                _ => {
+                    let Record { ordinal: first_ordinal, lane, crossing, .. } = record;
+                    runs.push(Run { first_ordinal, lane, crossing, from, to });
+                }
+            }
+            from = to;
+        }
+        runs
+    }
+
+    /// The records of one of its runs.
+    ///
+    /// # Panics
+    /// The run is of another frame, perhaps.
+    pub fn records_of(&self, run: &Run) -> impl Iterator<Item = Record<'_>> {
+        self.records_in(run.from..run.to, run.first_ordinal).map(|(record, _)| record)
+    }
+
+    /// The records in a part of its segment, each with the place behind it.
+    fn records_in(
+        &self,
+        part: Range<usize>,
+        first_ordinal: u64,
+    ) -> impl Iterator<Item = (Record<'_>, usize)> {
+        let end = part.end;
+        let mut rest = &self.data[part];
+        let mut ordinal = first_ordinal;
         std::iter::from_fn(move || {
             let (raw, after) = RawRecord::split(rest)?;
             rest = after;
@@ -79,8 +118,29 @@ impl Frame {
                 payload: raw.payload,
             };
             ordinal += 1;
-            Some(record)
+            Some((record, end - rest.len()))
         })
+    }
+}
+
+/// Records of a frame that follow one another: of one lane, or a single crossing one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Ordinal of its first record.
+    pub first_ordinal: u64,
+    /// The lane; 0 for a crossing one.
+    pub lane: u16,
+    /// Whether it is ordered against all lanes.
+    pub crossing: bool,
+    /// Where it lies in the segment.
+    from: usize,
+    to: usize,
+}
+
+impl Run {
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.to - self.from) as u64
     }
 }
 
@@ -244,6 +304,11 @@ impl LogReader {
             }
         }
         Ok(None)
+    }
+
+    /// Sequence of the frame that is due: before any was read, that of the oldest.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
     }
 
     /// Where the log ends, once [`LogReader::next_frame`] has given `None`.

@@ -12,6 +12,7 @@
 //!   order of free slots and garbage in string heaps.
 
 mod cells;
+mod finder;
 mod identity;
 mod indexes;
 mod insert;
@@ -42,6 +43,7 @@ pub use load::{IndexBuild, Loader};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use update::RowUpdate;
 
+use finder::Finder;
 pub(crate) use identity::Identity;
 use indexes::TableIndex;
 
@@ -187,6 +189,8 @@ pub struct Table {
     guarded: Guarded,
     /// What names its rows in write records.
     pub(crate) identity: Identity,
+    /// Rows by their values, while write records are written again.
+    finder: Finder,
     /// From `spec`, at hand for every change: id, number of columns, whether a row as a whole must be
     /// checked (CHECK constraints, or its partition), whether there are CHECK constraints.
     id: u32,
@@ -225,6 +229,7 @@ impl Table {
             placement,
             guarded,
             identity,
+            finder: Finder::default(),
             arrow_schema,
         }
     }

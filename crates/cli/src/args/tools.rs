@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ReportFormat;
+use super::{Moment, ReportFormat};
 
 /// Options of `verify`.
 #[derive(Args, Clone, Debug)]
@@ -55,7 +55,7 @@ pub struct BackupArgs {
 /// Options of `restore`.
 #[derive(Args, Clone, Debug)]
 pub struct RestoreArgs {
-    /// The backup: a directory or a file
+    /// The backup: a directory or a file; with --until also the directory of a database that nobody has open
     pub backup: PathBuf,
     /// The directory of the database to be, which is new or empty
     pub directory: PathBuf,
@@ -65,6 +65,9 @@ pub struct RestoreArgs {
     /// Do not open the database afterwards; memory is not looked at then
     #[arg(long)]
     pub no_open: bool,
+    /// Only up to this record, itself included, or up to the first that is later than this time
+    #[arg(long, value_name = "RECORD|TIME", conflicts_with_all = ["limit_rate", "no_open"])]
+    pub until: Option<Moment>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
@@ -131,6 +134,15 @@ Looks at everything first, and says all that is wrong at once: whether the backu
 format that this program reads, whether DIRECTORY is new or empty, whether disk and memory suffice. Then it
 copies the files, and opens the database to see that it can be. Until all is copied the directory cannot be
 opened; if that was interrupted, remove it and restore again.
+
+With --until the database is recovered up to that moment, and what it was then is written to DIRECTORY. Records
+have their numbers and times in what `albireo log` prints; a time without a zone is UTC. Archives that are later
+than the moment are passed over: it must not be before the oldest one that is there, unless the log is there
+from its beginning. BACKUP is a directory then.
+
+  albireo restore bank.backup bank2
+  albireo restore bank bank-before --until 2026-01-31T12:00:00Z
+  albireo restore bank bank-before --until 4711
 
 Exit status: 0 the database is there; 1 it is not; 2 the command line makes no sense; 130 interrupted by
 Ctrl-C.";

@@ -54,8 +54,7 @@ impl Database {
         let Some(mut last) = self.inner.archived.try_lock() else {
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, "an archive is being written already"));
         };
-        let time_us = self.inner.env.clock.unix_us();
-        let Frozen { snapshot, definitions, catalog, sequence, next_record } = self.freeze()?;
+        let Frozen { time_us, snapshot, definitions, catalog, sequence, next_record } = self.freeze()?;
         // An archive must not know more than the log does, or an older one could not be used with it.
         log.wait(Ticket(sequence)).map_err(|error| log_error(&error))?;
         let request = Request {
@@ -86,7 +85,7 @@ impl Database {
     }
 
     /// Everything that an archive says, of one moment.
-    fn freeze(&self) -> Result<Frozen, SqlError> {
+    pub(super) fn freeze(&self) -> Result<Frozen, SqlError> {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
         let catalog = Arc::clone(&library.catalog);
@@ -95,16 +94,18 @@ impl Database {
             routines: library.stored(),
             next_routine: library.next_id(),
         };
-        let (snapshot, sealed) = self
+        let (time_us, snapshot, sealed) = self
             .inner
             .partitions
             .exclusively(|all| {
                 let snapshot = all.snapshot(&SnapshotScope::All)?;
-                Ok((snapshot, all.seal_log()))
+                // Not earlier: what is in the archive is not later than it says, so that recovery to a time knows
+                // which archive is early enough.
+                Ok((self.inner.env.clock.unix_us(), snapshot, all.seal_log()))
             })
             .map_err(|spent: albireo_storage::BudgetSpent| snapshot_error(spent.into()))?;
-        let (sequence, next_record) = sealed.expect("the database has a log");
-        Ok(Frozen { snapshot, definitions, catalog, sequence, next_record })
+        let (sequence, next_record) = sealed.unwrap_or_default();
+        Ok(Frozen { time_us, snapshot, definitions, catalog, sequence, next_record })
     }
 
     /// Removes segments that no archive needs any more.
@@ -122,17 +123,19 @@ impl Database {
 }
 
 /// A moment of a database.
-struct Frozen {
-    snapshot: Arc<DatabaseSnapshot>,
-    definitions: Definitions,
-    catalog: Arc<Catalog>,
-    /// The last frame of the log that it has.
-    sequence: u64,
-    /// The ordinal of the first record that it has not.
-    next_record: u64,
+pub(super) struct Frozen {
+    /// When it is, in microseconds since 1970.
+    pub(super) time_us: i64,
+    pub(super) snapshot: Arc<DatabaseSnapshot>,
+    pub(super) definitions: Definitions,
+    pub(super) catalog: Arc<Catalog>,
+    /// The last frame of the log that it has; 0 without a log.
+    pub(super) sequence: u64,
+    /// The ordinal of the first record that it has not; 0 without a log.
+    pub(super) next_record: u64,
 }
 
-fn meta(table: &albireo_sql::TableDef) -> TableMeta {
+pub(super) fn meta(table: &albireo_sql::TableDef) -> TableMeta {
     let column = |column: &albireo_sql::ColumnDef| ColumnMeta {
         name: column.name.clone(),
         ty: column.ty,

@@ -39,7 +39,7 @@ fn refuse_marked(disk: &dyn Disk, path: &Path) -> Result<(), SqlError> {
                 return Err(SqlError::new(SqlState::IO_ERROR, text));
             }
             Ok(_) if index == 0 => {
-                let what = "was not restored wholly: restoring a backup into it was interrupted";
+                let what = "was not restored wholly: restoring into it was interrupted";
                 return refusal(what, "Remove the directory, and restore again.");
             }
             Ok(_) => {
@@ -92,5 +92,23 @@ impl Home {
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Says that a database is being restored into it: until that has ended, it is none.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn begin_restore(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        disk.create(&self.path.join(RESTORING_NAME))?.sync()?;
+        disk.sync_directory(&self.path)
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn end_restore(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        disk.remove_file(&self.path.join(RESTORING_NAME))?;
+        disk.sync_directory(&self.path)
     }
 }

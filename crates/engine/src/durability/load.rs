@@ -2,16 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use albireo_archive::{Manifest, TableEntry, list, open};
+use albireo_archive::{LogPosition, Manifest, TableEntry, list, open};
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_sql::TableDef;
 use albireo_storage::{Loader, Table};
 use parking_lot::Mutex;
 
 use super::checkpoint::archive_error;
-use super::recovery::RecoveryReport;
+use super::progress::RecoveryPhase;
+use super::recovery::{How, RecoveryReport};
 use super::stored::Definitions;
 use crate::Database;
 use crate::ddl::{handle, spec_of};
@@ -26,41 +27,78 @@ struct Job<'m> {
     table: Mutex<Option<Table>>,
 }
 
+/// An archive that is being loaded.
+struct Loading<'a, 'r> {
+    directory: &'a Path,
+    how: &'a How<'a, 'r>,
+    /// Bytes of files that are done, and of all.
+    done: AtomicU64,
+    total: u64,
+}
+
+/// What was loaded.
+pub(super) struct Loaded {
+    /// The archive, if there is one.
+    pub(super) archive: Option<Manifest>,
+    /// All whose manifests are sound, newest first, this one included.
+    pub(super) others: Vec<Place>,
+}
+
+/// Where an archive stands.
+pub(super) struct Place {
+    pub(super) number: u64,
+    /// When it was taken, in microseconds since 1970.
+    pub(super) time_us: i64,
+    /// How far the log had come.
+    pub(super) log: LogPosition,
+}
+
+impl Place {
+    fn of(manifest: &Manifest) -> Self {
+        Self { number: manifest.number, time_us: manifest.time_us, log: manifest.log }
+    }
+}
+
 impl Database {
-    /// Loads the newest archive that can be loaded; the position in the log that it has come to, and which
-    /// log. Nothing if there is none.
+    /// Loads the newest archive that can be loaded and has nothing that is not to be there.
     ///
     /// # Errors
-    /// 58030 if files cannot be read; XX001 if there are archives and none can be used.
+    /// 58030 if files cannot be read; XX001 if there are such archives and none can be used; 22023 if the
+    /// database has another number of partitions.
     pub(super) fn load_archive(
         &self,
         directory: &Path,
-        threads: usize,
+        how: &How<'_, '_>,
         report: &mut RecoveryReport,
-    ) -> Result<Option<Manifest>, SqlError> {
+    ) -> Result<Loaded, SqlError> {
         let listing = list(&self.inner.env, directory).map_err(archive_error)?;
+        let others = listing.complete.iter().map(Place::of).collect();
         let mut wrong: Vec<(u64, String)> =
             listing.unreadable.iter().map(|other| (other.number, other.error.to_string())).collect();
-        for manifest in listing.complete {
-            // A newer one that cannot be used was said before.
-            match self.load_manifest(directory, threads, &manifest) {
+        let fits = |manifest: &Manifest| how.target.takes_archive(manifest);
+        for manifest in listing.complete.into_iter().filter(fits) {
+            let (now, then) = (self.partitions(), manifest.partitions);
+            if now != then {
+                return Err(super::recovery::other_partitions(now, then));
+            }
+            match self.load_manifest(directory, &manifest, how) {
                 Ok(bytes) => {
+                    // An older one that cannot be used does no harm.
                     wrong.retain(|(number, _)| *number > manifest.number);
                     report.archive = Some(manifest.number);
                     report.archive_bytes = bytes;
                     report.archive_rows = manifest.rows();
                     report.left_out = wrong.into_iter().map(|(_, what)| what).collect();
-                    return Ok(Some(manifest));
+                    return Ok(Loaded { archive: Some(manifest), others });
                 }
-                Err(error) if error.state() == SqlState::INVALID_PARAMETER_VALUE => return Err(error),
                 Err(error) => {
                     wrong.push((manifest.number, error.to_string()));
                     self.forget_all();
                 }
             }
         }
-        match wrong.first() {
-            None => Ok(None),
+        match wrong.iter().max_by_key(|(number, _)| *number) {
+            None => Ok(Loaded { archive: None, others }),
             Some((number, what)) => {
                 let text = format!("no archive can be loaded; the newest is {number}: {what}");
                 Err(SqlError::new(SqlState::DATA_CORRUPTED, text)
@@ -70,11 +108,12 @@ impl Database {
     }
 
     /// Makes the database, which is empty, what an archive says; the bytes read.
-    fn load_manifest(&self, directory: &Path, threads: usize, manifest: &Manifest) -> Result<u64, SqlError> {
-        let (now, then) = (self.partitions(), manifest.partitions);
-        if now != then {
-            return Err(super::recovery::other_partitions(now, then));
-        }
+    fn load_manifest(
+        &self,
+        directory: &Path,
+        manifest: &Manifest,
+        how: &How<'_, '_>,
+    ) -> Result<u64, SqlError> {
         let (definitions, catalog) = Definitions::from_json(&manifest.catalog)?;
         let catalog = Arc::new(catalog);
         let mut jobs = Vec::new();
@@ -93,7 +132,8 @@ impl Database {
         }
         // The largest first, so that threads end together.
         jobs.sort_by_key(|job| std::cmp::Reverse(job.entry.rows));
-        self.run_jobs(directory, threads, &jobs)?;
+        let loading = Loading { directory, how, done: AtomicU64::new(0), total: manifest.bytes() };
+        self.run_jobs(&loading, &jobs)?;
         self.inner.partitions.exclusively(|all| {
             for Job { def, partition, table, .. } in jobs {
                 let table = table.into_inner().expect("loaded");
@@ -107,8 +147,8 @@ impl Database {
         Ok(manifest.bytes())
     }
 
-    /// Loads all tables, on so many threads.
-    fn run_jobs(&self, directory: &Path, threads: usize, jobs: &[Job<'_>]) -> Result<(), SqlError> {
+    /// Loads all tables, on as many threads as may be.
+    fn run_jobs(&self, loading: &Loading<'_, '_>, jobs: &[Job<'_>]) -> Result<(), SqlError> {
         let next = AtomicUsize::new(0);
         let failed: Mutex<Option<SqlError>> = Mutex::default();
         let work = || {
@@ -116,13 +156,13 @@ impl Database {
                 if failed.lock().is_some() {
                     return;
                 }
-                if let Err(error) = self.run_job(directory, job) {
+                if let Err(error) = self.run_job(loading, job) {
                     failed.lock().get_or_insert(error);
                 }
             }
         };
         albireo_env::scope(|scope| {
-            for _ in 1..threads.min(jobs.len()) {
+            for _ in 1..loading.how.threads.min(jobs.len()) {
                 // Without another thread this one does all.
                 let _ = albireo_env::spawn_scoped(scope, "albireo-load", work);
             }
@@ -131,7 +171,7 @@ impl Database {
         failed.into_inner().map_or(Ok(()), Err)
     }
 
-    fn run_job(&self, directory: &Path, job: &Job<'_>) -> Result<(), SqlError> {
+    fn run_job(&self, loading: &Loading<'_, '_>, job: &Job<'_>) -> Result<(), SqlError> {
         let Job { def, entry, partition, table } = job;
         let empty = table.lock().take().expect("each job is done once");
         let key_of = |_, _, _| None;
@@ -143,9 +183,11 @@ impl Database {
         };
         let mut loader = Loader::new(empty);
         for file in entry.files.iter().filter(|file| file.partition == partition.0) {
-            for batch in open(&self.inner.env, directory, file).map_err(archive_error)? {
+            for batch in open(&self.inner.env, loading.directory, file).map_err(archive_error)? {
                 loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
             }
+            let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
+            loading.how.reporter.report(RecoveryPhase::Archive, done, loading.total);
         }
         *table.lock() = Some(loader.finish().map_err(explain)?);
         Ok(())

@@ -9,6 +9,8 @@
 //! DIRECTORY/log/     segments of the redo log
 //! DIRECTORY/archive/ archives
 //! DIRECTORY/restore.unfinished  there until restoring a backup has ended
+pub use point::CopyReport;
+pub use progress::{RecoveryPhase, RecoveryProgress};
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
@@ -24,8 +26,12 @@ mod commands;
 mod directory;
 mod inspect;
 mod load;
+mod point;
+mod progress;
 mod recovery;
+mod replay;
 mod stored;
+mod target;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
@@ -40,12 +46,15 @@ pub use backup::{
 pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
-pub use inspect::{
-    ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogSummary,
-    LogWrite, RowChange,
-};
+pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
+pub use point::RestoreReport;
+pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
 pub(crate) use stored::{Definitions, StoredRoutine};
+pub use target::RecoveryTarget;
+
+use progress::Reporter;
+use recovery::How;
 
 use crate::database::no_thread;
 use crate::{Config, Database};
@@ -63,8 +72,16 @@ pub enum Durability {
 
 impl Database {
     /// Brings the database, which is empty, to what the directory says, and starts its log.
-    pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
-        let (start, report) = self.recover(&home, config.recovery_threads)?;
+    pub(crate) fn start_log(
+        &self,
+        home: Home,
+        config: &Config,
+        listener: &mut (dyn FnMut(RecoveryProgress) + Send),
+    ) -> Result<(), SqlError> {
+        let reporter = Reporter::new(self.inner.env.clock.clone(), listener);
+        let threads = config.recovery_threads;
+        let how = How { target: RecoveryTarget::End, threads, reporter: &reporter };
+        let (start, report) = self.recover(&home, &how)?;
         // Set once, by whoever made the database.
         let _ = self.inner.recovered.set(report);
         let durability = config.durability;

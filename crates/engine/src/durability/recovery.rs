@@ -2,17 +2,22 @@
 
 use std::path::Path;
 
-use albireo_archive::LogPosition;
-use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_archive::Manifest;
+use albireo_base::{PartitionId, SqlError, SqlState, Value};
+use albireo_env::Env;
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
 use albireo_redo::{End, Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
 use albireo_storage::ApplyError;
 
 use super::Home;
+use super::load::{Loaded, Place};
+use super::progress::Reporter;
+use super::replay::{Last, Replay};
+use super::target::RecoveryTarget;
 use crate::Database;
 use crate::routines::{self, RoutineStatement};
 
-/// What opening a database did.
+/// What opening a database did. The same for any number of threads, but for times.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RecoveryReport {
     /// The archive that was loaded, if there was one.
@@ -37,6 +42,39 @@ pub struct RecoveryReport {
     pub torn: Option<String>,
 }
 
+/// How files are read.
+pub(super) struct How<'a, 'r> {
+    /// How far.
+    pub(super) target: RecoveryTarget,
+    /// Threads that may work at the same time, at least 1; with 1, all is done in one order on this one.
+    pub(super) threads: usize,
+    /// Is told how far it is.
+    pub(super) reporter: &'a Reporter<'r>,
+}
+
+/// What files said.
+pub(super) struct State {
+    /// The archive that was loaded.
+    pub(super) archive: Option<Manifest>,
+    /// The last record that was done.
+    pub(super) last: Option<Last>,
+    /// Where the log ends; `None` if it was not read so far.
+    pub(super) end: Option<End>,
+}
+
+impl State {
+    /// The number of the last record that is in it; 0 if none is.
+    pub(super) fn last_record(&self) -> u64 {
+        let archived = self.archive.as_ref().map_or(0, |archive| archive.log.next_record.saturating_sub(1));
+        self.last.map_or(archived, |last| last.ordinal)
+    }
+
+    /// Whether it is what was asked for, wherever the log ends.
+    fn is_at(&self, target: RecoveryTarget) -> bool {
+        matches!(target, RecoveryTarget::Record(ordinal) if self.last_record() == ordinal)
+    }
+}
+
 impl Database {
     /// Brings the database, which is empty, to the state that the directory says, makes its log end there, and
     /// tells where that goes on.
@@ -46,63 +84,88 @@ impl Database {
     pub(super) fn recover(
         &self,
         home: &Home,
-        threads: usize,
+        how: &How<'_, '_>,
     ) -> Result<(LogStart, RecoveryReport), SqlError> {
-        let clock = &self.inner.env.clock;
-        let start_ns = clock.now();
-        let mut report = RecoveryReport::default();
-        let manifest = self.load_archive(&home.archive(), threads, &mut report)?;
-        report.load_ns = clock.now() - start_ns;
-        let start = self.replay(&home.log(), manifest.map(|manifest| manifest.log), &mut report)?;
-        Ok((start, report))
-    }
-
-    /// Does again what the log says after `position`, and tells where it goes on.
-    fn replay(
-        &self,
-        directory: &Path,
-        position: Option<LogPosition>,
-        report: &mut RecoveryReport,
-    ) -> Result<LogStart, SqlError> {
-        let disk = &self.inner.env.disk;
-        let start_ns = self.inner.env.clock.now();
-        disk.create_dir_all(directory).map_err(|error| {
+        let Env { disk, seeds, .. } = &self.inner.env;
+        let directory = home.log();
+        disk.create_dir_all(&directory).map_err(|error| {
             let text = format!("could not create the directory \"{}\": {error}", directory.display());
             SqlError::new(SqlState::IO_ERROR, text)
         })?;
-        let (from, log_id) = position.map_or((0, None), |at| (at.sequence + 1, Some(at.log)));
-        let mut reader = LogReader::open(disk.clone(), directory, from, log_id).map_err(damaged)?;
-        while let Some(frame) = reader.next_frame().map_err(damaged)? {
-            self.check_lanes(&frame)?;
-            for record in frame.records() {
-                let done = self.redo(&record);
-                report.rows += done.map_err(|error| stopped(&frame, &record, &error))?;
-                report.records += 1;
-            }
-        }
-        report.log_bytes = reader.progress_bytes().0;
-        let end = reader.end().expect("all frames have been read").clone();
-        if end.tail.is_some() && end.next_sequence < from {
-            return Err(missing_end(directory, &end, from - 1));
-        }
-        repair(&**disk, directory, &end).map_err(|failure| {
+        let mut report = RecoveryReport::default();
+        let state = self.read_state(&home.archive(), &directory, how, &mut report)?;
+        let end = state.end.expect("all frames have been read");
+        repair(&**disk, &directory, &end).map_err(|failure| {
             SqlError::new(SqlState::IO_ERROR, format!("could not repair the end of the log: {failure}"))
         })?;
-        report.torn = end.torn.map(|torn| torn.to_string());
-        report.replay_ns = self.inner.env.clock.now() - start_ns;
+        let position = state.archive.map(|archive| archive.log);
         let next_record = position.map_or(1, |at| at.next_record);
-        Ok(LogStart {
-            log_id: end.log_id.or(log_id).unwrap_or_else(|| self.inner.env.seeds.next_seed()),
+        let start = LogStart {
+            log_id: end.log_id.or(position.map(|at| at.log)).unwrap_or_else(|| seeds.next_seed()),
             next_sequence: end.next_sequence,
             next_ordinal: end.next_ordinal.max(next_record),
             next_segment: end.next_segment,
-        })
+        };
+        Ok((start, report))
     }
 
-    /// Records are of partitions, so that there must be as many as there were.
-    fn check_lanes(&self, frame: &Frame) -> Result<(), SqlError> {
-        let (now, then) = (self.partitions(), frame.lanes);
-        if now == then { Ok(()) } else { Err(other_partitions(now, then)) }
+    /// Brings the database, which is empty, to what an archive and the log behind it say. Changes no file.
+    ///
+    /// # Errors
+    /// As [`Database::recover`]; 22023 if there is nothing old enough for the target.
+    pub(super) fn read_state(
+        &self,
+        archives: &Path,
+        log: &Path,
+        how: &How<'_, '_>,
+        report: &mut RecoveryReport,
+    ) -> Result<State, SqlError> {
+        let clock = &self.inner.env.clock;
+        let start_ns = clock.now();
+        how.reporter.begin();
+        let Loaded { archive, others } = self.load_archive(archives, how, report)?;
+        let loaded_ns = clock.now();
+        report.load_ns = loaded_ns - start_ns;
+        how.reporter.begin();
+        let mut state = State { archive, last: None, end: None };
+        if state.archive.is_some() && state.is_at(how.target) {
+            return Ok(state);
+        }
+        self.replay(log, &mut state, &others, how, report)?;
+        report.replay_ns = clock.now() - loaded_ns;
+        Ok(state)
+    }
+
+    /// Does again what the log says after the archive.
+    fn replay(
+        &self,
+        directory: &Path,
+        state: &mut State,
+        others: &[Place],
+        how: &How<'_, '_>,
+        report: &mut RecoveryReport,
+    ) -> Result<(), SqlError> {
+        let disk = &self.inner.env.disk;
+        let position = state.archive.as_ref().map(|archive| archive.log);
+        let (from, log_id) = position.map_or((0, None), |at| (at.sequence + 1, Some(at.log)));
+        let reader = LogReader::open(disk.clone(), directory, from, log_id).map_err(damaged)?;
+        if position.is_none() && reader.next_sequence() > 1 {
+            return Err(headless(reader.next_sequence(), others.last(), how.target));
+        }
+        let redo = |frame: &Frame, record: &Record<'_>| {
+            self.redo(record).map_err(|error| stopped(frame, record, &error))
+        };
+        let &How { target, threads, reporter } = how;
+        let replay = Replay { redo: &redo, lanes: self.partitions(), threads, target, reporter };
+        let done = replay.run(reader)?;
+        self.inner.partitions.exclusively(|all| all.end_replay());
+        (report.records, report.rows, report.log_bytes) = (done.records, done.rows, done.log_bytes);
+        report.torn = done.end.as_ref().and_then(|end| end.torn.as_ref()).map(ToString::to_string);
+        (state.last, state.end) = (done.last, done.end);
+        match &state.end {
+            Some(end) if !state.is_at(target) => check_tail(end, others, directory),
+            _ => Ok(()),
+        }
     }
 
     /// Does one record again; how many rows it wrote.
@@ -168,17 +231,63 @@ fn not_applied(error: ApplyError) -> Abort {
     }
 }
 
-/// What the archive has of the log must be in the log: what would come now in its place, the next recovery
-/// would take for what the archive has.
-fn missing_end(directory: &Path, end: &End, known: u64) -> SqlError {
+/// What an archive knows of the log must be in the log, or its end is missing: what was committed there, and
+/// what would come now in its place, would be lost.
+fn check_tail(end: &End, archives: &[Place], directory: &Path) -> Result<(), SqlError> {
+    let same = archives.iter().filter(|place| end.log_id.is_none_or(|log| log == place.log.log));
+    let Some(Place { number, log, .. }) = same.max_by_key(|place| place.log.sequence) else { return Ok(()) };
+    // The log keeps its newest segment whatever archives there are, so that there is one unless nothing had
+    // been logged.
+    let is_there = end.tail.is_some() && end.next_sequence > log.sequence;
+    if is_there || log.sequence == 0 {
+        return Ok(());
+    }
+    let ends = match &end.tail {
+        Some((path, _)) => format!("ends with frame {} in {}", end.next_sequence - 1, path.display()),
+        None => format!("has no frame in {}", directory.display()),
+    };
     let text = format!(
-        "the end of the redo log in \"{}\" is missing: the archive has what is in frames up to {known}, but the \
-         log ends with frame {}",
-        directory.display(),
-        end.next_sequence - 1
+        "the end of the redo log is missing: archive {number} has what is in frames up to {}, but the log {ends}",
+        log.sequence
     );
-    let hint = "Put the missing segments back, or restore a backup.";
-    SqlError::new(SqlState::DATA_CORRUPTED, text).with_hint(hint)
+    let hint = format!(
+        "Put the missing segments back. If they are lost, take what archive {number} has, without what was \
+         committed after it: albireo restore DIRECTORY NEW --until {}",
+        log.next_record.saturating_sub(1)
+    );
+    Err(SqlError::new(SqlState::DATA_CORRUPTED, text).with_hint(hint))
+}
+
+/// A log that does not begin at its beginning, without an archive to begin with.
+fn headless(sequence: u64, oldest: Option<&Place>, target: RecoveryTarget) -> SqlError {
+    match oldest {
+        Some(Place { number, time_us, log }) if target != RecoveryTarget::End => {
+            let (time, record) = (utc(*time_us), log.next_record.saturating_sub(1));
+            let asked = match target {
+                RecoveryTarget::Time(time_us) => utc(time_us),
+                _ => "the record that was asked for".to_owned(),
+            };
+            let text = format!("{asked} is before all that is kept");
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+                .with_detail(format!("The oldest archive, {number}, is of {time}, after record {record}."))
+                .with_hint(
+                    "Ask for a moment after it, or restore a backup that was made before the moment asked for.",
+                )
+        }
+        _ => {
+            let text = format!(
+                "the beginning of the redo log is missing: it begins with frame {sequence}, and there is no archive"
+            );
+            SqlError::new(SqlState::DATA_CORRUPTED, text)
+                .with_hint("Put the archives back into the directory \"archive\", or restore a backup.")
+        }
+    }
+}
+
+/// A time as `albireo log` prints it.
+pub(super) fn utc(time_us: i64) -> String {
+    let text = Value::Timestamp(time_us).to_string();
+    format!("{}Z", text.replacen(' ', "T", 1))
 }
 
 /// A log that cannot be read on.

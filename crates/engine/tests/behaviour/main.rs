@@ -12,6 +12,8 @@ mod errors;
 mod in_place;
 mod limits;
 mod partitions;
+mod recovery;
+mod restore;
 mod routines;
 mod sessions;
 mod statements;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use albireo_env::{Disk, DiskLock, Env, MemoryDisk, PlacedFile, ReadFile, WriteFile};
-use albireo_redo::{Config, End, Header, Kind, Log, LogReader, LogStart, ReadError, Target, Ticket, repair};
+use albireo_redo::{
+    Config, End, Frame, Header, Kind, Log, LogReader, LogStart, ReadError, Record, Target, Ticket, repair,
+};
 use parking_lot::Mutex;
 
 pub const DIRECTORY: &str = "/db/log";
@@ -44,6 +46,21 @@ pub fn try_put(log: &Log, lane: Option<usize>, text: &[u8]) -> Result<Ticket, al
     }
 }
 
+/// The runs of a frame are its records in their order, each of one lane or a single crossing record.
+fn check_runs(frame: &Frame) {
+    let runs = frame.runs(|_| true);
+    let flat: Vec<Record<'_>> = runs.iter().flat_map(|run| frame.records_of(run)).collect();
+    assert_eq!(flat, frame.records().collect::<Vec<_>>());
+    for run in &runs {
+        let records: Vec<Record<'_>> = frame.records_of(run).collect();
+        assert!(records.iter().all(|record| (record.lane, record.crossing) == (run.lane, run.crossing)));
+        assert!(records.len() == 1 || !run.crossing, "a crossing record stands alone");
+    }
+    let few = frame.runs(|record| record.ordinal < frame.first_ordinal + 2);
+    let few: Vec<Record<'_>> = few.iter().flat_map(|run| frame.records_of(run)).collect();
+    assert_eq!(few, flat[..flat.len().min(2)]);
+}
+
 /// Reads as far as it goes: what there is, and how it ended.
 pub fn read(disk: &Arc<dyn Disk>, from: u64) -> (Frames, Result<End, ReadError>) {
     let mut frames = Vec::new();
@@ -54,6 +71,7 @@ pub fn read(disk: &Arc<dyn Disk>, from: u64) -> (Frames, Result<End, ReadError>)
     loop {
         match reader.next_frame() {
             Ok(Some(frame)) => {
+                check_runs(&frame);
                 let entries: Vec<Entry> = frame
                     .records()
                     .map(|record| Entry {

@@ -39,6 +39,11 @@ impl Identity {
         }
     }
 
+    /// Whether an index finds rows by it, or narrows the search.
+    pub(crate) fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
     /// Whether a unique index covers the column.
     pub(crate) fn is_in_unique_key(&self, column: ColumnId) -> bool {
         self.unique.has(column)
@@ -54,9 +59,7 @@ impl Table {
     pub(crate) fn find_by_identity(&self, values: &[Value], key: &mut KeyBuilder) -> Option<Tid> {
         let Identity { columns, index, is_unique, .. } = &self.identity;
         assert_eq!(values.len(), columns.len(), "one value for each column of the identity");
-        let is_it = |tid: &Tid| {
-            columns.iter().zip(values).all(|(column, value)| same(&self.value(*tid, *column), value))
-        };
+        let is_it = |tid: &Tid| self.is_named(*tid, values);
         let Some(index) = *index else {
             return self.scan_from(Tid(0)).find(is_it);
         };
@@ -69,6 +72,13 @@ impl Table {
             true => self.indexes[index].find(&self.rows, key.key()),
             false => self.indexes[index].find_all(&self.rows, key.key()).into_iter().find(is_it),
         }
+    }
+}
+
+impl Table {
+    /// Whether a row's identity has these values.
+    pub(crate) fn is_named(&self, tid: Tid, values: &[Value]) -> bool {
+        self.identity.columns.iter().zip(values).all(|(column, value)| same(&self.value(tid, *column), value))
     }
 }
 

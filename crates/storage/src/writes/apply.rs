@@ -73,17 +73,21 @@ fn apply_row(
 ) -> Result<(), ApplyError> {
     let identity = match row {
         RowWrite::Insert { values } => {
-            table.insert_values(undo, values)?;
+            let tid = table.insert_values(undo, values)?;
+            table.note_found(tid);
             return Ok(());
         }
         RowWrite::Delete { identity } | RowWrite::Update { identity, .. } => identity,
     };
-    let Some(tid) = table.find_by_identity(identity, key) else {
+    let Some(tid) = table.find_again(identity, key) else {
         let row: Vec<String> = identity.iter().map(ToString::to_string).collect();
         return Err(ApplyError::NoRow { table: table.spec().id, row: row.join(", ") });
     };
     match row {
-        RowWrite::Update { values, .. } => table.update_values(undo, tid, values)?,
+        RowWrite::Update { values, .. } => {
+            table.update_values(undo, tid, values)?;
+            table.note_found(tid);
+        }
         _ => table.delete(undo, tid)?,
     }
     Ok(())

@@ -6,8 +6,8 @@ use albireo_base::{ColumnId, Decimal, SqlType, TableId, Tid, Value};
 
 use super::*;
 use crate::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Savepoint, SnapshotRegistry,
-    Table, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, KeyBuilder, LayoutChoice, Savepoint,
+    SnapshotRegistry, Table, TableSpec, UndoLog,
 };
 
 /// SplitMix64.
@@ -294,6 +294,71 @@ fn row_that_is_not_there_is_named() {
     first.table.delete(&mut first.undo, tid).unwrap();
     let error = apply_writes(&first.record(), &mut second).unwrap_err();
     assert!(error.to_string().ends_with("that does not exist: 42"), "{error}");
+}
+
+#[test]
+fn rows_of_a_table_without_an_index_are_found_again_whatever_changed_them() {
+    let column = |name: &str, ty| ColumnSpec { name: name.to_owned(), ty, nullable: true };
+    let spec = TableSpec {
+        id: TableId(3),
+        name: "t".to_owned(),
+        columns: vec![column("a", SqlType::Integer), column("b", SqlType::Text)],
+        layout: LayoutChoice::Columns,
+        indexes: Vec::new(),
+        partition_by: None,
+        checks: Vec::new(),
+    };
+    let random = &mut Random(11);
+    let mut world = World::new(&spec);
+    let mut key = KeyBuilder::new();
+    let mut model: Vec<Vec<Value>> = Vec::new();
+    let (mut found, mut changed_apart) = (0, 0);
+    for _ in 0..6_000 {
+        // Few different rows, so that many are equal.
+        let text = if random.below(4) == 0 {
+            Value::Null
+        } else {
+            Value::Text("x".repeat(random.below(30) as usize))
+        };
+        let row = vec![Value::Integer(random.below(40) as i32), text];
+        match random.below(5) {
+            0 | 1 => {
+                let tid = world.table.insert_values(&mut world.undo, &row).unwrap();
+                // Some come in another way, of which nobody tells.
+                match random.below(3) {
+                    0 => changed_apart += 1,
+                    _ => world.table.note_found(tid),
+                }
+                model.push(row);
+            }
+            2 if !model.is_empty() => {
+                let at = random.below(model.len() as u64) as usize;
+                let tid = world.table.find_again(&model[at], &mut key).unwrap();
+                let values = [(ColumnId(0), row[0].clone()), (ColumnId(1), row[1].clone())];
+                world.table.update_values(&mut world.undo, tid, &values).unwrap();
+                world.table.note_found(tid);
+                model[at] = row;
+            }
+            3 if !model.is_empty() => {
+                let at = random.below(model.len() as u64) as usize;
+                let gone = model.swap_remove(at);
+                let tid = world.table.find_again(&gone, &mut key).unwrap();
+                world.table.delete(&mut world.undo, tid).unwrap();
+                world.commit();
+                found += 1;
+            }
+            _ => {
+                let is_there = model.iter().any(|other| format!("{other:?}") == format!("{row:?}"));
+                assert_eq!(world.table.find_again(&row, &mut key).is_some(), is_there);
+            }
+        }
+    }
+    world.commit();
+    let mut rows: Vec<String> = model.iter().map(|row| format!("{row:?}")).collect();
+    rows.sort();
+    assert_eq!(world.rows(), rows);
+    assert!(found > 500 && changed_apart > 300, "{found}, {changed_apart}");
+    world.table.end_finding();
 }
 
 #[test]
