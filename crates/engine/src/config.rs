@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
-use crate::Durability;
+use crate::{CheckpointSchedule, Durability};
 
 /// How a database is set up. The default suits a program that embeds it: one partition, as many
 /// analytical threads as cores, memory limits by the machine's customary sizes.
@@ -36,6 +36,8 @@ pub struct Config {
     pub durability: Durability,
     /// Bytes of one segment of the redo log, at least 8 KiB.
     pub log_segment_bytes: u64,
+    /// When archives of a database that is kept in a directory are written by themselves.
+    pub checkpoint: CheckpointSchedule,
 }
 
 impl Default for Config {
@@ -53,6 +55,7 @@ impl Default for Config {
             spill_limit_bytes: 64 << 30,
             durability: Durability::default(),
             log_segment_bytes: 64 << 20,
+            checkpoint: CheckpointSchedule::default(),
         }
     }
 }
@@ -67,7 +70,7 @@ impl Config {
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
-            () => Ok(()),
+            () => self.checkpoint.check(),
         }
     }
 }

@@ -14,7 +14,7 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::durability::Home;
+use crate::durability::{Archiving, Closer, Home};
 use crate::errors::Explainer;
 use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
@@ -25,6 +25,9 @@ use crate::{Config, Connection, Outcome, ProcedureHandle, QueryResult, ReadOnlyS
 /// last one is dropped.
 #[derive(Clone)]
 pub struct Database {
+    /// Dropped first: what still runs must be told that nobody uses the database any more. None without a
+    /// thread of that kind.
+    pub(crate) closer: Option<Arc<Closer>>,
     pub(crate) inner: Arc<Inner>,
 }
 
@@ -51,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) recovered: OnceLock<RecoveryReport>,
     /// What the last archive of this process holds.
     pub(crate) archived: Mutex<Option<albireo_archive::Contents>>,
+    /// When the next one is due.
+    pub(crate) archiving: Archiving,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
     pool: BlockPool,
@@ -159,13 +164,14 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_in(path: impl AsRef<Path>, config: Config, env: Env) -> Result<Self, SqlError> {
-        let database = Self::open_stepped(path, config, env)?;
+        let mut database = Self::open_stepped(path, config, env)?;
         database.start_log_thread()?;
+        database.start_schedule()?;
         Ok(database)
     }
 
-    /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]): a
-    /// simulation says when. Whatever waits for the log waits for ever; use what only starts transactions.
+    /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]), and
+    /// archives are written only by [`Database::checkpoint_if_due`]: a simulation says when. Whatever waits for the log waits for ever; use what only starts transactions.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -225,6 +231,7 @@ impl Database {
             },
             recovered: OnceLock::new(),
             archived: Mutex::default(),
+            archiving: Archiving::new(config.checkpoint, env.clock.now()),
             home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
@@ -232,7 +239,7 @@ impl Database {
             threads: Mutex::new(Threads { toucher, ..Threads::default() }),
             env,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { closer: None, inner: Arc::new(inner) })
     }
 
     /// A connection: settings, and at most one open transaction.

@@ -53,7 +53,7 @@ pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
-    ArchiveProgress, ArchiveReport, CheckpointOptions, Durability, LogContent, LogEntry, LogFault,
+    ArchiveProgress, ArchiveReport, ArchiveStatus, CheckpointOptions, CheckpointSchedule, Durability, LogContent, LogEntry, LogFault,
     LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};

@@ -401,6 +401,11 @@ impl Log {
         }
     }
 
+    /// Bytes of frames written since it was started.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.statistics.lock().written_bytes
+    }
+
     /// What it has done so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics.lock().clone()

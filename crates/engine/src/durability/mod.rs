@@ -22,6 +22,7 @@ mod directory;
 mod inspect;
 mod load;
 mod recovery;
+mod schedule;
 mod stored;
 
 use albireo_base::{SqlError, SqlState};
@@ -34,6 +35,8 @@ pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
 pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
 pub use recovery::RecoveryReport;
+pub use schedule::{ArchiveStatus, CheckpointSchedule};
+pub(crate) use schedule::{Archiving, Closer};
 pub(crate) use stored::{Definitions, StoredRoutine};
 
 use crate::database::no_thread;
@@ -55,7 +58,9 @@ impl Database {
     pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
         let (start, report) = self.recover(&home)?;
         // Set once, by whoever made the database.
+        let log_bytes = report.log_bytes;
         let _ = self.inner.recovered.set(report);
+        self.inner.archiving.opened(log_bytes, self.inner.env.clock.now());
         let durability = config.durability;
         let target = Target::Directory(home.log());
         let config = LogConfig {
