@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     pub(crate) archiving: Archiving,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
-    pool: BlockPool,
+    pub(crate) pool: BlockPool,
     pub(crate) threads: Mutex<Threads>,
 }
 

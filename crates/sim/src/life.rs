@@ -63,6 +63,11 @@ impl Life {
         }
     }
 
+    /// What even changes that free room are refused with.
+    pub fn refusal_of_all(&self) -> Option<SqlState> {
+        self.log().check_freeing().err().and_then(|_| self.refusal())
+    }
+
     /// The redo log.
     pub fn log(&self) -> &albireo::Log {
         self.database.log().expect("a database in a directory has a log")

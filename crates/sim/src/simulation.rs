@@ -406,7 +406,7 @@ impl Simulation {
     }
 
     fn commit(&mut self, life: &Life, deed: Deed, receipt: Receipt, lane: Lane) -> Result<(), String> {
-        if let Some(state) = life.refusal() {
+        if let Some(state) = life.refusal_of_all() {
             return Err(format!("a log that refuses with {state} took a change"));
         }
         self.counts.transactions += 1;

@@ -149,8 +149,9 @@ impl Database {
         let listing = albireo_archive::list(env, &directory).map_err(archive_error)?;
         let Some(newest) = listing.complete.first() else { return Ok(false) };
         // Older ones are kept for the case that this one is damaged, so it must not be.
-        let sound = || albireo_archive::verify(env, &directory, newest.number).is_empty();
-        if !listing.unreadable.is_empty() || !(if work.gently { at_low_priority(sound) } else { sound() }) {
+        let sound = || albireo_archive::is_sound(env, &directory, newest, work.cancel);
+        let sound = if work.gently { at_low_priority(sound) } else { sound() };
+        if !listing.unreadable.is_empty() || sound != Some(true) {
             return Ok(false);
         }
         let retained = retain(env, &directory, 1).map_err(archive_error)?;

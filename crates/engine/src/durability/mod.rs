@@ -56,7 +56,7 @@ pub enum Durability {
 impl Database {
     /// Brings the database, which is empty, to what the directory says, and starts its log.
     pub(crate) fn start_log(&self, home: Home, config: &Config) -> Result<(), SqlError> {
-        let (start, report) = self.recover(&home)?;
+        let (start, report) = self.inner.pool.with_kept(|| self.recover(&home))?;
         // Set once, by whoever made the database.
         let log_bytes = report.log_bytes;
         let _ = self.inner.recovered.set(report);
