@@ -53,8 +53,8 @@ pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
-    ArchiveProgress, ArchiveReport, ArchiveStatus, CheckpointOptions, CheckpointSchedule, Durability, LogContent, LogEntry, LogFault,
-    LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
+    ArchiveProgress, ArchiveReport, ArchiveStatus, CheckpointOptions, CheckpointSchedule, Durability,
+    LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryReport, RowChange,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::ProcedureHandle;

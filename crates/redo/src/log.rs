@@ -400,7 +400,8 @@ impl Log {
         let Some(preparer) = &self.shared.preparer else { return self.shared.run() };
         scope(|s| {
             // Without a helper, steps make segments themselves.
-            let helper = spawn_scoped(s, "log segments", || preparer.run());
+            let retry = self.shared.config.full_retry;
+            let helper = spawn_scoped(s, "log segments", move || preparer.run(retry));
             self.shared.run();
             // What is left of a prepared segment has no header, and the next start removes it.
             let _ = preparer.stop();
@@ -650,15 +651,10 @@ impl Shared {
     /// Body of the log's thread.
     fn run(&self) {
         let delay = self.config.batch_delay.as_nanos() as u64;
-        let mut retried_at = 0;
         loop {
             let closed_at = self.env.clock.now();
             let step = self.step(&mut self.writer.lock());
             let is_short = self.state.load(Ordering::Relaxed) & SHORT != 0;
-            if is_short && u128::from(closed_at - retried_at) >= self.config.full_retry.as_nanos() {
-                retried_at = closed_at;
-                self.preparer.iter().for_each(|preparer| preparer.retry());
-            }
             match step {
                 Step::Wrote { .. } => {
                     let written_at = self.env.clock.now();

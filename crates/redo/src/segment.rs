@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use albireo_env::{Disk, PlacedFile};
 use parking_lot::{Condvar, Mutex};
@@ -211,10 +212,15 @@ pub(crate) struct Preparer {
 #[derive(Debug)]
 enum Preparation {
     Nothing,
-    Wanted { number: u64, fill: bool },
+    Wanted {
+        number: u64,
+        fill: bool,
+    },
     Working,
     /// There was no room for it.
-    Lacking { number: u64 },
+    Lacking {
+        number: u64,
+    },
     Ready(Segment),
     Stopped,
 }
@@ -273,16 +279,26 @@ impl Preparer {
         ready
     }
 
-    /// Body of the helper's thread: steps until stopped.
-    pub(crate) fn run(&self) {
+    /// Body of the helper's thread: steps until stopped; looks for room again after `retry`.
+    pub(crate) fn run(&self, retry: Duration) {
         loop {
             self.step();
             let mut state = self.state.lock();
-            while !matches!(*state, Preparation::Wanted { .. } | Preparation::Stopped) {
-                self.changed.wait(&mut state);
-            }
-            if let Preparation::Stopped = *state {
-                return;
+            loop {
+                match *state {
+                    Preparation::Wanted { .. } => break,
+                    Preparation::Stopped => return,
+                    Preparation::Lacking { number } => {
+                        if self.changed.wait_for(&mut state, retry).timed_out()
+                            && matches!(*state, Preparation::Lacking { .. })
+                        {
+                            *state = Preparation::Wanted { number, fill: false };
+                        }
+                    }
+                    Preparation::Nothing | Preparation::Working | Preparation::Ready(_) => {
+                        self.changed.wait(&mut state);
+                    }
+                }
             }
         }
     }
@@ -294,7 +310,11 @@ impl Preparer {
                 assert_eq!(segment.number, number, "the next segment was prepared");
                 Ok(segment)
             }
-            _ => self.maker.make(number, &AtomicBool::new(true)),
+            _ => {
+                let segment = self.maker.make(number, &AtomicBool::new(true))?;
+                *self.lack.lock() = None;
+                Ok(segment)
+            }
         }
     }
 
@@ -394,6 +414,6 @@ mod tests {
         assert_eq!(numbers(&disk), [5, 6, 7]);
         preparer.stop().unwrap();
         assert_eq!(numbers(&disk), [5, 6]);
-        preparer.run();
+        preparer.run(Duration::ZERO);
     }
 }

@@ -15,7 +15,7 @@ use albireo_archive::{
     ArchiveError, ColumnMeta, Contents, LogPosition, Progress, Report, Request, TableMeta, retain, write,
 };
 use albireo_base::{SqlError, SqlState};
-use albireo_redo::{Log, Ticket};
+use albireo_redo::{Log, LogError, Ticket};
 use albireo_sql::Catalog;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use parking_lot::Mutex;
@@ -25,8 +25,9 @@ use super::stored::Definitions;
 use crate::Database;
 use crate::errors::{log as log_error, session as snapshot_error};
 
-/// After room was made for a log that had none: somewhat longer than it waits before it tries again.
-const LOG_RETRY: Duration = Duration::from_millis(200);
+/// Looks whether a log for which room was made has found it, and the time between two.
+const LOG_TRIES: u32 = 40;
+const LOG_RETRY: Duration = Duration::from_millis(50);
 
 const NO_ROOM: &str = "Remove other files or add space: a new archive needs room beside the newest one.";
 
@@ -94,14 +95,18 @@ impl Database {
             (began_ns, mark_bytes) = (self.inner.env.clock.now(), self.log_written_bytes());
             self.archive_once(&work, &mut last, &mut progress)
         };
-        let done = match attempt() {
-            Err(full) if full.state() == SqlState::DISK_FULL => match self.make_room(&work) {
-                Ok(true) => attempt().map_err(|error| error.with_hint(NO_ROOM)),
-                // Why there is no room is more to the point than why none was made.
-                Ok(false) | Err(_) => Err(full.with_hint(NO_ROOM)),
-            },
-            done => done,
-        };
+        let mut done = attempt();
+        // What there is to remove becomes less every time.
+        while matches!(&done, Err(full) if full.state() == SqlState::DISK_FULL) {
+            // Why there is no room is more to the point than why none was made.
+            match self.make_room(&work) {
+                Ok(true) => done = attempt(),
+                Ok(false) | Err(_) => {
+                    done = done.map_err(|full| full.with_hint(NO_ROOM));
+                    break;
+                }
+            }
+        }
         self.inner.archiving.end(&done, began_ns, mark_bytes, self.inner.env.clock.now());
         done
     }
@@ -136,28 +141,33 @@ impl Database {
         let written = if work.gently { at_low_priority(writing) } else { writing() };
         let written = written.map_err(archive_error)?;
         *last = Some(written.contents);
-        let retained = retain(env, &directory, options.keep.max(1)).map_err(archive_error)?;
-        drop(retained);
+        retain(env, &directory, options.keep).map_err(archive_error)?;
         self.forget_log(&directory)?;
         Ok(written.report)
     }
 
-    /// Removes what the newest archive can do without: older archives, and the log that only they need.
-    /// Whether anything went.
+    /// Removes what is left over of archives that were never complete, or else what the newest archive can do
+    /// without: older ones, and the log that only they need. Whether anything went.
     fn make_room(&self, work: &Work<'_>) -> Result<bool, SqlError> {
         let (env, directory) = (&self.inner.env, work.home.archive());
-        let listing = albireo_archive::list(env, &directory).map_err(archive_error)?;
-        let Some(newest) = listing.complete.first() else { return Ok(false) };
-        // Older ones are kept for the case that this one is damaged, so it must not be.
-        let sound = || albireo_archive::is_sound(env, &directory, newest, work.cancel);
-        let sound = if work.gently { at_low_priority(sound) } else { sound() };
-        if !listing.unreadable.is_empty() || sound != Some(true) {
-            return Ok(false);
+        let mut retained = retain(env, &directory, work.options.keep).map_err(archive_error)?;
+        if retained.files_removed == 0 {
+            let listing = albireo_archive::list(env, &directory).map_err(archive_error)?;
+            let [newest, _, ..] = &listing.complete[..] else { return Ok(false) };
+            // Older ones are kept for the case that this one is damaged, so it must not be.
+            let sound = || albireo_archive::is_sound(env, &directory, newest, work.cancel);
+            let sound = if work.gently { at_low_priority(sound) } else { sound() };
+            if !listing.unreadable.is_empty() || sound != Some(true) {
+                return Ok(false);
+            }
+            retained = retain(env, &directory, 1).map_err(archive_error)?;
         }
-        let retained = retain(env, &directory, 1).map_err(archive_error)?;
         let segments = self.forget_log(&directory)?;
-        if work.log.check().is_err() {
-            // The log tries again by itself; what it waits for goes before the archive.
+        for _ in 0..LOG_TRIES {
+            // A log without room tries again by itself; what it waits for goes before the archive.
+            if !matches!(work.log.check_freeing(), Err(LogError::Full(_))) {
+                break;
+            }
             env.clock.sleep(LOG_RETRY);
         }
         Ok(retained.files_removed > 0 || segments > 0)

@@ -102,7 +102,7 @@ fn attempt_that_fails_is_noted_and_tried_again_later_and_later() {
     insert(&db, 10_000);
     settle(&db);
     db.log().unwrap().prepare();
-    let room = disk.available_bytes(Path::new("/data")).unwrap();
+    let room = disk.free_bytes(Path::new("/data")).unwrap();
     disk.put("/filler", &vec![1; (room - 1000) as usize]);
     hand.advance(MINUTE);
     let mut waited = Vec::new();
@@ -151,6 +151,8 @@ fn closing_gives_up_an_archive_that_is_being_written() {
     insert(&db, 40_000);
     wait_until("it is being written", || db.archive_status().running.is_some_and(|now| now.rows_done > 0));
     run(&db, "INSERT INTO t VALUES (0, 'while it is written')");
+    // Of the empty table there may be one.
+    let complete = db.archive_status().last.map(|report| report.number);
     let start = Instant::now();
     let other = db.clone();
     drop(db);
@@ -158,7 +160,7 @@ fn closing_gives_up_an_archive_that_is_being_written() {
     drop(other);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let db = open(&disk, CheckpointSchedule::never());
-    assert_eq!(db.recovery().archive, None);
+    assert_eq!((db.recovery().archive, db.recovery().archive_rows), (complete, 0));
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), "40001");
 }
 

@@ -45,11 +45,7 @@ pub fn try_put(log: &Log, lane: Option<usize>, text: &[u8]) -> Result<Ticket, al
 }
 
 /// As [`try_put`], of a record that frees something.
-pub fn put_freeing(
-    log: &Log,
-    lane: Option<usize>,
-    text: &[u8],
-) -> Result<Ticket, albireo_redo::LogError> {
+pub fn put_freeing(log: &Log, lane: Option<usize>, text: &[u8]) -> Result<Ticket, albireo_redo::LogError> {
     let header = Header { kind: Kind::WRITE, time_us: 1_000_000 };
     log.append_freeing(lane, header, |out| out.extend_from_slice(text))
 }
