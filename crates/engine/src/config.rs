@@ -15,7 +15,8 @@ pub struct Config {
     pub partitions: u16,
     /// Queued calls that one partition holds before submitters wait, at least 1.
     pub queue_capacity: usize,
-    /// The most memory that tables and snapshots together may use, in bytes.
+    /// The most memory that tables and snapshots together may use, in bytes, at least 16 MiB. From 32 MiB on, a
+    /// 128th of it and at least 4 MiB are for deletions and for opening the database alone.
     pub data_limit_bytes: u64,
     /// The most memory that snapshots alone may hold back, in bytes.
     pub snapshot_budget_bytes: u64,

@@ -88,8 +88,8 @@ impl Life {
         };
         let moved = self.log().durable() != before;
         match () {
-            () if self.refusal() != wanted => {
-                Err(format!("after {step:?}, changes are refused with {:?}", self.refusal()))
+            () if self.refusal_of_all() != wanted => {
+                Err(format!("after {step:?}, changes are refused with {:?}", self.refusal_of_all()))
             }
             () if moved != matches!(step, Step::Wrote { .. }) => {
                 Err(format!("after {step:?}, frame {} is durable, not {before}", self.log().durable()))

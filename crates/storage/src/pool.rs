@@ -30,13 +30,13 @@ pub const BLOCK_ALIGN: usize = 64;
 /// Slabs kept touched ahead of need when the pool has a helper thread.
 const RESERVE_SLABS: usize = 24;
 /// Which part of the limit only deletions and recovery may use; at least [`LEAST_KEPT_SLABS`] if the limit is
-/// [`LEAST_WITH_KEPT_BYTES`] or more, else nothing.
+/// [`LEAST_WITH_KEPT_BYTES`] or more, else nothing: of a few slabs, each size of block takes one.
 ///
 /// What a deletion takes is a copy of the bitmap of live rows, 2 KiB for a chunk of 16,384 rows, where a
 /// snapshot still sees the old one: with rows of 16 bytes and more, a 128th of the rows' memory at most.
 const KEPT_PART: u64 = 128;
 const LEAST_KEPT_SLABS: u64 = 2;
-const LEAST_WITH_KEPT_BYTES: u64 = 16 << 20;
+const LEAST_WITH_KEPT_BYTES: u64 = 32 << 20;
 
 /// What memory is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

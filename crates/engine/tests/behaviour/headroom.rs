@@ -8,7 +8,7 @@ use albireo_env::{Env, MemoryDisk};
 use crate::support::{ask, fails, run};
 
 fn open(disk: &MemoryDisk) -> Database {
-    let config = Config { query_threads: 1, data_limit_bytes: 24 << 20, ..Config::default() };
+    let config = Config { query_threads: 1, data_limit_bytes: 32 << 20, ..Config::default() };
     let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
     Database::open_in("/data", config, env).unwrap()
 }
