@@ -43,5 +43,5 @@ pub use error::{ArchiveError, Damage};
 pub use manifest::{ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, TableEntry};
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
-pub use verify::{Finding, verify};
+pub use verify::{Finding, is_sound, verify};
 pub use write::{ColumnMeta, Contents, Progress, Report, Request, Step, TableMeta, Writer, Written, write};

@@ -1,6 +1,7 @@
 //! Looking whether an archive could be loaded.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_env::Env;
 
@@ -31,6 +32,21 @@ pub fn verify(env: &Env, directory: &Path, number: u64) -> Vec<Finding> {
         Some(Finding { path: file_path(directory, file), error })
     };
     files.filter_map(check).collect()
+}
+
+/// Whether [`verify`] would find nothing; ends at the first finding. `None` once `cancel` is set.
+pub fn is_sound(env: &Env, directory: &Path, manifest: &Manifest, cancel: &AtomicBool) -> Option<bool> {
+    for table in &manifest.tables {
+        for file in &table.files {
+            if cancel.load(Ordering::Relaxed) {
+                return None;
+            }
+            if check_file(env, directory, table, file).is_err() {
+                return Some(false);
+            }
+        }
+    }
+    Some(true)
 }
 
 fn check_file(env: &Env, directory: &Path, table: &TableEntry, file: &FileEntry) -> Result<(), ArchiveError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
-use crate::{Durability, LogRecords, Procedures};
+use crate::{CheckpointSchedule, Durability, LogRecords, Procedures};
 
 /// How a database is set up. The default suits a program that embeds it: one partition, as many
 /// analytical threads as cores, memory limits by the machine's customary sizes.
@@ -15,7 +15,8 @@ pub struct Config {
     pub partitions: u16,
     /// Queued calls that one partition holds before submitters wait, at least 1.
     pub queue_capacity: usize,
-    /// The most memory that tables and snapshots together may use, in bytes.
+    /// The most memory that tables and snapshots together may use, in bytes, at least 16 MiB. From 32 MiB on, a
+    /// 128th of it and at least 4 MiB are for deletions and for opening the database alone.
     pub data_limit_bytes: u64,
     /// The most memory that snapshots alone may hold back, in bytes.
     pub snapshot_budget_bytes: u64,
@@ -43,6 +44,8 @@ pub struct Config {
     /// Threads that load an archive and do the redo log again when a database is opened, at least 1. The log
     /// takes no more than there are partitions, and one that reads ahead.
     pub recovery_threads: usize,
+    /// When archives of a database that is kept in a directory are written by themselves.
+    pub checkpoint: CheckpointSchedule,
 }
 
 impl Default for Config {
@@ -63,6 +66,7 @@ impl Default for Config {
             log_records: LogRecords::default(),
             log_segment_bytes: 64 << 20,
             recovery_threads: albireo_env::cores(),
+            checkpoint: CheckpointSchedule::default(),
         }
     }
 }
@@ -78,7 +82,7 @@ impl Config {
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
             () if self.recovery_threads == 0 => wrong("recovery_threads must be at least 1"),
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
-            () => Ok(()),
+            () => self.checkpoint.check(),
         }
     }
 }

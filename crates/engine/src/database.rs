@@ -14,7 +14,7 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::durability::Home;
+use crate::durability::{Archiving, Closer, Home};
 use crate::errors::Explainer;
 use crate::procedures::Made;
 use crate::query::PlanCache;
@@ -29,6 +29,9 @@ use crate::{
 /// last one is dropped.
 #[derive(Clone)]
 pub struct Database {
+    /// Dropped first: what still runs must be told that nobody uses the database any more. None without a
+    /// thread of that kind.
+    pub(crate) closer: Option<Arc<Closer>>,
     pub(crate) inner: Arc<Inner>,
 }
 
@@ -59,9 +62,11 @@ pub(crate) struct Inner {
     pub(crate) recovered: OnceLock<RecoveryReport>,
     /// What the last archive of this process holds.
     pub(crate) archived: Mutex<Option<albireo_archive::Contents>>,
+    /// When the next one is due.
+    pub(crate) archiving: Archiving,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
-    pool: BlockPool,
+    pub(crate) pool: BlockPool,
     pub(crate) threads: Mutex<Threads>,
 }
 
@@ -180,14 +185,15 @@ impl Database {
         env: Env,
         listener: &mut (dyn FnMut(RecoveryProgress) + Send),
     ) -> Result<Self, SqlError> {
-        let database = Self::open_unstarted(path.as_ref(), config, env, listener)?;
+        let mut database = Self::open_unstarted(path.as_ref(), config, env, listener)?;
         database.start_log_thread()?;
+        database.start_schedule()?;
         Ok(database)
     }
 
-    /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]): a
-    /// simulation says when. Whatever waits for the log waits for ever, unless it
-    /// does something instead ([`albireo_redo::Log::instead_of_waiting`]).
+    /// As [`Database::open_in`], but the log makes its steps only when it is told to ([`Database::log`]), and
+    /// archives are written only by [`Database::checkpoint_if_due`]: a simulation says when. Whatever waits for
+    /// the log waits for ever, unless it does something instead ([`albireo_redo::Log::instead_of_waiting`]).
     /// Recovery starts no thread, whatever the settings say.
     ///
     /// # Errors
@@ -260,6 +266,7 @@ impl Database {
             natives: Made::new(config.procedures.clone()),
             recovered: OnceLock::new(),
             archived: Mutex::default(),
+            archiving: Archiving::new(config.checkpoint, env.clock.now()),
             home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
@@ -267,7 +274,7 @@ impl Database {
             threads: Mutex::new(Threads { toucher, ..Threads::default() }),
             env,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { closer: None, inner: Arc::new(inner) })
     }
 
     /// A connection: settings, and at most one open transaction.

@@ -53,10 +53,11 @@ pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
-    ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, Backup, BackupFault,
-    BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep, CheckpointOptions,
-    CopyReport, Durability, LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RecoveryPhase,
-    RecoveryProgress, RecoveryReport, RecoveryTarget, RestoreOptions, RestoreReport, RowChange, restore,
+    ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, ArchiveStatus, Backup,
+    BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
+    CheckpointOptions, CheckpointSchedule, CopyReport, Durability, LogContent, LogEntry, LogFault, LogInspector,
+    LogSummary, LogWrite, RecoveryPhase, RecoveryProgress, RecoveryReport, RecoveryTarget, RestoreOptions,
+    RestoreReport, RowChange, restore,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};

@@ -73,7 +73,7 @@ impl<'a> Exclusive<'a> {
     pub fn log_definition(&mut self, text: &str) -> Result<Receipt, CallError> {
         let Around { clock, log: Some(log), .. } = self.around else { return Ok(Receipt::default()) };
         let header = Header { kind: Kind::DEFINITION, time_us: clock.unix_us() };
-        let ticket = log.append_crossing(header, |out| out.extend_from_slice(text.as_bytes()));
+        let ticket = log.append_freeing(None, header, |out| out.extend_from_slice(text.as_bytes()));
         ticket.map(Receipt::of_record).map_err(CallError::Log)
     }
 

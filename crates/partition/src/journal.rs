@@ -8,7 +8,8 @@
 //! I-1 A transaction is final only once its record is in the log's memory: if the log does not take it, it
 //! is rolled back. I-2 Nobody is told of a transaction, neither its caller nor a reader, before a crash
 //! cannot take it back; but callers who ask for that (`synchronous` is false), readers while the log has no
-//! room, and all once it has failed for good.
+//! room, and all once it has failed for good. I-3 What the log keeps of a full disk goes to transactions that
+//! only delete, and to changes of definitions, which are few and short and drop tables too.
 
 use albireo_base::TableId;
 use albireo_env::Clock;
@@ -105,6 +106,8 @@ impl Entry<'_> {
             }));
         }
         let Workspace { undo, writes } = work;
+        let lane = (!self.crossing).then(|| sites[0].id.index());
+        let frees = log.is_short() && undo.only_deletes();
         let command = self.command.filter(|command| undo.len() > command.rows_up_to);
         let kind = if command.is_some() { Kind::COMMAND } else { Kind::WRITE };
         let mut encode = |out: &mut Vec<u8>| match command {
@@ -125,9 +128,10 @@ impl Entry<'_> {
             }
         };
         let header = Header { kind, time_us: self.time_us };
-        let ticket = match self.crossing {
-            true => log.append_crossing(header, encode),
-            false => log.append(sites[0].id.index(), header, encode),
+        let ticket = match lane {
+            lane if frees => log.append_freeing(lane, header, encode),
+            None => log.append_crossing(header, encode),
+            Some(lane) => log.append(lane, header, encode),
         };
         ticket.map(Receipt::of_record)
     }

@@ -17,7 +17,8 @@ pub enum LogError {
          after, restart the database"
     )]
     Failed(Arc<Failure>),
-    /// There is no room for the log. What was accepted waits for room and is acknowledged once there is.
+    /// There is no room for the log, or none but what is kept for deletions. What was accepted waits for room
+    /// and is acknowledged once there is.
     #[error(
         "the disk of the log is full ({0}); changes are refused until there is room: remove files or \
          add space, and the log goes on by itself"

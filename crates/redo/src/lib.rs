@@ -19,9 +19,16 @@
 //! frames that were. I-3 No byte in a file makes reading panic or give a record that was not written.
 //! (`tests/log`)
 //!
-//! There is no file kept to be given back when the disk is full: the segment prepared ahead is such a
-//! reserve, and appending goes on until it is used up. From then on records are refused until there is
-//! room ([`LogError::Full`]).
+//! Room on a full disk. There is always a segment behind the one in use, made ahead; when the disk has no room
+//! for it, what is left of the one in use is kept for records that free something, deletions above all
+//! ([`Log::append_freeing`]), and all others are refused. Once that is full too, everything is, until there is
+//! room ([`LogError::Full`]). The log looks for room by itself and goes on.
+//!
+//! ```text
+//!        no room for the next segment          the segment is full
+//! open ------------------------------> short ----------------------> full
+//!   ^---------- there is room ------------'--- there is room -----------'
+//! ```
 //!
 //! Units: `_us` microseconds since 1970, `_ns` nanoseconds, `_bytes` bytes. Sequences (of frames),
 //! ordinals (of records) and numbers (of segments) count from 1 and never again; 64 bits last 58,000

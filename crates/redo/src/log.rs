@@ -45,6 +45,8 @@ const FULL: u8 = 1;
 const CLOSING: u8 = 2;
 const FAILED: u8 = 4;
 const CLOSED: u8 = 8;
+/// There is no room for a segment behind the one in use: what is left of that is for what frees room.
+const SHORT: u8 = 16;
 
 /// The frame that a record is in; it is durable when that is. 0 is durable always.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -135,7 +137,7 @@ struct Shared {
     config: Config,
     log_id: u64,
     lanes: Lanes,
-    /// [`FULL`], [`CLOSING`], [`FAILED`], [`CLOSED`]; 0 is open.
+    /// [`FULL`], [`CLOSING`], [`FAILED`], [`CLOSED`], [`SHORT`]; 0 is open.
     state: AtomicU8,
     /// Why it is full or failed.
     failure: Mutex<Option<Arc<Failure>>>,
@@ -272,6 +274,26 @@ impl Log {
         Ok(ticket)
     }
 
+    /// Appends a record that frees more than it takes, to a lane or, without, ordered against all: also while
+    /// the room that is left is kept for such ones ([`Log::is_short`]).
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_freeing(
+        &self,
+        lane: Option<usize>,
+        header: Header,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Ticket, LogError> {
+        let (lanes, check) = (&self.shared.lanes, || self.check_freeing());
+        let ticket = match lane {
+            Some(lane) => lanes.append(lane, header, check, encode)?,
+            None => lanes.append_crossing(header, check, encode)?,
+        };
+        self.shared.wake_if_parked();
+        Ok(ticket)
+    }
+
     /// Closes the present frame: what has been appended is in frames up to the returned one, what will be
     /// is in later ones. An empty frame is not closed.
     pub fn seal(&self) -> Sealed {
@@ -287,6 +309,24 @@ impl Log {
     #[inline]
     pub fn check(&self) -> Result<(), LogError> {
         match self.shared.state.load(Ordering::Acquire) {
+            0 => Ok(()),
+            state => Err(self.shared.refusal(state)),
+        }
+    }
+
+    /// Whether the disk has no room behind the segment in use, so that [`Log::append`] refuses and only
+    /// [`Log::append_freeing`] goes on, until that segment is full too.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.shared.state.load(Ordering::Acquire) & SHORT != 0
+    }
+
+    /// Whether the log takes at least records that free something.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_freeing(&self) -> Result<(), LogError> {
+        match self.shared.state.load(Ordering::Acquire) & !SHORT {
             0 => Ok(()),
             state => Err(self.shared.refusal(state)),
         }
@@ -370,9 +410,13 @@ impl Log {
     }
 
     /// Makes the next segment if it is due, which [`Log::run`] has a helper thread for; returns whether
-    /// it did. Never needed: [`Log::step`] makes what it does not find.
+    /// it did. Never needed: [`Log::step`] makes what it does not find. Where there is no room, only what
+    /// frees some is taken from the next step on, until one of these finds it.
     pub fn prepare(&self) -> bool {
-        self.shared.preparer.as_ref().is_some_and(|preparer| preparer.step())
+        self.shared.preparer.as_ref().is_some_and(|preparer| {
+            preparer.retry();
+            preparer.step()
+        })
     }
 
     /// Body of the log's thread: steps until the log is closed or fails.
@@ -380,7 +424,8 @@ impl Log {
         let Some(preparer) = &self.shared.preparer else { return self.shared.run() };
         scope(|s| {
             // Without a helper, steps make segments themselves.
-            let helper = spawn_scoped(s, "log segments", || preparer.run());
+            let retry = self.shared.config.full_retry;
+            let helper = spawn_scoped(s, "log segments", move || preparer.run(retry));
             self.shared.run();
             // What is left of a prepared segment has no header, and the next start removes it.
             let _ = preparer.stop();
@@ -425,6 +470,11 @@ impl Log {
         }
     }
 
+    /// Bytes of frames written since it was started.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.statistics.lock().written_bytes
+    }
+
     /// What it has done so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics.lock().clone()
@@ -457,7 +507,7 @@ impl Shared {
         let failure = self.failure.lock().clone();
         match failure {
             Some(failure) if state & FAILED != 0 => LogError::Failed(failure),
-            Some(failure) if state & FULL != 0 && state & CLOSED == 0 => LogError::Full(failure),
+            Some(failure) if state & (FULL | SHORT) != 0 && state & CLOSED == 0 => LogError::Full(failure),
             _ => LogError::Closed,
         }
     }
@@ -470,6 +520,7 @@ impl Shared {
         if state & CLOSED != 0 {
             return Step::Closed;
         }
+        self.look_for_room();
         if writer.batch.is_none() {
             let batch = self.lanes.take().or_else(|| {
                 self.lanes.close();
@@ -483,6 +534,20 @@ impl Shared {
             writer.batch = Some(batch);
         }
         self.flush(writer)
+    }
+
+    /// Says whether there is room behind the segment in use.
+    fn look_for_room(&self) {
+        let lack = self.preparer.as_ref().and_then(|preparer| preparer.lack());
+        let is_short = self.state.load(Ordering::Relaxed) & SHORT != 0;
+        match lack {
+            Some(failure) if !is_short => {
+                *self.failure.lock() = Some(failure);
+                self.state.fetch_or(SHORT, Ordering::AcqRel);
+            }
+            None if is_short => drop(self.state.fetch_and(!SHORT, Ordering::AcqRel)),
+            _ => {}
+        }
     }
 
     /// Writes the batch that has been taken.
@@ -616,14 +681,15 @@ impl Shared {
         loop {
             let closed_at = self.env.clock.now();
             let step = self.step(&mut self.writer.lock());
+            let is_short = self.state.load(Ordering::Relaxed) & SHORT != 0;
             match step {
                 Step::Wrote { .. } => {
                     let written_at = self.env.clock.now();
                     let return_by = written_at + ((written_at - closed_at) / 4).min(delay);
                     self.linger(closed_at + delay, return_by);
                 }
-                Step::Idle => self.park(None),
-                Step::Full => self.park(Some(self.config.full_retry)),
+                Step::Idle => self.park(is_short.then_some(self.config.full_retry), false),
+                Step::Full => self.park(Some(self.config.full_retry), true),
                 Step::Failed | Step::Closed => return,
             }
         }
@@ -655,20 +721,24 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something is appended, sealed or closed; with a limit, until that is over or the log
-    /// is closed.
-    fn park(&self, limit: Option<Duration>) {
+    /// Sleeps until something is appended, sealed or closed, or the limit is over; when it is `full`, what has
+    /// been appended can wait.
+    fn park(&self, limit: Option<Duration>, full: bool) {
         self.parked.store(true, Ordering::Relaxed);
         let work = self.lanes.has_work();
         // Behind the lanes' locks, which whoever closes takes after it has said so.
         let closing = self.state.load(Ordering::Acquire) & (CLOSING | CLOSED) != 0;
-        if closing || (work && limit.is_none()) {
+        if closing || (work && !full) {
             self.parked.store(false, Ordering::Relaxed);
             return;
         }
         let mut sleep = self.sleep.lock();
         match limit {
-            Some(limit) => drop(self.wake.wait_for(&mut sleep, limit)),
+            // Whoever has woken it in between wakes it no more.
+            Some(limit) if full || self.parked.load(Ordering::Relaxed) => {
+                let _ = self.wake.wait_for(&mut sleep, limit);
+            }
+            Some(_) => {}
             None => self.park_asleep(&mut sleep),
         }
         self.parked.store(false, Ordering::Relaxed);

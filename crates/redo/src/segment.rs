@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use albireo_env::{Disk, PlacedFile};
 use parking_lot::{Condvar, Mutex};
@@ -189,9 +190,12 @@ impl Maker {
 ///
 /// ```text
 /// Nothing --want--> Wanted --helper--> Working --made--> Ready --take--> Nothing
-///    ^                 |                  |
+///    ^                 |  ^               |  |
+///    |                 |  '---retry--- Lacking <--no room
 ///    '-----take--------'------failed------'       take waits while Working; stop ends all
 /// ```
+///
+/// `lack` says why, as long as the segment that was wanted last is not there for want of room.
 #[derive(Debug)]
 pub(crate) struct Preparer {
     maker: Maker,
@@ -199,6 +203,7 @@ pub(crate) struct Preparer {
     changed: Condvar,
     /// Whether what is being made is needed now, or need not be filled.
     hurry: AtomicBool,
+    lack: Mutex<Option<Arc<Failure>>>,
     /// The first segment, which is waited for until it is filled: the log will use it for long, and it is
     /// needed at once.
     first: u64,
@@ -207,8 +212,15 @@ pub(crate) struct Preparer {
 #[derive(Debug)]
 enum Preparation {
     Nothing,
-    Wanted { number: u64, fill: bool },
+    Wanted {
+        number: u64,
+        fill: bool,
+    },
     Working,
+    /// There was no room for it.
+    Lacking {
+        number: u64,
+    },
     Ready(Segment),
     Stopped,
 }
@@ -216,7 +228,8 @@ enum Preparation {
 impl Preparer {
     pub(crate) fn new(maker: Maker, number: u64, fill: bool) -> Self {
         let state = Mutex::new(Preparation::Wanted { number, fill });
-        Self { maker, state, changed: Condvar::new(), hurry: AtomicBool::new(false), first: number }
+        let (changed, hurry, lack) = (Condvar::new(), AtomicBool::new(false), Mutex::default());
+        Self { maker, state, changed, hurry, lack, first: number }
     }
 
     /// Asks for a segment; only when the one before has its header, so that only the last has none.
@@ -225,6 +238,21 @@ impl Preparer {
         assert!(matches!(*state, Preparation::Nothing | Preparation::Stopped));
         if let Preparation::Nothing = *state {
             *state = Preparation::Wanted { number, fill };
+            self.changed.notify_all();
+        }
+    }
+
+    /// Why there is no segment behind the one in use, if that is for want of room.
+    pub(crate) fn lack(&self) -> Option<Arc<Failure>> {
+        self.lack.lock().clone()
+    }
+
+    /// Has a segment for which there was no room tried again.
+    pub(crate) fn retry(&self) {
+        let mut state = self.state.lock();
+        if let Preparation::Lacking { number } = *state {
+            // Whoever has little room has none to spare for what makes syncs cheaper.
+            *state = Preparation::Wanted { number, fill: false };
             self.changed.notify_all();
         }
     }
@@ -239,25 +267,38 @@ impl Preparer {
             number
         };
         // Whoever needs the segment tries again where this fails, and sees why.
-        let (next, ready) = match self.maker.make(number, &self.hurry) {
-            Ok(segment) => (Preparation::Ready(segment), true),
-            Err(_) => (Preparation::Nothing, false),
+        let (next, lack) = match self.maker.make(number, &self.hurry) {
+            Ok(segment) => (Preparation::Ready(segment), None),
+            Err(failure) if failure.is_full() => (Preparation::Lacking { number }, Some(Arc::new(failure))),
+            Err(_) => (Preparation::Nothing, None),
         };
+        let ready = matches!(next, Preparation::Ready(_));
+        *self.lack.lock() = lack;
         *self.state.lock() = next;
         self.changed.notify_all();
         ready
     }
 
-    /// Body of the helper's thread: steps until stopped.
-    pub(crate) fn run(&self) {
+    /// Body of the helper's thread: steps until stopped; looks for room again after `retry`.
+    pub(crate) fn run(&self, retry: Duration) {
         loop {
             self.step();
             let mut state = self.state.lock();
-            while matches!(*state, Preparation::Nothing | Preparation::Ready(_)) {
-                self.changed.wait(&mut state);
-            }
-            if let Preparation::Stopped = *state {
-                return;
+            loop {
+                match *state {
+                    Preparation::Wanted { .. } => break,
+                    Preparation::Stopped => return,
+                    Preparation::Lacking { number } => {
+                        if self.changed.wait_for(&mut state, retry).timed_out()
+                            && matches!(*state, Preparation::Lacking { .. })
+                        {
+                            *state = Preparation::Wanted { number, fill: false };
+                        }
+                    }
+                    Preparation::Nothing | Preparation::Working | Preparation::Ready(_) => {
+                        self.changed.wait(&mut state);
+                    }
+                }
             }
         }
     }
@@ -269,7 +310,11 @@ impl Preparer {
                 assert_eq!(segment.number, number, "the next segment was prepared");
                 Ok(segment)
             }
-            _ => self.maker.make(number, &AtomicBool::new(true)),
+            _ => {
+                let segment = self.maker.make(number, &AtomicBool::new(true))?;
+                *self.lack.lock() = None;
+                Ok(segment)
+            }
         }
     }
 
@@ -336,6 +381,25 @@ mod tests {
     }
 
     #[test]
+    fn segment_without_room_is_lacking_until_it_is_tried_again() {
+        let disk = MemoryDisk::with_capacity(8192 + 4096);
+        disk.create_dir_all(Path::new("/log")).unwrap();
+        let maker = Maker { disk: Arc::new(disk.clone()), directory: "/log".into(), bytes: 8192 };
+        let preparer = Preparer::new(maker, 1, false);
+        assert!(preparer.step() && preparer.lack().is_none());
+        preparer.take(1).unwrap();
+        preparer.want(2, true);
+        assert!(!preparer.step());
+        assert!(preparer.lack().is_some_and(|failure| failure.is_full()));
+        assert!(!preparer.step(), "not before somebody wants it again");
+        disk.remove_file(&path_of(Path::new("/log"), 1)).unwrap();
+        preparer.retry();
+        assert!(preparer.lack().is_some(), "as long as it is not there");
+        assert!(preparer.step() && preparer.lack().is_none());
+        assert_eq!(preparer.take(2).unwrap().number, 2);
+    }
+
+    #[test]
     fn segment_made_ahead_is_taken_and_removed_when_nobody_takes_it() {
         let disk = MemoryDisk::default();
         disk.create_dir_all(Path::new("/log")).unwrap();
@@ -350,6 +414,6 @@ mod tests {
         assert_eq!(numbers(&disk), [5, 6, 7]);
         preparer.stop().unwrap();
         assert_eq!(numbers(&disk), [5, 6]);
-        preparer.run();
+        preparer.run(Duration::ZERO);
     }
 }

@@ -82,6 +82,11 @@ impl Life {
         }
     }
 
+    /// What even changes that free room are refused with.
+    pub fn refusal_of_all(&self) -> Option<SqlState> {
+        self.log().check_freeing().err().and_then(|_| self.refusal())
+    }
+
     /// The redo log.
     pub fn log(&self) -> &albireo::Log {
         self.database.log().expect("a database in a directory has a log")
@@ -102,8 +107,8 @@ impl Life {
         };
         let moved = self.log().durable() != before;
         match () {
-            () if self.refusal() != wanted => {
-                Err(format!("after {step:?}, changes are refused with {:?}", self.refusal()))
+            () if self.refusal_of_all() != wanted => {
+                Err(format!("after {step:?}, changes are refused with {:?}", self.refusal_of_all()))
             }
             () if moved != matches!(step, Step::Wrote { .. }) => {
                 Err(format!("after {step:?}, frame {} is durable, not {before}", self.log().durable()))

@@ -495,7 +495,7 @@ impl Simulation {
             return Err("a call has come back before what it did was durable".to_owned());
         }
         // While it waited, the log may have come to refuse more.
-        if let (false, Some(state)) = (waited, life.refusal()) {
+        if let (false, Some(state)) = (waited, life.refusal_of_all()) {
             return Err(format!("a log that refuses with {state} took a change"));
         }
         self.counts.transactions += 1;

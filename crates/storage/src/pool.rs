@@ -29,6 +29,23 @@ const REGION_BYTES: usize = 64 << 20;
 pub const BLOCK_ALIGN: usize = 64;
 /// Slabs kept touched ahead of need when the pool has a helper thread.
 const RESERVE_SLABS: usize = 24;
+/// Which part of the limit only deletions and recovery may use; at least [`LEAST_KEPT_SLABS`] if the limit is
+/// [`LEAST_WITH_KEPT_BYTES`] or more, else nothing: of a few slabs, each size of block takes one.
+///
+/// What a deletion takes is a copy of the bitmap of live rows, 2 KiB for a chunk of 16,384 rows, where a
+/// snapshot still sees the old one: with rows of 16 bytes and more, a 128th of the rows' memory at most.
+const KEPT_PART: u64 = 128;
+const LEAST_KEPT_SLABS: u64 = 2;
+const LEAST_WITH_KEPT_BYTES: u64 = 32 << 20;
+
+/// What memory is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// Anything that may be refused when memory is short.
+    Ordinary,
+    /// To free other memory: may use what is kept for that.
+    Freeing,
+}
 
 /// The pool's limit is reached, or the kernel refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,6 +66,10 @@ struct Inner {
     wanted: Condvar,
     stop: AtomicBool,
     limit_bytes: u64,
+    /// The part of it that is kept for deletions and recovery.
+    kept_bytes: u64,
+    /// While positive, all allocations may use that.
+    opened: AtomicU64,
     /// While positive, allocations may pass the limit: an abort must not fail for memory.
     emergency: AtomicU64,
     in_use_bytes: AtomicU64,
@@ -85,12 +106,18 @@ impl BlockPool {
     /// A pool that never holds more than `limit_bytes` in use, rounded up to whole slabs.
     pub fn new(limit_bytes: u64) -> Self {
         let limit_bytes = limit_bytes.max(SLAB_BYTES as u64);
+        let kept_slabs = match limit_bytes >= LEAST_WITH_KEPT_BYTES {
+            true => (limit_bytes / KEPT_PART / SLAB_BYTES as u64).max(LEAST_KEPT_SLABS),
+            false => 0,
+        };
         Self {
             inner: Arc::new(Inner {
                 state: Mutex::default(),
                 wanted: Condvar::new(),
                 stop: AtomicBool::new(false),
                 limit_bytes,
+                kept_bytes: kept_slabs * SLAB_BYTES as u64,
+                opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
                 in_use_bytes: AtomicU64::new(0),
             }),
@@ -145,6 +172,11 @@ impl BlockPool {
 
     /// A block of `bytes`, a multiple of 64 and at most [`SLAB_BYTES`], with arbitrary contents.
     pub fn alloc(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        self.alloc_for(bytes, Need::Ordinary)
+    }
+
+    /// As [`BlockPool::alloc`], for a need.
+    pub(crate) fn alloc_for(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
         assert!(
             bytes > 0 && bytes.is_multiple_of(BLOCK_ALIGN) && bytes <= SLAB_BYTES,
             "block of {bytes} bytes"
@@ -155,7 +187,7 @@ impl BlockPool {
         let base = match candidates.last() {
             Some(&base) => base,
             None => {
-                let slab = self.take_slab(state)?;
+                let slab = self.take_slab(state, need)?;
                 let base = slab.0.as_ptr() as usize;
                 let blocks = SLAB_BYTES / bytes;
                 let free = (0..blocks as u16).rev().collect();
@@ -226,22 +258,25 @@ impl BlockPool {
     /// Runs `work` with the limit lifted: undoing a transaction must not fail for memory. The
     /// little it takes (index nodes that the transaction had freed) was there before.
     pub fn with_emergency<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Ends the emergency also when `work` panics.
-        struct Emergency<'a>(&'a AtomicU64);
-        impl Drop for Emergency<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        self.inner.emergency.fetch_add(1, Ordering::Relaxed);
-        let _emergency = Emergency(&self.inner.emergency);
+        let _emergency = Counted::new(&self.inner.emergency);
         work()
     }
 
-    fn take_slab(&self, state: &mut State) -> Result<SlabPtr, OutOfMemory> {
+    /// Runs `work` with the whole limit open to everybody, that part too which is kept for deletions:
+    /// recovery, which nobody else runs beside, lays the rows down that there were, though in another order.
+    pub fn with_kept<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _opened = Counted::new(&self.inner.opened);
+        work()
+    }
+
+    fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
         let refused = OutOfMemory { limit_bytes: self.inner.limit_bytes };
         let next_bytes = (state.slabs_in_use + 1) * SLAB_BYTES as u64;
-        if next_bytes > self.inner.limit_bytes && self.inner.emergency.load(Ordering::Relaxed) == 0 {
+        let may_use_kept = need == Need::Freeing || self.inner.opened.load(Ordering::Relaxed) > 0;
+        let kept_bytes = if may_use_kept { 0 } else { self.inner.kept_bytes };
+        if next_bytes > self.inner.limit_bytes - kept_bytes
+            && self.inner.emergency.load(Ordering::Relaxed) == 0
+        {
             return Err(refused);
         }
         let slab = match state.warm.pop() {
@@ -253,6 +288,22 @@ impl BlockPool {
             self.inner.wanted.notify_one();
         }
         Ok(slab)
+    }
+}
+
+/// Counts somebody until it is dropped, also by a panic.
+struct Counted<'a>(&'a AtomicU64);
+
+impl<'a> Counted<'a> {
+    fn new(counter: &'a AtomicU64) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -355,6 +406,25 @@ mod tests {
         // SAFETY: taken above with this size, given back once.
         unsafe { pool.free(first, SLAB_BYTES) };
         assert!(pool.alloc(64).is_err(), "still one slab over the limit's two");
+    }
+
+    #[test]
+    fn last_slabs_are_for_what_frees_and_for_recovery() {
+        let pool = BlockPool::new(LEAST_WITH_KEPT_BYTES);
+        let slabs = LEAST_WITH_KEPT_BYTES / SLAB_BYTES as u64;
+        for _ in 0..slabs - LEAST_KEPT_SLABS {
+            pool.alloc(SLAB_BYTES).unwrap();
+        }
+        assert!(pool.alloc(64).is_err());
+        let kept = pool.alloc_for(64, Need::Freeing).unwrap();
+        assert!(pool.alloc(128).is_err());
+        assert!(pool.with_kept(|| pool.alloc(SLAB_BYTES)).is_ok());
+        assert!(pool.with_kept(|| pool.alloc(SLAB_BYTES)).is_err(), "the limit stays");
+        assert!(pool.alloc_for(SLAB_BYTES, Need::Freeing).is_err());
+        // SAFETY: taken above with this size, given back once.
+        unsafe { pool.free(kept, 64) };
+        assert!(pool.alloc(64).is_err(), "what was lent is kept again");
+        assert!(pool.alloc_for(SLAB_BYTES, Need::Freeing).is_ok());
     }
 
     #[test]

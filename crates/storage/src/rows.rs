@@ -34,7 +34,7 @@ use crate::bitmap;
 use crate::column::Fixed;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
-use crate::pool::OutOfMemory;
+use crate::pool::{Need, OutOfMemory};
 use crate::registry::{ColumnSet, Place, SnapshotRegistry};
 
 pub(crate) use bulk::Strip;
@@ -59,6 +59,8 @@ pub struct Rows {
     /// How often rows came or went, keys changed or the directory moved.
     moves: u64,
     heap_use: Vec<HeapUse>,
+    /// What blocks of heaps are taken for at the moment.
+    heap_need: Need,
     /// Chunks and heaps that are mostly garbage, to be rewritten between two transactions.
     untidy: Vec<(u32, u16)>,
     /// Free slots and the epoch in which their rows died, oldest first.
@@ -127,6 +129,7 @@ impl Rows {
             epoch,
             moves: 0,
             heap_use: Vec::new(),
+            heap_need: Need::Ordinary,
             untidy: Vec::new(),
             free: VecDeque::new(),
             registry,
@@ -335,10 +338,15 @@ impl Rows {
 
     #[inline]
     fn set_bit(&mut self, tid: Tid, entry: usize, on: bool) -> Result<(), OutOfMemory> {
+        self.set_bit_for(tid, entry, on, Need::Ordinary)
+    }
+
+    #[inline]
+    fn set_bit_for(&mut self, tid: Tid, entry: usize, on: bool, need: Need) -> Result<(), OutOfMemory> {
         let index = tid.chunk() * self.layout.entries() + entry;
         assert!(index < self.dir.entries.len());
         if self.dir.entries[index].tag != self.epoch {
-            self.privatize(index)?;
+            self.privatize_for(index, need)?;
         }
         // SAFETY: a bitmap entry's block; the executor is its only writer.
         unsafe { bitmap::set(self.dir.entries[index].block, tid.slot(), on) };
@@ -347,9 +355,13 @@ impl Rows {
 
     /// Replaces a block by a private copy if a live snapshot sees it, else marks it as changed in
     /// this epoch.
+    fn privatize(&mut self, index: usize) -> Result<(), OutOfMemory> {
+        self.privatize_for(index, Need::Ordinary)
+    }
+
     #[cold]
     #[inline(never)]
-    fn privatize(&mut self, index: usize) -> Result<(), OutOfMemory> {
+    fn privatize_for(&mut self, index: usize, need: Need) -> Result<(), OutOfMemory> {
         let Entry { block, tag } = self.dir.entries[index];
         let epoch = self.epoch;
         debug_assert!(tag < epoch);
@@ -360,7 +372,7 @@ impl Rows {
             return Ok(());
         }
         let bytes = self.layout.entry_bytes[entry] as usize;
-        let copy = self.registry.pool().alloc(bytes)?;
+        let copy = self.registry.pool().alloc_for(bytes, need)?;
         // SAFETY: both blocks have `bytes` bytes and are different; the executor is the only
         // writer of the old one, snapshots only read it.
         unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), copy.as_ptr(), bytes) };
@@ -603,9 +615,10 @@ impl Rows {
         }
     }
 
-    /// Kills a row. Its slot stays taken until [`Rows::free_slot`].
+    /// Kills a row, which is all that a deletion needs memory for. Its slot stays taken until
+    /// [`Rows::free_slot`].
     pub(crate) fn kill(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
-        self.set_bit(tid, VALIDITY_ENTRY, false)?;
+        self.set_bit_for(tid, VALIDITY_ENTRY, false, Need::Freeing)?;
         self.live_rows -= 1;
         self.moves += 1;
         Ok(())

@@ -99,6 +99,11 @@ impl UndoLog {
         self.records.is_empty()
     }
 
+    /// Whether all that the transaction did was to delete rows.
+    pub fn only_deletes(&self) -> bool {
+        self.records.iter().all(|record| record.change == Change::Deleted)
+    }
+
     /// Changes so far.
     pub fn len(&self) -> usize {
         self.records.len()

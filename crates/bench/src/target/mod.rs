@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo::{
-    CancelToken, Config as Settings, Database, Durability, Log, LogRecords, LogStatistics, ReadOnlySession, Receipt,
-    SqlError, SqlState, Value,
+    CancelToken, CheckpointSchedule, Config as Settings, Database, Durability, Log, LogRecords, LogStatistics,
+    ReadOnlySession, Receipt, SqlError, SqlState, Value,
 };
 use albireo_env::Env;
 
@@ -97,6 +97,8 @@ impl Albireo {
             procedures: logged(),
             log_records,
             data_limit_bytes: SMALLEST_LIMIT_BYTES.max(warehouses * WAREHOUSE_LIMIT_BYTES),
+            // What is measured beside archives says so.
+            checkpoint: CheckpointSchedule::never(),
             ..Settings::default()
         };
         let token = CancelToken::new();

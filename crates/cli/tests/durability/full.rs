@@ -82,13 +82,7 @@ fn ask(db: &Database, query: &'static str) -> String {
 
 #[test]
 fn full_disk_refuses_changes_answers_queries_and_heals() {
-    let mounted = match Mounted::new(8) {
-        Ok(mounted) => mounted,
-        Err(error) => {
-            eprintln!("SKIPPED: a test needs a small file system, which cannot be mounted: {error}");
-            return;
-        }
-    };
+    let Some(mounted) = mounted() else { return };
     let db = Database::open(mounted.path(), config()).unwrap();
     db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, filling TEXT); CREATE TABLE other (a INTEGER)")
         .unwrap();
@@ -125,6 +119,80 @@ fn full_disk_refuses_changes_answers_queries_and_heals() {
     acknowledged.sort_unstable();
     assert_eq!(there, acknowledged, "what was acknowledged is there, and what was refused is not");
     assert_eq!(ask(&db, "SELECT sum(a) FROM other"), "3");
+}
+
+/// A small file system, or nothing and a notice where it cannot be mounted.
+fn mounted() -> Option<Mounted> {
+    Mounted::new(8)
+        .inspect_err(|error| {
+            eprintln!("SKIPPED: a test needs a small file system, which cannot be mounted: {error}");
+        })
+        .ok()
+}
+
+#[test]
+fn full_disk_lets_rows_be_deleted_and_the_database_be_opened_again() {
+    let Some(mounted) = mounted() else { return };
+    let db = Database::open(mounted.path(), config()).unwrap();
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, filling TEXT)").unwrap();
+    let told = Told::default();
+    for _ in 0..200 {
+        assert!(told.insert(&db));
+    }
+    let filler = mounted.fill();
+    let _relief = Relief(&filler, &told);
+    let log = db.log().expect("it is kept in a directory");
+    while told.insert(&db) {}
+    assert!(log.is_short(), "there is room for what frees room");
+    let rows = told.acknowledged.lock().len();
+    for id in 0..100 {
+        // Refused, were it not a deletion; a hang, were there no room for it.
+        db.execute(&format!("DELETE FROM t WHERE id = {id}")).unwrap();
+    }
+    let update = db.execute("UPDATE t SET filling = 'short' WHERE id = 150").unwrap_err();
+    assert_eq!(update.state(), SqlState::DISK_FULL, "{update}");
+    // No archive is there yet, and for the first there is no room: it says so and does not wait.
+    let start = Instant::now();
+    let error = db.execute("CHECKPOINT").unwrap_err();
+    assert_eq!(error.state(), SqlState::DISK_FULL, "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("add space")), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    drop(db);
+    let db = Database::open(mounted.path(), config()).unwrap();
+    assert_eq!(ask(&db, "SELECT count(*) FROM t"), (rows - 100).to_string());
+    std::fs::remove_file(&filler).unwrap();
+    db.execute("CHECKPOINT").unwrap();
+    wait_until("rows come again", || told.insert(&db));
+}
+
+#[test]
+fn checkpoint_on_a_full_disk_makes_room_of_the_older_archive_and_the_log_goes_on() {
+    let Some(mounted) = mounted() else { return };
+    let db = Database::open(mounted.path(), config()).unwrap();
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, filling TEXT)").unwrap();
+    let told = Told::default();
+    let insert = |count: u32| (0..count).for_each(|_| assert!(told.insert(&db)));
+    insert(1000);
+    db.execute("CHECKPOINT").unwrap();
+    // Other rows: the next archive has nothing in common with this one.
+    db.execute("DELETE FROM t").unwrap();
+    insert(100);
+    db.execute("CHECKPOINT").unwrap();
+    insert(10);
+    let filler = mounted.fill();
+    let _relief = Relief(&filler, &told);
+    while told.insert(&db) {}
+    let rows = ask(&db, "SELECT count(*) FROM t");
+    assert!(mounted.path().join("archive/0000000001/manifest.json").exists());
+    db.execute("CHECKPOINT").unwrap();
+    assert!(!mounted.path().join("archive/0000000001/manifest.json").exists());
+    wait_until("rows come again", || told.insert(&db));
+    let status = db.archive_status();
+    assert!(status.failure.is_none() && status.last.is_some());
+    drop(db);
+    let db = Database::open(mounted.path(), config()).unwrap();
+    assert!(db.recovery().archive.is_some_and(|number| number > 2));
+    assert_eq!(ask(&db, "SELECT count(*) - 1 FROM t"), rows);
 }
 
 fn id(row: &[Value]) -> i32 {

@@ -3,28 +3,41 @@
 //! I-1 The snapshot of an archive and the end of a frame of the log are of one moment: all partitions are
 //! owned while both are made.
 //! I-2 Segments of the log go only when each archive that is kept can do without them.
+//! I-3 On a full disk what is older than the newest archive goes first, but only after all of that one was read
+//! and found sound: at any moment there is one that can be loaded, with the log behind it.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use albireo_archive::{
-    ArchiveError, ColumnMeta, LogPosition, Progress, Report, Request, TableMeta, retain, write,
+    ArchiveError, ColumnMeta, Contents, LogPosition, Progress, Report, Request, TableMeta, retain, write,
 };
 use albireo_base::{SqlError, SqlState};
-use albireo_redo::Ticket;
+use albireo_redo::{Log, LogError, Ticket};
 use albireo_sql::Catalog;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
+use parking_lot::Mutex;
 
+use super::Home;
 use super::stored::Definitions;
 use crate::Database;
 use crate::errors::{log as log_error, session as snapshot_error};
 
+/// Looks whether a log for which room was made has found it, and the time between two.
+const LOG_TRIES: u32 = 40;
+const LOG_RETRY: Duration = Duration::from_millis(50);
+
+const NO_ROOM: &str = "Remove other files or add space: a new archive needs room beside the newest one.";
+
 /// How an archive is written.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckpointOptions {
     /// The most to write in a second, in bytes; `None`: as fast as the disk takes it.
     pub bytes_per_second: Option<NonZeroU64>,
-    /// Archives to keep, this one included, at least 1.
+    /// Archives to keep, this one included, at least 1. On a full disk older ones go, before a new one is
+    /// written, if the newest is sound.
     pub keep: usize,
 }
 
@@ -38,25 +51,77 @@ impl Default for CheckpointOptions {
 impl Database {
     /// Writes an archive of the database as it is now while transactions go on, then removes what no kept
     /// archive needs: older archives, and segments of the redo log. `progress` is told from time to time.
+    /// An archive that the schedule is writing is given up for it.
+    ///
+    /// On a full disk it first removes what the newest archive, which is read whole for that and found to be
+    /// sound, can do without, and then tries again.
     ///
     /// # Errors
     /// 0A000 for a database that lives in memory; 53100 if the disk is full, 58030 if it fails; 55006 if
-    /// another is being written. What was there before is still there.
+    /// another is being written. What was there before is still there, as far as the newest archive needs it.
     pub fn checkpoint_with(
         &self,
         options: &CheckpointOptions,
-        progress: impl FnMut(Progress),
+        progress: impl FnMut(Progress) + Send,
+    ) -> Result<Report, SqlError> {
+        self.archive(options, &Arc::default(), false, progress)
+    }
+
+    /// Writes an archive until `cancel` is set; with `gently`, it is one of the schedule, whose writing gives
+    /// way to all other threads.
+    pub(super) fn archive(
+        &self,
+        options: &CheckpointOptions,
+        cancel: &Arc<AtomicBool>,
+        gently: bool,
+        mut progress: impl FnMut(Progress) + Send,
     ) -> Result<Report, SqlError> {
         let (Some(home), Some(log)) = (self.inner.home.get(), self.log()) else {
             return Err(SqlError::unsupported("CHECKPOINT of a database that lives in memory")
                 .with_hint("Open it with a directory."));
         };
-        let Some(mut last) = self.inner.archived.try_lock() else {
-            return Err(SqlError::new(SqlState::OBJECT_IN_USE, "an archive is being written already"));
+        let mut last = match self.inner.archived.try_lock() {
+            Some(last) => last,
+            None if !gently && self.inner.archiving.give_way() => self.inner.archived.lock(),
+            None => {
+                let text = "an archive is being written already";
+                return Err(SqlError::new(SqlState::OBJECT_IN_USE, text));
+            }
         };
+        let work = Work { home, log, options, cancel, gently };
+        self.inner.archiving.begin();
+        let (mut began_ns, mut mark_bytes) = (0, 0);
+        let mut attempt = || {
+            (began_ns, mark_bytes) = (self.inner.env.clock.now(), self.log_written_bytes());
+            self.archive_once(&work, &mut last, &mut progress)
+        };
+        let mut done = attempt();
+        // What there is to remove becomes less every time.
+        while matches!(&done, Err(full) if full.state() == SqlState::DISK_FULL) {
+            // Why there is no room is more to the point than why none was made.
+            match self.make_room(&work) {
+                Ok(true) => done = attempt(),
+                Ok(false) | Err(_) => {
+                    done = done.map_err(|full| full.with_hint(NO_ROOM));
+                    break;
+                }
+            }
+        }
+        self.inner.archiving.end(&done, began_ns, mark_bytes, self.inner.env.clock.now());
+        done
+    }
+
+    fn archive_once(
+        &self,
+        work: &Work<'_>,
+        last: &mut Option<Contents>,
+        progress: &mut (impl FnMut(Progress) + Send),
+    ) -> Result<Report, SqlError> {
+        let Work { home, log, options, .. } = *work;
         let Frozen { time_us, snapshot, definitions, catalog, sequence, next_record } = self.freeze()?;
-        // An archive must not know more than the log does, or an older one could not be used with it.
-        log.wait(Ticket(sequence)).map_err(|error| log_error(&error))?;
+        // An archive must not know more than the log does, or an older one could not be used with it. A log
+        // without room says so, since it may be this that makes room.
+        log.wait_for_reader(Ticket(sequence)).map_err(|error| log_error(&error))?;
         let request = Request {
             time_us,
             log: LogPosition { log: log.log_id(), sequence, next_record },
@@ -64,16 +129,47 @@ impl Database {
             catalog: definitions.to_json(),
             tables: catalog.tables().map(|table| meta(table)).collect(),
             bytes_per_second: options.bytes_per_second,
-            cancel: Arc::default(),
+            cancel: Arc::clone(work.cancel),
         };
         let (env, directory) = (&self.inner.env, home.archive());
-        let written = write(env, &directory, snapshot, request, last.as_ref(), progress);
+        let tell = |now: Progress| {
+            self.inner.archiving.note(now);
+            progress(now);
+        };
+        let writing = || write(env, &directory, snapshot, request, last.as_ref(), tell);
+        let written = if work.gently { at_low_priority(writing) } else { writing() };
         let written = written.map_err(archive_error)?;
         *last = Some(written.contents);
-        let retained = retain(env, &directory, options.keep.max(1)).map_err(archive_error)?;
-        drop(retained);
+        retain(env, &directory, options.keep).map_err(archive_error)?;
         self.forget_log(&directory)?;
         Ok(written.report)
+    }
+
+    /// Removes what is left over of archives that were never complete, or else what the newest archive can do
+    /// without: older ones, and the log that only they need. Whether anything went.
+    fn make_room(&self, work: &Work<'_>) -> Result<bool, SqlError> {
+        let (env, directory) = (&self.inner.env, work.home.archive());
+        let mut retained = retain(env, &directory, work.options.keep).map_err(archive_error)?;
+        if retained.files_removed == 0 {
+            let listing = albireo_archive::list(env, &directory).map_err(archive_error)?;
+            let [newest, _, ..] = &listing.complete[..] else { return Ok(false) };
+            // Older ones are kept for the case that this one is damaged, so it must not be.
+            let sound = || albireo_archive::is_sound(env, &directory, newest, work.cancel);
+            let sound = if work.gently { at_low_priority(sound) } else { sound() };
+            if !listing.unreadable.is_empty() || sound != Some(true) {
+                return Ok(false);
+            }
+            retained = retain(env, &directory, 1).map_err(archive_error)?;
+        }
+        let segments = self.forget_log(&directory)?;
+        for _ in 0..LOG_TRIES {
+            // A log without room tries again by itself; what it waits for goes before the archive.
+            if !matches!(work.log.check_freeing(), Err(LogError::Full(_))) {
+                break;
+            }
+            env.clock.sleep(LOG_RETRY);
+        }
+        Ok(retained.files_removed > 0 || segments > 0)
     }
 
     /// Writes an archive with the default options; SQL's CHECKPOINT.
@@ -108,18 +204,47 @@ impl Database {
         Ok(Frozen { time_us, snapshot, definitions, catalog, sequence, next_record })
     }
 
-    /// Removes segments that no archive needs any more.
-    fn forget_log(&self, directory: &std::path::Path) -> Result<(), SqlError> {
+    /// Removes segments that no archive needs any more; how many.
+    fn forget_log(&self, directory: &std::path::Path) -> Result<usize, SqlError> {
         let listing = albireo_archive::list(&self.inner.env, directory).map_err(archive_error)?;
         // One that cannot be read may be needed after it was mended; then nothing goes.
         let oldest = listing.complete.iter().map(|manifest| manifest.log.sequence).min();
         if let (Some(oldest), Some(log), true) = (oldest, self.log(), listing.unreadable.is_empty()) {
-            log.remove_before(oldest + 1).map_err(|failure| {
+            return log.remove_before(oldest + 1).map_err(|failure| {
                 SqlError::new(SqlState::IO_ERROR, format!("could not remove old segments: {failure}"))
-            })?;
+            });
         }
-        Ok(())
+        Ok(0)
     }
+}
+
+/// What writing an archive needs.
+struct Work<'a> {
+    home: &'a Home,
+    log: &'a Log,
+    options: &'a CheckpointOptions,
+    cancel: &'a Arc<AtomicBool>,
+    gently: bool,
+}
+
+/// Does something on a thread that gives way to all others; on this one, if there is no other.
+fn at_low_priority<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    let work = Mutex::new(Some(work));
+    let run = || {
+        let work = work.lock().take().expect("it is done once");
+        work()
+    };
+    albireo_env::scope(|scope| {
+        let gently = || {
+            // Without permission it runs at the priority it has.
+            let _ = albireo_env::lower_priority();
+            run()
+        };
+        match albireo_env::spawn_scoped(scope, "albireo-archive", gently) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => run(),
+        }
+    })
 }
 
 /// A moment of a database.

@@ -91,6 +91,8 @@ impl Database {
                     report.left_out = wrong.into_iter().map(|(_, what)| what).collect();
                     return Ok(Loaded { archive: Some(manifest), others });
                 }
+                // Nothing is wrong with the archive.
+                Err(error) if error.state() == SqlState::OUT_OF_MEMORY => return Err(error),
                 Err(error) => {
                     wrong.push((manifest.number, error.to_string()));
                     self.forget_all();
@@ -178,6 +180,9 @@ impl Database {
         let catalog = self.catalog();
         let explain = |error| {
             let error = Explainer { catalog: &catalog, key_of: &key_of }.table(error);
+            if error.state() == SqlState::OUT_OF_MEMORY {
+                return error.with_hint("Open the database with a larger data_limit_bytes.");
+            }
             let text = format!("table \"{}\" of the archive: {}", def.name, error.message());
             SqlError::new(SqlState::DATA_CORRUPTED, text)
         };

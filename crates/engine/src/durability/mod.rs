@@ -8,9 +8,7 @@
 //! DIRECTORY/lock     held as long as a process has the database open
 //! DIRECTORY/log/     segments of the redo log
 //! DIRECTORY/archive/ archives
-//! DIRECTORY/restore.unfinished  there until restoring a backup has ended
-pub use point::CopyReport;
-pub use progress::{RecoveryPhase, RecoveryProgress};
+//! DIRECTORY/restore.unfinished  there until restoring into it has ended
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
@@ -30,6 +28,7 @@ mod point;
 mod progress;
 mod recovery;
 mod replay;
+mod schedule;
 mod stored;
 mod target;
 
@@ -46,10 +45,15 @@ pub use backup::{
 pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
-pub use inspect::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
-pub use point::RestoreReport;
+pub use inspect::{
+    ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogSummary,
+    LogWrite, RowChange,
+};
+pub use point::CopyReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
+pub use schedule::{ArchiveStatus, CheckpointSchedule};
+pub(crate) use schedule::{Archiving, Closer};
 pub(crate) use stored::{Definitions, StoredRoutine};
 pub use target::RecoveryTarget;
 
@@ -81,9 +85,11 @@ impl Database {
         let reporter = Reporter::new(self.inner.env.clock.clone(), listener);
         let threads = config.recovery_threads;
         let how = How { target: RecoveryTarget::End, threads, reporter: &reporter };
-        let (start, report) = self.recover(&home, &how)?;
+        let (start, report) = self.inner.pool.with_kept(|| self.recover(&home, &how))?;
         // Set once, by whoever made the database.
+        let log_bytes = report.log_bytes;
         let _ = self.inner.recovered.set(report);
+        self.inner.archiving.opened(log_bytes, self.inner.env.clock.now());
         let durability = config.durability;
         let target = Target::Directory(home.log());
         let config = LogConfig {

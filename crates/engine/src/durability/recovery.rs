@@ -305,5 +305,11 @@ fn stopped(frame: &Frame, record: &Record<'_>, error: &SqlError) -> SqlError {
     let text = format!("recovery stopped at record {} of the log: {}", record.ordinal, error.message());
     let place =
         format!("It is in frame {}, segment {}, byte {}.", frame.sequence, frame.segment, frame.offset);
-    SqlError::new(SqlState::DATA_CORRUPTED, text).with_detail(place)
+    match error.state() {
+        // Nothing is wrong with the log.
+        SqlState::OUT_OF_MEMORY => SqlError::new(error.state(), text)
+            .with_detail(place)
+            .with_hint("Open the database with a larger data_limit_bytes."),
+        _ => SqlError::new(SqlState::DATA_CORRUPTED, text).with_detail(place),
+    }
 }

@@ -1,6 +1,7 @@
 //! What users may rely on, above all when something goes wrong: a clear error, nothing half done,
 //! and a database that goes on.
 
+mod archiving;
 mod changes;
 mod classes;
 mod commands;
@@ -9,6 +10,7 @@ mod copy;
 mod definitions;
 mod durable;
 mod errors;
+mod headroom;
 mod in_place;
 mod limits;
 mod partitions;

@@ -2,11 +2,12 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
-use albireo_env::{Env, MemoryDisk};
+use albireo_env::{Env, MemoryDisk, scope, spawn_scoped};
 use albireo_redo::{LogError, Step, Ticket};
 
-use crate::support::{Call, JournalDisk, config, put, read, reopen, texts, try_put};
+use crate::support::{Call, JournalDisk, config, put, put_freeing, read, reopen, texts, try_put};
 
 #[test]
 fn failed_sync_or_write_ends_acknowledging_for_ever() {
@@ -80,29 +81,70 @@ fn full_disk_refuses_records_keeps_the_batch_and_heals() {
 }
 
 #[test]
-fn log_on_a_small_disk_fills_it_and_goes_on_when_segments_are_removed() {
+fn log_on_a_small_disk_keeps_the_last_segment_for_what_frees_and_goes_on_when_segments_are_removed() {
     let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
     let env = Env { disk: Arc::new(memory), ..Env::simulated(1).0 };
     let (_, _, log) = reopen(&env, config(1, 8192));
     let mut written = 0;
-    let full = loop {
-        put(&log, Some(0), format!("{written}").repeat(200).as_bytes());
-        match log.step() {
-            Step::Wrote { .. } => written += 1,
-            step => break step,
+    let refused = loop {
+        match try_put(&log, Some(0), format!("{written}").repeat(200).as_bytes()) {
+            Ok(_) => assert!(matches!(log.step(), Step::Wrote { .. })),
+            Err(refused) => break refused,
         }
+        written += 1;
         log.prepare();
     };
-    assert_eq!(full, Step::Full);
     assert!(written > 10);
-    assert_eq!(log.step(), Step::Full);
+    assert!(matches!(refused, LogError::Full(_)), "{refused}");
+    assert!(log.is_short() && log.check().is_err() && log.check_freeing().is_ok());
+    assert_eq!(log.step(), Step::Idle);
+    let mut freed = 0;
+    let full = loop {
+        put_freeing(&log, if freed % 2 == 0 { Some(0) } else { None }, &[7; 500]).unwrap();
+        match log.step() {
+            Step::Wrote { .. } => freed += 1,
+            step => break step,
+        }
+    };
+    assert!(freed > 2, "{freed}");
+    assert_eq!((full, log.step()), (Step::Full, Step::Full));
+    assert!(matches!(put_freeing(&log, Some(0), b"no"), Err(LogError::Full(_))));
     assert!(log.remove_before(u64::MAX).unwrap() > 0);
     assert!(matches!(log.step(), Step::Wrote { .. }));
-    assert_eq!(put(&log, Some(0), b"last"), Ticket(written + 2));
+    assert!(log.prepare(), "there is room for the next one too");
+    log.step();
+    assert!(!log.is_short());
+    assert_eq!(put(&log, Some(0), b"last"), Ticket(written + freed + 2));
     log.close().unwrap();
     let (frames, end) = read(&env.disk, 0);
     assert_eq!(texts(&frames).last().unwrap(), "last");
-    assert_eq!(end.unwrap().next_sequence, written + 3);
+    assert_eq!(end.unwrap().next_sequence, written + freed + 3);
+}
+
+#[test]
+fn log_that_runs_by_itself_gives_ordinary_records_room_again() {
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let env = Env { disk: Arc::new(memory), ..Env::real() };
+    let (_, _, log) = reopen(&env, config(1, 8192));
+    scope(|scope| {
+        spawn_scoped(scope, "log", || log.run()).unwrap();
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            for _ in 0..2000 {
+                if is_so() {
+                    return;
+                }
+                env.clock.sleep(Duration::from_millis(5));
+            }
+            panic!("waited in vain until {what}");
+        };
+        until("it is short", &|| try_put(&log, Some(0), &[1; 300]).is_err());
+        log.wait(put_freeing(&log, Some(0), b"less").unwrap()).unwrap();
+        assert!(log.is_short());
+        assert!(log.remove_before(u64::MAX).unwrap() > 0);
+        until("there is room", &|| log.check().is_ok());
+        log.wait(put(&log, Some(0), b"more")).unwrap();
+        log.close().unwrap();
+    });
 }
 
 #[test]

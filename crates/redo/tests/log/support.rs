@@ -61,6 +61,12 @@ fn check_runs(frame: &Frame) {
     assert_eq!(few, flat[..flat.len().min(2)]);
 }
 
+/// As [`try_put`], of a record that frees something.
+pub fn put_freeing(log: &Log, lane: Option<usize>, text: &[u8]) -> Result<Ticket, albireo_redo::LogError> {
+    let header = Header { kind: Kind::WRITE, time_us: 1_000_000 };
+    log.append_freeing(lane, header, |out| out.extend_from_slice(text))
+}
+
 /// Reads as far as it goes: what there is, and how it ended.
 pub fn read(disk: &Arc<dyn Disk>, from: u64) -> (Frames, Result<End, ReadError>) {
     let mut frames = Vec::new();

@@ -18,7 +18,7 @@ use albireo_base::ids::CHUNK_ROWS;
 use super::Rows;
 use crate::directory::{HeapBlock, HeapList};
 use crate::layout::{ColumnLocation, Physical};
-use crate::pool::{OutOfMemory, SLAB_BYTES};
+use crate::pool::{Need, OutOfMemory, SLAB_BYTES};
 use crate::registry::ColumnSet;
 
 /// The length byte of an inline slot whose text lies in the heap.
@@ -285,7 +285,7 @@ impl Rows {
         let old: &[HeapBlock] = self.dir.heaps[index].as_ref().map_or(&[], |list| &list.blocks);
         let grown = (16 << 10 << (2 * old.len()).min(8)).min(HEAP_BLOCK_BYTES);
         let bytes = grown.max(at_least.next_multiple_of(64));
-        let block = self.registry.pool().alloc(bytes)?;
+        let block = self.registry.pool().alloc_for(bytes, self.heap_need)?;
         let mut blocks = old.to_vec();
         blocks.push(HeapBlock { block, bytes: bytes as u32, birth: self.epoch });
         self.heap_use[index].capacity_bytes += bytes as u64;
@@ -296,6 +296,14 @@ impl Rows {
     /// Rewrites a heap without its garbage.
     #[cold]
     fn rewrite_heap(&mut self, chunk: usize, heap: u16) {
+        // What no snapshot sees is free as soon as it is rewritten, which frees more than it takes.
+        let frees = self.registry.oldest_live() == u64::MAX;
+        self.heap_need = if frees { Need::Freeing } else { Need::Ordinary };
+        self.try_rewrite_heap(chunk, heap);
+        self.heap_need = Need::Ordinary;
+    }
+
+    fn try_rewrite_heap(&mut self, chunk: usize, heap: u16) {
         let index = self.heap_index(chunk, heap);
         self.heap_use[index].is_listed = false;
         if !self.heap_use[index].wants_rewrite() {
