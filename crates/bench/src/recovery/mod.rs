@@ -223,7 +223,7 @@ impl Bench<'_> {
             let database = Database::open_in(directory, settings, self.env.clone())?;
             let memory = database.memory();
             let table_bytes = memory.rows_bytes + memory.strings_bytes + memory.indexes_bytes;
-            report.set_recovery(database.recovery(), table_bytes, &run);
+            report.set_recovery(&database.recovery(), table_bytes, &run);
             Ok(())
         })
     }
