@@ -81,9 +81,8 @@ pub fn run<'a>(
 fn run_recovery(args: &BenchArgs, env: &Env, interrupt: &Interrupt) -> u8 {
     let cancel = Cancel::default();
     let (config, pressed, bars) = (config(args, Workload::Tpcc), cancel.clone(), Bars::default());
-    let done = interrupt.during(Box::new(move || pressed.cancel()), || {
-        recovery::run(&config, env, &bars, &cancel)
-    });
+    let done =
+        interrupt.during(Box::new(move || pressed.cancel()), || recovery::run(&config, env, &bars, &cancel));
     let report = match done {
         Ok(report) => report,
         Err(error) => return failed(USAGE, &error.to_string()),

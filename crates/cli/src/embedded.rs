@@ -2,6 +2,7 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
+use crate::settings::config;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
 use albireo::{Config, Connection, Database, LogInspector, RecoveryReport, SqlError};
 use albireo_env::Env;
@@ -26,7 +27,7 @@ impl Embedded {
         // What is wrong with the directory is for opening it to say.
         let there = || data.and_then(|path| LogInspector::partitions(path, env).ok().flatten());
         let partitions = partitions.or_else(there).unwrap_or(1);
-        let config = Config { partitions, ..Config::default() };
+        let config = Config { partitions, ..config() };
         let database = match data {
             Some(path) => {
                 let mut shown = Shown::on_stderr();

@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod recovering;
 mod restore;
+mod settings;
 mod shell;
 mod sql;
 mod testing;

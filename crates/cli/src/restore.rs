@@ -9,6 +9,7 @@ use crate::backup::{ended, interruptible, show};
 use crate::interrupt::Interrupt;
 use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
+use crate::settings::config;
 use crate::until;
 use albireo::{BackupOptions, RestoreOptions, RestoreReport, SqlError};
 use albireo_env::Env;
@@ -30,7 +31,8 @@ fn restore(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> Result<Resto
     interruptible(interrupt, |cancel| {
         let bytes_per_second = args.limit_rate.map(|rate| rate.0);
         let copy = BackupOptions { bytes_per_second, cancel, ..BackupOptions::default() };
-        let options = RestoreOptions { copy, opens: !args.no_open, ..RestoreOptions::default() };
+        let options =
+            RestoreOptions { copy, opens: !args.no_open, config: config(), ..RestoreOptions::default() };
         albireo::restore(&args.backup, &args.directory, &options, env, |at| show(&mut progress, at))
     })
 }

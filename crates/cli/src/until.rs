@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use albireo::{Config, CopyReport, Database, RecoveryTarget, SqlError};
+use albireo::{CopyReport, Database, RecoveryTarget, SqlError};
 use albireo_env::Env;
 use serde_json::json;
 
 use crate::archive::say;
 use crate::args::{Moment, ReportFormat, RestoreArgs};
 use crate::recovering::Shown;
+use crate::settings::config;
 use crate::shell::report;
 
 /// Exit status when nothing was restored.
@@ -48,7 +49,7 @@ fn restore<W: Write + Send>(
 ) -> Result<CopyReport, SqlError> {
     let target = RecoveryTarget::from(until);
     let mut listener = |progress| shown.tell(progress);
-    Database::recover_copy(&args.backup, &args.directory, target, Config::default(), env, &mut listener)
+    Database::recover_copy(&args.backup, &args.directory, target, config(), env, &mut listener)
 }
 
 fn text(args: &RestoreArgs, done: &CopyReport) -> String {
@@ -80,6 +81,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use albireo::Config;
     use albireo_env::MemoryDisk;
     use clap::Parser;
 
@@ -100,9 +102,8 @@ mod tests {
             args
         };
         let mut shown = Shown::on_stderr();
-        let mut restore = |to: &str, until: &str| {
-            super::restore(&args(to), until.parse().unwrap(), &env, &mut shown)
-        };
+        let mut restore =
+            |to: &str, until: &str| super::restore(&args(to), until.parse().unwrap(), &env, &mut shown);
         let done = restore("/new", "2").unwrap();
         let said = text(&args("/new"), &done);
         assert!(said.starts_with("restored to /new: 2 rows, up to record 2 of 2"), "{said}");

@@ -21,8 +21,8 @@ use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
 use crate::statements::{Statements, Wanted};
 use crate::{
-    Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession,
-    RecoveryProgress, RecoveryReport, Repeatable,
+    Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryProgress,
+    RecoveryReport, Repeatable,
 };
 
 /// A database in this process. Cheap to clone; clones are the same database, which closes when the

@@ -1,6 +1,6 @@
 //! What distinguishes one run from another before anything happens.
 
-use albireo::{Config, Durability};
+use albireo::{Config, Durability, LogRecords};
 
 use crate::random::Random;
 
@@ -17,6 +17,8 @@ pub struct World {
     pub definitions: u64,
     /// Whether there are routines in PL/pgSQL.
     pub routines: bool,
+    /// What calls of routines and procedures leave in the log.
+    pub records: LogRecords,
     /// Warehouses of TPC-C, if it is run as well.
     pub warehouses: Option<i16>,
     /// How often a process begins.
@@ -37,12 +39,13 @@ impl World {
             segment_bytes: random.pick(&[8 << 10, 10 << 10, 16 << 10, 64 << 10]),
             steps: random.pick(&[3, 10, 25, 50]),
             definitions: random.pick(&[2, 5, 15]),
-            routines: random.percent(25),
-            warehouses: random.percent(6).then(|| random.between(1, 2) as i16),
+            routines: random.percent(40),
+            warehouses: random.percent(8).then(|| random.between(1, 2) as i16),
             lives: random.below(5) + 2,
             archives: random.pick(&[0, 5, 20, 60]),
             damages: random.pick(&[0, 10, 40]),
             synchronous: random.pick(&[0, 30, 100]),
+            records: random.pick(&[LogRecords::Adaptive, LogRecords::Calls, LogRecords::Rows]),
         }
     }
 
@@ -51,6 +54,7 @@ impl World {
         Config {
             durability,
             log_segment_bytes: self.segment_bytes,
+            log_records: self.records,
             ..config(self.partitions, self.warehouses.is_some())
         }
     }
@@ -64,6 +68,7 @@ pub fn config(partitions: u16, has_tpcc: bool) -> Config {
         // It is taken from the system ahead of need, which is most of what opening costs.
         data_limit_bytes: if has_tpcc { 128 << 20 } else { 16 << 20 },
         durability: Durability::Async,
+        procedures: albireo_bench::tpcc::procedures::logged(),
         ..Config::default()
     }
 }

@@ -194,7 +194,8 @@ impl Bench<'_> {
             })?;
             last.map_or(Ok(()), |receipt| target.acknowledge(receipt))?;
             let statistics = target.log_statistics().ok_or(End::Interrupted)?;
-            report.set_order_bytes(records, statistics.record_bytes as f64 / statistics.records.max(1) as f64);
+            report
+                .set_order_bytes(records, statistics.record_bytes as f64 / statistics.records.max(1) as f64);
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo::{
-    CancelToken, CheckpointSchedule, Config as Settings, Database, Durability, Log, LogRecords, LogStatistics,
-    ReadOnlySession, Receipt, SqlError, SqlState, Value,
+    CancelToken, CheckpointSchedule, Config as Settings, Database, Durability, Log, LogRecords,
+    LogStatistics, ReadOnlySession, Receipt, SqlError, SqlState, Value,
 };
 use albireo_env::Env;
 

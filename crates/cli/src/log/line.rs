@@ -1,6 +1,6 @@
 //! A record as a line: for people, or as JSON.
 
-use albireo::{LogContent, LogEntry, LogWrite, RowChange, Value};
+use albireo::{Argument, LogContent, LogEntry, LogWrite, RowChange, Value};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -26,8 +26,11 @@ pub fn text(entry: &LogEntry) -> String {
         LogContent::Untold { archive, table } => {
             let _ = write!(line, "rows of table {table}, which archive {archive} has no longer as it was");
         }
-        LogContent::Command { routine, id, version, arguments } => {
-            let _ = write!(line, "{routine} id={id} version={version} arguments={}", hex(arguments));
+        LogContent::Command { routine, version, arguments, .. } => {
+            let _ = write!(line, "{routine} version {version}:");
+            for (name, argument) in arguments {
+                let _ = write!(line, " {name}={}", escaped(&literal(argument)));
+            }
         }
     }
     line
@@ -77,13 +80,6 @@ fn escaped(text: &str) -> String {
     line
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// The line for programs.
 pub fn json(entry: &LogEntry) -> String {
     let partition = entry.partition.map_or("null".to_owned(), |partition| partition.to_string());
@@ -111,15 +107,39 @@ pub fn json(entry: &LogEntry) -> String {
         LogContent::Untold { archive, table } => {
             let _ = write!(line, "\"untold\": {{\"archive\": {archive}, \"table\": {}}}}}", quoted(table));
         }
-        LogContent::Command { routine, id, version, arguments } => {
-            let (routine, arguments) = (quoted(routine), quoted(&hex(arguments)));
+        LogContent::Command { routine, id, version, moved, arguments } => {
+            let pair = |(name, argument): &(Arc<str>, Argument)| {
+                format!("{}: {}", quoted(name), argument_json(argument))
+            };
+            let arguments = arguments.iter().map(pair).collect::<Vec<_>>().join(", ");
             let _ = write!(
                 line,
-                "\"routine\": {routine}, \"id\": {id}, \"version\": {version}, \"arguments\": {arguments}}}"
+                "\"routine\": {}, \"id\": {id}, \"version\": {version}, \"rows_moved\": {moved}, \
+                 \"arguments\": {{{arguments}}}}}",
+                quoted(routine)
             );
         }
     }
     line
+}
+
+/// An argument as SQL writes it.
+fn literal(argument: &Argument) -> String {
+    match argument {
+        Argument::Value(value) => value.to_literal(),
+        Argument::Array(items) => {
+            format!("ARRAY[{}]", items.iter().map(Value::to_literal).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn argument_json(argument: &Argument) -> String {
+    match argument {
+        Argument::Value(value) => value_json(value),
+        Argument::Array(items) => {
+            format!("[{}]", items.iter().map(value_json).collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 fn row_json(row: &LogWrite) -> String {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use albireo::{
-    Config, Database, LogInspector, RecoveryReport, RecoveryTarget, RestoreReport, SqlError, SqlState,
+    Config, CopyReport, Database, LogInspector, RecoveryReport, RecoveryTarget, SqlError, SqlState,
 };
 use albireo_env::{CrashDisk, Env, FaultyDisk};
 
@@ -13,7 +13,7 @@ use crate::recovery::{all_rows, config, disk_of, env_of};
 
 const OLD: &str = "/old";
 
-fn copy(disk: &CrashDisk, to: &str, target: RecoveryTarget) -> Result<RestoreReport, SqlError> {
+fn copy(disk: &CrashDisk, to: &str, target: RecoveryTarget) -> Result<CopyReport, SqlError> {
     Database::recover_copy(OLD, to, target, config(1, 2), &env_of(disk), &mut |_| {})
 }
 

@@ -141,7 +141,7 @@ impl Database {
         &self,
         target: impl AsRef<Path>,
         options: &BackupOptions,
-        mut progress: impl FnMut(BackupProgress),
+        mut progress: impl FnMut(BackupProgress) + Send,
     ) -> Result<BackupReport, SqlError> {
         let (Some(home), Some(log)) = (self.inner.home.get(), self.log()) else {
             return Err(SqlError::unsupported("a backup of a database that lives in memory")
@@ -209,7 +209,7 @@ impl Database {
     fn fresh_archive(
         &self,
         options: &BackupOptions,
-        progress: &mut dyn FnMut(BackupProgress),
+        progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<(), SqlError> {
         let settings =
             CheckpointOptions { bytes_per_second: options.bytes_per_second, ..CheckpointOptions::default() };

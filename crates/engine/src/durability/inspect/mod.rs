@@ -22,6 +22,7 @@ use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
 use albireo_redo::{Evidence, Frame, LogReader, ReadError, Record};
 
+use crate::routines::Argument;
 pub use archives::{ArchiveCheck, ArchiveFault, ArchiveInspector};
 use names::Names;
 
@@ -69,16 +70,18 @@ pub enum LogContent {
         /// The first such table: its name, or its number if it was dropped.
         table: Arc<str>,
     },
-    /// A call of a routine, which is run again.
+    /// A call of a routine or native procedure, which is run again.
     Command {
         /// The routine's name.
         routine: Arc<str>,
-        /// Its id.
+        /// Its id; 0 of a native procedure.
         id: u64,
         /// The version of its definition.
         version: u64,
-        /// Its arguments as they lie in the record.
-        arguments: Vec<u8>,
+        /// How many rows it inserted and deleted.
+        moved: u64,
+        /// Its arguments with their names; of a native procedure the bytes that stand for them.
+        arguments: Vec<(Arc<str>, Argument)>,
     },
 }
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use albireo_archive::Manifest;
+use albireo_base::packed::{Input, Malformed};
 use albireo_base::{ColumnId, SqlError, TableId, Value};
 use albireo_env::Env;
-use albireo_procedure::body::find_removed;
+use albireo_procedure::body::{Routines, find_removed};
 use albireo_procedure::define::RoutineName;
 use albireo_procedure::expr::RoutineId;
 use albireo_redo::{Frame, Kind, Record};
@@ -16,7 +17,7 @@ use albireo_storage::{RowWrite, SHARED_SITE, Shape, WriteReader};
 
 use super::{LogContent, LogWrite, RowChange};
 use crate::durability::stored::Definitions;
-use crate::routines::{self, Library, RoutineStatement};
+use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement};
 
 /// Tables and routines as the records so far define them.
 pub(super) struct Names {
@@ -253,19 +254,36 @@ impl Names {
         Ok(names)
     }
 
-    /// What a call says. Its arguments are left as they are.
+    /// What a call says.
     fn command(&self, payload: &[u8], is_done: bool) -> Result<LogContent, String> {
-        let head = number(payload).and_then(|(id, rest)| {
-            let (version, arguments) = number(rest)?;
-            Some((id, version, arguments))
-        });
-        let (id, version, arguments) = head.ok_or("the record ends before it says which routine it calls")?;
+        if let [0, native @ ..] = payload {
+            return native_command(native).map_err(|error| error.to_string());
+        }
+        let command = CommandRecord::read(payload).map_err(|error| error.to_string())?;
+        let CommandRecord { routine: id, version, moved, .. } = command;
         let known = u32::try_from(id).ok().and_then(|id| self.routines.get(&id)).cloned();
         // One that was dropped before the archive has no name any more.
         let known = known.or_else(|| is_done.then(|| format!("routine {id}").into()));
         let routine = known.ok_or_else(|| format!("it calls routine {id}, which does not exist"))?;
-        Ok(LogContent::Command { routine, id, version, arguments: arguments.to_vec() })
+        let signature = u32::try_from(id).ok().and_then(|id| self.library.signature(RoutineId(id)));
+        let names: Vec<&str> =
+            signature.iter().flat_map(|of| of.inputs()).map(|of| of.name.as_str()).collect();
+        let named = command.into_arguments().into_iter().enumerate().map(|(n, argument)| {
+            let name = names.get(n).filter(|name| !name.is_empty());
+            (name.map_or_else(|| format!("${}", n + 1).into(), |name| (*name).into()), argument)
+        });
+        Ok(LogContent::Command { routine, id, version, moved, arguments: named.collect() })
     }
+}
+
+/// What a call of a native procedure says, whose arguments only the program knows that has it.
+fn native_command(payload: &[u8]) -> Result<LogContent, Malformed> {
+    let mut input = Input::new(payload);
+    let routine = input.text()?.into();
+    let (version, moved) = (input.number()?, input.number()?);
+    let bytes = Argument::Value(Value::Bytea(input.rest().to_vec()));
+    let arguments = if input.is_empty() { Vec::new() } else { vec![("arguments".into(), bytes)] };
+    Ok(LogContent::Command { routine, id: 0, version, moved, arguments })
 }
 
 /// The names in a change of definitions, as they are written in it.
@@ -304,16 +322,4 @@ fn written_name(name: &ObjectName) -> Arc<str> {
     let parts: Vec<String> = name.0.iter().map(part).collect();
     let text = parts.join(".");
     text.strip_prefix("public.").unwrap_or(&text).into()
-}
-
-/// A number of variable length, and what follows: seven bits a byte, the lowest first.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = 0;
-    for (index, byte) in bytes.iter().enumerate().take(9) {
-        number |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            return Some((number, &bytes[index + 1..]));
-        }
-    }
-    None
 }

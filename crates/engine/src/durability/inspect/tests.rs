@@ -66,7 +66,7 @@ fn records_that_cannot_be_understood_are_faults_with_their_place_and_reading_goe
         (None, Kind::WRITE, &[1, s, 0, 0, 1, 2], "table \"s\" is shared, and it writes to a partitioned one"),
         (None, Kind::DEFINITION, b"CREATE TABLE t (a INTEGER)", "relation \"t\" already exists"),
         (None, Kind::DEFINITION, &[0xff], "the definition is no text"),
-        (Some(0), Kind::COMMAND, &[9, 1], "it calls routine 9, which does not exist"),
+        (Some(0), Kind::COMMAND, &[9, 1, 0], "it calls routine 9, which does not exist"),
     ];
     for (lane, kind, payload, _) in wrong {
         put(&db, lane, kind, payload);
@@ -97,7 +97,7 @@ fn calls_are_told_by_the_name_of_their_routine() {
         db.execute(text).unwrap();
     }
     db.execute("CREATE FUNCTION public.g() RETURNS integer LANGUAGE sql AS 'SELECT 1'").unwrap();
-    db.acknowledge_all(put(&db, Some(0), Kind::COMMAND, &[2, 1, 0xab]));
+    db.acknowledge_all(put(&db, Some(0), Kind::COMMAND, &[2, 1, 3, 2, 4, 0x0d]));
     let (all, summary) = inspect(&env);
     let contents: Vec<LogContent> = all.into_iter().map(|entry| entry.unwrap().content).collect();
     let named = |content: &LogContent| match content {
@@ -105,8 +105,11 @@ fn calls_are_told_by_the_name_of_their_routine() {
         other => panic!("{other:?}"),
     };
     assert_eq!(contents[..3].iter().map(named).collect::<Vec<_>>(), ["f", "f", "g"]);
-    let (routine, arguments) = ("g".into(), vec![0xab]);
-    assert_eq!(contents[3], LogContent::Command { routine, id: 2, version: 1, arguments });
+    let arguments = vec![("$1".into(), true.into()), ("$2".into(), (-7).into())];
+    assert_eq!(
+        contents[3],
+        LogContent::Command { routine: "g".into(), id: 2, version: 1, moved: 3, arguments }
+    );
     assert_eq!((summary.commands, summary.definitions), (1, 3));
 }
 
