@@ -16,7 +16,7 @@ fn open(disk: &MemoryDisk) -> Database {
 /// Inserts until memory refuses; how many rows there are then. Small transactions at the end leave no room.
 fn fill(db: &Database, from: u32) -> u32 {
     let mut next = from;
-    for rows in [2000, 100, 1] {
+    for rows in [2000, 50] {
         loop {
             let last = next + rows;
             let insert = format!(

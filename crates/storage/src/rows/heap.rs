@@ -79,13 +79,19 @@ pub(crate) struct HeapUse {
     pub(crate) capacity_bytes: u64,
     text_bytes: u64,
     garbage_bytes: u64,
+    /// Garbage when there was last no memory to rewrite it; 0 if there always was.
+    refused_bytes: u64,
     /// It stands in the list of heaps to be rewritten.
     is_listed: bool,
 }
 
 impl HeapUse {
     fn wants_rewrite(self) -> bool {
-        self.text_bytes > MIN_REWRITE_BYTES && self.garbage_bytes * 2 > self.text_bytes
+        // Not again at every row while memory is short, but in any case when nothing else is left.
+        let again_bytes = (self.refused_bytes + self.text_bytes / 16).min(self.text_bytes);
+        self.text_bytes > MIN_REWRITE_BYTES
+            && self.garbage_bytes * 2 > self.text_bytes
+            && self.garbage_bytes >= again_bytes
     }
 }
 
@@ -314,6 +320,7 @@ impl Rows {
         let first = Tid::new(chunk, 0);
         for block in 0..CHUNK_ROWS >> at.shift {
             if self.place_mut(Tid::new(chunk, block << at.shift), &at).is_err() {
+                self.heap_use[index].refused_bytes = self.heap_use[index].garbage_bytes;
                 return;
             }
         }
@@ -348,7 +355,7 @@ impl Rows {
             self.retire_heap(&partial, heap);
         }
         self.dir_mut().heaps[index] = Some(old);
-        self.heap_use[index] = before;
+        self.heap_use[index] = HeapUse { refused_bytes: before.garbage_bytes, ..before };
     }
 
     /// Leaves the blocks of a heap, which the directory no longer holds or is going with, to the
