@@ -5,16 +5,25 @@
 //! race (`partition`, ThreadSanitizer), real disks (tests that kill a process).
 //!
 //! ```text
-//! open, recover --check--> furnish --> actions: transactions, definitions, steps of the log, faults
+//! open, recover --check--> furnish --> actions: transactions, definitions, archives, steps of the log, faults
 //!    ^   ^ '-- crash                                    |
 //!    |   '----'                     close, kill, crash <'  (the model keeps what was committed, in order)
-//!    '------------------------------------'
+//!    '------ a file is damaged -----------'
 //! ```
 //!
 //! After each recovery the database holds what some prefix of the started transactions makes, in the order
 //! of their commits over all partitions; every transaction whose receipt was durable is in it, and so is all
 //! that a reader was told to be. It is the prefix that recovery says. Before, every transaction gave what
 //! the model gives, or failed as the model fails.
+//!
+//! Archives are written while other transactions run, and every operation of writing one, of throwing old ones
+//! and old segments away and of loading one may be the last. What CHECKPOINT has said is complete stays, each
+//! archive that is there is whole and has the log behind it, and nothing is left that none needs. A file that is
+//! damaged while no process runs is found: an archive is left out, a log refused, but for its last frame, which
+//! looks as if a crash had interrupted writing it (known and said; `crates/redo/src/reader.rs`).
+//!
+//! Whoever waits for the log in a run makes its steps meanwhile, so that calls that wait are there beside those
+//! that give a receipt. Not there: transactions that begin while another one is under way, which takes threads.
 //!
 //! I-1 The same seed makes the same run ([`Summary::digest`]). I-2 Nothing in a run waits for a thread.
 //! (`tests/seeds.rs`)

@@ -94,6 +94,8 @@ pub struct Counts {
     pub archives: u64,
     /// Recoveries that began with an archive.
     pub loaded: u64,
+    /// Recoveries that had to do without a newer one that was damaged.
+    pub without_newest: u64,
     /// Files damaged at rest.
     pub damages: u64,
     /// Databases that did not open for a damage.
@@ -246,6 +248,7 @@ impl Simulation {
             return Err(format!("{records} records are there, but the next one will be {next}"));
         }
         self.counts.loaded += u64::from(archive.is_some());
+        self.counts.without_newest += u64::from(expected.left_out > 0);
         Ok(records)
     }
 

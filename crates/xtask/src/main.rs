@@ -19,8 +19,8 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
-  sanitize [address|thread]  Tests of storage, partition, session and procedure under sanitizers (default: both);
-                             needs a nightly toolchain and is skipped, loudly, without one
+  sanitize [address|thread]  Tests of storage, partition, session, redo, archive and procedure under sanitizers
+                             (default: both); needs a nightly toolchain and is skipped, loudly, without one
   simulate [--minutes N]     Simulations of new seeds, for 10 minutes or so many, with optimized code
   help                       This text
 ";

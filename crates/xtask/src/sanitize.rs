@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages whose tests run.
-const PACKAGES: [&str; 3] = ["albireo-storage", "albireo-partition", "albireo-session"];
+const PACKAGES: [&str; 5] =
+    ["albireo-storage", "albireo-partition", "albireo-session", "albireo-redo", "albireo-archive"];
 
 /// One more for addresses: generated code, whose runtime reads what it passes by address. Its calls share
 /// nothing but memory behind a lock.
@@ -135,7 +136,7 @@ mod tests {
         assert!(shown.contains("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS"), "{shown}");
         assert!(shown.contains("suppressions=r/crates/xtask/tsan-suppressions.txt"), "{shown}");
         assert!(!shown.contains("build-std"), "{shown}");
-        assert!(shown.contains("-p\" \"albireo-storage"), "{shown}");
+        assert!(PACKAGES.iter().all(|package| shown.contains(&format!("-p\" \"{package}"))), "{shown}");
         assert!(!shown.contains(COMPILER), "{shown}");
         let addresses = format!("{:?}", command(Path::new("r"), Sanitizer::Address, &nightly));
         assert!(addresses.contains(COMPILER) && addresses.contains(STACK), "{addresses}");

@@ -176,3 +176,25 @@ fn closed_log_refuses_and_leaves_a_file_that_ends_with_its_last_frame() {
     let paths = env.disk.read_dir(std::path::Path::new(crate::support::DIRECTORY)).unwrap();
     assert_eq!(paths.len(), 1, "{paths:?}");
 }
+
+#[test]
+fn waiters_of_a_log_that_does_something_instead_make_its_steps_themselves() {
+    let disk = JournalDisk::default();
+    let (env, hand) = Env::simulated(1);
+    let env = Env { disk: disk.env().disk, ..env };
+    let (_, _, log) = reopen(&env, config(1, 8192));
+    log.instead_of_waiting(move |log| {
+        hand.advance(Duration::from_secs(1));
+        log.step();
+    });
+    let ticket = put(&log, Some(0), b"first");
+    log.wait(ticket).unwrap();
+    assert_eq!(log.durable(), 1);
+    // Nobody will ever append so many: time passes, and the wait is over.
+    let deadline = env.clock.now() + 3_000_000_000;
+    assert!(!log.wait_until(Ticket(100), deadline).unwrap());
+    assert!(env.clock.now() >= deadline);
+    let ticket = put(&log, Some(0), b"second");
+    disk.fail(Call::Sync, 0, ErrorKind::Other);
+    assert!(matches!(log.wait(ticket), Err(LogError::Failed(_))));
+}
