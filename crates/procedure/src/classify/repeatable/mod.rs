@@ -12,7 +12,7 @@
 mod rows;
 
 use super::Verdict;
-use super::part::{Inner, Part, each_inner, each_of_statement, each_part};
+use super::part::{Inner, Part, each_call, each_inner, each_of_statement, each_part};
 use super::touch::Reach;
 use super::two_phase::fallible_query;
 use crate::body::{Block, Code, Into, Loop, LoopKind, Query, Routine, Routines, Statement};
@@ -31,7 +31,7 @@ pub(super) fn verdict(id: RoutineId, reach: &Reach, routines: &dyn Routines) -> 
     for other in reach.routines() {
         // One that cannot be bound fails when it is called, then as now.
         let Ok(routine) = routines.bound(other) else { continue };
-        if let Err((line, why)) = look_at(&routine) {
+        if let Err((line, why)) = look_at(&routine, is_asked_for_its_result(&routine, other == id)) {
             let place = match (line, other == id) {
                 (Some(line), true) => format!("line {line} "),
                 (Some(line), false) => format!("line {line} of {} ", routine.signature.shown()),
@@ -44,10 +44,23 @@ pub(super) fn verdict(id: RoutineId, reach: &Reach, routines: &dyn Routines) -> 
     Verdict::yes("the order in which rows lie decides about nothing")
 }
 
-fn look_at(routine: &Routine) -> Result<(), Found> {
-    if let Code::Block(block) = &routine.code {
-        of_block(block)?;
-    }
+/// Whether the order of a routine's rows may matter to somebody. The client's is not in the log.
+fn is_asked_for_its_result(routine: &Routine, is_called_by_client: bool) -> bool {
+    let mut calls = false;
+    each_call(routine, &mut |_| calls = true);
+    calls || !is_called_by_client
+}
+
+fn look_at(routine: &Routine, has_result: bool) -> Result<(), Found> {
+    let result = match &routine.code {
+        Code::Block(block) => {
+            of_block(block, has_result)?;
+            None
+        }
+        // One that gives a single value takes that of the first row.
+        Code::Queries(queries, _) => queries.last().filter(|_| has_result),
+    };
+    result.map_or(Ok(()), gives_in_order)?;
     let mut done = Ok(());
     each_part(routine, &mut |part, _| {
         if done.is_ok() {
@@ -62,38 +75,47 @@ fn look_at(routine: &Routine) -> Result<(), Found> {
     done
 }
 
-/// Handlers, and statements that take one row or go through several.
-fn of_block(block: &Block) -> Result<(), Found> {
+/// A query whose rows are a routine's result.
+fn gives_in_order(query: &Query) -> Result<(), Found> {
+    match rows_of(query)? {
+        Rows::Set => Err((line_of(query), "gives rows in no certain order".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Handlers, and statements that take one row, go through several or give them.
+fn of_block(block: &Block, has_result: bool) -> Result<(), Found> {
     if !block.handlers.is_empty() {
         return Err((None, "handles errors, some of which come from the machine".to_owned()));
     }
-    of_statements(&block.statements)
+    of_statements(&block.statements, has_result)
 }
 
-fn of_statements(all: &[Statement]) -> Result<(), Found> {
+fn of_statements(all: &[Statement], has_result: bool) -> Result<(), Found> {
     all.iter().try_for_each(|statement| match statement {
-        Statement::Block(block) => of_block(block),
+        Statement::Block(block) => of_block(block, has_result),
         Statement::If(branches, otherwise) => {
-            branches.iter().try_for_each(|(_, statements)| of_statements(statements))?;
-            of_statements(otherwise)
+            branches.iter().try_for_each(|(_, statements)| of_statements(statements, has_result))?;
+            of_statements(otherwise, has_result)
         }
         Statement::Case(case) => {
-            case.branches.iter().try_for_each(|(_, statements)| of_statements(statements))?;
-            of_statements(case.otherwise.as_deref().unwrap_or_default())
+            case.branches.iter().try_for_each(|(_, statements)| of_statements(statements, has_result))?;
+            of_statements(case.otherwise.as_deref().unwrap_or_default(), has_result)
         }
-        Statement::Loop(a_loop) => of_loop(a_loop),
+        Statement::Loop(a_loop) => of_loop(a_loop, has_result),
         Statement::Into(into) => of_into(into),
+        Statement::ReturnQuery(query, _) if has_result => gives_in_order(query),
         _ => Ok(()),
     })
 }
 
-fn of_loop(a_loop: &Loop) -> Result<(), Found> {
+fn of_loop(a_loop: &Loop, has_result: bool) -> Result<(), Found> {
     if let LoopKind::Query { query, .. } = &a_loop.kind
         && rows_of(query)? == Rows::Set
     {
         return Err((line_of(query), "goes through rows in no certain order".to_owned()));
     }
-    of_statements(&a_loop.statements)
+    of_statements(&a_loop.statements, has_result)
 }
 
 fn of_into(into: &Into) -> Result<(), Found> {

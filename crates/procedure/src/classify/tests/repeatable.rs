@@ -9,7 +9,9 @@ fn verdict(body: &str) -> String {
          CREATE INDEX account_note ON account (note);
          CREATE FUNCTION first_note() RETURNS text LANGUAGE plpgsql AS $$ DECLARE t text; BEGIN
              SELECT note INTO t FROM account; RETURN t; END $$;
-         CREATE FUNCTION numbers() RETURNS SETOF integer LANGUAGE sql AS 'SELECT id FROM account';
+         CREATE FUNCTION numbers() RETURNS SETOF integer LANGUAGE sql AS 'SELECT id FROM account ORDER BY id';
+         CREATE FUNCTION some_note() RETURNS text LANGUAGE sql AS 'SELECT note FROM account';
+         CREATE FUNCTION notes() RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT note FROM account; END $$;
          {}",
         procedure("p integer, q text", body)
     );
@@ -69,7 +71,7 @@ fn routine_is_not_repeatable_if_the_order_of_rows_may_decide() {
             "no: line 1 goes through rows in no certain order",
         ),
         (
-            "DECLARE n integer; BEGIN FOR n IN SELECT numbers() LOOP NULL; END LOOP; END",
+            "DECLARE n integer; BEGIN FOR n IN SELECT * FROM numbers() LOOP NULL; END LOOP; END",
             "no: line 1 goes through rows in no certain order",
         ),
         (
@@ -111,6 +113,14 @@ fn routine_is_not_repeatable_if_the_order_of_rows_may_decide() {
         (
             "BEGIN DELETE FROM account WHERE note = first_note(); END",
             "no: line 2 of first_note() takes one of several rows in no certain order",
+        ),
+        (
+            "BEGIN DELETE FROM account WHERE note = some_note(); END",
+            "no: line 1 of some_note() gives rows in no certain order",
+        ),
+        (
+            "BEGIN DELETE FROM account WHERE note IN (SELECT * FROM notes()); END",
+            "no: line 1 of notes() gives rows in no certain order",
         ),
     ];
     for (body, expected) in cases {
