@@ -2,7 +2,7 @@
 
 use albireo_base::packed::Input;
 use albireo_base::{SqlError, SqlState};
-use albireo_partition::Call;
+use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_redo::Record;
 
 use crate::Database;
@@ -33,5 +33,27 @@ impl Database {
             true => Ok(now),
             false => Err(damaged(format!("it moved {moved} rows, and {now} when it was done again"))),
         }
+    }
+
+    /// Runs a transaction of the log again where it ran; how many rows it moved.
+    ///
+    /// # Errors
+    /// XX001 if it reaches for another partition, which it did not when it ran; its own.
+    pub(crate) fn run_again(
+        &self,
+        call: &Call<'_>,
+        work: impl Fn(&mut Transaction<'_, '_>) -> Result<(), Abort>,
+    ) -> Result<u64, SqlError> {
+        let strayed = || {
+            let text = "it reaches for another partition, which it did not when it ran";
+            Abort::Raised(SqlError::new(SqlState::DATA_CORRUPTED, text))
+        };
+        let work = |tx: &mut Transaction<'_, '_>| match work(tx) {
+            Ok(()) => Ok(tx.rows_moved()),
+            // Others may be in that partition.
+            Err(Abort::Crossing) if call.route != Route::Crossing => Err(strayed()),
+            Err(abort) => Err(abort),
+        };
+        self.inner.partitions.transact(call, work).map_err(|error| self.explain_call(error))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use albireo_base::packed::{Input, put_bytes, put_number};
 use albireo_base::{SqlError, SqlState};
-use albireo_partition::{Call, Procedure, Transaction};
+use albireo_partition::{Call, Procedure};
 use parking_lot::Mutex;
 
 use crate::Database;
@@ -55,9 +55,7 @@ impl<P: Repeatable> Again for P {
         }
         let args = P::read_args(args);
         let args = args.ok_or_else(|| damaged(format!("procedure \"{name}\" has no such arguments")))?;
-        let work = |tx: &mut Transaction<'_, '_>| self.run(tx, &args).map(|_| tx.rows_moved());
-        let call = Call { name, ..*call };
-        database.inner.partitions.transact(&call, work).map_err(|error| database.explain_call(error))
+        database.run_again(&Call { name, ..*call }, |tx| self.run(tx, &args).map(drop))
     }
 }
 

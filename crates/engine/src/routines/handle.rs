@@ -352,8 +352,7 @@ impl RoutineHandle {
         let limits = &database.inner.unlimited;
         let run = Run { id: self.id, found: &found, limits, interprets: false };
         let call = Call { name: &found.signature.name, ..*call };
-        let work = |tx: &mut Transaction<'_, '_>| run.run(tx, args).map(|_| tx.rows_moved());
-        database.inner.partitions.transact(&call, work).map_err(|error| database.explain_call(error))
+        database.run_again(&call, |tx| run.run(tx, args).map(drop))
     }
 }
 
