@@ -124,7 +124,8 @@ impl Report {
         let mut notices = self.log.as_ref().map_or_else(Vec::new, LogReport::notices);
         let newest = self.checks().first();
         let nothing = self.log.as_ref().is_none_or(|log| log.summary().frames == 0);
-        if let (Some(newest), true) = (newest, nothing) {
+        // A backup says itself what it should have.
+        if let (Some(newest), true, None) = (newest, nothing, &self.backup) {
             notices.push(format!(
                 "the log is empty: if anything was committed after archive {}, it is not here",
                 newest.number

@@ -130,8 +130,9 @@ struct Part {
 
 impl Database {
     /// Copies the database to `target` while transactions go on: a directory that is not there or empty, or a
-    /// file that is not there, whose name ends in `.tar`. A fresh archive is written first; the copy has it and
-    /// all that was committed until its last moment. `progress` is told from time to time.
+    /// file that is not there, whose name ends in `.tar`. A fresh archive is written first, unless nothing has been
+    /// committed since the last; the copy has it and all that was committed until its last moment. `progress` is
+    /// told from time to time.
     ///
     /// # Errors
     /// 0A000 for a database that lives in memory; 55000 if there is something at `target`; 53100 without room,
@@ -149,7 +150,9 @@ impl Database {
         let env = &self.inner.env;
         let start_ns = env.clock.now();
         let mut target = Target::create(env, target.as_ref())?;
-        self.fresh_archive(options, &mut progress)?;
+        if !self.is_archived(&home.archive(), log) {
+            self.fresh_archive(options, &mut progress)?;
+        }
         // I-3: whoever writes or removes archives needs this.
         let _held = self.inner.archived.lock();
         let archive = newest(env, &home.archive())?;
@@ -194,6 +197,12 @@ impl Database {
             bytes,
             duration_ns: env.clock.now().saturating_sub(start_ns),
         })
+    }
+
+    /// Whether nothing has been committed since the newest archive.
+    fn is_archived(&self, directory: &Path, log: &Log) -> bool {
+        let newest = newest(&self.inner.env, directory);
+        newest.is_ok_and(|manifest| manifest.log.sequence == log.seal().sequence)
     }
 
     /// Writes an archive, after the one that may be being written.
