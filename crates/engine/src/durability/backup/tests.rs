@@ -108,13 +108,15 @@ fn backup_under_load_is_the_state_at_one_moment() {
     )
     .unwrap();
     let (ends, told) = (AtomicBool::new(false), Arc::new(std::sync::atomic::AtomicI32::new(1_000)));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for id in (1_001..).take_while(|_| !ends.load(Ordering::Relaxed)) {
-                db.execute_with("SELECT add($1)", &[Value::Integer(id)]).unwrap();
-                told.store(id, Ordering::SeqCst);
-            }
-        });
+    let write = || {
+        for id in (1_001..).take_while(|_| !ends.load(Ordering::Relaxed)) {
+            db.execute_with("SELECT add($1)", &[Value::Integer(id)]).unwrap();
+            told.store(id, Ordering::SeqCst);
+        }
+    };
+    albireo_env::scope(|scope| {
+        let _ends = Ends(&ends);
+        albireo_env::spawn_scoped(scope, "writer", write).unwrap();
         for round in 0..8 {
             let target = if round % 2 == 0 { format!("/b{round}") } else { format!("/b{round}.tar") };
             let before = told.load(Ordering::SeqCst);
@@ -131,8 +133,16 @@ fn backup_under_load_is_the_state_at_one_moment() {
             assert!(rows.iter().cloned().eq(first.chain(added)), "row for row");
             assert!(before <= last && last <= after, "{before} <= {last} <= {after}, {report:?}");
         }
-        ends.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends the writer, also when the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
