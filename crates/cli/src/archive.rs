@@ -54,11 +54,8 @@ fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
     let instead = "Run CHECKPOINT in the process that has it open, or close it there.";
     let database = open(&args.directory, env, instead)?;
     let mut progress = Progress::new(&env.clock);
-    let options = CheckpointOptions {
-        bytes_per_second: args.limit_rate.map(|rate| rate.0),
-        keep: args.keep.get(),
-        ..CheckpointOptions::default()
-    };
+    let options =
+        CheckpointOptions { bytes_per_second: args.limit_rate.map(|rate| rate.0), keep: args.keep.get() };
     database.checkpoint_with(&options, |at| {
         progress.show("writing the archive", at.bytes_written + at.bytes_reused, at.bytes_total_estimate());
     })
