@@ -120,8 +120,9 @@ fn log_whose_beginning_is_gone_is_told_by_the_names_of_an_archive() {
     assert_eq!(lines(&["--table", "late"]).lines().count(), 2);
     assert_eq!(lines(&["--table", "gone"]).lines().count(), 1, "its definition");
     // Before the archive it was dropped, or had another index.
-    let untold = |line: &&str| line.contains("has no longer as it was");
-    for line in all.lines().filter(untold) {
+    let untold: Vec<&str> = all.lines().filter(|line| line.contains("has no longer as it was")).collect();
+    assert_eq!(untold.len(), 2, "{untold:?}");
+    for line in untold {
         assert!(line.contains("rows of table sorted") || line.contains("rows of table 2"), "{line}");
     }
     let json = lines(&["--format", "json"]);

@@ -225,3 +225,20 @@ fn faulty_disk_counts_every_write_to_a_placed_file() {
     disk.heal(1);
     assert_eq!(disk.open(path).unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[test]
+fn second_name_is_the_same_file_on_a_real_disk_and_refused_elsewhere() {
+    let directory = std::env::temp_dir().join(format!("albireo-links-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let (first, second) = (directory.join("first"), directory.join("second"));
+    fs::write(&first, b"same").unwrap();
+    RealDisk.hard_link(&first, &second).unwrap();
+    fs::remove_file(&first).unwrap();
+    assert_eq!(fs::read(&second).unwrap(), b"same");
+    fs::write(&first, b"other").unwrap();
+    let error = RealDisk.hard_link(&first, &second).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    fs::remove_dir_all(&directory).unwrap();
+    let error = MemoryDisk::default().hard_link(&first, &second).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+}
