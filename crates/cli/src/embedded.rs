@@ -4,7 +4,7 @@ use crate::catalog;
 use crate::recovering::Shown;
 use crate::settings::config;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
-use albireo::{Config, Connection, Database, LogInspector, RecoveryReport, SqlError};
+use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
 use albireo_env::Env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Embedded {
     /// it is damaged.
     pub fn open(partitions: Option<u16>, data: Option<&Path>, env: &Env) -> Result<Self, SqlError> {
         // What is wrong with the directory is for opening it to say.
-        let there = || data.and_then(|path| LogInspector::partitions(path, env).ok().flatten());
+        let there = || data.and_then(|path| Database::kept_partitions(path, env).ok().flatten());
         let partitions = partitions.or_else(there).unwrap_or(1);
         let config = Config { partitions, ..config() };
         let database = match data {

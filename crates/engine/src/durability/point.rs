@@ -77,7 +77,12 @@ impl Database {
         let (from, to) = (from.as_ref(), to.as_ref());
         check_empty(env, to)?;
         let _held = hold(env, from)?;
-        let partitions = partitions_of(env, from)?;
+        let partitions = Self::kept_partitions(from, env)?.ok_or_else(|| {
+            let text = format!("there is no database in \"{}\"", from.display());
+            SqlError::new(SqlState::UNDEFINED_FILE, text).with_hint(
+                "Name the directory of a database or of a backup, with \"archive\" and \"log\" in it.",
+            )
+        })?;
         let config = Config { partitions, ..config };
         config.check()?;
         let threads = config.recovery_threads;
@@ -92,6 +97,20 @@ impl Database {
         let archive = database.write_new(to, last_record + 1)?;
         let last_time_us = state.last.map(|last| last.time_us);
         Ok(CopyReport { recovery, archive, last_record, last_time_us, notice })
+    }
+
+    /// How many partitions the database has that is kept in a directory, as its newest archive or its log says;
+    /// `None` if there is neither. Nothing is locked or changed.
+    ///
+    /// # Errors
+    /// 58030 if files cannot be read; as [`LogInspector::partitions`].
+    pub fn kept_partitions(path: impl AsRef<Path>, env: &Env) -> Result<Option<u16>, SqlError> {
+        let path = path.as_ref();
+        let listing = list(env, &path.join("archive")).map_err(archive_error)?;
+        match listing.complete.first() {
+            Some(manifest) => Ok(Some(manifest.partitions)),
+            None => LogInspector::partitions(path, env),
+        }
     }
 
     /// Writes the database, which has no log, as a new one.
@@ -156,20 +175,6 @@ fn hold(env: &Env, from: &Path) -> Result<Option<Box<dyn DiskLock>>, SqlError> {
         }
         Err(_) => Ok(None),
     }
-}
-
-/// How many partitions the database has.
-fn partitions_of(env: &Env, from: &Path) -> Result<u16, SqlError> {
-    let listing = list(env, &from.join("archive")).map_err(archive_error)?;
-    if let Some(manifest) = listing.complete.first() {
-        return Ok(manifest.partitions);
-    }
-    let logged = LogInspector::partitions(from, env)?;
-    logged.ok_or_else(|| {
-        let text = format!("there is no database in \"{}\"", from.display());
-        SqlError::new(SqlState::UNDEFINED_FILE, text)
-            .with_hint("Name the directory of a database or of a backup, with \"archive\" and \"log\" in it.")
-    })
 }
 
 /// Whether the moment that was asked for is one of the log; if the log ended before, that is said.

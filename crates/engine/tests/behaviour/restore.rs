@@ -94,6 +94,7 @@ fn copy_up_to_each_record_is_what_was_there_then() {
     }
     let report = copy(&disk, "/end", RecoveryTarget::End).unwrap();
     assert_eq!(report.last_record, times.len() as u64);
+    assert_eq!(Database::kept_partitions("/end", &env_of(&disk)).unwrap(), Some(2));
     assert_eq!(all_rows(&open(&disk, "/end")), *states.last().unwrap());
     let mut now = disk.files();
     now.retain(|path, _| path.starts_with(OLD));
