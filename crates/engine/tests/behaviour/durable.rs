@@ -231,36 +231,3 @@ fn log_that_ends_before_what_the_archive_has_is_refused() {
     drop(db);
     assert_eq!(rows(&place.open(1), "SELECT a FROM t ORDER BY a"), ["1", "2"]);
 }
-
-#[test]
-fn archives_written_under_load_and_the_log_fit_together() {
-    const WRITERS: i32 = 2;
-    const ROWS: i32 = 300;
-    let place = Place::new();
-    let db = place.open(2);
-    db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY) PARTITION BY HASH (a); CREATE TABLE sum (n BIGINT)")
-        .unwrap();
-    db.execute("INSERT INTO sum VALUES (0)").unwrap();
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let connection = db.connect();
-            scope.spawn(move || {
-                for row in 0..ROWS {
-                    let a = row * WRITERS + writer;
-                    // One of a partition, and one over all: neither may be in both archive and log, or in none.
-                    connection.execute(&format!("INSERT INTO t VALUES ({a})")).unwrap();
-                    connection.execute("UPDATE sum SET n = n + 1").unwrap();
-                }
-            });
-        }
-        for _ in 0..8 {
-            db.checkpoint().unwrap();
-        }
-    });
-    drop(db);
-    let db = place.open(2);
-    assert!(db.recovery().archive.is_some_and(|archive| archive >= 8));
-    let all = (WRITERS * ROWS).to_string();
-    assert_eq!(rows(&db, "SELECT count(*) FROM t"), [all.as_str()]);
-    assert_eq!(rows(&db, "SELECT n FROM sum"), [all.as_str()]);
-}

@@ -114,12 +114,8 @@ impl Simulation {
             };
         }
         let keep = self.random.below(3) as usize + 1;
-        let rate = self.random.pick(&[0, 50_000]);
-        let options = CheckpointOptions {
-            keep,
-            bytes_per_second: std::num::NonZeroU64::new(rate),
-            ..CheckpointOptions::default()
-        };
+        let bytes_per_second = std::num::NonZeroU64::new(self.random.pick(&[0, 50_000]));
+        let options = CheckpointOptions { keep, bytes_per_second };
         let before = self.listing(&self.machine.image())?;
         self.aim();
         self.trace.note(format_args!("archive begins, {keep} are kept"));
