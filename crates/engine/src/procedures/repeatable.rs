@@ -92,12 +92,14 @@ impl Procedures {
     }
 }
 
+/// A procedure, and the generation of the definitions that it was made for.
+type MadeFor = (u64, Arc<dyn Again>);
+
 /// The procedures of a database as recovery has made them.
 #[derive(Default)]
 pub(crate) struct Made {
     known: Procedures,
-    /// With the generation of the definitions that they were made for.
-    made: Mutex<BTreeMap<String, (u64, Arc<dyn Again>)>>,
+    made: Mutex<BTreeMap<String, MadeFor>>,
 }
 
 impl Made {
