@@ -268,8 +268,9 @@ fn seal(log: &Log) -> Result<u64, SqlError> {
     Ok(sealed)
 }
 
-/// The segments that have the frames behind an archive, up to frame `last`, and how many records these have.
-/// Frames that are younger may be half written, and are not looked at.
+/// The segments that have the frames behind an archive, up to frame `last`, and how many records these have; if
+/// there are none, the one in which they will be, up to there: a log must not end before its archive. Frames that
+/// are younger may be half written, and are not looked at.
 fn segments(
     disk: &Arc<dyn Disk>,
     directory: &Path,
@@ -278,17 +279,25 @@ fn segments(
 ) -> Result<(Vec<Part>, u64), SqlError> {
     let from = archive.log.sequence + 1;
     let (mut ends, mut records) = (BTreeMap::new(), 0);
-    if from <= last {
-        let log = Some(archive.log.log);
-        let mut reader = LogReader::open(Arc::clone(disk), directory, from, log).map_err(damaged)?;
-        for sequence in from..=last {
-            let frame = reader.next_frame().map_err(damaged)?.ok_or_else(|| {
-                let text = format!("the log ends before frame {sequence}, which had been written");
-                SqlError::new(SqlState::DATA_CORRUPTED, text)
-            })?;
-            ends.insert(frame.segment, frame.offset + frame.bytes);
-            records += u64::from(frame.record_count);
-        }
+    let log = Some(archive.log.log);
+    let mut reader = LogReader::open(Arc::clone(disk), directory, from, log).map_err(damaged)?;
+    for sequence in from..=last {
+        let frame = reader.next_frame().map_err(damaged)?.ok_or_else(|| {
+            let text = format!("the log ends before frame {sequence}, which had been written");
+            SqlError::new(SqlState::DATA_CORRUPTED, text)
+        })?;
+        ends.insert(frame.segment, frame.offset + frame.bytes);
+        records += u64::from(frame.record_count);
+    }
+    if ends.is_empty() {
+        let end = match reader.next_frame().map_err(damaged)? {
+            Some(younger) => Some((younger.segment, younger.offset)),
+            None => reader.end().and_then(|end| end.tail.as_ref()).and_then(|(path, bytes)| {
+                let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+                number.map(|segment: u64| (segment, *bytes))
+            }),
+        };
+        ends.extend(end);
     }
     let part = |(segment, bytes)| {
         let file = format!("{segment:020}.log");

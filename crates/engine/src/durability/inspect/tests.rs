@@ -53,8 +53,8 @@ fn records_that_cannot_be_understood_are_faults_with_their_place_and_reading_goe
     let wrong: [(Option<usize>, Kind, &[u8], &str); 11] = [
         (Some(0), Kind(99), b"?", "the record is of kind 99, which this program does not know"),
         (Some(0), Kind::WRITE, &[1, 77, 0, 0, 0], "it writes to table 77, which does not exist"),
-        (Some(0), Kind::WRITE, &[1, t, 0, 0, 1], "at byte 5 of the write record: more rows than bytes"),
-        (Some(0), Kind::WRITE, &[1, t, 0, 0], "at byte 4 of the write record: the record ends too early"),
+        (Some(0), Kind::WRITE, &[1, t, 0, 0, 1], "at byte 5 of the record: more rows than bytes"),
+        (Some(0), Kind::WRITE, &[1, t, 0, 0], "at byte 4 of the record: the record ends too early"),
         (Some(0), Kind::WRITE, &[2, t, 0, 0, 1, 2], "it writes to partition 1 of the transaction"),
         (None, Kind::WRITE, &[3, t, 0, 0, 1, 2], "it writes to partition 2 of the transaction"),
         (
