@@ -141,7 +141,7 @@ fn crossing_routine_writes_shared_tables_and_all_partitions() {
 fn explain_shows_class_version_and_access_paths() {
     let db = bank(2);
     let mut lines = plan(&db, "EXPLAIN PROCEDURE hold");
-    let execution = lines.remove(7);
+    let execution = lines.remove(8);
     assert!(execution.starts_with("execution: machine code of "), "{execution}");
     assert!(execution.ends_with("statements compiled: 1, left to the interpreter: 0"), "{execution}");
     assert_eq!(
@@ -154,6 +154,7 @@ fn explain_shows_class_version_and_access_paths() {
             "sterile: no, give(integer, integer, bigint) writes \"account\"",
             "one-shot: yes, no statement needs what another one finds",
             "two-phase: yes, nothing behind UPDATE of \"account\" in line 1 can fail",
+            "repeatable: yes, the order in which rows lie decides about nothing",
             "line 1: UPDATE",
             "  account: write, index account_pkey (id), partition by p_id",
         ]
