@@ -216,7 +216,17 @@ impl Partitions {
         call: &Call<'_>,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let ran = self.own_all(Purpose::Work).run(0, call, work);
+        self.crossing_at(Route::Crossing, call, work)
+    }
+
+    /// As [`Partitions::crossing`], at home where a call with the route `home` is.
+    pub fn crossing_at<R>(
+        &self,
+        home: Route,
+        call: &Call<'_>,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let ran = self.own_all(Purpose::Work).run(self.home(home) as u16, call, work);
         let (value, receipt) = ran?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(value)

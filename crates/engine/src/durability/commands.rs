@@ -35,13 +35,15 @@ impl Database {
         }
     }
 
-    /// Runs a transaction of the log again where it ran; how many rows it moved.
+    /// Runs a transaction of the log again where it ran, at home where its `route` says, as its first run was;
+    /// how many rows it moved.
     ///
     /// # Errors
     /// XX001 if it reaches for another partition, which it did not when it ran; its own.
     pub(crate) fn run_again(
         &self,
         call: &Call<'_>,
+        route: Route,
         work: impl Fn(&mut Transaction<'_, '_>) -> Result<(), Abort>,
     ) -> Result<u64, SqlError> {
         let strayed = || {
@@ -54,6 +56,11 @@ impl Database {
             Err(Abort::Crossing) if call.route != Route::Crossing => Err(strayed()),
             Err(abort) => Err(abort),
         };
-        self.inner.partitions.transact(call, work).map_err(|error| self.explain_call(error))
+        let partitions = &self.inner.partitions;
+        let done = match call.route {
+            Route::Crossing => partitions.crossing_at(route, call, work),
+            _ => partitions.transact(call, work),
+        };
+        done.map_err(|error| self.explain_call(error))
     }
 }

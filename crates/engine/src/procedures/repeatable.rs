@@ -55,7 +55,7 @@ impl<P: Repeatable> Again for P {
         }
         let args = P::read_args(args);
         let args = args.ok_or_else(|| damaged(format!("procedure \"{name}\" has no such arguments")))?;
-        database.run_again(&Call { name, ..*call }, |tx| self.run(tx, &args).map(drop))
+        database.run_again(&Call { name, ..*call }, self.route(&args), |tx| self.run(tx, &args).map(drop))
     }
 }
 

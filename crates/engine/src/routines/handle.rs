@@ -352,7 +352,8 @@ impl RoutineHandle {
         let limits = &database.inner.unlimited;
         let run = Run { id: self.id, found: &found, limits, interprets: false };
         let call = Call { name: &found.signature.name, ..*call };
-        database.run_again(&call, |tx| run.run(tx, args).map(drop))
+        let route = database.route_of_routine(&found.library, self.id, &found.signature, args)?;
+        database.run_again(&call, route, |tx| run.run(tx, args).map(drop))
     }
 }
 
