@@ -32,6 +32,8 @@ mod schedule;
 mod stored;
 mod target;
 
+use std::time::Duration;
+
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
 use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
@@ -62,6 +64,9 @@ use recovery::How;
 
 use crate::database::no_thread;
 use crate::{Config, Database};
+
+/// How long a good disk takes for a write and a sync.
+const DISK_DELAY: Duration = Duration::from_micros(500);
 
 /// When a transaction of a database that is kept in a directory is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -110,7 +115,8 @@ impl Database {
         Ok(())
     }
 
-    /// Does all that a log costs but writing it, from now on: to measure by.
+    /// Does all that a log costs but writing it, from now on: to measure by. Batches are closed as often as a good
+    /// disk would take them.
     ///
     /// # Errors
     /// 53000 when the system refuses a thread.
@@ -119,6 +125,7 @@ impl Database {
     /// The database has a log.
     pub fn log_to_nowhere(&self) -> Result<(), SqlError> {
         let config = LogConfig::new(Target::Null, usize::from(self.partitions()));
+        let config = LogConfig { batch_delay: DISK_DELAY, ..config };
         let start = LogStart::new(self.inner.env.seeds.next_seed());
         let log = Log::start(&self.inner.env, config, start).map_err(not_started)?;
         self.inner.partitions.start_log(log, true);
