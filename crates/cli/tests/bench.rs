@@ -82,3 +82,19 @@ fn bench_that_makes_no_sense_is_a_usage_error_in_words() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("at least as many warehouses") && output.stdout.is_empty(), "{errors}");
 }
+
+#[test]
+fn bench_recovery_prints_all_figures_and_leaves_nothing() {
+    let directory = std::env::temp_dir().join(format!("albireo-bench-recovery-{}", std::process::id()));
+    let line = "bench recovery --small --warehouses 1 --seconds 1 --format json --data";
+    let report = json(&format!("{line} {}", directory.display()));
+    let figures = report["figures"].as_array().expect("figures is a list");
+    assert_eq!(figures.len(), 8);
+    for figure in figures {
+        assert!(figure["value"].as_f64().is_some_and(f64::is_finite), "{figure}");
+    }
+    let bytes = figures.iter().find(|figure| figure["unit"] == "bytes").expect("one is in bytes");
+    assert!(bytes["value"].as_f64().is_some_and(|bytes| bytes < 120.0), "{bytes}");
+    assert_eq!(std::fs::read_dir(&directory).expect("it is there").count(), 0, "nothing is left");
+    std::fs::remove_dir(&directory).expect("it is empty");
+}

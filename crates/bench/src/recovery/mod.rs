@@ -175,6 +175,7 @@ impl Bench<'_> {
             self.go_on()?;
             let config = Config {
                 logging: Logging::Null,
+                data: None,
                 scale: Scale::SMALL,
                 warehouses: 1,
                 partitions: 1,
