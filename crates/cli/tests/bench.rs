@@ -84,6 +84,7 @@ fn bench_that_makes_no_sense_is_a_usage_error_in_words() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the test looks at what the program leaves")]
 fn bench_recovery_prints_all_figures_and_leaves_nothing() {
     let directory = std::env::temp_dir().join(format!("albireo-bench-recovery-{}", std::process::id()));
     let line = "bench recovery --small --warehouses 1 --seconds 1 --format json --data";
