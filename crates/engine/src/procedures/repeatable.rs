@@ -1,7 +1,7 @@
 //! Native procedures whose calls stand in the redo log.
 //!
 //! I-1 Recovery makes a procedure for the definitions at hand: it is made anew after each change of them, as
-//! its handles may mean something else then.
+//! its handles may mean something else then, and keeps no index from being dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -138,7 +138,12 @@ impl Database {
             let text = format!("it calls the native procedure \"{name}\", which is not known here");
             return Err(damaged(text).with_hint("Name it in Config::procedures."));
         };
-        let procedure = make(self)?;
+        // Recovery makes it anew when indexes have changed, so that its handles keep none from being dropped:
+        // the log may say so next. Nobody else asks for handles meanwhile.
+        let handed_out = self.inner.handed_out.lock().clone();
+        let procedure = make(self);
+        *self.inner.handed_out.lock() = handed_out;
+        let procedure = procedure?;
         made.insert(name.to_owned(), (generation, Arc::clone(&procedure)));
         Ok(procedure)
     }

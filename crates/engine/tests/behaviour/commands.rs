@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use albireo::{
-    Argument, ArgumentRef, Config, Database, LogContent, LogInspector, LogRecords, Outcome, SqlState, Value,
+    Abort, Argument, ArgumentRef, Col, Config, Database, IndexRef, LogContent, LogInspector, LogRecords,
+    Outcome, Procedure, Procedures, Repeatable, Route, ShortKey, SqlError, SqlState, TableHandle,
+    Transaction, Value,
 };
 use albireo_env::{Env, MemoryDisk};
 
@@ -206,4 +208,82 @@ fn costs_of_records_are_shown() {
     let memory = Database::in_memory(Config::default()).unwrap();
     memory.execute(SCHEMA).unwrap();
     assert_eq!(log(explained(&memory)), None);
+}
+
+/// Adds to an account, found by an index.
+struct Deposit {
+    account: TableHandle,
+    by_id: IndexRef,
+    cents: Col<i64>,
+}
+
+impl Deposit {
+    fn new(db: &Database) -> Result<Self, SqlError> {
+        db.with_table("deposit", |account, table| {
+            Ok(Self { account, by_id: table.index("by_id")?, cents: table.column("cents")? })
+        })
+    }
+}
+
+impl Procedure for Deposit {
+    type Args = (i32, i64);
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "deposit"
+    }
+
+    fn route(&self, (id, _): &(i32, i64)) -> Route {
+        Route::Key((*id).into())
+    }
+
+    fn run(&self, tx: &mut Transaction<'_, '_>, (id, cents): &(i32, i64)) -> Result<(), Abort> {
+        let row = tx.table(self.account).find(self.by_id, ShortKey::new().i32(*id));
+        let row = row.ok_or_else(|| Abort::raise(SqlState::RAISE_EXCEPTION, "no such account"))?;
+        let sum = tx.table(self.account).get(row, self.cents) + cents;
+        tx.update(self.account, row, |row| row.set(self.cents, sum))
+    }
+}
+
+impl Repeatable for Deposit {
+    const VERSION: u32 = 1;
+
+    fn put_args((id, cents): &(i32, i64), out: &mut Vec<u8>) {
+        out.extend_from_slice(&id.to_le_bytes());
+        out.extend_from_slice(&cents.to_le_bytes());
+    }
+
+    fn read_args(bytes: &[u8]) -> Option<(i32, i64)> {
+        let (id, cents) = bytes.split_at_checked(4)?;
+        Some((i32::from_le_bytes(id.try_into().ok()?), i64::from_le_bytes(cents.try_into().ok()?)))
+    }
+}
+
+#[test]
+fn native_calls_are_made_again_by_the_indexes_that_there_were() {
+    let place = Place::default();
+    let with = |procedures: Procedures| {
+        let config = Config { procedures, log_records: LogRecords::Calls, ..Config::default() };
+        Database::open_in("/data", config, place.env())
+    };
+    let db = with(Procedures::default()).unwrap();
+    db.execute(
+        "CREATE TABLE deposit (id INTEGER NOT NULL, cents BIGINT NOT NULL) PARTITION BY HASH (id);
+         CREATE INDEX other ON deposit (cents); CREATE UNIQUE INDEX by_id ON deposit (id);
+         INSERT INTO deposit VALUES (1, 0), (2, 0)",
+    )
+    .unwrap();
+    db.register_repeatable(Deposit::new(&db).unwrap()).call(&(1, 5)).unwrap();
+    drop(db);
+    assert_eq!(place.records().last().unwrap(), "deposit v1");
+    let error = with(Procedures::default()).err().unwrap();
+    assert!(error.message().contains("the native procedure \"deposit\", which is not known"), "{error}");
+    // Indexes stand elsewhere now: nobody has a handle, not even recovery.
+    let procedures = Procedures::default().with("deposit", Deposit::new);
+    let db = with(procedures.clone()).unwrap();
+    db.execute("DROP INDEX other").unwrap();
+    db.register_repeatable(Deposit::new(&db).unwrap()).call(&(2, 7)).unwrap();
+    drop(db);
+    let db = with(procedures).unwrap();
+    assert_eq!(rows(&db, "SELECT * FROM deposit ORDER BY id"), ["1|5", "2|7"]);
 }
