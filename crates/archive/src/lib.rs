@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod contents;
 mod directory;
 mod error;
 mod manifest;
@@ -38,10 +39,11 @@ mod verify;
 mod write;
 
 pub use columns::disk_type;
+pub use contents::Contents;
 pub use directory::{Listing, Unreadable, list};
 pub use error::{ArchiveError, Damage};
 pub use manifest::{ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, TableEntry};
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
 pub use verify::{Finding, is_sound, verify};
-pub use write::{ColumnMeta, Contents, Progress, Report, Request, Step, TableMeta, Writer, Written, write};
+pub use write::{ColumnMeta, Progress, Report, Request, Step, TableMeta, Writer, Written, write};

@@ -26,6 +26,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::columns::{batches_of, disk_type};
+use crate::contents::{Contents, Ranges};
 use crate::directory::{archive_name, archive_path, lock, numbers};
 use crate::error::ArchiveError;
 use crate::manifest::{
@@ -85,22 +86,6 @@ pub struct ColumnMeta {
     pub ty: SqlType,
     /// Whether it may be NULL.
     pub nullable: bool,
-}
-
-/// What an archive's files hold, so that the next archive of the same process can refer to those whose
-/// chunks have not changed. After a restart nothing is known, and everything is written once.
-#[derive(Clone, Debug)]
-pub struct Contents {
-    manifest: Manifest,
-    /// By table, partition and first chunk.
-    ranges: HashMap<(u32, u16, u32), (Vec<ChunkContent>, FileEntry)>,
-}
-
-impl Contents {
-    /// The archive.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
 }
 
 /// How far writing has come.
@@ -179,8 +164,8 @@ pub struct Writer {
     chunks_done: usize,
     request: Request,
     manifest: Manifest,
-    known: HashMap<(u32, u16, u32), (Vec<ChunkContent>, FileEntry)>,
-    ranges: HashMap<(u32, u16, u32), (Vec<ChunkContent>, FileEntry)>,
+    known: Ranges,
+    ranges: Ranges,
     progress: Progress,
     report: Report,
     started_ns: u64,
@@ -307,7 +292,7 @@ impl Writer {
             tables,
             request,
             known,
-            ranges: HashMap::new(),
+            ranges: Ranges::new(),
             started_ns,
             due_ns: started_ns,
             is_done: false,
@@ -340,7 +325,7 @@ impl Writer {
             self.is_done = true;
             self.report.duration_ns = self.env.clock.now().saturating_sub(self.started_ns);
             let (manifest, ranges) = (self.manifest.clone(), std::mem::take(&mut self.ranges));
-            let written = Written { contents: Contents { manifest, ranges }, report: self.report };
+            let written = Written { contents: Contents::new(manifest, ranges), report: self.report };
             return Ok(Step::Done(Box::new(written)));
         }
         let before = self.progress.bytes_written;
@@ -543,26 +528,6 @@ fn writing_error(path: &Path, error: ArrowError) -> ArchiveError {
 /// Whether a file of this length is there.
 fn is_there(env: &Env, path: &Path, bytes: u64) -> bool {
     env.disk.open(path).is_ok_and(|file| file.len().is_ok_and(|length| length == bytes))
-}
-
-impl Contents {
-    /// Nothing, if the archive is gone or another.
-    fn if_still_there(&self, env: &Env, directory: &Path) -> Option<&Self> {
-        let there = Manifest::read(env, directory, self.manifest.number).ok()?;
-        (there == self.manifest).then_some(self)
-    }
-
-    /// The files of tables that are called as they were and have the same columns.
-    fn of_same_tables(&self, now: &Manifest) -> HashMap<(u32, u16, u32), (Vec<ChunkContent>, FileEntry)> {
-        let same = |id: u32| {
-            let pair = self.manifest.table(id).zip(now.table(id));
-            pair.is_some_and(|(old, new)| {
-                (&old.schema, &old.name, &old.columns) == (&new.schema, &new.name, &new.columns)
-            })
-        };
-        let kept = self.ranges.iter().filter(|(key, _)| same(key.0));
-        kept.map(|(key, range)| (*key, range.clone())).collect()
-    }
 }
 
 impl TableMeta {

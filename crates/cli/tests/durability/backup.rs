@@ -65,12 +65,18 @@ fn archive_is_written_and_older_ones_go() {
         let report = json(&["archive", "PATH", "--keep", "1", "--format", "json"], &data);
         assert_eq!((&report["archive"], &report["rows"]), (&number.into(), &50.into()));
     }
-    let left: Vec<String> = std::fs::read_dir(data.join("archive"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "lock")
-        .collect();
-    assert_eq!(left, ["0000000003"]);
+    let names = |directory: &Path| {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    // The rows are still where the first archive has them, which is not one any more.
+    let archives = data.join("archive");
+    assert_eq!(names(&archives), ["0000000001", "0000000003", "lock"]);
+    assert_eq!(names(&archives.join("0000000003")), ["manifest.json"]);
+    assert!(names(&archives.join("0000000001")).iter().all(|name| name.ends_with(".arrow")));
     assert!(dump(&data).contains("\n49,24.50,name of 49\n"));
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use albireo_archive::{LogPosition, Manifest, TableEntry, list, open};
+use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open};
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_sql::TableDef;
-use albireo_storage::{Loader, Table};
+use albireo_storage::{Loader, SnapshotScope, Table};
 use parking_lot::Mutex;
 
 use super::checkpoint::archive_error;
@@ -83,6 +83,7 @@ impl Database {
             }
             match self.load_manifest(directory, &manifest, how) {
                 Ok(bytes) => {
+                    self.know_archived(&manifest);
                     // An older one that cannot be used does no harm.
                     wrong.retain(|(number, _)| *number > manifest.number);
                     report.archive = Some(manifest.number);
@@ -106,6 +107,14 @@ impl Database {
                 Err(SqlError::new(SqlState::DATA_CORRUPTED, text)
                     .with_hint("Restore a backup, or look what `albireo verify` says."))
             }
+        }
+    }
+
+    /// The next archive refers to files of the one that was loaded, if nothing changes what is in them.
+    fn know_archived(&self, manifest: &Manifest) {
+        // Without a snapshot everything is written again.
+        if let Ok(snapshot) = self.inner.partitions.exclusively(|all| all.snapshot(&SnapshotScope::All)) {
+            *self.inner.archived.lock() = Some(Contents::loaded(manifest, &snapshot));
         }
     }
 
