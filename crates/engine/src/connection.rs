@@ -34,8 +34,21 @@ struct State {
     settings: Settings,
     /// The open BEGIN READ ONLY.
     session: Option<Arc<ReadOnlySession>>,
+    /// The settings after its COMMIT, and after its ROLLBACK.
+    afterwards: (Settings, Settings),
     /// A statement of the open transaction failed: only ROLLBACK and COMMIT are taken.
     failed: bool,
+}
+
+impl State {
+    /// Sets a setting; one that is not `local` also for the time after the open transaction.
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
+        self.settings.set(name, value)?;
+        if !local && self.session.is_some() {
+            self.afterwards.0.set(name, value)?;
+        }
+        Ok(())
+    }
 }
 
 impl Connection {
@@ -402,6 +415,7 @@ impl Connection {
             }
             TransactionCommand::Begin { read_only: Some(true), .. } => {
                 state.session = Some(Arc::new(self.database.begin_read_only()?));
+                state.afterwards = (state.settings.clone(), state.settings.clone());
                 state.failed = false;
                 Ok(done("BEGIN", Vec::new()))
             }
@@ -413,7 +427,10 @@ impl Connection {
                     _ => "ROLLBACK",
                 };
                 let notice = state.session.is_none().then(|| "there is no transaction in progress".to_owned());
-                state.session = None;
+                if state.session.take().is_some() {
+                    let (committed, rolled_back) = std::mem::take(&mut state.afterwards);
+                    state.settings = if tag == "COMMIT" { committed } else { rolled_back };
+                }
                 state.failed = false;
                 Ok(done(tag, notice.into_iter().collect()))
             }
@@ -424,16 +441,21 @@ impl Connection {
         let mut state = self.state.lock();
         let done = |tag: &str| Outcome::Done { tag: tag.to_owned(), rows: 0, notices: Vec::new() };
         match setting {
-            Setting::Set { name, value, .. } => {
-                state.settings.set(name, value.as_deref())?;
+            Setting::Set { name, value, local: true } if state.session.is_none() => {
+                state.settings.clone().set(name, value.as_deref())?;
+                let notice = "SET LOCAL can only be used in transaction blocks".to_owned();
+                Ok(Outcome::Done { tag: "SET".to_owned(), rows: 0, notices: vec![notice] })
+            }
+            Setting::Set { name, value, local } => {
+                state.set(name, value.as_deref(), *local)?;
                 Ok(done("SET"))
             }
             Setting::Reset(Some(name)) => {
-                state.settings.set(name, None)?;
+                state.set(name, None, false)?;
                 Ok(done("RESET"))
             }
             Setting::Reset(None) => {
-                state.settings = Settings::default();
+                (state.settings, state.afterwards.0) = (Settings::default(), Settings::default());
                 Ok(done("RESET"))
             }
             Setting::Show(name) if name == "all" => {

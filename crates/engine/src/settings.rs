@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState};
+use albireo_sql::classify::synchronous_commit;
 
 /// What a connection has set.
 #[derive(Clone, Debug, Default)]
@@ -57,15 +58,7 @@ impl Settings {
                 Some("off" | "false" | "no" | "0") => self.interprets = true,
                 Some(_) => return wrong("Use on or off."),
             },
-            "synchronous_commit" => match value.map(str::to_ascii_lowercase).as_deref() {
-                None => self.synchronous = None,
-                // One that waits for other servers waits for this one's disk, there being no others.
-                Some("on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply") => {
-                    self.synchronous = Some(true);
-                }
-                Some("off" | "false" | "no" | "0") => self.synchronous = Some(false),
-                Some(_) => return wrong("Use on or off."),
-            },
+            "synchronous_commit" => self.synchronous = synchronous_commit(value)?,
             "query_threads" => match value.map(str::parse::<usize>) {
                 None => self.query_threads = None,
                 Some(Ok(threads)) if (1..=1024).contains(&threads) => self.query_threads = Some(threads),

@@ -256,7 +256,8 @@ impl Executor {
 /// crash cannot take it back any more.
 pub struct Pending<T> {
     slot: Arc<Slot<T>>,
-    log: Option<Log>,
+    /// The log, and whether results wait for it that do not say.
+    log: Option<(Log, bool)>,
 }
 
 struct Slot<T> {
@@ -276,7 +277,7 @@ pub(crate) struct Deliver<T> {
 
 impl<T> Pending<T> {
     /// A result to come, and the end that delivers it.
-    pub(crate) fn new(log: Option<Log>) -> (Self, Deliver<T>) {
+    pub(crate) fn new(log: Option<(Log, bool)>) -> (Self, Deliver<T>) {
         let slot = Arc::new(Slot { result: Mutex::new(None), arrived: Condvar::new() });
         let deliver = Deliver { slot: Arc::clone(&slot), done: false };
         (Self { slot, log }, deliver)
@@ -285,10 +286,15 @@ impl<T> Pending<T> {
     /// Waits for the result.
     pub fn wait(self) -> Result<T, CallError> {
         let (value, receipt) = self.wait_for_run()?;
-        match &self.log {
+        match self.log_for(receipt) {
             Some(log) => receipt.wait(log).map(|()| value),
             None => Ok(value),
         }
+    }
+
+    /// The log, if what it gave waits for it.
+    fn log_for(&self, receipt: Receipt) -> Option<&Log> {
+        self.log.as_ref().filter(|(_, usual)| receipt.is_awaited(None, *usual)).map(|(log, _)| log)
     }
 
     fn wait_for_run(&self) -> Ran<T> {
@@ -304,7 +310,8 @@ impl<T> Pending<T> {
     /// The result if it is there.
     pub fn try_take(&self) -> Option<Result<T, CallError>> {
         let mut result = self.slot.result.lock();
-        if let (Some(Ok((_, receipt))), Some(log)) = (result.as_ref(), &self.log)
+        if let Some(Ok((_, receipt))) = result.as_ref()
+            && let Some(log) = self.log_for(*receipt)
             && !receipt.is_durable(log)
             && !matches!(log.check(), Err(LogError::Failed(_) | LogError::Closed))
         {
@@ -314,7 +321,7 @@ impl<T> Pending<T> {
             Ok(ran) => ran,
             Err(error) => return Some(Err(error)),
         };
-        Some(self.log.as_ref().map_or(Ok(()), |log| receipt.wait(log)).map(|()| value))
+        Some(self.log_for(receipt).map_or(Ok(()), |log| receipt.wait(log)).map(|()| value))
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! I-1 A transaction is final only once its record is in the log's memory: if the log does not take it, it
 //! is rolled back. I-2 Nobody is told of a transaction, neither its caller nor a reader, before a crash
-//! cannot take it back; but callers who ask for that (`synchronous` is false), readers while the log has no
-//! room, and all once it has failed for good. I-3 What the log keeps of a full disk goes to transactions that
+//! cannot take it back; but callers who ask for that (`synchronous` is false), or whose transaction does,
+//! readers while the log has no room, and all once it has failed for good. I-3 What the log keeps of a full disk goes to transactions that
 //! only delete, and to changes of definitions, which are few and short and drop tables too.
 
 use albireo_base::TableId;
@@ -33,17 +33,30 @@ pub struct Receipt {
     ticket: Ticket,
     /// It is the transaction's own record, not one of those before it.
     wrote: bool,
+    /// Whether the transaction itself asked for its caller to wait, or not to.
+    asked: Option<bool>,
 }
 
 impl Receipt {
     /// Of a record of its own.
     pub(crate) fn of_record(ticket: Ticket) -> Self {
-        Self { ticket, wrote: true }
+        Self { ticket, wrote: true, asked: None }
     }
 
     /// Of a reader who may have seen what has this ticket.
     pub(crate) fn of_reader(ticket: Ticket) -> Self {
-        Self { ticket, wrote: false }
+        Self { ticket, wrote: false, asked: None }
+    }
+
+    /// The same, of a transaction that itself asked for its caller to wait, or not to.
+    pub(crate) fn asked(self, asked: Option<bool>) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// Whether the caller is to wait: as the transaction asked, else as the call did, else as is usual.
+    #[inline]
+    pub(crate) fn is_awaited(self, called: Option<bool>, usual: bool) -> bool {
+        self.asked.or(called).unwrap_or(usual)
     }
 
     /// Whether a crash cannot take back what it is for.

@@ -197,15 +197,17 @@ impl Partitions {
         }
     }
 
-    /// Waits until a crash cannot take back what the receipt is for, if that is `asked` for; without a
-    /// word, as the log was started.
+    /// Waits until a crash cannot take back what the receipt is for, if the transaction or else the call
+    /// `asked` for that; without a word, as the log was started.
     ///
     /// # Errors
     /// The log failed before.
     #[inline]
     pub fn acknowledge(&self, asked: Option<bool>, receipt: Receipt) -> Result<(), CallError> {
         match self.log.get() {
-            Some(Started { log, synchronous }) if asked.unwrap_or(*synchronous) => receipt.wait(log),
+            Some(Started { log, synchronous }) if receipt.is_awaited(asked, *synchronous) => {
+                receipt.wait(log)
+            }
             _ => Ok(()),
         }
     }
@@ -286,9 +288,8 @@ impl Partitions {
         P::Args: Send + 'static,
         P::Output: Send + 'static,
     {
-        let (pending, deliver) = Pending::new(
-            self.log.get().filter(|started| started.synchronous).map(|started| started.log.clone()),
-        );
+        let (pending, deliver) =
+            Pending::new(self.log.get().map(|started| (started.log.clone(), started.synchronous)));
         // Weak, because the queue that holds the task belongs to the partitions.
         let this = Arc::downgrade(self);
         let partition = self.home(procedure.route(&args));

@@ -71,8 +71,9 @@ pub(crate) fn run<T>(
             None => Receipt::default(),
             Some(log) => {
                 let Call { command, measure, .. } = *call;
+                let asked = tx.synchronous_commit();
                 let entry = Entry { time_us: tx.now(), command, measure, clock, crossing };
-                entry.append(log, sites, workspace).map_err(CallError::Log)?
+                entry.append(log, sites, workspace).map_err(CallError::Log)?.asked(asked)
             }
         };
         Ok((value, receipt))

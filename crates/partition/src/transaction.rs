@@ -32,6 +32,7 @@ pub struct Transaction<'a, 'p> {
     clock: &'a Clock,
     /// Microseconds since 1970, read at first use.
     now: Option<i64>,
+    synchronous: Option<bool>,
 }
 
 impl<'a, 'p> Transaction<'a, 'p> {
@@ -43,13 +44,25 @@ impl<'a, 'p> Transaction<'a, 'p> {
         now: Option<i64>,
     ) -> Self {
         debug_assert!(undo.is_empty(), "the last transaction has ended");
-        Self { sites, undo, home, partitions, clock, now }
+        Self { sites, undo, home, partitions, clock, now, synchronous: None }
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
     #[inline]
     pub fn now(&mut self) -> i64 {
         *self.now.get_or_insert_with(|| self.clock.unix_us())
+    }
+
+    /// Whether it asked for its caller to wait until a crash cannot take it back, or not to; `None`: it did not
+    /// say, and the call or the database does.
+    #[inline]
+    pub fn synchronous_commit(&self) -> Option<bool> {
+        self.synchronous
+    }
+
+    /// Asks for that: `SET LOCAL synchronous_commit`.
+    pub fn set_synchronous_commit(&mut self, synchronous: Option<bool>) {
+        self.synchronous = synchronous;
     }
 
     /// How often it has inserted or deleted a row so far.

@@ -76,10 +76,16 @@ pub trait Store {
     /// Deletes a row.
     fn delete(&mut self, site: Site, table: TableId, tid: Tid) -> Result<(), Stop>;
 
-    /// A point to which the transaction can be rolled back.
+    /// Whether the transaction asked for its caller to wait for the disk, or not to; `None`: it did not say.
+    fn synchronous_commit(&self) -> Option<bool>;
+
+    /// Asks for that.
+    fn set_synchronous_commit(&mut self, wait: Option<bool>);
+
+    /// A point to which the transaction's changes can be rolled back.
     fn savepoint(&self) -> Savepoint;
 
-    /// Takes everything since `to` back.
+    /// Takes all changes since `to` back.
     fn roll_back_to(&mut self, to: Savepoint);
 
     /// Tells the client.

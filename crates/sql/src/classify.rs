@@ -257,6 +257,23 @@ pub fn setting(statement: &Statement) -> Result<Setting, SqlError> {
     }
 }
 
+/// Reads a value of synchronous_commit; `None` is `DEFAULT`. One that waits for other servers waits for this
+/// one's disk, there being no others.
+///
+/// # Errors
+/// 22023.
+pub fn synchronous_commit(value: Option<&str>) -> Result<Option<bool>, SqlError> {
+    let Some(value) = value else { return Ok(None) };
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply" => Ok(Some(true)),
+        "off" | "false" | "no" | "0" => Ok(Some(false)),
+        _ => {
+            let text = format!("invalid value for parameter \"synchronous_commit\": \"{value}\"");
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_hint("Use on or off."))
+        }
+    }
+}
+
 fn variable_name(name: &ObjectName) -> String {
     let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident().map(names::fold)).collect();
     parts.join(".")

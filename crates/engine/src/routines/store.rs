@@ -201,6 +201,14 @@ impl Store for TransactionStore<'_, '_, '_> {
         self.tx.delete_at(at, handle, tid).map_err(|abort| self.stop(at, abort))
     }
 
+    fn synchronous_commit(&self) -> Option<bool> {
+        self.tx.synchronous_commit()
+    }
+
+    fn set_synchronous_commit(&mut self, wait: Option<bool>) {
+        self.tx.set_synchronous_commit(wait);
+    }
+
     fn savepoint(&self) -> Savepoint {
         self.tx.savepoint()
     }

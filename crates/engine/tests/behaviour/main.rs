@@ -21,3 +21,4 @@ mod sessions;
 mod statements;
 mod support;
 mod trials;
+mod waiting;

@@ -189,6 +189,8 @@ pub enum Statement {
     Call(Box<Call>),
     /// GET DIAGNOSTICS.
     Diagnostics(Vec<(Target, Fit, DiagnosticItem)>),
+    /// SET LOCAL synchronous_commit.
+    SynchronousCommit(Option<bool>),
     /// RAISE without anything.
     RaiseAgain,
     /// RAISE.

@@ -318,7 +318,7 @@ impl<'r> Flow<'r> {
                 Ok(())
             }
             // Either ends all, or stands in a handler.
-            Statement::RaiseAgain | Statement::ReturnNext => Ok(()),
+            Statement::RaiseAgain | Statement::ReturnNext | Statement::SynchronousCommit(_) => Ok(()),
         }
     }
 

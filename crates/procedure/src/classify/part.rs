@@ -104,7 +104,10 @@ impl<'r> Walk<'_, 'r> {
                 message.iter().for_each(|message| self.expr(message));
             }
             Statement::ReturnValue(value, _) | Statement::ReturnNextValue(value, _) => self.expr(value),
-            Statement::RaiseAgain | Statement::Return | Statement::ReturnNext => {}
+            Statement::RaiseAgain
+            | Statement::Return
+            | Statement::ReturnNext
+            | Statement::SynchronousCommit(_) => {}
         }
     }
 

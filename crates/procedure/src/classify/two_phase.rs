@@ -253,7 +253,7 @@ impl Phase<'_> {
                 self.expr(value)?;
                 self.row_fit(fit)
             }
-            Statement::Return | Statement::ReturnNext => Ok(()),
+            Statement::Return | Statement::ReturnNext | Statement::SynchronousCommit(_) => Ok(()),
         }
     }
 

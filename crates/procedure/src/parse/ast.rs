@@ -277,6 +277,8 @@ pub enum StatementKind {
     },
     /// `GET [CURRENT | STACKED] DIAGNOSTICS`.
     Diagnostics(Vec<Diagnostic>),
+    /// `SET LOCAL synchronous_commit`: whether the caller waits for the disk; `None` is `DEFAULT`.
+    SynchronousCommit(Option<bool>),
     /// `RAISE`.
     Raise(Raise),
     /// `ASSERT condition [, message]`.

@@ -9,7 +9,7 @@ const ONE_TRANSACTION: &str =
     "A call is one transaction: it is committed when it succeeds and leaves no trace when it fails.";
 
 /// SQL that a body of PostgreSQL may contain and ours may not.
-const OUTSIDE: [&str; 30] = [
+const OUTSIDE: [&str; 29] = [
     "alter",
     "analyze",
     "checkpoint",
@@ -35,7 +35,6 @@ const OUTSIDE: [&str; 30] = [
     "reset",
     "revoke",
     "security",
-    "set",
     "show",
     "truncate",
     "unlisten",
@@ -92,6 +91,17 @@ impl Parser<'_> {
             ),
             _ => return None,
         })
+    }
+
+    pub(crate) fn refuse_setting(&self, token: Token, name: &str, local: bool) -> SqlError {
+        let what = format!("SET{} {name} inside a procedure", if local { " LOCAL" } else { "" });
+        let reason =
+            "Of the settings only synchronous_commit belongs to a transaction, and to this one alone.";
+        let remedy = match name {
+            "synchronous_commit" => "Write SET LOCAL synchronous_commit.",
+            _ => "Run it as a statement of its own before the call.",
+        };
+        self.refused(token, &what, reason, remedy)
     }
 
     pub(crate) fn refuse_dynamic(&self, token: Token) -> SqlError {

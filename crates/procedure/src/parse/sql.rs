@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An error of the SQL parser without a place gets that of token `start`.
-    fn located<T>(&self, start: usize, result: Result<T, SqlError>) -> Result<T, SqlError> {
+    pub(crate) fn located<T>(&self, start: usize, result: Result<T, SqlError>) -> Result<T, SqlError> {
         result.map_err(|error| match error.position() {
             Some(_) => error,
             None => error.with_position(self.token(start).span.position(self.source)),

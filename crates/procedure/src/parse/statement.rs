@@ -2,6 +2,7 @@
 
 use albireo_base::SqlError;
 use albireo_sql::ast as tree;
+use albireo_sql::classify::{self, Setting};
 use albireo_sql::parse::Fragment;
 
 use super::ast::{Accessor, Diagnostic, DiagnosticItem, Expression, StatementKind, Target};
@@ -9,7 +10,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 
 /// What a statement can begin with, for suggestions.
-const STATEMENTS: [&str; 28] = [
+const STATEMENTS: [&str; 29] = [
     "assert",
     "begin",
     "call",
@@ -33,6 +34,7 @@ const STATEMENTS: [&str; 28] = [
     "return",
     "rollback",
     "select",
+    "set",
     "update",
     "values",
     "while",
@@ -64,6 +66,7 @@ impl Parser<'_> {
             "get" => self.get_diagnostics(),
             "raise" => self.raise(),
             "assert" => self.assert(),
+            "set" => self.set(),
             "return" => self.a_return(),
             "null" => {
                 self.advance();
@@ -135,6 +138,21 @@ impl Parser<'_> {
             }
             _ => Err(self.unexpected(start)),
         }
+    }
+
+    /// The one setting that belongs to a transaction.
+    fn set(&mut self) -> Result<StatementKind, SqlError> {
+        let start = self.peek();
+        let end = self.find_end(&[";"], "statement")?;
+        let read = self.read(self.at..end, None, Fragment::statement)?;
+        let setting = self.located(self.at, classify::setting(&read))?;
+        let Setting::Set { name, value, local } = setting else { return Err(self.unexpected(start)) };
+        if !local || name != "synchronous_commit" {
+            return Err(self.refuse_setting(start, &name, local));
+        }
+        let wait = self.located(self.at, classify::synchronous_commit(value.as_deref()))?;
+        self.at = end;
+        Ok(StatementKind::SynchronousCommit(wait))
     }
 
     fn assert(&mut self) -> Result<StatementKind, SqlError> {

@@ -176,6 +176,12 @@ impl Store for Memory {
         deleted.map_err(|error| self.error(error))
     }
 
+    fn synchronous_commit(&self) -> Option<bool> {
+        None
+    }
+
+    fn set_synchronous_commit(&mut self, _: Option<bool>) {}
+
     fn savepoint(&self) -> Savepoint {
         self.undo.savepoint()
     }

@@ -56,6 +56,7 @@ impl Binder<'_> {
             }
             StatementKind::Sql { query, into } => self.sql(query, into.as_ref()),
             StatementKind::Diagnostics(items) => self.diagnostics(items),
+            StatementKind::SynchronousCommit(wait) => Ok(Some(Statement::SynchronousCommit(*wait))),
             StatementKind::Raise(raise) => self.raise(raise),
             StatementKind::Assert { condition, message } => {
                 let condition = self.condition(condition);

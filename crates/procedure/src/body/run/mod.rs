@@ -192,6 +192,15 @@ pub(crate) fn wrong_arguments(given: usize, wanted: usize) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("{given} arguments for {wanted} parameters"))
 }
 
+/// What a block with handlers goes back to after an error.
+#[derive(Clone, Copy)]
+pub(crate) struct BeforeBlock {
+    savepoint: Savepoint,
+    synchronous: Option<bool>,
+    /// How many errors were being handled.
+    handling: usize,
+}
+
 /// A routine under way.
 pub(crate) struct Machine<'a> {
     shared: &'a Shared<'a>,
@@ -392,18 +401,26 @@ impl<'a> Machine<'a> {
 
     /// A block with handlers.
     fn protected<'r>(&mut self, block: &'r Block) -> Result<Flow<'r>, Stop> {
-        let before = self.store.savepoint();
-        let handling = self.handling.len();
+        let before = self.before_block();
         let error = match self.statements(&block.statements) {
             Err(Stop::Error(error)) => Stop::Error(error),
             other => return other,
         };
-        let handler = self.begin_handler(block, error, before, handling)?;
+        let handler = self.begin_handler(block, error, before)?;
         let flow = self.statements(&block.handlers[handler].statements);
         if flow.is_ok() {
             self.handling.pop();
         }
         flow
+    }
+
+    /// What [`Machine::begin_handler`] goes back to.
+    pub(crate) fn before_block(&self) -> BeforeBlock {
+        BeforeBlock {
+            savepoint: self.store.savepoint(),
+            synchronous: self.store.synchronous_commit(),
+            handling: self.handling.len(),
+        }
     }
 
     /// After an error: takes back what the block did and gives the number of the handler to run.
@@ -414,14 +431,14 @@ impl<'a> Machine<'a> {
         &mut self,
         block: &Block,
         stop: Stop,
-        before: Savepoint,
-        handling: usize,
+        before: BeforeBlock,
     ) -> Result<usize, Stop> {
         let Stop::Error(error) = stop else { return Err(stop) };
-        self.handling.truncate(handling);
+        self.handling.truncate(before.handling);
         let fits = |handler: &Handler| handler.conditions.iter().any(|c| c.holds(error.state()));
         let Some(handler) = block.handlers.iter().position(fits) else { return Err(Stop::Error(error)) };
-        self.store.roll_back_to(before);
+        self.store.roll_back_to(before.savepoint);
+        self.store.set_synchronous_commit(before.synchronous);
         self.store.check_interrupt()?;
         let (state, message) = block.handlers[handler].variables;
         self.set(state, Value::Text(error.state().to_string()).into())?;
@@ -475,11 +492,6 @@ impl<'a> Machine<'a> {
     pub(crate) fn fit_and_put(&mut self, target: &Target, fit: &Fit, value: Datum) -> Result<(), Stop> {
         let value = self.fit(fit, value)?;
         self.put(target, value)
-    }
-
-    /// How many errors are being handled.
-    pub(crate) fn handling_depth(&self) -> usize {
-        self.handling.len()
     }
 
     /// The innermost handler has ended.

@@ -45,6 +45,7 @@ impl Machine<'_> {
             Statement::Into(into) => self.into(into)?,
             Statement::Call(call) => self.call_procedure(call)?,
             Statement::Diagnostics(items) => self.diagnostics(items)?,
+            Statement::SynchronousCommit(wait) => self.store.set_synchronous_commit(*wait),
             Statement::RaiseAgain => return Err(self.raise_again()),
             Statement::Raise(raise) => self.raise(raise)?,
             Statement::Assert(condition, message) => self.assert(condition, message.as_deref())?,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_storage::{Cell, Savepoint};
+use albireo_storage::Cell;
 
 use super::rows::Buffer;
 use super::{Context, FAILED, OK, guard, values};
-use crate::body::{Block, Query, Sink, Statement};
+use crate::body::{BeforeBlock, Block, Query, Sink, Statement};
 use crate::compile::kind::Kind;
 use crate::datum::{Array, Datum};
 use crate::expr::VariableId;
@@ -29,8 +29,7 @@ pub(in crate::compile) enum Cursor {
 /// A block with handlers that is under way.
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Protected {
-    savepoint: Savepoint,
-    handling: usize,
+    before: BeforeBlock,
     cursors: usize,
 }
 
@@ -235,9 +234,8 @@ pub(in crate::compile) unsafe extern "C" fn close(context: *mut Context<'_>) -> 
 /// Begins a block with handlers.
 pub(in crate::compile) unsafe extern "C" fn protect(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        let savepoint = context.machine.store().savepoint();
-        let handling = context.machine.handling_depth();
-        context.space.protected.push(Protected { savepoint, handling, cursors: context.space.cursors.len() });
+        let before = context.machine.before_block();
+        context.space.protected.push(Protected { before, cursors: context.space.cursors.len() });
         Ok(OK)
     })
 }
@@ -262,7 +260,7 @@ pub(in crate::compile) unsafe extern "C" fn handle(context: *mut Context<'_>, bl
         let Some(stop) = context.stop.take() else { return Ok(OK) };
         // SAFETY: R-2.
         let block = unsafe { &*block };
-        let handler = context.machine.begin_handler(block, stop, protected.savepoint, protected.handling)?;
+        let handler = context.machine.begin_handler(block, stop, protected.before)?;
         let variables = block.handlers[handler].variables;
         context.take_back(variables.0)?;
         context.take_back(variables.1)?;

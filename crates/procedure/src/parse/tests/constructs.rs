@@ -305,6 +305,14 @@ fn assert_and_return_have_their_forms() {
 }
 
 #[test]
+fn set_local_synchronous_commit_has_its_forms() {
+    assert_read("set local synchronous_commit to off;", "(synchronous_commit Some(false))");
+    assert_read("SET LOCAL Synchronous_Commit = 'local';", "(synchronous_commit Some(true))");
+    assert_read("set local synchronous_commit to default;", "(synchronous_commit None)");
+    assert_read("set := 1;", "(assign set `1`)");
+}
+
+#[test]
 fn keywords_may_be_written_in_any_case_and_names_are_folded() {
     assert_read("If A Then X := 1; End If;", "(if `A` (assign x `1`))");
     assert_read("\"X\" := 1;", "(assign \"X\" `1`)");

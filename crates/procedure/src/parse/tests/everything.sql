@@ -31,6 +31,7 @@ BEGIN
         ELSE n := 4;
     END CASE;
     CASE WHEN n = 1 THEN NULL; WHEN n = 2 THEN NULL; END CASE;
+    SET LOCAL synchronous_commit TO off;
     <<again>>
     LOOP
         EXIT again WHEN n > 100;

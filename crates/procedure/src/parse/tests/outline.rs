@@ -242,6 +242,9 @@ impl Writer<'_> {
                     });
                 }
             }),
+            StatementKind::SynchronousCommit(wait) => {
+                self.group("synchronous_commit", |w| w.word(&format!("{wait:?}")));
+            }
             StatementKind::Raise(raise) => self.raise(raise),
             StatementKind::Assert { condition, message } => self.group("assert", |w| {
                 w.expression(condition);

@@ -302,6 +302,12 @@ impl Store for Memory {
         rows.delete(undo, tid).map_err(|error| self.error(table, error))
     }
 
+    fn synchronous_commit(&self) -> Option<bool> {
+        None
+    }
+
+    fn set_synchronous_commit(&mut self, _: Option<bool>) {}
+
     fn savepoint(&self) -> Savepoint {
         self.undo.savepoint()
     }
