@@ -64,7 +64,7 @@ impl Default for Config {
             durability: Durability::default(),
             procedures: Procedures::default(),
             log_records: LogRecords::default(),
-            log_segment_bytes: 64 << 20,
+            log_segment_bytes: 16 << 20,
             recovery_threads: albireo_env::cores(),
             checkpoint: CheckpointSchedule::default(),
         }

@@ -47,7 +47,8 @@ pub struct Kind(pub u8);
 impl Kind {
     /// Rows written by a transaction.
     pub const WRITE: Self = Self(1);
-    /// A call of a procedure with its arguments.
+    /// A call of a procedure with its arguments, to be done again by the rules of this release. One by whose
+    /// rules a call would leave other rows takes another number, and refuses this one.
     pub const COMMAND: Self = Self(2);
     /// A definition: tables, indexes, routines.
     pub const DEFINITION: Self = Self(3);

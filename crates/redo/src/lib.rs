@@ -51,6 +51,5 @@ pub use lanes::Sealed;
 pub use log::{Config, Header, Log, LogStart, Target, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
-pub use segment::remove_before;
 pub use statistics::Statistics;
 pub use writer::Step;

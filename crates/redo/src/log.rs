@@ -91,13 +91,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// 64 MiB segments, filled with zeros while little is written; batches of 64 KiB or 50 microseconds; a try every 100 ms when
-    /// the disk is full.
+    /// 16 MiB segments, filled with zeros while little is written; batches of 64 KiB or 50 microseconds; a try
+    /// every 100 ms when the disk is full.
     pub fn new(target: Target, lanes: usize) -> Self {
         Self {
             target,
             lanes,
-            segment_bytes: 64 << 20,
+            segment_bytes: 16 << 20,
             fill_segments: true,
             batch_bytes: 64 << 10,
             batch_delay: Duration::from_micros(50),
@@ -145,6 +145,8 @@ struct Shared {
     durable: AtomicU64,
     writer: Mutex<Writer>,
     preparer: Option<Arc<Preparer>>,
+    /// The newest segment whose header is durable.
+    begun: Arc<AtomicU64>,
     statistics: Mutex<Statistics>,
     /// Whether the log's thread sleeps, or is about to; taken back under `sleep`.
     parked: AtomicBool,
@@ -183,6 +185,8 @@ impl Log {
         assert!(start.next_sequence > 0 && start.next_ordinal > 0, "frames and records count from 1");
         let least = (SEGMENT_HEADER_BYTES + SECTOR_BYTES) as u64;
         assert!(config.segment_bytes >= least, "a segment has at least {least} bytes");
+        // Repairing has made those durable that there are.
+        let begun = Arc::new(AtomicU64::new(start.next_segment.saturating_sub(1)));
         let (device, preparer) = match &config.target {
             Target::Null => (Device::Null, None),
             Target::Directory(directory) => {
@@ -202,6 +206,7 @@ impl Log {
                     fill,
                     begun_ns: env.clock.now(),
                     next_segment: start.next_segment,
+                    begun: Arc::clone(&begun),
                     current: None,
                     coming: None,
                 });
@@ -220,6 +225,7 @@ impl Log {
                 durable: AtomicU64::new(start.next_sequence - 1),
                 writer: Mutex::new(writer),
                 preparer,
+                begun,
                 statistics: Mutex::new(Statistics::new()),
                 parked: AtomicBool::new(false),
                 sleep: Mutex::default(),
@@ -457,7 +463,8 @@ impl Log {
         result
     }
 
-    /// Removes the segments all of whose frames are older than `sequence`; returns how many.
+    /// Removes the segments all of whose frames are older than `sequence`; returns how many. The newest one whose
+    /// header is on stable storage stays: without any, nobody would know how far the log had come.
     ///
     /// # Errors
     /// The operating system's.
@@ -465,7 +472,8 @@ impl Log {
         match &self.shared.config.target {
             Target::Null => Ok(0),
             Target::Directory(directory) => {
-                segment::remove_before(&*self.shared.env.disk, directory, sequence)
+                let newest = self.shared.begun.load(Ordering::Acquire);
+                segment::remove_before(&*self.shared.env.disk, directory, sequence, newest)
             }
         }
     }

@@ -11,6 +11,7 @@
 //! is written again from its first byte before it is synced again. I-2 Failed and Closed are final.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_env::Env;
 
@@ -21,7 +22,7 @@ use crate::segment::{Preparer, Segment};
 
 /// Bytes a second up to which segments are filled with zeros ahead: what makes small writes quicker takes
 /// the bandwidth that large ones need.
-const FILLED_BELOW_BYTES_PER_S: u128 = 16 << 20;
+const FILLED_BELOW_BYTES_PER_S: u128 = 32 << 20;
 
 /// What one step of the log did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +77,8 @@ pub(crate) struct Directory {
     /// When the segment in use was begun.
     pub(crate) begun_ns: u64,
     pub(crate) next_segment: u64,
+    /// The newest segment whose header is durable.
+    pub(crate) begun: Arc<AtomicU64>,
     /// The segment in use, and where its next frame goes.
     pub(crate) current: Option<(Segment, u64)>,
     /// A segment whose header is not durable yet.
@@ -136,6 +139,7 @@ impl Directory {
         };
         segment.file.write_at(&header.encode(), 0).tried("write to", &segment.path)?;
         segment.file.sync().tried("sync", &segment.path)?;
+        self.begun.store(segment.number, Ordering::Release);
         self.next_segment += 1;
         self.current = self.coming.take().map(|segment| (segment, SEGMENT_HEADER_BYTES as u64));
         let now = self.env.clock.now();

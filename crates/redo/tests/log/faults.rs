@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_env::{Env, MemoryDisk, scope, spawn_scoped};
+use albireo_env::{Disk, Env, MemoryDisk, scope, spawn_scoped};
 use albireo_redo::{LogError, Step, Ticket};
 
 use crate::support::{Call, JournalDisk, config, put, put_freeing, read, reopen, texts, try_put};
@@ -38,6 +38,33 @@ fn failed_sync_or_write_ends_acknowledging_for_ever() {
         let (frames, _, _) = reopen(&env, config(1, 8192));
         assert_eq!(texts(&frames)[0], "kept");
     }
+}
+
+#[test]
+fn segment_goes_only_when_the_one_behind_it_is_durable() {
+    let mut failures = 0;
+    for call in [Call::Sync, Call::Write, Call::Create, Call::Allocate] {
+        for after in 0..6 {
+            for seed in 0..8 {
+                let disk = JournalDisk::default();
+                let env = disk.env();
+                let (_, _, log) = reopen(&env, config(1, 4096 + 512));
+                put(&log, Some(0), b"kept");
+                log.step();
+                put(&log, Some(0), b"another");
+                disk.fail(call, after, ErrorKind::Other);
+                failures += u32::from(log.step() == Step::Failed);
+                // An archive has both frames; the log must still say that it had come so far.
+                let durable = log.durable();
+                log.remove_before(u64::MAX).unwrap();
+                let crashed = disk.crashed(disk.journal().len(), seed);
+                let (_, end) = read(&(Arc::new(crashed) as Arc<dyn Disk>), 0);
+                let next = end.map_or(1, |end| end.next_sequence);
+                assert!(next > durable, "{call:?} after {after}, seed {seed}: the log goes on with {next}");
+            }
+        }
+    }
+    assert!(failures > 50, "{failures}");
 }
 
 #[test]
