@@ -684,7 +684,8 @@ impl Simulation {
 
 /// A call that waits, if calls wait.
 fn waited(life: &Life) -> Manner {
-    Manner::Waited { log_is_open: life.refusal().is_none() }
+    // Also one that takes only what frees room: whatever it refuses, it refuses with another state than if it fails.
+    Manner::Waited { log_is_open: life.refusal_of_all().is_none() }
 }
 
 fn shown(error: &SqlError) -> String {
