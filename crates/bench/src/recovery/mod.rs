@@ -33,7 +33,7 @@ use crate::tpcc::rows::Timestamp;
 pub use report::{Figure, RecoveryReport};
 
 /// Rounds of runs with and without a log.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// Writes with a sync that make the disk's unit.
 const UNIT_WRITES: usize = 2_000;
 /// The time after which it is enough of them on a slow disk, in nanoseconds.
