@@ -1,6 +1,7 @@
 //! The only door to clock, disk, threads and randomness, in a real and a simulated form.
 //!
-//! Responsible for: reading clocks, asking how much memory there is, naming and starting threads, opening files, handing out seeds.
+//! Responsible for: reading clocks, asking how much memory there is and which core is interrupted, naming, starting
+//! and moving threads, opening files, handing out seeds.
 //! Not responsible for: what is written into files, schedules of executors (`partition`), the
 //! network (nobody uses it yet), signals (`cli`).
 //!
@@ -15,6 +16,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod interrupts;
 pub mod memory;
 pub mod random;
 pub mod thread;
@@ -26,9 +28,12 @@ pub use disk::{
     CrashDisk, Disk, DiskLock, Faults, FaultyDisk, Latency, MemoryDisk, PlacedFile, ReadFile, RealDisk,
     SECTOR_BYTES, WriteFile,
 };
+pub use interrupts::Interrupts;
 pub use memory::available_memory_bytes;
 pub use random::Seeds;
-pub use thread::{JoinHandle, cores, cpu_time_ns, lower_priority, scope, spawn, spawn_scoped};
+pub use thread::{
+    JoinHandle, cores, cpu_time_ns, current_core, leave_core, lower_priority, scope, spawn, spawn_scoped,
+};
 
 /// Everything a database may touch outside its own memory. Cheap to clone; clones share state.
 #[derive(Clone, Debug)]

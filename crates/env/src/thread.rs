@@ -3,6 +3,8 @@
 use std::io;
 pub use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 
+use rustix::thread::CpuSet;
+
 /// How much nicer background threads are than executors: with it a busy executor keeps about
 /// nine tenths of a core it must share.
 const BACKGROUND_NICENESS: i32 = 10;
@@ -62,6 +64,31 @@ pub fn lower_priority() -> io::Result<()> {
     Ok(())
 }
 
+/// The core that the calling thread runs on, as the system numbers them.
+pub fn current_core() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// Has the calling thread go on on another core, if it may run on one; returns whether it did. What it may
+/// run on stays as it was: the system may move it back when it sees a reason.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn leave_core(core: usize) -> io::Result<bool> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let mut others = allowed;
+    if core >= CpuSet::MAX_CPU {
+        return Ok(false);
+    }
+    others.unset(core);
+    if others.count() == 0 {
+        return Ok(false);
+    }
+    rustix::thread::sched_setaffinity(None, &others)?;
+    rustix::thread::sched_setaffinity(None, &allowed)?;
+    Ok(true)
+}
+
 /// Processor time that the calling thread has used, in nanoseconds: what a measurement divides by
 /// when the machine has other work.
 pub fn cpu_time_ns() -> u64 {
@@ -109,6 +136,33 @@ mod tests {
             work = std::hint::black_box(work + 1);
         }
         assert!(slept < 40_000_000, "{slept}");
+    }
+
+    #[test]
+    fn thread_that_leaves_a_core_may_still_run_on_all() {
+        let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
+        let before = allowed();
+        let is_left = (0..20).any(|_| {
+            let core = current_core();
+            let moved = leave_core(core).unwrap();
+            assert_eq!(moved, before.count() > 1);
+            !moved || current_core() != core
+        });
+        assert!(is_left, "20 times the system moved the thread back at once");
+        assert_eq!(allowed(), before);
+        assert!(!leave_core(usize::MAX).unwrap());
+    }
+
+    #[test]
+    fn thread_of_one_core_stays_on_it() {
+        let thread = spawn("pinned", || {
+            let (mut one, core) = (CpuSet::new(), current_core());
+            one.set(core);
+            rustix::thread::sched_setaffinity(None, &one).unwrap();
+            assert!(!leave_core(core).unwrap());
+            assert_eq!(current_core(), core);
+        });
+        thread.unwrap().join().unwrap();
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod error;
 mod format;
 mod lanes;
 mod log;
+mod placement;
 mod reader;
 mod repair;
 mod segment;

@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use albireo_env::{Disk, Env, scope, spawn_scoped};
+use albireo_env::{Disk, Env, Interrupts, scope, spawn_scoped};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::{Failure, LogError, StartError, Tried};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::lanes::{Lanes, Sealed};
+use crate::placement::{Placement, Watch};
 use crate::reader::holds_frames;
 use crate::segment::{self, Maker, Preparer};
 use crate::statistics::Statistics;
@@ -145,6 +146,7 @@ struct Shared {
     durable: AtomicU64,
     writer: Mutex<Writer>,
     preparer: Option<Arc<Preparer>>,
+    placement: Placement,
     /// The newest segment whose header is durable.
     begun: Arc<AtomicU64>,
     statistics: Mutex<Statistics>,
@@ -218,6 +220,7 @@ impl Log {
             shared: Arc::new(Shared {
                 env: env.clone(),
                 lanes: Lanes::new(config.lanes, start.next_sequence, start.next_ordinal),
+                placement: Placement::new(config.lanes),
                 config,
                 log_id: start.log_id,
                 state: AtomicU8::new(0),
@@ -263,6 +266,7 @@ impl Log {
     ) -> Result<Ticket, LogError> {
         let ticket = self.shared.lanes.append(lane, header, || self.check(), encode)?;
         self.shared.wake_if_parked();
+        self.shared.placement.follow(lane);
         Ok(ticket)
     }
 
@@ -686,6 +690,7 @@ impl Shared {
     /// Body of the log's thread.
     fn run(&self) {
         let delay = self.config.batch_delay.as_nanos() as u64;
+        let mut watch = self.preparer.as_ref().map(|_| Watch::new(self.env.clock.clone()));
         loop {
             let closed_at = self.env.clock.now();
             let step = self.step(&mut self.writer.lock());
@@ -693,6 +698,11 @@ impl Shared {
             match step {
                 Step::Wrote { .. } => {
                     let written_at = self.env.clock.now();
+                    let interrupted =
+                        watch.as_mut().and_then(|watch| watch.wrote(written_at, Interrupts::now));
+                    if let Some(core) = interrupted {
+                        self.placement.ask_to_leave(core);
+                    }
                     let return_by = written_at + ((written_at - closed_at) / 4).min(delay);
                     self.linger(closed_at + delay, return_by);
                 }

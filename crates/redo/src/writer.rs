@@ -9,6 +9,11 @@
 //!
 //! I-1 A batch is durable when it and its segment's header have been written and synced; what failed to be
 //! is written again from its first byte before it is synced again. I-2 Failed and Closed are final.
+//!
+//! Writing is `pwrite` and `fdatasync`. On the disk of a virtual machine, 4 or 16 KiB at a time into a segment
+//! full of zeros (fio), the two took 0.125 ms in the median, the same through `io_uring` 0.133 ms, and one write
+//! with `O_DIRECT` and `O_DSYNC` 0.11 to 0.13 ms: it is the device that is waited for. Four at a time in
+//! `io_uring` were 2.4 times as many, each taking 1.7 times as long; batches make up for many already.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
