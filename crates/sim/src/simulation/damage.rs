@@ -40,11 +40,12 @@ pub(super) struct LogHarm {
 /// What a damage of the log hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// Frames that others follow, or what describes them.
+    /// Frames that others follow, or what describes them; or what is behind the last frame in a segment that
+    /// another follows, as a frame might be that was lost.
     Inside,
     /// The last frame; so many records come before it.
     Last(u64),
-    /// What comes behind the last frame.
+    /// What comes behind the last frame, in the last segment.
     Behind,
 }
 
@@ -156,7 +157,8 @@ impl Simulation {
         };
         let harm = Harm::new(&self.machine.disk, path, at as usize, false, &mut self.random);
         if let Some(harm) = harm {
-            let reach = reach(&harm, frames.last());
+            let is_followed = segments.last().is_some_and(|last| harm.path < *last);
+            let reach = reach(&harm, frames.last(), is_followed);
             if matches!(reach, Reach::Last(before) if before < self.model.base_records) {
                 // The model has forgotten what was before.
                 harm.undo(&self.machine.disk);
@@ -246,12 +248,13 @@ fn segment_path(number: u64) -> PathBuf {
     log_directory().join(format!("{number:020}.log"))
 }
 
-fn reach(harm: &Harm, last: Option<&Frame>) -> Reach {
-    let Some(last) = last else { return Reach::Behind };
+fn reach(harm: &Harm, last: Option<&Frame>, is_followed: bool) -> Reach {
+    let behind = if is_followed { Reach::Inside } else { Reach::Behind };
+    let Some(last) = last else { return behind };
     let (in_segment, from) = (segment_path(last.segment), harm.from as u64);
     match () {
         () if harm.path > in_segment || (harm.path == in_segment && from >= last.offset + last.bytes) => {
-            Reach::Behind
+            behind
         }
         () if harm.path == in_segment && from >= last.offset => Reach::Last(last.first_ordinal - 1),
         () => Reach::Inside,
