@@ -52,6 +52,11 @@ pub fn retain(env: &Env, directory: &Path, keep: usize) -> Result<Retained, Arch
     for number in numbers(env, directory)? {
         if !listing.may_be_named(number) {
             let is_complete = retained.complete.contains(&number);
+            if !is_complete {
+                // If the manifest went before, it may not be gone for certain: that sync may have failed.
+                let path = archive_path(directory, number);
+                env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))?;
+            }
             retained.files_removed += remove_unnamed(env, directory, number, is_complete, &named)?;
         }
     }
