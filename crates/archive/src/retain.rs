@@ -49,16 +49,17 @@ pub fn retain(env: &Env, directory: &Path, keep: usize) -> Result<Retained, Arch
     }
     let named: HashSet<&str> =
         kept.iter().flat_map(Manifest::files).map(|file: &FileEntry| file.path.as_str()).collect();
-    for number in numbers(env, directory)? {
-        if !listing.may_be_named(number) {
-            let is_complete = retained.complete.contains(&number);
-            if !is_complete {
-                // If the manifest went before, it may not be gone for certain: that sync may have failed.
-                let path = archive_path(directory, number);
-                env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))?;
-            }
-            retained.files_removed += remove_unnamed(env, directory, number, is_complete, &named)?;
-        }
+    let listed = numbers(env, directory)?.into_iter().filter(|&number| !listing.may_be_named(number));
+    let numbers: Vec<u64> = listed.collect();
+    // Before any file goes, all manifests are gone for certain, also those that went earlier and whose sync failed:
+    // one that came back after a crash would be without files or without the log behind it.
+    for &number in numbers.iter().filter(|number| !retained.complete.contains(number)) {
+        let path = archive_path(directory, number);
+        env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))?;
+    }
+    for number in numbers {
+        let is_complete = retained.complete.contains(&number);
+        retained.files_removed += remove_unnamed(env, directory, number, is_complete, &named)?;
     }
     Ok(retained)
 }
@@ -67,7 +68,7 @@ fn remove_manifest(env: &Env, directory: &Path, number: u64) -> Result<(), Archi
     let path = archive_path(directory, number);
     let manifest = path.join(NAME);
     env.disk.remove_file(&manifest).map_err(|error| ArchiveError::io(&manifest, error))?;
-    // Or it might come back after a crash, without its files.
+    // Before a younger one goes, or it might come back after a crash without the files that both need.
     env.disk.sync_directory(&path).map_err(|error| ArchiveError::io(&path, error))
 }
 
