@@ -7,7 +7,7 @@
 //! asked for it: 20,000 times a second under group commit. The system does not see that a thread which is
 //! always busy would be better off elsewhere. On 2 cores, with a disk whose sync takes 0.12 ms, TPC-C with group
 //! commit ran at 54 to 60 % of its speed without a log whenever its thread was put on that core, in every second
-//! run, and at 90 to 97 % on the other.
+//! run, and at 87 to 97 % on the other.
 //!
 //! ```text
 //! log's thread: counts frames; 4 times a second, if they are many, looks which core was interrupted
@@ -34,16 +34,18 @@ const SLOW_LOOKS: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct Placement {
     leave: Box<[AtomicU32]>,
+    /// Whether there are fewer executors than cores.
+    has_room: bool,
 }
 
 impl Placement {
     pub(crate) fn new(lanes: usize) -> Self {
-        Self { leave: (0..lanes).map(|_| AtomicU32::new(0)).collect() }
+        Self { leave: (0..lanes).map(|_| AtomicU32::new(0)).collect(), has_room: lanes < cores() }
     }
 
     /// Asks all executors to leave a core, if each can have one of the others.
     pub(crate) fn ask_to_leave(&self, core: usize) {
-        if self.leave.len() < cores() {
+        if self.has_room {
             let asked = u32::try_from(core + 1).unwrap_or(0);
             self.leave.iter().for_each(|lane| lane.store(asked, Ordering::Relaxed));
         }
