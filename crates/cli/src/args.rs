@@ -4,7 +4,7 @@ mod tools;
 
 use albireo::{SqlType, Value};
 use albireo_bench::ch::queries::Selection;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub use tools::{ArchiveArgs, BackupArgs, RestoreArgs, VerifyArgs};
@@ -52,6 +52,27 @@ Examples:
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
 files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
 
+impl Cli {
+    /// The command line of this process; one that makes no sense ends it with status 2.
+    pub fn of_process() -> Self {
+        let cli = Self::parse();
+        cli.check().unwrap_or_else(|error| error.exit());
+        cli
+    }
+
+    /// Refuses options that are known from psql and would promise what is not there.
+    fn check(&self) -> Result<(), clap::Error> {
+        match &self.command {
+            Command::Shell(args) if args.single_transaction => {
+                let text = "--single-transaction (-1) is not supported yet: there are no transactions of several \
+                            statements; each statement of a script is a transaction of its own";
+                Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The program's commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -59,6 +80,7 @@ pub enum Command {
     #[command(subcommand)]
     Bench(Bench),
     /// Type SQL, or run it from a file or a pipe, in a database in memory or in a directory
+    #[command(after_help = SHELL_HELP)]
     Shell(ShellArgs),
     /// Run tests of procedures, each in a transaction that is rolled back
     #[command(after_help = TEST_HELP)]
@@ -222,7 +244,17 @@ pub struct ShellArgs {
     /// Partitions, each with a thread of its own; without, as many as the database in DIRECTORY has, or 1
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: Option<u16>,
+    /// As psql spells it; refused.
+    #[arg(short = '1', long, hide = true)]
+    pub single_transaction: bool,
 }
+
+const SHELL_HELP: &str = "\
+Each statement of a script is a transaction of its own: what was executed before a statement that fails stays in
+effect. The script stops there, and standard error says where that is and how many statements were executed.
+
+Exit status: 0 all was run; 1 the database cannot be opened; 2 the command line makes no sense; 3 a statement or
+command of a script failed; 130 interrupted by Ctrl-C.";
 
 /// Options of `log`.
 #[derive(Args, Clone, Debug)]
@@ -371,10 +403,10 @@ pub enum Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+        let cli = Cli::try_parse_from(line.split_whitespace())?;
+        cli.check().map(|()| cli.command)
     }
 
     #[test]
@@ -425,6 +457,8 @@ mod tests {
             "albireo bench tpcc --queries all",
             "albireo bench tpcc --layout diagonal",
             "albireo shell --format xml",
+            "albireo shell -1 schema.sql",
+            "albireo shell --single-transaction schema.sql",
             "albireo fly",
             "albireo test",
             "albireo log",
@@ -438,6 +472,12 @@ mod tests {
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }
+    }
+
+    #[test]
+    fn single_transaction_is_refused_with_the_reason() {
+        let said = parse("albireo shell -1 schema.sql").unwrap_err().to_string();
+        assert!(said.contains("each statement of a script is a transaction of its own"), "{said}");
     }
 
     #[test]

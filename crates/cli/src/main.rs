@@ -32,7 +32,6 @@ use albireo_bench::driver::{Cancel, Target};
 use albireo_bench::target::Albireo;
 use albireo_env::Env;
 use args::{Cli, Command};
-use clap::Parser;
 use embedded::Embedded;
 use interrupt::Interrupt;
 use std::process::ExitCode;
@@ -42,7 +41,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let env = Env::real();
     let interrupt = match Interrupt::install() {
         Ok(interrupt) => interrupt,

@@ -50,6 +50,8 @@ pub struct Shell<'a> {
     /// Whether a person reads the results, so that statements without rows are confirmed.
     confirms: bool,
     include_depth: usize,
+    /// What a script has done.
+    done: report::Done,
 }
 
 /// Why the shell stops reading.
@@ -98,10 +100,17 @@ impl<'a> Shell<'a> {
             timing: false,
             confirms: false,
             include_depth: 0,
+            done: report::Done::default(),
         }
     }
 
     fn run(&mut self, args: &ShellArgs) -> Result<(), Stop> {
+        let result = self.run_all(args);
+        self.tell_stopped(&result)?;
+        result
+    }
+
+    fn run_all(&mut self, args: &ShellArgs) -> Result<(), Stop> {
         if let Some(path) = &args.file {
             self.run_file(path)?;
         }
@@ -156,7 +165,10 @@ impl<'a> Shell<'a> {
                 Ok(Input::Lines(text)) => {
                     let mut splitter = Splitter::default();
                     for piece in text.lines().flat_map(|line| splitter.push(line)).collect::<Vec<_>>() {
-                        match self.run_piece(None, &piece) {
+                        self.done = report::Done::default();
+                        let result = self.run_piece(None, &piece);
+                        self.tell_stopped(&result)?;
+                        match result {
                             Ok(()) => {}
                             Err(Stop::Failed) => break,
                             Err(stop) => return Err(stop),
@@ -199,18 +211,41 @@ impl<'a> Shell<'a> {
             match input.read_until(b'\n', &mut bytes) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) => return self.fail(&format!("cannot read {name}: {error}")),
+                Err(error) => {
+                    self.done.stop(name, line, false);
+                    return self.fail(&format!("cannot read {name}: {error}"));
+                }
             }
             let Ok(text) = std::str::from_utf8(&bytes) else {
+                self.done.stop(name, line, false);
                 return self.fail(&format!("{name}:{line}: the line is not UTF-8"));
             };
             // Some editors put a mark of the encoding before the first line.
             let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
-            for piece in splitter.push(text) {
-                self.run_piece(Some(name), &piece)?;
+            let pieces = splitter.push(text);
+            for (index, piece) in pieces.iter().enumerate() {
+                let is_last_known = index + 1 == pieces.len() && splitter.is_between();
+                self.run_script_piece(name, piece, is_last_known)?;
             }
         }
-        splitter.finish().map_or(Ok(()), |piece| self.run_piece(Some(name), &piece))
+        splitter.finish().map_or(Ok(()), |piece| self.run_script_piece(name, &piece, true))
+    }
+
+    /// Runs a statement or command of a script, and remembers where the script stopped.
+    fn run_script_piece(&mut self, name: &str, piece: &Piece, is_last_known: bool) -> Result<(), Stop> {
+        let result = self.run_piece(Some(name), piece);
+        if matches!(result, Err(Stop::Failed)) {
+            self.done.stop(name, piece.line(), is_last_known);
+        }
+        result
+    }
+
+    /// After a failure in a script: what of the script was run, and what was not.
+    fn tell_stopped(&mut self, result: &Result<(), Stop>) -> io::Result<()> {
+        match (result, self.done.told()) {
+            (Err(Stop::Failed), Some(message)) => writeln!(self.err, "{message}"),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a statement or command of the script `name`, or of the terminal.
@@ -244,6 +279,7 @@ impl<'a> Shell<'a> {
         for notice in &answer.notices {
             writeln!(self.err, "NOTICE: {notice}")?;
         }
+        self.done.statements += 1;
         // Drawing a large result takes its time, so Ctrl-C reaches it too.
         interrupt.during(Box::new(|| {}), || self.print_outcomes(&answer.outcomes))?;
         if self.timing {

@@ -11,6 +11,38 @@ pub fn located(script: Option<&str>, line: usize, message: &str) -> String {
     }
 }
 
+/// What scripts have done, for whoever has to know what a failure leaves behind.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Statements that were executed, those of included files too.
+    pub statements: u64,
+    /// Where the innermost script stopped.
+    stopped: Option<String>,
+}
+
+impl Done {
+    /// A script stops in one of its lines; `is_last_known`: as far as it was read, nothing follows. What included it
+    /// stops there too, and need not be named.
+    pub fn stop(&mut self, name: &str, line: usize, is_last_known: bool) {
+        // Of a single statement on the command line its error says everything.
+        let is_single = self.statements == 0 && is_last_known && name == "-c";
+        if self.stopped.is_none() && !is_single {
+            self.stopped = Some(format!("{name}:{line}"));
+        }
+    }
+
+    /// The message, if a script has stopped.
+    pub fn told(&self) -> Option<String> {
+        let place = self.stopped.as_ref()?;
+        let before = match self.statements {
+            0 => "no statement was executed before".to_owned(),
+            1 => "1 statement before was executed and stays in effect".to_owned(),
+            count => format!("{count} statements before were executed and stay in effect"),
+        };
+        Some(format!("{place}: the script stopped here: {before}; nothing after was run"))
+    }
+}
+
 /// An error of the statement `text` that starts in `line` of its script, with the line it points
 /// into and a caret below, as psql prints it.
 pub fn error(script: Option<&str>, line: usize, text: &str, error: &SqlError) -> String {

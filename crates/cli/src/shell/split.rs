@@ -13,6 +13,15 @@ pub enum Piece {
     Command(String, usize),
 }
 
+impl Piece {
+    /// The line that it begins in, from 1.
+    pub fn line(&self) -> usize {
+        match self {
+            Self::Statement(_, line) | Self::Command(_, line) => *line,
+        }
+    }
+}
+
 /// Takes lines, gives pieces.
 #[derive(Clone, Debug)]
 pub struct Splitter {

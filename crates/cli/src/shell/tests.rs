@@ -125,8 +125,46 @@ fn script_without_failure_prints_rows_only_and_leaves_with_zero() {
 fn script_stops_at_the_first_failure_with_its_line_and_status_three() {
     let ran = run("select 7;\n\n-- next fails\nfail here;\nselect 8;\n");
     assert_eq!(ran.status, SCRIPT_FAILED);
-    assert_eq!(ran.err, "main.sql:4: ERROR 42601: it fails\nLINE 4: fail here\n           ^\n");
+    let expected = "main.sql:4: ERROR 42601: it fails\nLINE 4: fail here\n           ^\nmain.sql:4: the script stopped \
+                    here: 1 statement before was executed and stays in effect; nothing after was run\n";
+    assert_eq!(ran.err, expected);
     assert_eq!(ran.executed, ["select 7", "fail here"]);
+}
+
+#[test]
+fn script_that_stops_counts_the_statements_of_included_files() {
+    let files = [("one.sql", "select 1;\nselect 2;"), ("two.sql", "select 3;\n\nfail;")];
+    let ran = run_with("\\i one.sql\nselect 4;\n\\i two.sql\nselect 5;", &files);
+    let said = "two.sql:3: the script stopped here: 4 statements before were executed and stay in effect; nothing \
+                after was run\n";
+    assert!(ran.err.ends_with(said), "{}", ran.err);
+    assert_eq!(ran.err.matches("stopped here").count(), 1, "{}", ran.err);
+    let ran = run("fail;\nselect 1;");
+    let said =
+        "main.sql:1: the script stopped here: no statement was executed before; nothing after was run\n";
+    assert!(ran.err.ends_with(said), "{}", ran.err);
+    let ran = run("select 1;\n\\fly\n");
+    assert!(ran.err.contains("main.sql:2: the script stopped here: 1 statement before"), "{}", ran.err);
+}
+
+#[test]
+fn single_statement_of_the_command_line_that_fails_says_its_error_alone() {
+    let said = |commands: &[&str]| {
+        let (env, _) = Env::simulated(1);
+        let (fake, interrupt) = (Fake::default(), Interrupt::default());
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let commands = commands.iter().map(|&text| text.to_owned()).collect();
+        let args = ShellArgs { commands, ..ShellArgs::default() };
+        let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
+        let result = shell.run(&args);
+        assert_eq!(shell.exit_status(result), SCRIPT_FAILED);
+        drop(shell);
+        String::from_utf8(err).unwrap().lines().last().unwrap().to_owned()
+    };
+    assert_eq!(said(&["fail"]).trim(), "^");
+    assert!(said(&["fail; select 7"]).starts_with("-c:1: the script stopped here: no statement"));
+    assert!(said(&["fail", "select 7"]).starts_with("-c #1:1: the script stopped here: no statement"));
+    assert!(said(&["select 7", "fail"]).starts_with("-c #2:1: the script stopped here: 1 statement before"));
 }
 
 #[test]
@@ -165,6 +203,7 @@ fn line_that_is_not_utf8_is_refused_with_its_line() {
     let mut shell = Shell::new(&fake, &env, &interrupt, &mut out, &mut err);
     let result = shell.run_file(Path::new("main.sql"));
     assert_eq!(shell.exit_status(result), SCRIPT_FAILED);
+    assert!(shell.done.told().unwrap().starts_with("main.sql:2: the script stopped here: 1 statement"));
     drop(shell);
     assert_eq!(String::from_utf8(err).unwrap(), "main.sql:2: the line is not UTF-8\n");
 }
