@@ -11,10 +11,12 @@
 pub mod error;
 pub mod ids;
 pub mod packed;
+pub mod progress;
 pub mod types;
 pub mod value;
 
 pub use error::{SqlError, SqlState};
 pub use ids::{ColumnId, Epoch, IndexId, PartitionId, TableId, Tid};
+pub use progress::StatementProgress;
 pub use types::SqlType;
 pub use value::{Decimal, DecimalError, Interval, Value, ValueRef};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use albireo_base::progress::{Progress, StatementProgress};
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
@@ -14,6 +15,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
+use crate::copy::Watched;
 use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
@@ -27,6 +29,7 @@ pub struct Connection {
     database: Database,
     state: Mutex<State>,
     cancel: Mutex<CancelToken>,
+    progress: StatementProgress,
 }
 
 #[derive(Default)]
@@ -53,7 +56,12 @@ impl State {
 
 impl Connection {
     pub(crate) fn new(database: Database) -> Self {
-        Self { database, state: Mutex::default(), cancel: Mutex::default() }
+        Self {
+            database,
+            state: Mutex::default(),
+            cancel: Mutex::default(),
+            progress: StatementProgress::default(),
+        }
     }
 
     /// The database.
@@ -65,6 +73,12 @@ impl Connection {
     /// about ten milliseconds. Without a running statement nothing happens.
     pub fn cancel(&self) {
         self.cancel.lock().cancel();
+    }
+
+    /// How far the running statement is, asked from another thread: a COPY or CREATE INDEX. `None` if no
+    /// such statement runs, or none of their phases has begun.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress.get()
     }
 
     /// Runs one or more statements until the first that fails; see [`Database::execute`].
@@ -247,10 +261,17 @@ impl Connection {
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
             }
-            StatementClass::Ddl => self.database.run_ddl(parsed, text),
+            StatementClass::Ddl => {
+                let outcome = self.database.run_ddl(parsed, text, &self.progress);
+                self.progress.end();
+                outcome
+            }
             StatementClass::Copy => {
                 let session = self.state.lock().session.clone();
-                self.database.run_copy(parsed, text, session.as_deref(), &settings, cancel)
+                let watched = Watched { cancel, progress: &self.progress };
+                let outcome = self.database.run_copy(parsed, text, session.as_deref(), &settings, watched);
+                self.progress.end();
+                outcome
             }
             StatementClass::Explain => self.explain(parsed, text, cancel),
             StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),

@@ -17,7 +17,8 @@ mod write;
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, Value};
+use albireo_base::progress::{Phase, Unit};
+use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_sql::ast::Statement;
@@ -42,11 +43,19 @@ pub(crate) struct Target<'a> {
     unit: &'static str,
 }
 
-/// When a COPY must end early.
+/// How the client reaches a COPY that runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Watched<'a> {
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) progress: &'a StatementProgress,
+}
+
+/// When a COPY must end early, and whom it tells how far it is.
 pub(crate) struct Limits<'a> {
     database: &'a Database,
     cancel: &'a CancelToken,
     deadline_ns: Option<u64>,
+    progress: &'a StatementProgress,
 }
 
 impl Target<'_> {
@@ -110,13 +119,14 @@ impl Database {
         text: &str,
         session: Option<&ReadOnlySession>,
         settings: &Settings,
-        cancel: &CancelToken,
+        watched: Watched<'_>,
     ) -> Result<Outcome, SqlError> {
         let catalog = self.catalog();
         let plan = plan_copy(&catalog, statement, text)?;
         let timeout = settings.statement_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
         let deadline_ns = timeout.map(|timeout| self.inner.env.clock.now().saturating_add(timeout));
-        let limits = Limits { database: self, cancel, deadline_ns };
+        let Watched { cancel, progress } = watched;
+        let limits = Limits { database: self, cancel, deadline_ns, progress };
         let rows = match &plan {
             CopyPlan::From { .. } if session.is_some() => {
                 let text = "cannot change anything in a read-only transaction";
@@ -136,7 +146,7 @@ impl Database {
                     None => self.session_for(&prepared, settings)?,
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
-                let source = write::Source { prepared: &prepared, query, snapshot, settings, cancel };
+                let source = write::Source { prepared: &prepared, query, snapshot, settings, watched };
                 self.write_file(&source, path, format)?
             }
         };
@@ -168,12 +178,14 @@ impl Database {
     ) -> Result<u64, SqlError> {
         let _fixed = self.inner.definitions.read();
         still_there(&self.catalog(), target.table)?;
+        limits.progress.begin(Phase::InsertingRows, Unit::Rows, Some(rows.count()));
         let mut place_of_failure = None;
         let inserted = self.inner.partitions.crossing(&Call::new(Route::Crossing, "COPY"), |tx| {
             let mut count = 0_u64;
             rows.replay(target.columns, defaults, |place, values| {
                 if count.is_multiple_of(ROWS_PER_CHECK) {
                     limits.check(0)?;
+                    limits.progress.add(if count == 0 { 0 } else { ROWS_PER_CHECK });
                 }
                 count += 1;
                 insert(tx, target.table, values).inspect_err(|_| place_of_failure = Some(place))

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, TableId};
+use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, TableId};
 use albireo_partition::{Exclusive, TableHandle};
 use albireo_sql::ast::Statement;
 use albireo_sql::{Catalog, DdlChange, IndexDef, Layout, TableDef, plan_ddl};
@@ -13,7 +13,12 @@ use crate::errors::Explainer;
 use crate::{Database, Outcome};
 
 impl Database {
-    pub(crate) fn run_ddl(&self, statement: &Statement, text: &str) -> Result<Outcome, SqlError> {
+    pub(crate) fn run_ddl(
+        &self,
+        statement: &Statement,
+        text: &str,
+        progress: &StatementProgress,
+    ) -> Result<Outcome, SqlError> {
         let _alone = self.inner.definitions.write();
         let catalog = self.catalog();
         let plan = plan_ddl(&catalog, statement, text)?;
@@ -26,7 +31,7 @@ impl Database {
             }
         }
         if !plan.changes.is_empty() {
-            self.make_changes(&catalog, &plan.changes, text)?;
+            self.make_changes(&catalog, &plan.changes, text, progress)?;
         }
         Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
     }
@@ -50,13 +55,14 @@ impl Database {
         catalog: &Arc<Catalog>,
         changes: &[DdlChange],
         text: &str,
+        progress: &StatementProgress,
     ) -> Result<(), SqlError> {
         let next = Arc::new(catalog.with(changes));
         let receipt = self.inner.partitions.exclusively(|all| {
             // What can fail comes before what cannot: building, and the log.
             let mut done = 0;
             let built = changes.iter().try_for_each(|change| {
-                build(all, &next, change)?;
+                build(all, &next, change, progress)?;
                 done += 1;
                 Ok(())
             });
@@ -83,7 +89,12 @@ impl Database {
 }
 
 /// Makes what a change adds.
-fn build(all: &mut Exclusive<'_>, next: &Catalog, change: &DdlChange) -> Result<(), SqlError> {
+fn build(
+    all: &mut Exclusive<'_>,
+    next: &Catalog,
+    change: &DdlChange,
+    progress: &StatementProgress,
+) -> Result<(), SqlError> {
     match change {
         DdlChange::CreateTable(table) => create_table(all, table),
         DdlChange::CreateIndex { table, index } => {
@@ -92,7 +103,7 @@ fn build(all: &mut Exclusive<'_>, next: &Catalog, change: &DdlChange) -> Result<
             // Several indexes may come in one statement; this one is the last built.
             let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
             spec.indexes.truncate(end);
-            all.create_index(handle(def), spec).map_err(|error| {
+            all.create_index(handle(def), spec, progress).map_err(|error| {
                 let key_of = |_, _, _| None;
                 let error = Explainer { catalog: next, key_of: &key_of }.table(error);
                 match error.state() {

@@ -40,6 +40,7 @@ mod routines;
 mod settings;
 mod statements;
 
+pub use albireo_base::progress;
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value, ValueRef};
 pub use albireo_olap::CancelToken;
 pub use albireo_partition::{Abort, Procedure, Receipt, Route, Site, TableHandle, Transaction};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{PartitionId, TableId};
 use albireo_redo::{Header, Kind};
 use albireo_storage::{
@@ -174,17 +175,25 @@ impl<'a> Exclusive<'a> {
         }
     }
 
-    /// Adds the last index of `spec` to a table in all partitions, or nowhere.
+    /// Adds the last index of `spec` to a table in all partitions, or nowhere; counts the table's rows in
+    /// `progress`.
     ///
     /// # Errors
     /// Two rows have the same key, or memory is at its limit.
-    pub fn create_index(&mut self, table: TableHandle, spec: TableSpec) -> Result<(), TableError> {
+    pub fn create_index(
+        &mut self,
+        table: TableHandle,
+        spec: TableSpec,
+        progress: &StatementProgress,
+    ) -> Result<(), TableError> {
+        let total = self.tables(table).iter().map(|table| table.row_count()).sum();
+        progress.begin(Phase::BuildingIndex, Unit::Rows, Some(total));
         let spec = Arc::new(spec);
         let mut done = 0;
         let mut failed = None;
         let before = Arc::clone(self.tables(table)[0].spec());
         for target in self.tables(table) {
-            match target.add_index(Arc::clone(&spec)) {
+            match target.add_index(Arc::clone(&spec), progress) {
                 Ok(()) => done += 1,
                 Err(error) => {
                     failed = Some(error);

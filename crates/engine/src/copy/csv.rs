@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
+use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, Value};
 use albireo_env::ReadFile;
 use albireo_sql::copy::CsvOptions;
@@ -201,7 +202,9 @@ pub(super) fn stage(
 ) -> Result<StagedRows, SqlError> {
     let types = target.columns.iter().map(|column| target.table.column_def(*column).ty).collect();
     let mut rows = StagedRows::new(types);
-    let mut reader = CsvReader::new(file, options);
+    let length_bytes = file.len().ok().filter(|length| *length > 0);
+    limits.progress.begin(Phase::ReadingFile, Unit::Bytes, length_bytes);
+    let mut reader = CsvReader::new(files::Counted { file, progress: limits.progress }, options);
     let mut record = Record::default();
     let mut skip = options.header;
     let mut count = 0_u64;

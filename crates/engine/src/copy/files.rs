@@ -1,11 +1,11 @@
 //! Files of COPY: what can go wrong with them, and output files that appear only when complete.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState};
-use albireo_env::{Disk, WriteFile};
+use albireo_base::{SqlError, SqlState, StatementProgress};
+use albireo_env::{Disk, ReadFile, WriteFile};
 
 /// Bytes gathered before a write.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -30,6 +30,20 @@ fn file_error(path: &str, verb: &str, error: &io::Error) -> SqlError {
             new(SqlState::DISK_FULL, "no space left on device").with_hint("Nothing of the file was kept.")
         }
         _ => new(SqlState::IO_ERROR, &error.to_string()),
+    }
+}
+
+/// A file being read, whose bytes are counted.
+pub(super) struct Counted<'a> {
+    pub(super) file: Box<dyn ReadFile>,
+    pub(super) progress: &'a StatementProgress,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.progress.add(count as u64);
+        Ok(count)
     }
 }
 

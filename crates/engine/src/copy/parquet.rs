@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, Value};
 use albireo_env::ReadFile;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -83,6 +84,8 @@ fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Re
     let file = File { file: file.into(), length_bytes };
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| unreadable(target, &e))?;
     let fields = fields_of(target, builder.schema())?;
+    let total = u64::try_from(builder.metadata().file_metadata().num_rows()).ok();
+    limits.progress.begin(Phase::ReadingFile, Unit::Rows, total);
     let mask = ProjectionMask::roots(builder.parquet_schema(), fields.iter().copied());
     let reader = builder.with_batch_size(BATCH_ROWS).with_projection(mask).build();
     let reader = reader.map_err(|e| unreadable(target, &e))?;
@@ -98,6 +101,7 @@ fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Re
         let batch = batch.map_err(|error| bad_file(target, &error.to_string()))?;
         stage_batch(&mut rows, &batch, &places, next_row, target)?;
         next_row += batch.num_rows() as u64;
+        limits.progress.add(batch.num_rows() as u64);
     }
     Ok(rows)
 }

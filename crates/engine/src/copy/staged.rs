@@ -14,16 +14,22 @@ pub(super) struct StagedRows {
     types: Vec<SqlType>,
     slabs: Vec<Vec<u8>>,
     full_bytes: u64,
+    count: u64,
 }
 
 impl StagedRows {
     pub(super) fn new(types: Vec<SqlType>) -> Self {
-        Self { types, slabs: Vec::new(), full_bytes: 0 }
+        Self { types, slabs: Vec::new(), full_bytes: 0, count: 0 }
     }
 
     /// Memory in use.
     pub(super) fn bytes(&self) -> u64 {
         self.full_bytes + self.slabs.last().map_or(0, |slab| slab.len() as u64)
+    }
+
+    /// How many rows have begun.
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// Begins a row that stands at `place` in its file. A value of each column must follow.
@@ -35,6 +41,7 @@ impl StagedRows {
                 self.slabs.push(Vec::with_capacity(SLAB_BYTES + (SLAB_BYTES >> 4)));
             }
         }
+        self.count += 1;
         self.put(&place.to_le_bytes());
     }
 

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use albireo_base::progress::{Phase, Unit};
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_olap::relation::Snapshot;
-use albireo_olap::{CancelToken, Prepared, QueryStream, write_parquet};
+use albireo_olap::{Prepared, write_parquet};
 use albireo_sql::BoundQuery;
 use albireo_sql::copy::{CopyFormat, CsvOptions};
 use albireo_storage::DatabaseSnapshot;
@@ -14,6 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::Watched;
 use super::csv::CsvWriter;
 use super::files::NewFile;
 use crate::Database;
@@ -27,7 +29,7 @@ pub(super) struct Source<'a> {
     pub(super) query: &'a BoundQuery,
     pub(super) snapshot: &'a Arc<DatabaseSnapshot>,
     pub(super) settings: &'a Settings,
-    pub(super) cancel: &'a CancelToken,
+    pub(super) watched: Watched<'a>,
 }
 
 /// Columns of the output: names and types; `None` is written as text.
@@ -43,7 +45,7 @@ impl Database {
     ) -> Result<u64, SqlError> {
         let prepared = source.prepared;
         let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(source.snapshot)));
-        let options = options(source.settings, source.cancel);
+        let options = options(source.settings, source.watched.cancel);
         let column = |c: &albireo_olap::OutputColumn| (source.query.column_name(&c.name).to_owned(), c.ty);
         let columns: Columns = prepared.columns().iter().map(column).collect();
         if *format == CopyFormat::Parquet {
@@ -52,11 +54,17 @@ impl Database {
         let number = self.inner.files_written.fetch_add(1, Ordering::Relaxed);
         let mut file = NewFile::create(&self.inner.env.disk, path, number)?;
         let mut stream = self.inner.olap.run_stream(prepared, &[], &snapshot, options);
+        let progress = source.watched.progress;
+        progress.begin(Phase::WritingFile, Unit::Rows, None);
+        let schema = Arc::clone(stream.schema());
+        let batches = std::iter::from_fn(|| stream.next_blocking());
+        let batches = batches.inspect(|batch| {
+            progress.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
+        });
         let rows = match format {
-            CopyFormat::Csv(options) => write_csv(&mut file, &columns, options, &mut stream)?,
+            CopyFormat::Csv(options) => write_csv(&mut file, &columns, options, batches)?,
             CopyFormat::Parquet => {
-                let schema = parquet_schema(&columns, stream.schema());
-                let batches = std::iter::from_fn(|| stream.next_blocking());
+                let schema = parquet_schema(&columns, &schema);
                 let batches = batches.map(|batch| as_schema(&batch?, &schema));
                 write_parquet(&mut file, &schema, batches)?
             }
@@ -70,7 +78,7 @@ fn write_csv(
     file: &mut NewFile<'_>,
     columns: &Columns,
     options: &CsvOptions,
-    stream: &mut QueryStream,
+    batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
 ) -> Result<u64, SqlError> {
     let mut rows = 0;
     if options.header {
@@ -81,7 +89,7 @@ fn write_csv(
         let written = header(&mut CsvWriter::new(&mut *file, options));
         written.map_err(|error| file.error(&error))?;
     }
-    while let Some(batch) = stream.next_blocking() {
+    for batch in batches {
         let batch = batch?;
         let written = write_records(&mut CsvWriter::new(&mut *file, options), columns, &batch);
         written.map_err(|error| file.error(&error))?;

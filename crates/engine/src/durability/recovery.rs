@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use albireo_archive::Manifest;
-use albireo_base::{PartitionId, SqlError, SqlState, Value};
+use albireo_base::{PartitionId, SqlError, SqlState, StatementProgress, Value};
 use albireo_env::Env;
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
 use albireo_redo::{End, Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
@@ -212,7 +212,7 @@ impl Database {
                 _ => Err(SqlError::new(SqlState::DATA_CORRUPTED, "the record is no definition")),
             };
         }
-        self.run_ddl(&albireo_sql::parse_one(text)?, text).map(drop)
+        self.run_ddl(&albireo_sql::parse_one(text)?, text, &StatementProgress::default()).map(drop)
     }
 }
 

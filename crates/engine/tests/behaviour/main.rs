@@ -14,6 +14,7 @@ mod headroom;
 mod in_place;
 mod limits;
 mod partitions;
+mod progress;
 mod recovery;
 mod restore;
 mod routines;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, TableId, Tid, Value};
 use albireo_procedure::body::{
     BindError, Limits, Outside, Routine, Routines, Signature, bind, bind_call, find_removed, with_host,
 };
@@ -74,7 +74,8 @@ impl Memory {
             }
             DdlChange::CreateIndex { table, .. } => {
                 let def = catalog.table(*table).unwrap();
-                self.tables.get_mut(table).unwrap().add_index(Arc::new(spec_of(def))).unwrap();
+                let progress = StatementProgress::default();
+                self.tables.get_mut(table).unwrap().add_index(Arc::new(spec_of(def)), &progress).unwrap();
                 self.defs.insert(*table, Arc::clone(def));
             }
             other => panic!("{other:?}"),

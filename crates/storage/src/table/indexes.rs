@@ -4,7 +4,7 @@ mod build;
 
 use std::cmp::Ordering;
 
-use albireo_base::{ColumnId, IndexId, SqlType, TableId, Tid, Value};
+use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, TableId, Tid, Value};
 
 use super::{Table, TableError};
 use crate::column::HandleError;
@@ -471,13 +471,17 @@ impl Table {
         self.table_index(index).index.kind_name()
     }
 
-    /// Builds an index over the rows that are there.
-    pub fn add_index(&mut self, spec: std::sync::Arc<super::TableSpec>) -> Result<(), TableError> {
+    /// Builds an index over the rows that are there, and counts them in `progress`.
+    pub fn add_index(
+        &mut self,
+        spec: std::sync::Arc<super::TableSpec>,
+        progress: &StatementProgress,
+    ) -> Result<(), TableError> {
         let added = spec.indexes.last().expect("the new shape has one index more");
         assert_eq!(spec.indexes.len(), self.indexes.len() + 1);
         let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
         let id = IndexId(self.indexes.len() as u16);
-        index.build(&self.rows).map_err(|failure| self.index_error(id, failure))?;
+        index.build(&self.rows, progress).map_err(|failure| self.index_error(id, failure))?;
         self.indexes.push(index);
         self.take_spec(spec);
         Ok(())

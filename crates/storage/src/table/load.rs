@@ -15,7 +15,7 @@
 //! cache, also where the columns of a row lie together. Paper: Kemper and Neumann, HyPer, 2010, §4.7 (an
 //! archive is loaded in its entirety, then the log is applied).
 
-use albireo_base::{ColumnId, Decimal, IndexId, SqlType, TableId, Tid, Value};
+use albireo_base::{ColumnId, Decimal, IndexId, SqlType, StatementProgress, TableId, Tid, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
@@ -148,7 +148,8 @@ impl IndexBuild<'_> {
     /// # Errors
     /// A key is there twice, or there is no memory; [`Loader::finish`] then says so again.
     pub fn run(self) -> Result<(), TableError> {
-        let done = self.index.build(self.rows).map_err(|failure| failure.in_index(self.table, self.id));
+        let done = self.index.build(self.rows, &StatementProgress::default());
+        let done = done.map_err(|failure| failure.in_index(self.table, self.id));
         *self.state = done.map_or_else(State::Failed, |()| State::Built);
         done
     }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_storage::{
     BlockPool, BudgetPolicy, ColumnSet, ColumnSpec, DatabaseSnapshot, IndexKind, IndexSpec, LayoutChoice,
@@ -546,12 +547,15 @@ fn index_added_later_holds_every_row_and_a_failed_one_changes_nothing() {
         Arc::new(shape)
     };
     let in_use_bytes = registry.pool().in_use_bytes();
-    let failed = table.add_index(with(true, IndexKind::Ordered));
+    let failed = table.add_index(with(true, IndexKind::Ordered), &StatementProgress::default());
     assert!(matches!(failed, Err(TableError::Duplicate { existing: Tid(1), .. })));
     assert_eq!(registry.pool().in_use_bytes(), in_use_bytes);
     assert!(table.index("i").is_err());
     table.delete(&mut undo, Tid(4)).unwrap();
-    table.add_index(with(true, IndexKind::Hash)).unwrap();
+    let progress = StatementProgress::default();
+    progress.begin(Phase::BuildingIndex, Unit::Rows, Some(4));
+    table.add_index(with(true, IndexKind::Hash), &progress).unwrap();
+    assert_eq!(progress.get().map(|progress| progress.done), Some(4));
     let index = table.index("i").unwrap();
     assert_eq!(table.find_key(index, ShortKey::new().present().i32(2).into()), Some(Tid(1)));
     assert_eq!(table.find_all(index, ShortKey::new().null().into()), [Tid(2), Tid(3)]);

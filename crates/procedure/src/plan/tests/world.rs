@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, TableId, Tid, Value};
 use albireo_sql::ast::{Function, Ident, Query, Statement};
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, DdlChange, IndexKind, Layout, TableDef, names, plan_ddl};
@@ -184,7 +184,9 @@ impl Memory {
             DdlChange::CreateIndex { table, .. } => {
                 let spec = Arc::new(spec_of(catalog.table(*table).unwrap()));
                 for site in 0..self.sites {
-                    self.tables.get_mut(&(site, *table)).unwrap().add_index(Arc::clone(&spec)).unwrap();
+                    let (table, progress) =
+                        (self.tables.get_mut(&(site, *table)), StatementProgress::default());
+                    table.unwrap().add_index(Arc::clone(&spec), &progress).unwrap();
                 }
             }
             _ => {}

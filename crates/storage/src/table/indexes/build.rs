@@ -4,7 +4,7 @@
 //! one after another, and filled; elsewhere the processor is asked for places ahead. Keys are built once each,
 //! and rows with equal beginnings of keys are told apart by the keys of the batch as far as it goes.
 
-use albireo_base::Tid;
+use albireo_base::{StatementProgress, Tid};
 
 use super::{Failure, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
@@ -85,11 +85,15 @@ impl Batch {
 }
 
 impl TableIndex {
-    /// Puts all live rows in.
+    /// Puts all live rows in, and counts them in `progress`.
     ///
     /// # Panics
     /// The index is not empty.
-    pub(in crate::table) fn build(&mut self, rows: &Rows) -> Result<(), Failure> {
+    pub(in crate::table) fn build(
+        &mut self,
+        rows: &Rows,
+        progress: &StatementProgress,
+    ) -> Result<(), Failure> {
         assert!(self.index.is_empty(), "an index is built once");
         let (mut batch, mut key) = (Batch::default(), KeyBuilder::new());
         let mut next = rows.next_live(Tid(0));
@@ -102,6 +106,7 @@ impl TableIndex {
                 next = rows.next_live(Tid(tid.0 + 1));
             }
             self.insert_batch(rows, &mut batch)?;
+            progress.add(batch.keys.len() as u64);
         }
         Ok(())
     }
