@@ -1,10 +1,12 @@
-//! Repository rules: what `cargo fmt` and `clippy` cannot check, the sanitizers, and long simulations.
+//! Repository rules: what `cargo fmt` and `clippy` cannot check, the sanitizers, long simulations, packages, and README's picture.
 //!
-//! Responsible for: `cargo xtask tidy`, `cargo xtask sanitize` and `cargo xtask simulate`. Not responsible for: style within
+//! Responsible for: `cargo xtask tidy`, `sanitize`, `simulate`, `package` and `picture`. Not responsible for: style within
 //! a line (rustfmt) and lints (clippy; `clippy.toml` bans calls).
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a tool for developers, never part of a database")]
 
+mod package;
+mod picture;
 mod sanitize;
 mod simulate;
 mod tidy;
@@ -21,7 +23,9 @@ Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
   sanitize [address|thread]  Tests of storage, partition, session, redo, archive and procedure under sanitizers
                              (default: both); needs a nightly toolchain and is skipped, loudly, without one
+  picture JSON SVG           README's picture from what `albireo bench ch --format json` printed
   simulate [--minutes N]     Simulations of new seeds, for 10 minutes or so many, with optimized code
+  package                    Packs every crate, then builds and runs README's example against the packages
   help                       This text
 ";
 
@@ -37,6 +41,8 @@ fn main() -> ExitCode {
             Some(sanitizer) => sanitize::run(root, &[sanitizer]),
             None => Err(format!("there is no sanitizer `{name}`; choose address or thread")),
         },
+        ["package"] => package::run(root),
+        ["picture", json, picture] => picture::run(json, picture),
         ["simulate", arguments @ ..] => simulate::run(root, arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
