@@ -133,11 +133,11 @@ impl RecoveryReport {
     pub(super) fn set_rounds(&mut self, rounds: &[Round]) {
         let null = |round: &Round| percent(round.null.1, round.off.1);
         self.set(
-            "redo log to nowhere, of no log",
+            "throughput with the log discarded, relative to no log",
             (median(rounds.iter().map(null)), "%"),
             (85.0, 95.0),
             format!(
-                "per CPU second; rounds {}; {} transactions/s without; {:.0} bytes a record",
+                "per CPU second; by round {}; {} transactions/s without a log; {:.0} bytes per record",
                 list(rounds.iter().map(null), 0),
                 list(rounds.iter().map(|round| round.off.0), 0),
                 median(rounds.iter().map(|round| round.bytes_per_record)),
@@ -145,12 +145,12 @@ impl RecoveryReport {
         );
         let group = |round: &Round| percent(round.group, round.off.0);
         let detail = format!(
-            "rounds {}; {} transactions/s",
+            "by round {}; {} transactions/s",
             list(rounds.iter().map(group), 0),
             list(rounds.iter().map(|round| round.group), 0),
         );
         let value = (median(rounds.iter().map(group)), "%");
-        self.set("group commit to the disk, of no log", value, (50.0, 90.0), detail);
+        self.set("throughput with group commit, relative to no log", value, (50.0, 90.0), detail);
         let units = |of: fn(&Round) -> (f64, f64)| {
             let ratio = move |round: &Round| of(round).0 / of(round).1.max(f64::MIN_POSITIVE);
             (
@@ -160,29 +160,29 @@ impl RecoveryReport {
             )
         };
         let (value, latency, unit) = units(|round| (round.latency_us.p50, round.unit_us.0));
-        let detail = format!("{latency} us, where one write and sync took {unit} us");
+        let detail = format!("{latency} us; one write and sync alone took {unit} us");
         self.set("commit latency, p50", (value, "write + sync"), (3.0, 1.5), detail);
         let (value, latency, unit) = units(|round| (round.latency_us.p99, round.unit_us.1));
-        let detail = format!("{latency} us, where one write and sync took {unit} us");
+        let detail = format!("{latency} us; one write and sync alone took {unit} us");
         self.set("commit latency, p99", (value, "write + sync, p99"), (6.0, 3.0), detail);
     }
 
     pub(super) fn set_order_bytes(&mut self, records: LogRecords, bytes: f64) {
         match records {
             LogRecords::Rows => {
-                let name = "log of a New-Order, its call";
+                let name = "log record of a New-Order, as a call";
                 if let Some(figure) = self.figures.iter_mut().find(|figure| figure.name == name) {
-                    figure.detail = format!("its rows: {bytes:.0} bytes");
+                    figure.detail = format!("as rows: {bytes:.0} bytes");
                 }
             }
-            _ => self.set("log of a New-Order, its call", (bytes, "bytes"), (250.0, 120.0), String::new()),
+            _ => self.set("log record of a New-Order, as a call", (bytes, "bytes"), (250.0, 120.0), String::new()),
         }
     }
 
     pub(super) fn set_archive(&mut self, run: &BesideArchive) {
         let alone = f64::midpoint(run.alone[0], run.alone[1]);
         let detail = format!(
-            "{:.0} transactions/s beside, {:.0} before, {:.0} after; {:.0} MB in {:.1} s",
+            "{:.0} transactions/s meanwhile, {:.0} before, {:.0} after; {:.0} MB in {:.1} s",
             run.beside,
             run.alone[0],
             run.alone[1],
@@ -190,7 +190,7 @@ impl RecoveryReport {
             run.archive_ns as f64 / 1e9,
         );
         let lost = 100.0 - percent(run.beside, alone);
-        self.set("loss while an archive is written", (lost, "%"), (15.0, 5.0), detail);
+        self.set("throughput lost while an archive is written", (lost, "%"), (15.0, 5.0), detail);
     }
 
     pub(super) fn set_recovery(&mut self, recovered: &Recovered, table_bytes: u64, run: &BesideArchive) {
@@ -198,7 +198,7 @@ impl RecoveryReport {
         let cores = albireo_env::cores() as f64;
         let per_core = recovered.archive_bytes as f64 / 1e6 / seconds.max(1e-9) / cores;
         let detail = format!(
-            "{:.0} MB of files, {:.1} million rows in {seconds:.2} s on {cores} cores; tables have {:.0} MB now",
+            "{:.0} MB of files, {:.1} million rows in {seconds:.2} s on {cores} cores; the tables take {:.0} MB",
             recovered.archive_bytes as f64 / 1e6,
             recovered.archive_rows as f64 / 1e6,
             table_bytes as f64 / 1e6,
@@ -206,20 +206,20 @@ impl RecoveryReport {
         self.set("loading an archive, per core", (per_core, "MB/s"), (500.0, 1000.0), detail);
         let replayed = recovered.records as f64 * 1e9 / recovered.replay_ns.max(1) as f64;
         let detail = format!(
-            "{replayed:.0} records/s, made at {:.0}/s; {} records, {:.1} MB in {:.1} s",
+            "{replayed:.0} records/s, written at {:.0}/s; {} records, {:.1} MB in {:.1} s",
             run.records_per_second,
             recovered.records,
             recovered.log_bytes as f64 / 1e6,
             recovered.replay_ns as f64 / 1e9,
         );
         let value = percent(replayed, run.records_per_second);
-        self.set("replay, of normal execution", (value, "%"), (80.0, 150.0), detail);
+        self.set("replay speed relative to normal execution", (value, "%"), (80.0, 150.0), detail);
     }
 
     /// As one screen.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "recovery: TPC-C, {} warehouses, {} partition(s), {:?} procedures, {} s a run\n\n",
+            "recovery: TPC-C, {} warehouses, {} partition(s), {:?} procedures, {} s per run\n\n",
             self.warehouses, self.partitions, self.procedures, self.seconds,
         );
         let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
