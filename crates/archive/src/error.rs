@@ -81,13 +81,13 @@ pub enum Damage {
         found: u32,
     },
     /// It has not the form of a manifest.
-    #[error("this is no manifest: {0}")]
+    #[error("not a manifest: {0}")]
     Form(String),
     /// A manifest contradicts itself, or its place.
     #[error("the manifest contradicts itself: {0}")]
     Contradiction(String),
     /// The file is no Arrow IPC file, although its checksum is right.
-    #[error("this is no Arrow file: {0}")]
+    #[error("not an Arrow file: {0}")]
     Arrow(String),
     /// It has other columns than the manifest says.
     #[error("the file's columns are not those of the table")]

@@ -165,8 +165,9 @@ impl Manifest {
         let form = |what: &str| ArchiveError::damaged(path, Damage::Form(what.to_owned()));
         let inner = bytes.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(TAIL));
         let inner = inner.filter(|inner| inner.len() > DIGITS + MIDDLE.len());
-        let (digits, rest) = inner.ok_or_else(|| form("it does not begin and end as one"))?.split_at(DIGITS);
-        let body = rest.strip_prefix(MIDDLE).ok_or_else(|| form("there is no manifest in it"))?;
+        let (digits, rest) =
+            inner.ok_or_else(|| form("it does not begin and end like a manifest"))?.split_at(DIGITS);
+        let body = rest.strip_prefix(MIDDLE).ok_or_else(|| form("it contains no manifest"))?;
         let found = crc32c::crc32c(body);
         // Compared as text: there is one way to write a checksum.
         if digits != format!("{found:08x}").as_bytes() {
@@ -193,7 +194,7 @@ impl Manifest {
         let (mut places, mut paths) = (HashSet::new(), HashSet::new());
         for table in &self.tables {
             if !ids.insert(table.id) {
-                return Some(format!("table {} is there twice", table.id));
+                return Some(format!("table {} is listed twice", table.id));
             }
             let mut rows = 0u64;
             for file in &table.files {
@@ -204,7 +205,7 @@ impl Manifest {
                     return Some(format!("{} is named twice", file.path));
                 }
                 if !places.insert((table.id, file.partition, file.first_chunk)) {
-                    return Some(format!("chunk {} of table {} is there twice", file.first_chunk, table.id));
+                    return Some(format!("chunk {} of table {} is listed twice", file.first_chunk, table.id));
                 }
                 rows = rows.saturating_add(file.rows);
             }

@@ -89,7 +89,7 @@ fn parse_footer(data: &Buffer) -> Result<(SchemaRef, FileDecoder, Vec<Block>), S
     let trailer = data.last_chunk::<TRAILER_BYTES>().ok_or("it is too short")?;
     let length = read_footer_length(*trailer).map_err(|error| error.to_string())?;
     let end = data.len() - TRAILER_BYTES;
-    let start = end.checked_sub(length).ok_or("its footer is longer than it")?;
+    let start = end.checked_sub(length).ok_or("its footer is longer than the file")?;
     let footer = root_as_footer(&data[start..end]).map_err(|error| error.to_string())?;
     let schema = Arc::new(fb_to_schema(footer.schema().ok_or("it has no schema")?));
     let decoder = FileDecoder::new(Arc::clone(&schema), footer.version());
@@ -104,7 +104,7 @@ impl Batches {
     }
 
     fn read(&self, block: &Block) -> Result<RecordBatch, Damage> {
-        let out = || Damage::Arrow("a batch lies outside of it".to_owned());
+        let out = || Damage::Arrow("a batch lies outside of the file".to_owned());
         let place = |value: i64| usize::try_from(value).map_err(|_| out());
         let (offset, body) = (place(block.offset())?, place(block.bodyLength())?);
         let length = place(block.metaDataLength().into())?.checked_add(body).ok_or_else(out)?;

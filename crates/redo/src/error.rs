@@ -119,7 +119,7 @@ pub struct Corruption {
     pub ordinal: Option<u64>,
     /// What is wrong.
     pub fault: Fault,
-    /// Why it is no torn tail.
+    /// Why it is not a torn tail.
     pub evidence: Evidence,
 }
 
@@ -200,7 +200,7 @@ pub enum Fault {
 #[non_exhaustive]
 pub enum Evidence {
     /// A later frame, written when the bytes had been durable.
-    #[error("it is no torn tail, since frame {sequence} follows in segment {segment} at byte {offset}")]
+    #[error("not a torn tail: frame {sequence} follows in segment {segment} at byte {offset}")]
     LaterFrame {
         /// Its sequence.
         sequence: u64,
@@ -210,7 +210,7 @@ pub enum Evidence {
         offset: u64,
     },
     /// A later segment, begun when the bytes had been durable.
-    #[error("it is no torn tail, since segment {segment} follows")]
+    #[error("not a torn tail: segment {segment} follows")]
     LaterSegment {
         /// Its number.
         segment: u64,

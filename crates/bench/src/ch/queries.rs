@@ -86,7 +86,7 @@ impl FromStr for Selection {
                 _ if part == TOP10.name => TOP10,
                 _ => {
                     return Err(format!(
-                        "'{part}' is no query; use all, top10, or numbers from 1 to 22 such as 1,6,12"
+                        "'{part}' is not a query; use all, top10, or numbers from 1 to 22 such as 1,6,12"
                     ));
                 }
             };
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(names("1, 6,q12,6"), Ok("Q1,Q6,Q12".into()));
         assert_eq!(names("top10,3"), Ok("top10,Q3".into()));
         for wrong in ["", "0", "23", "1,,2", "everything"] {
-            assert!(names(wrong).unwrap_err().contains("is no query"), "{wrong}");
+            assert!(names(wrong).unwrap_err().contains("is not a query"), "{wrong}");
         }
     }
 

@@ -175,7 +175,12 @@ impl RecoveryReport {
                     figure.detail = format!("as rows: {bytes:.0} bytes");
                 }
             }
-            _ => self.set("log record of a New-Order, as a call", (bytes, "bytes"), (250.0, 120.0), String::new()),
+            _ => self.set(
+                "log record of a New-Order, as a call",
+                (bytes, "bytes"),
+                (250.0, 120.0),
+                String::new(),
+            ),
         }
     }
 

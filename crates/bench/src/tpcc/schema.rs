@@ -66,7 +66,7 @@ impl FromStr for Layout {
             "column" => Ok(Self::Column),
             "row" => Ok(Self::Row),
             "groups" => Ok(Self::Groups),
-            _ => Err(format!("'{text}' is no layout; use column, row or groups")),
+            _ => Err(format!("'{text}' is not a layout; use column, row or groups")),
         }
     }
 }

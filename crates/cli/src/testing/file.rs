@@ -153,7 +153,9 @@ impl Reader {
                     self.error = Some((state, line));
                     Ok(())
                 }
-                None => Err(Mistake::new(line, format!("\"{code}\" is no SQLSTATE, such as 23505 or P0001"))),
+                None => {
+                    Err(Mistake::new(line, format!("\"{code}\" is not an SQLSTATE, such as 23505 or P0001")))
+                }
             },
         }
     }
@@ -232,8 +234,8 @@ mod tests {
             ("-- test: a\nselect 1\n-- test: b\nselect 1", 2, "before line 3"),
             ("-- test: a\nselect 1,\n-- error: 22012\n2;", 2, "before line 3"),
             ("-- error: 22012\nselect 1", 1, "before the first test"),
-            ("-- test: a\n-- error: 2201\nselect 1", 2, "\"2201\" is no SQLSTATE"),
-            ("-- test: a\n-- error: p0001\nselect 1", 2, "\"p0001\" is no SQLSTATE"),
+            ("-- test: a\n-- error: 2201\nselect 1", 2, "\"2201\" is not an SQLSTATE"),
+            ("-- test: a\n-- error: p0001\nselect 1", 2, "\"p0001\" is not an SQLSTATE"),
             ("-- test: a\n-- error: 22012\n-- error: 22012\nselect 1", 3, "two lines"),
             ("-- test: a\nselect 1;\n-- error: 22012\n-- test: b\nselect 1", 3, "no statement follows"),
             ("-- test: a\nselect 1;\n-- error: 22012\n", 3, "no statement follows"),

@@ -153,7 +153,7 @@ fn every_kind_of_damage_is_found_with_status_1() {
         ("instead of", Box::new(|path| cut(&arrow(path)))),
         ("the file is missing", Box::new(|path| std::fs::remove_file(arrow(path)).unwrap())),
         ("the checksum is", Box::new(|path| flip(&manifest(path), 300))),
-        ("this is no manifest", Box::new(|path| cut(&manifest(path)))),
+        ("not a manifest", Box::new(|path| cut(&manifest(path)))),
         ("is damaged", Box::new(|path| flip(&segments(path)[0], 4096 + 30))),
         (
             "is missing; no crash leaves this",

@@ -31,7 +31,7 @@ impl Database {
         };
         match now == moved {
             true => Ok(now),
-            false => Err(damaged(format!("it moved {moved} rows, and {now} when it was done again"))),
+            false => Err(damaged(format!("it moved {moved} rows when it ran, and {now} in replay"))),
         }
     }
 
@@ -39,7 +39,7 @@ impl Database {
     /// how many rows it moved.
     ///
     /// # Errors
-    /// XX001 if it reaches for another partition, which it did not when it ran; its own.
+    /// XX001 if it accesses another partition in replay, which it did not when it ran; its own.
     pub(crate) fn run_again(
         &self,
         call: &Call<'_>,
@@ -47,7 +47,7 @@ impl Database {
         work: impl Fn(&mut Transaction<'_, '_>) -> Result<(), Abort>,
     ) -> Result<u64, SqlError> {
         let strayed = || {
-            let text = "it reaches for another partition, which it did not when it ran";
+            let text = "it accesses another partition in replay, which it did not when it ran";
             Abort::Raised(SqlError::new(SqlState::DATA_CORRUPTED, text))
         };
         let work = |tx: &mut Transaction<'_, '_>| match work(tx) {

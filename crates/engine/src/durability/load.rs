@@ -105,7 +105,7 @@ impl Database {
             Some((number, what)) => {
                 let text = format!("no archive can be loaded; the newest is {number}: {what}");
                 Err(SqlError::new(SqlState::DATA_CORRUPTED, text)
-                    .with_hint("Restore a backup, or look what `albireo verify` says."))
+                    .with_hint("Restore a backup; `albireo verify` says what is damaged."))
             }
         }
     }
@@ -130,7 +130,7 @@ impl Database {
         let mut jobs = Vec::new();
         for def in catalog.tables() {
             let entry = manifest.table(def.id.0).ok_or_else(|| {
-                let text = format!("the archive has not the table \"{}\"", def.name);
+                let text = format!("the archive lacks table \"{}\"", def.name);
                 SqlError::new(SqlState::DATA_CORRUPTED, text)
             })?;
             let spec = spec_of(def);

@@ -135,8 +135,9 @@ impl Database {
             return Ok(Arc::clone(procedure));
         }
         let Some(make) = known.makers.get(name) else {
-            let text = format!("it calls the native procedure \"{name}\", which is not known here");
-            return Err(damaged(text).with_hint("Name it in Config::procedures."));
+            let text =
+                format!("it calls the native procedure \"{name}\", which this program has not registered");
+            return Err(damaged(text).with_hint("Add it to Config::procedures."));
         };
         // Recovery makes it anew when indexes have changed, so that its handles keep none from being dropped:
         // the log may say so next. Nobody else asks for handles meanwhile.

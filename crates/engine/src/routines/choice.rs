@@ -189,7 +189,7 @@ impl Costs {
     pub(super) fn shown(&self) -> String {
         let known = *self.known.lock();
         if known.call_ns.0.is_none() || known.change_ns.0.is_none() {
-            return "log: the call; costs are not known yet".to_owned();
+            return "log: the call; its cost has not been measured yet".to_owned();
         }
         let up_to = match self.rows_up_to.load(Ordering::Relaxed) {
             0 => String::new(),

@@ -225,7 +225,7 @@ impl Store for TransactionStore<'_, '_, '_> {
         if self.rows < u32::MAX {
             self.rows = self.rows.saturating_sub(ROWS);
             if self.rows == 0 {
-                let text = "the statement looks at too many rows";
+                let text = "the statement reads too many rows";
                 return Err(Stop::Fatal(Box::new(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, text))));
             }
         }

@@ -198,7 +198,7 @@ fn costs_of_records_are_shown() {
     db.execute(SCHEMA).unwrap();
     let explained = |db: &Database| plan(db, "EXPLAIN PROCEDURE transfer").join("\n");
     let log = |text: String| text.lines().find(|line| line.starts_with("log:")).map(str::to_owned);
-    assert_eq!(log(explained(&db)).unwrap(), "log: the call; costs are not known yet");
+    assert_eq!(log(explained(&db)).unwrap(), "log: the call; its cost has not been measured yet");
     db.execute("INSERT INTO account VALUES (1, 'a', 0), (2, 'b', 0)").unwrap();
     let transfer = db.routine("transfer").unwrap();
     (0..200).for_each(|_| drop(transfer.call(&[1.into(), 2.into(), 1.into()]).unwrap()));

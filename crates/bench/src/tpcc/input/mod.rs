@@ -66,7 +66,7 @@ impl FromStr for Mix {
         match text {
             "spec" => Ok(Self::Spec),
             "two" => Ok(Self::Two),
-            _ => Err(format!("'{text}' is no mix; use spec or two")),
+            _ => Err(format!("'{text}' is not a mix; use spec or two")),
         }
     }
 }

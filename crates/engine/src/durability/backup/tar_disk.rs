@@ -27,7 +27,7 @@ impl TarDisk {
     pub(super) fn open(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         let wrong = |error: &io::Error| match error.kind() {
             kind @ (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => kind.into(),
-            _ => io::Error::new(io::ErrorKind::InvalidData, format!("it is no tar file: {error}")),
+            _ => io::Error::new(io::ErrorKind::InvalidData, format!("not a tar file: {error}")),
         };
         let mut archive = tar::Archive::new(disk.open(path)?);
         let (mut entries, mut directories) = (BTreeMap::new(), BTreeSet::from([path.to_owned()]));

@@ -171,9 +171,8 @@ impl Target {
                     "{} is damaged: the checksum is {found:08x} instead of {expected:08x}",
                     part.path.display()
                 );
-                Err(SqlError::new(SqlState::DATA_CORRUPTED, text).with_hint(
-                    "Look after the disk. The first archive after a restart writes all files anew.",
-                ))
+                Err(SqlError::new(SqlState::DATA_CORRUPTED, text)
+                    .with_hint("Check the disk. The first archive after a restart writes all files again."))
             }
             None => Ok(BackupFile { path: part.name.clone(), bytes: part.bytes, crc32c: found }),
         }

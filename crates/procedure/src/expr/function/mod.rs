@@ -152,7 +152,9 @@ impl Binder<'_> {
         }
         let bind = |arg: &ast::FunctionArg| match arg {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => self.expr(expr),
-            ast::FunctionArg::Unnamed(_) => Err(super::bind::syntax(format!("{function} is no aggregate"))),
+            ast::FunctionArg::Unnamed(_) => {
+                Err(super::bind::syntax(format!("{function} is not an aggregate")))
+            }
             _ => Err(SqlError::unsupported("an argument with a name")),
         };
         list.args.iter().map(bind).collect()
