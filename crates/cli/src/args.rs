@@ -85,7 +85,7 @@ pub enum Command {
     /// Run tests of procedures, each in a transaction that is rolled back
     #[command(after_help = TEST_HELP)]
     Test(TestArgs),
-    /// Print the records of a redo log, one line each
+    /// Print the changes in a redo log, one on each line
     #[command(after_help = LOG_HELP)]
     Log(LogArgs),
     /// Check that the files of a database, or of a backup, are sound
@@ -276,6 +276,12 @@ pub struct LogArgs {
     /// Stop after so many records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+    /// Rows to print of each record; the others are counted
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub rows: u64,
+    /// Print all rows of each record
+    #[arg(long, conflicts_with = "rows")]
+    pub all: bool,
     /// How to print records
     #[arg(long, value_enum, default_value_t)]
     pub format: LogFormat,
@@ -369,24 +375,29 @@ Exit status: 0 all passed; 1 a test failed or a file could not be run; 2 the com
 sense; 130 interrupted by Ctrl-C.";
 
 const LOG_HELP: &str = "\
-Each line has the record's number, its time (UTC), its partition or the word crossing for a record that
-is ordered against all partitions, its kind, and what it says:
-  definition  the statement that made, changed or dropped something
-  write       the rows that a transaction inserted, updated and deleted, all in all; the row's key stands
-              before the colon
-  command     a call of a function or procedure, by its id, its version and its arguments as bytes
+Each line is a change. It has the number of its record, the record's time (UTC), its partition or the word
+crossing for a record that is ordered against all partitions, its kind, and what was changed:
+  definition  the statement that created, altered or dropped something
+  write       a row that a transaction inserted, updated or deleted, after all of its statements; the columns
+              before the colon identify the row
+  command     a call of a function or procedure that recovery repeats, with its version and its arguments
 
   1  2026-01-31T12:00:00.000000Z  crossing     definition  CREATE TABLE t (id INT PRIMARY KEY, n INT)
-  2  2026-01-31T12:00:01.500000Z  partition 0  write       insert t: id=1 n=10; update t id=2: n=7
+  2  2026-01-31T12:00:01.500000Z  partition 0  write       insert t: id=1 n=10
+  2  2026-01-31T12:00:01.500000Z  partition 0  write       update t id=2: n=7
+  2  2026-01-31T12:00:01.500000Z  partition 0  write       ... and 98 more rows in t (98 updated)
 
-A log whose beginning is gone, because an archive has it, is read by the names in the oldest archive; rows of
-tables that were dropped before that, or got or lost an index, cannot be told any more.
+With --format json each line is an object with the same, and its place in the log's files: \"row\" has a change,
+\"more_rows\" the number of those that are not printed.
 
-Nothing is locked or changed, so that the log of a database that is open can be read; its last records
-may be missing then. What a crash left unfinished at the end is left out, with a notice on standard error.
+If an archive has made the log's beginning superfluous and it was removed, names are taken from the oldest archive;
+rows of tables that were dropped before it, or whose indexes have changed since, can no longer be shown.
 
-Exit status: 0 the log was printed; 1 it is damaged (standard error says where) or cannot be read; 2 the
-command line makes no sense.";
+Nothing is locked or changed, so the log of an open database can be read; its latest records may be missing then. A
+write that a crash interrupted at the end of the log is left out, and standard error says so.
+
+Exit status: 0 the log was printed; 1 it is damaged (standard error says where) or cannot be read; 2 the command
+line makes no sense.";
 
 /// How the shell prints results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -464,6 +475,7 @@ mod tests {
             "albireo log",
             "albireo log data --from yesterday",
             "albireo log data --table a --procedure b",
+            "albireo log data --rows 5 --all",
             "albireo verify data --format xml",
             "albireo archive data --keep 0",
             "albireo archive data --limit-rate 0",

@@ -1,11 +1,11 @@
-//! `albireo log`: prints the records of a redo log, one line each.
+//! `albireo log`: prints the records of a redo log, a line for each change.
 //!
 //! Responsible for: which records are wanted, the form of lines, the exit status. Not responsible for:
 //! reading the log and understanding its records ([`LogInspector`]).
 
 pub mod line;
 
-use crate::args::{LogArgs, LogFormat, Moment};
+use crate::args::{LogArgs, Moment};
 use crate::shell::report;
 use albireo::{Backup, LogContent, LogEntry, LogFault, LogInspector, SqlError};
 use albireo_env::Env;
@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use line::Lines;
 pub use line::time;
 
 /// Exit status when the log is damaged or cannot be read.
@@ -43,7 +44,9 @@ pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write
             return Ok(FAILED);
         }
     };
-    let mut printer = Printer { args, out, err, printed: 0, status: 0 };
+    let rows = if args.all { u64::MAX } else { args.rows };
+    let lines = Lines { format: args.format, table: args.table.as_deref(), rows };
+    let mut printer = Printer { args, lines, out, err, printed: 0, status: 0 };
     let mut result = Ok(());
     inspector.visit(&mut |entry| match printer.visit(entry) {
         Ok(flow) => flow,
@@ -73,6 +76,7 @@ fn open(path: &Path, env: &Env) -> Result<LogInspector, SqlError> {
 
 struct Printer<'a> {
     args: &'a LogArgs,
+    lines: Lines<'a>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     printed: u64,
@@ -80,7 +84,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn visit(&mut self, entry: Result<LogEntry, LogFault>) -> io::Result<ControlFlow<()>> {
+    fn visit(&mut self, entry: Result<LogEntry<'_>, LogFault>) -> io::Result<ControlFlow<()>> {
         if self.args.limit == Some(self.printed) {
             return Ok(ControlFlow::Break(()));
         }
@@ -93,12 +97,10 @@ impl Printer<'_> {
         {
             return Ok(ControlFlow::Break(()));
         }
-        let Some(entry) = self.wanted(entry) else { return Ok(ControlFlow::Continue(())) };
-        let line = match self.args.format {
-            LogFormat::Text => line::text(&entry),
-            LogFormat::Json => line::json(&entry),
-        };
-        writeln!(self.out, "{line}")?;
+        if !self.wants(&entry) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.lines.print(&entry, self.out)?;
         self.printed += 1;
         Ok(match self.args.limit == Some(self.printed) {
             true => ControlFlow::Break(()),
@@ -114,8 +116,8 @@ impl Printer<'_> {
         Ok(if self.args.skip_damage { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 
-    /// The record, or what of it is asked for.
-    fn wanted(&self, mut entry: LogEntry) -> Option<LogEntry> {
+    /// Whether the record, or some of its rows, is asked for.
+    fn wants(&self, entry: &LogEntry<'_>) -> bool {
         let LogArgs { from, until, table, procedure, .. } = self.args;
         let is_early = |moment: &Moment| match moment {
             Moment::Record(first) => entry.ordinal < *first,
@@ -123,10 +125,10 @@ impl Printer<'_> {
         };
         let is_late = |moment: &Moment| matches!(moment, Moment::Time(last_us) if entry.time_us > *last_us);
         if from.as_ref().is_some_and(is_early) || until.as_ref().is_some_and(is_late) {
-            return None;
+            return false;
         }
-        let is_named = |name: &str, wanted: &str| name == wanted.strip_prefix("public.").unwrap_or(wanted);
-        let is_wanted = match (&mut entry.content, table, procedure) {
+        let is_named = line::is_named;
+        match (&entry.content, table, procedure) {
             (_, None, None) => true,
             (LogContent::Definition { tables, .. }, Some(table), _) => {
                 tables.iter().any(|name| is_named(name, table))
@@ -135,13 +137,11 @@ impl Printer<'_> {
                 routines.iter().any(|name| is_named(name, procedure))
             }
             (LogContent::Writes(rows), Some(table), _) => {
-                rows.retain(|row| is_named(&row.table, table));
-                !rows.is_empty()
+                rows.tables().any(|written| written.rows() > 0 && is_named(&written.table, table))
             }
             (LogContent::Command { routine, .. }, _, Some(procedure)) => is_named(routine, procedure),
             (LogContent::Untold { table: name, .. }, Some(table), _) => is_named(name, table),
             (LogContent::Writes(_) | LogContent::Untold { .. } | LogContent::Command { .. }, ..) => false,
-        };
-        is_wanted.then_some(entry)
+        }
     }
 }

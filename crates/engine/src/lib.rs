@@ -57,8 +57,8 @@ pub use durability::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, ArchiveStatus, Backup,
     BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
     CheckpointOptions, CheckpointSchedule, CopyReport, Durability, LogContent, LogEntry, LogFault,
-    LogInspector, LogSummary, LogWrite, RecoveryPhase, RecoveryProgress, RecoveryReport, RecoveryTarget,
-    RestoreOptions, RestoreReport, RowChange, restore,
+    LogInspector, LogRows, LogRowsIter, LogSummary, LogTable, LogWrite, RecoveryPhase, RecoveryProgress,
+    RecoveryReport, RecoveryTarget, RestoreOptions, RestoreReport, RowChange, restore,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};

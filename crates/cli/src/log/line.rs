@@ -1,7 +1,9 @@
-//! A record as a line: for people, or as JSON.
+//! A record as lines, one for each row that it wrote: for people, or as JSON.
 
-use albireo::{Argument, LogContent, LogEntry, LogWrite, RowChange, Value};
-use std::fmt::Write;
+use crate::args::LogFormat;
+use albireo::{Argument, LogContent, LogEntry, LogRows, LogWrite, RowChange, Value};
+use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// A time in microseconds since 1970, as ISO 8601 has it, with microseconds.
@@ -12,42 +14,140 @@ pub fn time(time_us: i64) -> String {
     format!("{date}T{seconds}.{fraction:0<6}Z")
 }
 
-/// The line for people.
-pub fn text(entry: &LogEntry) -> String {
+/// How records are printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    /// For whom.
+    pub format: LogFormat,
+    /// The table whose rows are wanted alone, as the log writes its name.
+    pub table: Option<&'a str>,
+    /// The most rows of a record to print; the others are counted.
+    pub rows: u64,
+}
+
+/// A line of a record of rows.
+enum Change<'a> {
+    Row(&'a LogWrite),
+    /// Rows that are not printed: the table, and how many were inserted, updated and deleted.
+    Rest(&'a str, [u64; 3]),
+}
+
+impl Lines<'_> {
+    /// Prints a record: a line for each row that it wrote, or a line.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn print(&self, entry: &LogEntry<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let (head, change): (String, fn(&Change<'_>) -> String) = match self.format {
+            LogFormat::Text => (text_head(entry), change_text),
+            LogFormat::Json => (json_head(entry), change_json),
+        };
+        let mut line = |rest: &str| writeln!(out, "{head}{rest}");
+        match (&entry.content, self.format) {
+            (LogContent::Writes(rows), _) if rows.count() > 0 => {
+                self.changes(rows, &mut |at| line(&change(&at)))
+            }
+            (content, LogFormat::Text) => line(&content_text(content)),
+            (content, LogFormat::Json) => line(&content_json(content)),
+        }
+    }
+
+    /// The first rows that are wanted, and how many there are besides, by table.
+    fn changes(
+        &self,
+        rows: &LogRows<'_>,
+        line: &mut dyn FnMut(Change<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let is_wanted = |name: &str| self.table.is_none_or(|table| is_named(name, table));
+        let mut rest: Vec<(Arc<str>, [u64; 3])> = Vec::new();
+        for table in rows.tables().filter(|table| is_wanted(&table.table)) {
+            let counts = CHANGES.map(|change| table.rows_of(change));
+            match rest.iter_mut().find(|(name, _)| *name == table.table) {
+                Some((_, sum)) => (0..3).for_each(|at| sum[at] += counts[at]),
+                None => rest.push((Arc::clone(&table.table), counts)),
+            }
+        }
+        let total: u64 = rest.iter().flat_map(|(_, counts)| counts).sum();
+        let printed = total.min(self.rows);
+        for row in rows.iter().filter(|row| is_wanted(&row.table)).take(printed as usize) {
+            if let Some((_, counts)) = rest.iter_mut().find(|(name, _)| *name == row.table) {
+                let at = CHANGES.iter().position(|change| *change == row.change).unwrap_or_default();
+                counts[at] -= 1;
+            }
+            line(Change::Row(&row))?;
+        }
+        let mut rest = rest.iter().filter(|(_, counts)| *counts != [0; 3]);
+        rest.try_for_each(|(table, counts)| line(Change::Rest(table, *counts)))
+    }
+}
+
+const CHANGES: [RowChange; 3] = [RowChange::Insert, RowChange::Update, RowChange::Delete];
+
+/// Whether a name as the log has it is the one that somebody wrote.
+pub fn is_named(name: &str, wanted: &str) -> bool {
+    name == wanted.strip_prefix("public.").unwrap_or(wanted)
+}
+
+/// What each line for people begins with.
+fn text_head(entry: &LogEntry<'_>) -> String {
     let partition = match entry.partition {
         Some(partition) => format!("partition {partition}"),
         None => "crossing".to_owned(),
     };
     let (ordinal, time, kind) = (entry.ordinal, time(entry.time_us), entry.content.kind());
-    let mut line = format!("{ordinal}  {time}  {partition:<11}  {kind:<10}  ");
-    match &entry.content {
-        LogContent::Definition { text, .. } => line.push_str(&one_line(text)),
-        LogContent::Writes(rows) => rows_text(rows, &mut line),
+    format!("{ordinal}  {time}  {partition:<11}  {kind:<10}  ")
+}
+
+fn content_text(content: &LogContent<'_>) -> String {
+    match content {
+        LogContent::Definition { text, .. } => one_line(text),
+        LogContent::Writes(rows) => format!("{} rows", grouped(rows.count())),
         LogContent::Untold { archive, table } => {
-            let _ = write!(line, "rows of table {table}, which archive {archive} has no longer as it was");
+            format!("rows of table {table}, which archive {archive} has no longer as it was")
         }
         LogContent::Command { routine, version, arguments, .. } => {
-            let _ = write!(line, "{routine} version {version}:");
+            let mut line = format!("{routine} version {version}:");
             for (name, argument) in arguments {
                 let _ = write!(line, " {name}={}", escaped(&literal(argument)));
             }
+            line
         }
     }
-    line
 }
 
-/// The rows: what is said of several one after another is said once.
-fn rows_text(rows: &[LogWrite], line: &mut String) {
-    for (index, row) in rows.iter().enumerate() {
-        let separator = if index == 0 { "" } else { "; " };
-        let _ = write!(line, "{separator}{} {}", row.change.word(), row.table);
-        pairs_text(&row.key, line);
-        let colon = matches!(row.change, RowChange::Update | RowChange::Insert);
-        if colon {
-            line.push(':');
+fn change_text(change: &Change<'_>) -> String {
+    match change {
+        Change::Row(row) => {
+            let mut line = format!("{} {}", row.change.word(), row.table);
+            pairs_text(&row.key, &mut line);
+            if matches!(row.change, RowChange::Update | RowChange::Insert) {
+                line.push(':');
+            }
+            pairs_text(&row.values, &mut line);
+            line
         }
-        pairs_text(&row.values, line);
+        Change::Rest(table, counts) => {
+            let counted = counts.iter().zip(["inserted", "updated", "deleted"]).filter(|(n, _)| **n > 0);
+            let counted: Vec<String> =
+                counted.map(|(count, word)| format!("{} {word}", grouped(*count))).collect();
+            let total: u64 = counts.iter().sum();
+            let rows = if total == 1 { "row" } else { "rows" };
+            format!("... and {} more {rows} in {table} ({})", grouped(total), counted.join(", "))
+        }
     }
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn pairs_text(pairs: &[(Arc<str>, Value)], line: &mut String) {
@@ -80,10 +180,10 @@ fn escaped(text: &str) -> String {
     line
 }
 
-/// The line for programs.
-pub fn json(entry: &LogEntry) -> String {
+/// What each object for programs begins with.
+fn json_head(entry: &LogEntry<'_>) -> String {
     let partition = entry.partition.map_or("null".to_owned(), |partition| partition.to_string());
-    let mut line = format!(
+    format!(
         "{{\"record\": {}, \"time\": {}, \"partition\": {partition}, \"crossing\": {}, \"frame\": {}, \
          \"segment\": {}, \"offset\": {}, \"kind\": {}, ",
         entry.ordinal,
@@ -93,34 +193,42 @@ pub fn json(entry: &LogEntry) -> String {
         entry.segment,
         entry.offset,
         quoted(entry.content.kind()),
-    );
-    match &entry.content {
+    )
+}
+
+fn content_json(content: &LogContent<'_>) -> String {
+    match content {
         LogContent::Definition { text, tables, routines } => {
             let (tables, routines) = (names_json(tables), names_json(routines));
-            let _ =
-                write!(line, "\"text\": {}, \"tables\": {tables}, \"routines\": {routines}}}", quoted(text));
+            format!("\"text\": {}, \"tables\": {tables}, \"routines\": {routines}}}", quoted(text))
         }
-        LogContent::Writes(rows) => {
-            let rows: Vec<String> = rows.iter().map(row_json).collect();
-            let _ = write!(line, "\"rows\": [{}]}}", rows.join(", "));
-        }
+        LogContent::Writes(rows) => format!("\"rows\": {}}}", rows.count()),
         LogContent::Untold { archive, table } => {
-            let _ = write!(line, "\"untold\": {{\"archive\": {archive}, \"table\": {}}}}}", quoted(table));
+            format!("\"untold\": {{\"archive\": {archive}, \"table\": {}}}}}", quoted(table))
         }
         LogContent::Command { routine, id, version, moved, arguments } => {
             let pair = |(name, argument): &(Arc<str>, Argument)| {
                 format!("{}: {}", quoted(name), argument_json(argument))
             };
             let arguments = arguments.iter().map(pair).collect::<Vec<_>>().join(", ");
-            let _ = write!(
-                line,
+            format!(
                 "\"routine\": {}, \"id\": {id}, \"version\": {version}, \"rows_moved\": {moved}, \
                  \"arguments\": {{{arguments}}}}}",
                 quoted(routine)
-            );
+            )
         }
     }
-    line
+}
+
+fn change_json(change: &Change<'_>) -> String {
+    match change {
+        Change::Row(row) => format!("\"row\": {}}}", row_json(row)),
+        Change::Rest(table, [inserted, updated, deleted]) => format!(
+            "\"more_rows\": {{\"table\": {}, \"inserted\": {inserted}, \"updated\": {updated}, \"deleted\": \
+             {deleted}}}}}",
+            quoted(table)
+        ),
+    }
 }
 
 /// An argument as SQL writes it.
@@ -197,6 +305,13 @@ mod tests {
         assert_eq!(time(-1), "1969-12-31T23:59:59.999999Z");
         for extreme in [i64::MIN, i64::MAX] {
             assert!(!time(extreme).is_empty());
+        }
+    }
+
+    #[test]
+    fn numbers_have_their_digits_in_groups_of_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (4_799_990, "4,799,990")] {
+            assert_eq!(grouped(number), text);
         }
     }
 

@@ -48,8 +48,8 @@ pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
 pub(crate) use directory::Home;
 pub use inspect::{
-    ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogSummary,
-    LogWrite, RowChange,
+    ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogRows,
+    LogRowsIter, LogSummary, LogTable, LogWrite, RowChange,
 };
 pub use point::CopyReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};

@@ -11,6 +11,7 @@
 
 mod archives;
 mod names;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -25,13 +26,14 @@ use albireo_redo::{Evidence, Frame, LogReader, ReadError, Record};
 use crate::routines::Argument;
 pub use archives::{ArchiveCheck, ArchiveFault, ArchiveInspector};
 use names::Names;
+pub use rows::{LogRows, LogRowsIter, LogTable};
 
 /// How often what does not check is read anew.
 const LOOKS: u32 = 3;
 
 /// A record of the log.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LogEntry {
+pub struct LogEntry<'a> {
     /// Its number, from 1.
     pub ordinal: u64,
     /// When its transaction ran, in microseconds since 1970.
@@ -45,12 +47,12 @@ pub struct LogEntry {
     /// Where the frame begins there, in bytes.
     pub offset: u64,
     /// What it says.
-    pub content: LogContent,
+    pub content: LogContent<'a>,
 }
 
 /// What a record says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum LogContent {
+pub enum LogContent<'a> {
     /// The text that changed definitions.
     Definition {
         /// The statement.
@@ -61,7 +63,7 @@ pub enum LogContent {
         routines: Vec<Arc<str>>,
     },
     /// Rows that a transaction wrote: its net effect.
-    Writes(Vec<LogWrite>),
+    Writes(LogRows<'a>),
     /// Rows of tables whose form is no longer known: an archive that is younger has the definitions, and they
     /// were changed in between.
     Untold {
@@ -85,7 +87,7 @@ pub enum LogContent {
     },
 }
 
-impl LogContent {
+impl LogContent<'_> {
     /// The word for what it is.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -210,7 +212,7 @@ impl LogSummary {
         self.frame_bytes += frame.bytes;
     }
 
-    fn count(&mut self, record: &Record<'_>, content: Option<&LogContent>) {
+    fn count(&mut self, record: &Record<'_>, content: Option<&LogContent<'_>>) {
         let first = if self.ordinals.0 == 0 { record.ordinal } else { self.ordinals.0 };
         self.ordinals = (first, record.ordinal);
         let (from, to) = self.times_us.unwrap_or((record.time_us, record.time_us));
@@ -221,7 +223,7 @@ impl LogSummary {
             Some(LogContent::Untold { .. }) => self.untold += 1,
             Some(LogContent::Writes(rows)) => {
                 self.writes += 1;
-                self.rows += rows.len() as u64;
+                self.rows += rows.count();
             }
             None => self.unknown += 1,
         }
@@ -241,7 +243,7 @@ impl LogSummary {
 /// let mut inspector = LogInspector::open("/data", &env)?;
 /// inspector.visit(&mut |entry| {
 ///     if let Ok(entry) = entry && let LogContent::Writes(rows) = entry.content {
-///         said.push(format!("{} {}", rows[0].table, rows[0].values[0].1));
+///         said.extend(rows.iter().map(|row| format!("{} {}", row.table, row.values[0].1)));
 ///     }
 ///     ControlFlow::Continue(())
 /// });
@@ -305,7 +307,7 @@ impl LogInspector {
 
     /// Hands every record to `visitor`, and every fault, until it breaks off or the log ends. To be called
     /// once.
-    pub fn visit(&mut self, visitor: &mut dyn FnMut(Result<LogEntry, LogFault>) -> ControlFlow<()>) {
+    pub fn visit(&mut self, visitor: &mut dyn FnMut(Result<LogEntry<'_>, LogFault>) -> ControlFlow<()>) {
         let mut frames = Frames::new(&self.env, &self.directory);
         loop {
             let frame = match frames.next() {
@@ -348,7 +350,7 @@ impl LogInspector {
     fn visit_frame(
         &mut self,
         frame: &Frame,
-        visitor: &mut dyn FnMut(Result<LogEntry, LogFault>) -> ControlFlow<()>,
+        visitor: &mut dyn FnMut(Result<LogEntry<'_>, LogFault>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         self.summary.count_frame(frame);
         let fault = |record, reason| LogFault {

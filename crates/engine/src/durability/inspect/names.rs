@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use albireo_archive::Manifest;
 use albireo_base::packed::{Input, Malformed};
-use albireo_base::{ColumnId, SqlError, TableId, Value};
+use albireo_base::{SqlError, TableId, Value};
 use albireo_env::Env;
 use albireo_procedure::body::{Routines, find_removed};
 use albireo_procedure::define::RoutineName;
@@ -13,9 +13,10 @@ use albireo_procedure::expr::RoutineId;
 use albireo_redo::{Frame, Kind, Record};
 use albireo_sql::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
-use albireo_storage::{RowWrite, SHARED_SITE, Shape, WriteReader};
+use albireo_storage::{SHARED_SITE, Shape, WriteReader};
 
-use super::{LogContent, LogWrite, RowChange};
+use super::LogContent;
+use super::rows::{LogRows, Part, Table};
 use crate::durability::stored::Definitions;
 use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement};
 
@@ -58,14 +59,6 @@ struct Defined {
     routines: Vec<Arc<str>>,
 }
 
-/// What records of a table's rows are read by.
-struct Table {
-    name: Arc<str>,
-    columns: Vec<Arc<str>>,
-    shape: Shape,
-    is_shared: bool,
-}
-
 impl Table {
     fn of(def: &TableDef) -> Self {
         Self {
@@ -74,25 +67,6 @@ impl Table {
             shape: Shape::of_spec(&crate::ddl::spec_of(def)),
             is_shared: def.is_shared(),
         }
-    }
-
-    fn named(&self, columns: &[ColumnId], values: Vec<Value>) -> Vec<(Arc<str>, Value)> {
-        columns.iter().map(|column| Arc::clone(&self.columns[column.index()])).zip(values).collect()
-    }
-
-    fn row(self: &Arc<Self>, id: TableId, partition: Option<u16>, row: RowWrite) -> LogWrite {
-        let (table, identity) = (Arc::clone(&self.name), self.shape.identity());
-        let (change, key, values) = match row {
-            RowWrite::Delete { identity: key } => (RowChange::Delete, self.named(identity, key), Vec::new()),
-            RowWrite::Update { identity: key, values } => {
-                let (columns, values): (Vec<ColumnId>, Vec<Value>) = values.into_iter().unzip();
-                (RowChange::Update, self.named(identity, key), self.named(&columns, values))
-            }
-            RowWrite::Insert { values } => {
-                (RowChange::Insert, Vec::new(), self.columns.iter().cloned().zip(values).collect())
-            }
-        };
-        LogWrite { id, table, partition, change, key, values }
     }
 }
 
@@ -147,7 +121,11 @@ impl Names {
     ///
     /// # Errors
     /// Why it cannot be understood.
-    pub(super) fn content(&mut self, record: &Record<'_>, frame: &Frame) -> Result<LogContent, String> {
+    pub(super) fn content<'a>(
+        &mut self,
+        record: &Record<'a>,
+        frame: &Frame,
+    ) -> Result<LogContent<'a>, String> {
         let is_done = self.base.as_ref().is_some_and(|base| frame.sequence <= base.sequence);
         match record.kind {
             Kind::WRITE => self.writes(record, frame.lanes, is_done),
@@ -166,9 +144,14 @@ impl Names {
     }
 
     /// `is_done`: the definitions are those after the record.
-    fn writes(&mut self, record: &Record<'_>, partitions: u16, is_done: bool) -> Result<LogContent, String> {
+    fn writes<'a>(
+        &mut self,
+        record: &Record<'a>,
+        partitions: u16,
+        is_done: bool,
+    ) -> Result<LogContent<'a>, String> {
         let mut reader = WriteReader::new(record.payload);
-        let mut rows = Vec::new();
+        let mut parts = Vec::new();
         while let Some((site, id)) = reader.next_table().map_err(|error| error.to_string())? {
             let table = self.table(id);
             if let Some(base) = self.base.as_ref().filter(|_| is_done)
@@ -191,12 +174,14 @@ impl Names {
                     if table.is_shared { ("shared", "partitioned") } else { ("partitioned", "shared") };
                 return Err(format!("table \"{}\" is {is}, and it writes to a {not} one", table.name));
             }
+            let mut part = Part::new(id, Arc::clone(&table), partition);
             let shape = || table.shape.clone();
             while let Some(row) = reader.next_row(shape).map_err(|error| error.to_string())? {
-                rows.push(table.row(id, partition, row));
+                part.count(&row);
             }
+            parts.push(part);
         }
-        Ok(LogContent::Writes(rows))
+        Ok(LogContent::Writes(LogRows::new(record.payload, parts)))
     }
 
     fn table(&mut self, id: TableId) -> Option<Arc<Table>> {
@@ -255,7 +240,7 @@ impl Names {
     }
 
     /// What a call says.
-    fn command(&self, payload: &[u8], is_done: bool) -> Result<LogContent, String> {
+    fn command(&self, payload: &[u8], is_done: bool) -> Result<LogContent<'static>, String> {
         if let [0, native @ ..] = payload {
             return native_command(native).map_err(|error| error.to_string());
         }
@@ -277,7 +262,7 @@ impl Names {
 }
 
 /// What a call of a native procedure says, whose arguments only the program knows that has it.
-fn native_command(payload: &[u8]) -> Result<LogContent, Malformed> {
+fn native_command(payload: &[u8]) -> Result<LogContent<'static>, Malformed> {
     let mut input = Input::new(payload);
     let routine = input.text()?.into();
     let (version, moved) = (input.number()?, input.number()?);

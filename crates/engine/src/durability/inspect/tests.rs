@@ -6,7 +6,7 @@ use std::sync::Arc;
 use albireo_env::{Env, MemoryDisk};
 use albireo_redo::{Header, Kind, Ticket};
 
-use super::{LogContent, LogEntry, LogFault, LogInspector, LogSummary};
+use super::{LogContent, LogEntry, LogFault, LogInspector, LogSummary, LogWrite, RowChange};
 use crate::{Config, Database};
 
 fn env() -> Env {
@@ -29,15 +29,24 @@ fn put(db: &Database, lane: Option<usize>, kind: Kind, payload: &[u8]) -> Ticket
     .unwrap()
 }
 
-/// What the log has: entries and faults in their order.
-fn inspect(env: &Env) -> (Vec<Result<LogEntry, LogFault>>, LogSummary) {
+/// What the log has: of each entry what is kept of it, and faults, in their order.
+fn inspect<T>(env: &Env, keep: impl Fn(LogEntry<'_>) -> T) -> (Vec<Result<T, LogFault>>, LogSummary) {
     let mut inspector = LogInspector::open("/data", env).unwrap();
     let mut all = Vec::new();
     inspector.visit(&mut |entry| {
-        all.push(entry);
+        all.push(entry.map(&keep));
         ControlFlow::Continue(())
     });
     (all, inspector.summary().clone())
+}
+
+/// The partition of an entry, and its rows.
+fn written(entry: LogEntry<'_>) -> (Option<u16>, Vec<LogWrite>) {
+    let rows = match &entry.content {
+        LogContent::Writes(rows) => rows.iter().collect(),
+        _ => Vec::new(),
+    };
+    (entry.partition, rows)
 }
 
 #[test]
@@ -72,7 +81,7 @@ fn records_that_cannot_be_understood_are_faults_with_their_place_and_reading_goe
         put(&db, lane, kind, payload);
     }
     db.acknowledge_all(put(&db, Some(1), Kind::WRITE, &[1, t, 0, 0, 1, 6]));
-    let (all, summary) = inspect(&env);
+    let (all, summary) = inspect(&env, written);
     assert_eq!(all.len(), 2 + wrong.len() + 1);
     for (ordinal, ((_, _, _, reason), entry)) in (3..).zip(wrong.iter().zip(&all[2..])) {
         let fault = entry.as_ref().expect_err(reason);
@@ -81,9 +90,8 @@ fn records_that_cannot_be_understood_are_faults_with_their_place_and_reading_goe
         assert!(fault.to_string().contains("00000000000000000001.log, byte "), "{fault}");
         assert!(fault.offset.is_some_and(|offset| offset >= 4096), "{fault}");
     }
-    let last = all.last().unwrap().as_ref().unwrap();
-    let LogContent::Writes(rows) = &last.content else { panic!("{last:?}") };
-    assert_eq!((last.partition, rows[0].values[0].1.to_string().as_str()), (Some(1), "3"));
+    let (partition, rows) = all.last().unwrap().as_ref().unwrap();
+    assert_eq!((*partition, rows[0].values[0].1.to_string().as_str()), (Some(1), "3"));
     assert_eq!((summary.unknown, summary.definitions, summary.writes), (11, 2, 1));
     assert_eq!((summary.records(), summary.ordinals, summary.partitions), (14, (1, 14), 2));
 }
@@ -98,19 +106,49 @@ fn calls_are_told_by_the_name_of_their_routine() {
     }
     db.execute("CREATE FUNCTION public.g() RETURNS integer LANGUAGE sql AS 'SELECT 1'").unwrap();
     db.acknowledge_all(put(&db, Some(0), Kind::COMMAND, &[2, 1, 3, 2, 4, 0x0d]));
-    let (all, summary) = inspect(&env);
-    let contents: Vec<LogContent> = all.into_iter().map(|entry| entry.unwrap().content).collect();
-    let named = |content: &LogContent| match content {
+    let (all, summary) = inspect(&env, |entry| match entry.content {
         LogContent::Definition { routines, .. } => routines.join(","),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(contents[..3].iter().map(named).collect::<Vec<_>>(), ["f", "f", "g"]);
-    let arguments = vec![("$1".into(), true.into()), ("$2".into(), (-7).into())];
-    assert_eq!(
-        contents[3],
-        LogContent::Command { routine: "g".into(), id: 2, version: 1, moved: 3, arguments }
-    );
+        command => {
+            let arguments = vec![("$1".into(), true.into()), ("$2".into(), (-7).into())];
+            let expected =
+                LogContent::Command { routine: "g".into(), id: 2, version: 1, moved: 3, arguments };
+            assert_eq!(command, expected);
+            "call".to_owned()
+        }
+    });
+    let said: Vec<String> = all.into_iter().map(Result::unwrap).collect();
+    assert_eq!(said, ["f", "f", "g", "call"]);
     assert_eq!((summary.commands, summary.definitions), (1, 3));
+}
+
+#[test]
+fn rows_of_a_record_are_counted_by_table_and_partition_and_read_in_the_order_of_the_record() {
+    let env = env();
+    let db = open(&env);
+    for text in [
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT) PARTITION BY HASH (a)",
+        "INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, 1000) AS g(i)",
+        "UPDATE t SET b = 'new' WHERE a <= 10",
+        "DELETE FROM t WHERE a > 995",
+    ] {
+        db.execute(text).unwrap();
+    }
+    let (all, summary) = inspect(&env, |entry| {
+        let LogContent::Writes(rows) = &entry.content else { return Vec::new() };
+        let read: Vec<LogWrite> = rows.iter().collect();
+        assert_eq!(rows.count(), read.len() as u64);
+        for table in rows.tables() {
+            for change in [RowChange::Insert, RowChange::Update, RowChange::Delete] {
+                let of = |row: &&LogWrite| row.partition == table.partition && row.change == change;
+                assert_eq!(table.rows_of(change), read.iter().filter(of).count() as u64, "{table:?}");
+            }
+        }
+        let total = |change| rows.tables().map(|table| table.rows_of(change)).sum::<u64>();
+        vec![total(RowChange::Insert), total(RowChange::Update), total(RowChange::Delete)]
+    });
+    let counts: Vec<Vec<u64>> = all.into_iter().map(Result::unwrap).collect();
+    assert_eq!(counts, [vec![], vec![1000, 0, 0], vec![0, 10, 0], vec![0, 0, 5]]);
+    assert_eq!(summary.rows, 1015);
 }
 
 #[test]
@@ -123,7 +161,7 @@ fn log_whose_beginning_is_gone_names_the_tables_that_it_does_not_know() {
     }
     let newest = db.log().unwrap().durable();
     assert!(db.log().unwrap().remove_before(newest).unwrap() > 0);
-    let (all, summary) = inspect(&env);
+    let (all, summary) = inspect(&env, written);
     assert!(summary.ordinals.0 > 1 && summary.ordinals.1 == 201, "{summary:?}");
     let fault = all[0].as_ref().unwrap_err();
     assert!(fault.reason.ends_with("which does not exist"), "{fault}");
