@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
-use albireo_olap::{CancelToken, Olap, OlapConfig};
+use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
@@ -236,7 +236,7 @@ impl Database {
         let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
         let partitions = Arc::new(Partitions::new(setup, registry, &env));
         let sessions = Sessions::new(Arc::clone(&partitions), Box::new(CopyOnWrite), env.clock.clone());
-        let olap = Olap::new(olap_config(&config))?;
+        let olap = Olap::new(OlapConfig { clock: env.clock.clone(), ..olap_config(&config) })?;
         let toucher = pool.clone();
         let toucher = albireo_env::spawn("albireo-memory", move || {
             // Without permission it runs at the priority it has.
@@ -493,6 +493,12 @@ impl Database {
         while go_on(self.inner.pool.reserved_bytes()) && self.inner.pool.preallocate_slab(bytes) {}
     }
 
+    /// The files that queries have spilled, for a process that is about to end without closing the database: they
+    /// can be removed at any time, from any thread. The handle does not keep the database open.
+    pub fn spill_files(&self) -> Option<SpillFiles> {
+        self.inner.olap.spill_files().cloned()
+    }
+
     /// The number of partitions.
     pub fn partitions(&self) -> u16 {
         self.inner.partitions.count()
@@ -537,6 +543,9 @@ impl Database {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if let Some(spill) = self.olap.spill_files() {
+            spill.remove();
+        }
         self.partitions.close();
         self.pool.stop_toucher();
         let Threads { toucher, executors, log } = std::mem::take(&mut *self.threads.lock());

@@ -393,9 +393,10 @@ pub(crate) async fn start(
     context: Arc<QueryContext>,
     options: &RunOptions,
 ) -> Result<Started, SqlError> {
+    shared.check_clock()?;
     let optimized = prepared.optimized(shared, &context.snapshot)?;
     let threads = options.threads.unwrap_or(shared.config.threads).max(1);
-    let state = shared.query_state(Arc::clone(&context), threads);
+    let state = shared.query_state(Arc::clone(&context), threads)?;
     let logical = prepared.bind(optimized, parameters, &state)?;
     let planned = state.query_planner().create_physical_plan(&logical, &state).await;
     let plan =
