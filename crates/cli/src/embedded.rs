@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
-use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
+use crate::sql::{About, Answer, Canceller, Column, Outcome, ProgressReader, Routine, Sql, Table};
 use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
 use albireo_env::Env;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,27 @@ impl Sql for Embedded {
     fn canceller(&self) -> Canceller {
         let connection = self.connection.clone();
         Box::new(move || connection.cancel())
+    }
+
+    fn progress(&self) -> ProgressReader {
+        let connection = self.connection.clone();
+        Box::new(move || connection.progress())
+    }
+
+    fn about(&self) -> About {
+        About { data: self.data.clone(), partitions: self.database().partitions() }
+    }
+
+    fn routines(&self) -> Vec<Routine> {
+        let routine = |found: albireo::RoutineSummary| Routine {
+            name: found.name,
+            is_procedure: found.is_procedure,
+            result: found.result,
+            arguments: found.arguments,
+            language: found.language.to_owned(),
+            source: found.source,
+        };
+        self.database().routines().into_iter().map(routine).collect()
     }
 
     fn schemas(&self) -> Vec<String> {

@@ -19,6 +19,10 @@ pub struct Interrupt {
 struct Shared {
     running: Mutex<Option<Canceller>>,
     requested: AtomicBool,
+    /// Whether the program goes on although nothing runs: a person is at the prompt.
+    stays: AtomicBool,
+    /// What is done before the program ends.
+    at_exit: Mutex<Option<Canceller>>,
 }
 
 impl Interrupt {
@@ -30,7 +34,10 @@ impl Interrupt {
         let this = Self::default();
         let handler = this.clone();
         ctrlc::set_handler(move || {
-            if !handler.request() {
+            if !handler.request() && !handler.shared.stays.load(Ordering::SeqCst) {
+                if let Some(work) = &*handler.shared.at_exit.lock() {
+                    work();
+                }
                 std::process::exit(EXIT_STATUS.into());
             }
         })
@@ -45,6 +52,16 @@ impl Interrupt {
         let result = f();
         *self.shared.running.lock() = None;
         result
+    }
+
+    /// What is done before Ctrl-C ends the program, instead of what was given before.
+    pub fn at_exit(&self, work: impl Fn() + Send + 'static) {
+        *self.shared.at_exit.lock() = Some(Box::new(work));
+    }
+
+    /// From now on Ctrl-C does not end the program (`false`: does), whether something runs or not.
+    pub fn stay(&self, stays: bool) {
+        self.shared.stays.store(stays, Ordering::SeqCst);
     }
 
     /// Whether Ctrl-C was pressed during the latest [`Interrupt::during`].

@@ -9,23 +9,33 @@
 //! output or to the file of `\o`; errors, notices and greetings to standard error.
 
 mod command;
+mod copy;
 mod describe;
 mod editor;
+mod interactive;
+mod outside;
+mod pager;
+mod perform;
 pub mod report;
 pub mod split;
+mod synopsis;
+mod terminal;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use crate::args::{Format, ShellArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{self, Style, Table};
+use crate::output::{Expanded, Table};
 use crate::sql::{Outcome, Sql};
 use albireo_env::Env;
 use command::Command;
-use editor::{Input, LineEditor};
+use pager::Pager;
 use split::{Piece, Splitter};
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use terminal::Terminal;
 
 /// Exit status when a statement or command of a script failed; psql's as well.
 pub const SCRIPT_FAILED: u8 = 3;
@@ -45,10 +55,21 @@ pub struct Shell<'a> {
     /// The file of `\o`.
     file: Option<Box<dyn Write>>,
     format: Format,
-    expanded: bool,
+    expanded: Expanded,
+    /// How NULL is drawn.
+    null: String,
+    pager: Pager,
     timing: bool,
     /// Whether a person reads the results, so that statements without rows are confirmed.
     confirms: bool,
+    /// The person's terminal.
+    terminal: Option<Terminal>,
+    /// Columns and rows of the terminal that `out` is.
+    size: fn() -> (Option<NonZeroUsize>, Option<NonZeroUsize>),
+    /// Whether long statements show on the terminal how far they are.
+    watches: bool,
+    /// The statement that was run last, at a terminal.
+    latest: String,
     include_depth: usize,
     /// What a script has done.
     done: report::Done,
@@ -72,9 +93,12 @@ impl From<io::Error> for Stop {
 
 /// Runs the shell on standard input and output; returns the exit status.
 pub fn run(args: &ShellArgs, sql: &dyn Sql, env: &Env, interrupt: &Interrupt) -> u8 {
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    // Not locked: other threads write to standard error too.
+    let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut shell = Shell::new(sql, env, interrupt, &mut out, &mut err);
     shell.format = args.format;
+    shell.size = terminal::size;
+    shell.watches = io::stderr().is_terminal();
     let result = shell.run(args);
     shell.exit_status(result)
 }
@@ -96,9 +120,15 @@ impl<'a> Shell<'a> {
             err,
             file: None,
             format: Format::Box,
-            expanded: false,
+            expanded: Expanded::Auto,
+            null: "NULL".to_owned(),
+            pager: Pager::On,
             timing: false,
             confirms: false,
+            terminal: None,
+            size: || (None, None),
+            watches: false,
+            latest: String::new(),
             include_depth: 0,
             done: report::Done::default(),
         }
@@ -106,8 +136,12 @@ impl<'a> Shell<'a> {
 
     fn run(&mut self, args: &ShellArgs) -> Result<(), Stop> {
         let result = self.run_all(args);
-        self.tell_stopped(&result)?;
-        result
+        self.tell_stopped(&result);
+        // What is not printed is an error now or never.
+        match self.out.flush() {
+            Err(error) if !matches!(result, Err(Stop::Output(_))) => Err(Stop::Output(error)),
+            _ => result,
+        }
     }
 
     fn run_all(&mut self, args: &ShellArgs) -> Result<(), Stop> {
@@ -135,52 +169,8 @@ impl<'a> Shell<'a> {
             // Whoever reads has read enough, as `head` does.
             Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Err(Stop::Output(error)) => {
-                let _ = writeln!(self.err, "albireo: cannot write: {error}");
+                self.say(&format!("albireo: cannot write: {error}"));
                 1
-            }
-        }
-    }
-
-    /// Reads from the terminal until `\q` or Ctrl-D; failures are said and forgotten.
-    fn run_interactive(&mut self, data: Option<&Path>) -> Result<(), Stop> {
-        let mut editor = match LineEditor::new(self.sql, self.env) {
-            Ok(editor) => editor,
-            Err(error) => {
-                writeln!(self.err, "albireo: no line editing on this terminal: {error}")?;
-                return self.run_script("stdin", io::stdin().lock());
-            }
-        };
-        writeln!(
-            self.err,
-            "albireo {}: a database {}.\nType SQL ending with ;, \\? for help, \\q to quit.\n",
-            env!("CARGO_PKG_VERSION"),
-            data.map_or_else(
-                || "in memory, gone when you leave".to_owned(),
-                |data| format!("kept in {}", data.display())
-            )
-        )?;
-        self.confirms = true;
-        loop {
-            match editor.read() {
-                Ok(Input::Lines(text)) => {
-                    let mut splitter = Splitter::default();
-                    for piece in text.lines().flat_map(|line| splitter.push(line)).collect::<Vec<_>>() {
-                        self.done = report::Done::default();
-                        let result = self.run_piece(None, &piece);
-                        self.tell_stopped(&result)?;
-                        match result {
-                            Ok(()) => {}
-                            Err(Stop::Failed) => break,
-                            Err(stop) => return Err(stop),
-                        }
-                    }
-                }
-                Ok(Input::Abandoned) => {}
-                Ok(Input::End) => return Ok(()),
-                Err(error) => {
-                    writeln!(self.err, "albireo: cannot read the terminal: {error}")?;
-                    return Err(Stop::Failed);
-                }
             }
         }
     }
@@ -225,15 +215,24 @@ impl<'a> Shell<'a> {
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
                 let is_last_known = index + 1 == pieces.len() && splitter.is_between();
-                self.run_script_piece(name, piece, is_last_known)?;
+                self.run_script_piece(name, piece, is_last_known, &mut splitter)?;
             }
         }
-        splitter.finish().map_or(Ok(()), |piece| self.run_script_piece(name, &piece, true))
+        match splitter.finish() {
+            Some(piece) => self.run_script_piece(name, &piece, true, &mut splitter),
+            None => Ok(()),
+        }
     }
 
     /// Runs a statement or command of a script, and remembers where the script stopped.
-    fn run_script_piece(&mut self, name: &str, piece: &Piece, is_last_known: bool) -> Result<(), Stop> {
-        let result = self.run_piece(Some(name), piece);
+    fn run_script_piece(
+        &mut self,
+        name: &str,
+        piece: &Piece,
+        is_last_known: bool,
+        splitter: &mut Splitter,
+    ) -> Result<(), Stop> {
+        let result = self.run_piece(Some(name), piece, splitter);
         if matches!(result, Err(Stop::Failed)) {
             self.done.stop(name, piece.line(), is_last_known);
         }
@@ -241,15 +240,14 @@ impl<'a> Shell<'a> {
     }
 
     /// After a failure in a script: what of the script was run, and what was not.
-    fn tell_stopped(&mut self, result: &Result<(), Stop>) -> io::Result<()> {
-        match (result, self.done.told()) {
-            (Err(Stop::Failed), Some(message)) => writeln!(self.err, "{message}"),
-            _ => Ok(()),
+    fn tell_stopped(&mut self, result: &Result<(), Stop>) {
+        if let (Err(Stop::Failed), Some(message)) = (result, self.done.told()) {
+            self.say(&message);
         }
     }
 
     /// Runs a statement or command of the script `name`, or of the terminal.
-    fn run_piece(&mut self, name: Option<&str>, piece: &Piece) -> Result<(), Stop> {
+    fn run_piece(&mut self, name: Option<&str>, piece: &Piece, splitter: &mut Splitter) -> Result<(), Stop> {
         match piece {
             Piece::Statement(text, line) => self.run_statement(name, text, *line),
             Piece::Command(text, line) => {
@@ -257,17 +255,24 @@ impl<'a> Shell<'a> {
                     Ok(command) => command,
                     Err(message) => return self.fail(&report::located(name, *line, &message)),
                 };
-                self.run_command(command)
+                self.run_command(name, *line, command, splitter)
             }
         }
     }
 
     fn run_statement(&mut self, name: Option<&str>, text: &str, line: usize) -> Result<(), Stop> {
+        if self.confirms && name.is_none() {
+            text.clone_into(&mut self.latest);
+        }
         let started = self.env.clock.now();
-        let (sql, interrupt) = (self.sql, self.interrupt);
-        let answer = interrupt.during(sql.canceller(), || {
+        let (sql, interrupt, clock) = (self.sql, self.interrupt, &self.env.clock);
+        let execute = || {
             let answer = sql.execute(text)?;
-            Ok((answer, self.env.clock.now() - started))
+            Ok((answer, clock.now() - started))
+        };
+        let answer = interrupt.during(sql.canceller(), || match self.watches && watch::may_tell(text) {
+            true => watch::during(sql.progress(), clock, io::stderr(), execute),
+            false => execute(),
         });
         let (answer, elapsed_ns) = match answer {
             Ok(answer) => answer,
@@ -277,7 +282,7 @@ impl<'a> Shell<'a> {
             }
         };
         for notice in &answer.notices {
-            writeln!(self.err, "NOTICE: {notice}")?;
+            self.say(&format!("NOTICE: {notice}"));
         }
         self.done.statements += 1;
         // Drawing a large result takes its time, so Ctrl-C reaches it too.
@@ -292,23 +297,13 @@ impl<'a> Shell<'a> {
         for outcome in outcomes {
             match outcome {
                 Outcome::Rows { columns, batches } => {
-                    match self.print_table(&Table::of_result(columns, batches)) {
-                        Err(_) if self.interrupt.requested() => {
-                            return self.fail("the rest of the result was not printed: interrupted");
-                        }
-                        result => result?,
-                    }
+                    self.print_with(self.expanded, &Table::of_result(columns, batches))?;
                 }
                 Outcome::Done { tag } if self.confirms => writeln!(self.results(), "{tag}")?,
                 Outcome::Done { .. } => {}
             }
         }
         Ok(())
-    }
-
-    fn print_table(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let style = Style { format: self.format, expanded: self.expanded, interrupt: self.interrupt };
-        output::print(table, style, self.results())
     }
 
     fn results(&mut self) -> &mut dyn Write {
@@ -320,68 +315,24 @@ impl<'a> Shell<'a> {
 
     /// Says what went wrong.
     fn fail(&mut self, message: &str) -> Result<(), Stop> {
-        writeln!(self.err, "{message}")?;
+        self.say(message);
         Err(Stop::Failed)
     }
 
-    fn run_command(&mut self, command: Command) -> Result<(), Stop> {
-        match command {
-            Command::Describe(name) => self.describe(&name)?,
-            Command::Tables => self.list(&describe::tables(self.sql))?,
-            Command::Indexes => self.list(&describe::indexes(self.sql))?,
-            Command::Schemas => self.list(&describe::schemas(self.sql))?,
-            Command::Timing(wanted) => {
-                self.timing = wanted.unwrap_or(!self.timing);
-                self.confirm(if self.timing { "Timing is on." } else { "Timing is off." })?;
-            }
-            Command::Expanded(wanted) => {
-                self.expanded = wanted.unwrap_or(!self.expanded);
-                let is_on = self.expanded;
-                self.confirm(if is_on { "Expanded display is on." } else { "Expanded display is off." })?;
-            }
-            Command::Format(format) => self.format = format,
-            Command::Output(path) => self.redirect(path)?,
-            Command::Include(path) => self.run_file(&path)?,
-            Command::Help => self.results().write_all(command::HELP.as_bytes())?,
-            Command::Quit => return Err(Stop::Quit),
+    /// Confirms to a person what was set.
+    fn confirm(&mut self, message: &str) {
+        if self.confirms {
+            self.say(message);
         }
-        Ok(())
     }
 
-    fn confirm(&mut self, message: &str) -> io::Result<()> {
-        if self.confirms { writeln!(self.err, "{message}") } else { Ok(()) }
+    /// Prints a line beside the results.
+    fn say(&mut self, line: &str) {
+        self.say_text(&format!("{line}\n"));
     }
 
-    fn list(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let interrupt = self.interrupt;
-        let style = Style { format: self.format, expanded: false, interrupt };
-        interrupt.during(Box::new(|| {}), || output::print(table, style, self.results()))
-    }
-
-    fn describe(&mut self, name: &str) -> Result<(), Stop> {
-        let found = describe::find(self.sql, name);
-        if found.is_empty() {
-            return self.fail(&format!("there is no table \"{name}\"; \\dt lists those there are"));
-        }
-        for table in &found {
-            let (columns, below) = describe::table(table);
-            self.list(&columns)?;
-            if self.format == Format::Box {
-                self.results().write_all(below.as_bytes())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn redirect(&mut self, path: Option<PathBuf>) -> Result<(), Stop> {
-        self.file = None;
-        let Some(path) = path else { return Ok(()) };
-        match self.env.disk.create(&path) {
-            Ok(file) => {
-                self.file = Some(file);
-                Ok(())
-            }
-            Err(error) => self.fail(&format!("cannot create {}: {error}", path.display())),
-        }
+    /// As [`Shell::say`], without a line break. Whoever cannot be told need not be.
+    fn say_text(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
 }

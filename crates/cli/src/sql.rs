@@ -1,10 +1,15 @@
 //! What the shell asks of a database. Narrow on purpose, so that tests can stand in for one.
 
+use albireo::progress::Progress;
 use albireo_base::{SqlError, SqlType};
 use arrow::record_batch::RecordBatch;
+use std::path::PathBuf;
 
 /// Stops what [`Sql::execute`] is doing; may be called from any thread at any time.
 pub type Canceller = Box<dyn Fn() + Send>;
+
+/// How far what [`Sql::execute`] does is, if it tells; may be called from any thread at any time.
+pub type ProgressReader = Box<dyn Fn() -> Option<Progress> + Send>;
 
 /// A database that executes SQL.
 pub trait Sql {
@@ -17,11 +22,46 @@ pub trait Sql {
     /// What cancels the statement that runs when it is called.
     fn canceller(&self) -> Canceller;
 
+    /// What tells how far the statement that runs when it is called is.
+    fn progress(&self) -> ProgressReader;
+
+    /// Which database this is.
+    fn about(&self) -> About;
+
+    /// All stored functions and procedures, sorted by name.
+    fn routines(&self) -> Vec<Routine>;
+
     /// Names of all schemas, sorted.
     fn schemas(&self) -> Vec<String>;
 
     /// All tables, sorted by schema and name.
     fn tables(&self) -> Vec<Table>;
+}
+
+/// A database, for whoever asks which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The directory that it is kept in; `None`: in memory.
+    pub data: Option<PathBuf>,
+    /// Its partitions.
+    pub partitions: u16,
+}
+
+/// A function or procedure as `\df` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routine {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a procedure.
+    pub is_procedure: bool,
+    /// What it returns.
+    pub result: String,
+    /// Its parameters.
+    pub arguments: String,
+    /// The language it is written in.
+    pub language: String,
+    /// The statement that defined it.
+    pub source: String,
 }
 
 /// What statements gave.
