@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Exit status after a bug, as `sysexits.h` has it.
 pub const EXIT_STATUS: u8 = 70;
@@ -19,12 +20,17 @@ pub const EXIT_STATUS: u8 = 70;
 /// The most characters of a panic's message in the line; the file has all.
 const MESSAGE_CHARS: usize = 300;
 
+/// The most reports of a process: a bug that shows in every query must not fill the disk.
+const MOST_REPORTS: u32 = 10;
+
 /// Has every panic from now on say one line.
 pub fn install() {
-    set_hook(Box::new(|panic| {
+    let panics = AtomicU32::new(0);
+    set_hook(Box::new(move |panic| {
         let (message, place) = (message(panic), place(panic));
-        let report = report(&message, &place, &Backtrace::force_capture());
-        say(&line(&message, &place, save(&report)));
+        let is_reported = panics.fetch_add(1, Ordering::Relaxed) < MOST_REPORTS;
+        let saved = is_reported.then(|| save(&report(&message, &place, &Backtrace::force_capture())));
+        say(&line(&message, &place, saved.flatten()));
     }));
 }
 
@@ -66,7 +72,7 @@ fn line(message: &str, place: &str, saved: Option<PathBuf>) -> String {
     let message: String =
         message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_CHARS).collect();
     let with = saved.map_or_else(
-        || "; its backtrace could not be written to a file".to_owned(),
+        || "; its backtrace was not written to a file".to_owned(),
         |path| format!(" with {}, which has the backtrace", path.display()),
     );
     format!("albireo: internal error: {message} ({place}). This is a bug; please report it{with}.\n")
@@ -90,7 +96,7 @@ mod tests {
                         it with /tmp/albireo-crash-x.txt, which has the backtrace.\n";
         assert_eq!(told, expected);
         let told = line(&"x".repeat(100_000), "a.rs:1", None);
-        assert!(told.len() < 500 && told.contains("could not be written"), "{told}");
+        assert!(told.len() < 500 && told.contains("was not written"), "{told}");
     }
 
     #[test]
@@ -101,6 +107,34 @@ mod tests {
         assert_eq!(status(guard(|| ExitCode::SUCCESS)), status(ExitCode::SUCCESS));
     }
 
+    /// Panics as the program does, in a process of its own.
+    #[test]
+    fn hook_of_a_process_that_panics_says_one_line_and_writes_the_report() {
+        const CHILD: &str = "ALBIREO_TEST_PANICS";
+        if std::env::var_os(CHILD).is_some() {
+            install();
+            (0..=MOST_REPORTS).for_each(|bug| drop(catch_unwind(|| panic!("bug number {bug}"))));
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args([
+            "--exact",
+            "crash::tests::hook_of_a_process_that_panics_says_one_line_and_writes_the_report",
+        ]);
+        let output =
+            child.arg("--nocapture").env(CHILD, "").env("TMPDIR", directory.path()).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        let told: Vec<&str> =
+            told.lines().filter(|line| line.starts_with("albireo: internal error: ")).collect();
+        assert_eq!(told.len(), 1 + MOST_REPORTS as usize, "{told:?}");
+        assert!(told[0].contains("bug number 0 (crates/cli/src/crash.rs:"), "{}", told[0]);
+        let path = told[0].split(" with ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+        let report = std::io::read_to_string(File::open(path).unwrap()).unwrap();
+        assert!(report.contains("bug number 0\nat ") && report.contains("catch_unwind"), "{report}");
+        assert!(told[MOST_REPORTS as usize].contains("was not written"), "{told:?}");
+    }
+
     #[test]
     fn report_has_message_place_and_backtrace_and_lies_in_a_file_of_its_own() {
         let text = report("a bug", "a.rs:1", &Backtrace::force_capture());
@@ -108,7 +142,10 @@ mod tests {
         let (first, second) = (save(&text).unwrap(), save(&text).unwrap());
         assert_ne!(first, second);
         for path in [first, second] {
-            assert_eq!(tempfile::TempPath::from_path(path).metadata().unwrap().len(), text.len() as u64);
+            assert_eq!(
+                tempfile::TempPath::try_from_path(path).unwrap().metadata().unwrap().len(),
+                text.len() as u64
+            );
         }
     }
 }

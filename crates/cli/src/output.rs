@@ -82,6 +82,11 @@ impl<'a> Table<'a> {
         Self { title: Some(title.into()), columns, rows: Rows::Own(rows) }
     }
 
+    /// Whether it is a list of the shell's own.
+    fn is_own(&self) -> bool {
+        matches!(self.rows, Rows::Own(_))
+    }
+
     /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         match &self.rows {
@@ -123,7 +128,8 @@ pub enum Expanded {
     Off,
     /// Each value has its line.
     On,
-    /// Columns stand side by side if the terminal is wide enough.
+    /// Columns stand side by side if the terminal is wide enough. Lists of the shell's own always do, broken into
+    /// lines where need be.
     #[default]
     Auto,
 }

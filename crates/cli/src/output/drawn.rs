@@ -9,10 +9,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const LEAST_WIDTH: usize = 8;
 
 /// Prints columns side by side, and how many rows there are. If they are wider than the terminal, each value gets its
-/// line instead; a single column is broken into lines.
+/// line instead; a single column and lists of the shell's own are broken into lines.
 pub fn grid(table: &Table<'_>, style: Style<'_>, out: &mut impl Write) -> io::Result<()> {
     let Style { interrupt, null, .. } = style;
-    let headers: Vec<Cell> = table.columns.iter().map(|(name, _)| Some(name.clone())).collect();
+    let mut headers: Vec<Cell> = table.columns.iter().map(|(name, _)| Some(name.clone())).collect();
     let width = |cell: &Cell| width(cell, null);
     let mut widths: Vec<usize> = headers.iter().map(width).collect();
     let mut rows = Vec::new();
@@ -24,15 +24,18 @@ pub fn grid(table: &Table<'_>, style: Style<'_>, out: &mut impl Write) -> io::Re
         Ok(())
     })?;
     // What the frame takes: three columns for each of the table's, and one.
-    let fits =
-        style.width.is_none_or(|room| widths.iter().map(|width| width + 3).sum::<usize>() < room.max(1));
-    if let (false, Expanded::Auto) = (fits, style.expanded) {
-        if let [widest] = widths.as_mut_slice() {
-            let room = style.width.unwrap_or(0).saturating_sub(4).max(LEAST_WIDTH);
-            rows.iter_mut().flatten().flatten().for_each(|text| *text = broken(text, room));
-            *widest = rows.iter().flatten().chain(&headers).map(width).max().unwrap_or(0);
-        } else if widths.len() > 1 {
+    let room = style.width.map(|room| room.saturating_sub(3 * widths.len() + 1));
+    if let (Expanded::Auto, Some(room)) = (style.expanded, room)
+        && widths.iter().sum::<usize>() > room
+    {
+        if widths.len() > 1 && !table.is_own() {
             return expanded(table, style, out);
+        }
+        narrow(&mut widths, room);
+        for row in rows.iter_mut().chain([&mut headers]) {
+            for (cell, width) in row.iter_mut().zip(&widths) {
+                cell.iter_mut().for_each(|text| *text = broken(text, *width));
+            }
         }
     }
     if let Some(title) = &table.title {
@@ -124,6 +127,13 @@ fn cells(
 /// Columns of the terminal that a cell's widest line takes.
 fn width(cell: &Cell, null: &str) -> usize {
     lines(cell, null).map(|line| line.as_ref().width()).max().unwrap_or(0)
+}
+
+/// Narrows the widest columns until all have room, as far as text can still be read in them.
+fn narrow(widths: &mut [usize], room: usize) {
+    let at_most = |most: usize| widths.iter().map(|width| *width.min(&most)).sum::<usize>();
+    let most = (LEAST_WIDTH..=room).take_while(|most| at_most(*most) <= room).last().unwrap_or(LEAST_WIDTH);
+    widths.iter_mut().for_each(|width| *width = most.min(*width));
 }
 
 /// `text` with line breaks, so that no line is wider than `room` columns.

@@ -128,6 +128,27 @@ fn table_wider_than_the_terminal_becomes_expanded_and_a_single_column_is_broken(
 }
 
 #[test]
+fn list_of_the_shell_wider_than_the_terminal_is_broken_where_it_is_widest() {
+    let rows = vec![vec![Some("note".to_owned()), Some("'a default value'".to_owned())]];
+    let table = Table::own("List", &[("Column", Kind::Text), ("Default", Kind::Text)], rows);
+    let expected = "\
+List
+┌────────┬────────────┐
+│ Column │  Default   │
+├────────┼────────────┤
+│ note   │ 'a default │
+│        │  value'    │
+└────────┴────────────┘
+(1 row)
+
+";
+    assert_eq!(printed_for(&table, Format::Box, Expanded::Auto, Some(23)), expected);
+    let narrowest = printed_for(&table, Format::Box, Expanded::Auto, Some(3));
+    assert!(narrowest.contains("│ 'a defau │\n"), "{narrowest}");
+    assert!(printed_for(&table, Format::Box, Expanded::On, Some(23)).contains("RECORD 1"));
+}
+
+#[test]
 fn cell_beside_one_that_is_very_wide_is_padded() {
     let columns = columns(&[("a", SqlType::Text)]);
     let batches = [batch(vec![Arc::new(StringArray::from(vec!["x".repeat(100_000), "y".to_owned()]))])];

@@ -43,8 +43,7 @@ impl Word {
 
 /// What is answered to a word while something is open; the word stays part of it.
 fn hint(word: Word, open: Open) -> &'static str {
-    let is_enclosed = !matches!(open, Open::Nothing | Open::Statement | Open::Parenthesis);
-    match (word, is_enclosed) {
+    match (word, open.is_enclosed()) {
         (Word::Help, false) => "Use \\? for help, or press Ctrl-C to discard what is typed.",
         (Word::Help, true) => "Close what is open, or press Ctrl-C to discard what is typed.",
         (_, false) => "Use \\q to quit.",
@@ -72,6 +71,7 @@ impl Shell<'_> {
         ));
         self.confirms = true;
         let terminal = Terminal::take();
+        self.interrupt.at_exit(terminal.restorer());
         // Without the line editor Ctrl-C cannot be read as a key.
         self.interrupt.stay(terminal.is_usable());
         self.terminal = Some(terminal);
@@ -88,6 +88,7 @@ impl Shell<'_> {
         loop {
             // Before the prompt, which is written past buffers.
             self.out.flush()?;
+            self.interrupt.forget();
             let prompt = format!("albireo{}> ", splitter.open().sign());
             match editor.read(&prompt) {
                 Ok(Input::Text(text)) => {

@@ -33,7 +33,10 @@ impl Shell<'_> {
                 Err(message) => return self.fail(&message),
             },
             Command::Databases => self.list(&describe::databases(self.sql))?,
-            Command::About => writeln!(self.results(), "{}", describe::about(self.sql))?,
+            Command::About => {
+                let about = describe::about(self.sql);
+                writeln!(self.results(), "{about}")?;
+            }
             Command::Timing(wanted) => {
                 self.timing = wanted.unwrap_or(!self.timing);
                 self.confirm(if self.timing { "Timing is on." } else { "Timing is off." });
@@ -121,9 +124,13 @@ impl Shell<'_> {
         Ok(())
     }
 
-    pub(super) fn list(&mut self, table: &Table<'_>) -> Result<(), Stop> {
+    fn list(&mut self, table: &Table<'_>) -> Result<(), Stop> {
+        self.list_as(self.expanded, table)
+    }
+
+    fn list_as(&mut self, expanded: Expanded, table: &Table<'_>) -> Result<(), Stop> {
         let interrupt = self.interrupt;
-        interrupt.during(Box::new(|| {}), || self.print_with(Expanded::Off, table))
+        interrupt.during(Box::new(|| {}), || self.print_with(expanded, table))
     }
 
     fn describe(&mut self, name: &str) -> Result<(), Stop> {
@@ -133,7 +140,9 @@ impl Shell<'_> {
         }
         for table in &found {
             let (columns, below) = describe::table(table);
-            self.list(&columns)?;
+            // As psql has it: expanded, this cannot be read.
+            let expanded = if self.expanded == Expanded::On { Expanded::Auto } else { self.expanded };
+            self.list_as(expanded, &columns)?;
             if self.format == Format::Box {
                 self.results().write_all(below.as_bytes())?;
             }

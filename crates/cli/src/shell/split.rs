@@ -56,6 +56,11 @@ pub enum Open {
 }
 
 impl Open {
+    /// Whether what follows is the text of quotes or of a comment, and so no command or statement.
+    pub fn is_enclosed(self) -> bool {
+        !matches!(self, Self::Nothing | Self::Statement | Self::Parenthesis)
+    }
+
     /// How psql's prompt shows it.
     pub fn sign(self) -> char {
         match self {

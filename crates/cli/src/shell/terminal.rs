@@ -46,9 +46,13 @@ impl Terminal {
 
     /// Puts it back as it was found, for another program.
     pub fn give_back(&self) {
-        if let Some(found) = &self.found {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Drain, found);
-        }
+        put_back(self.found.as_ref());
+    }
+
+    /// What puts it back as it was found, for a process that ends in the middle of something.
+    pub fn restorer(&self) -> impl Fn() + Send + 'static {
+        let found = self.found.clone();
+        move || put_back(found.as_ref())
     }
 
     /// Runs `work`, which uses the terminal itself, as another program does.
@@ -63,6 +67,12 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.give_back();
+    }
+}
+
+fn put_back(found: Option<&Termios>) {
+    if let Some(found) = found {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, found);
     }
 }
 

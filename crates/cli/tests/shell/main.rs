@@ -1,0 +1,6 @@
+//! The shell as its users meet it: at a terminal, in pipes, with files that are none.
+#![allow(clippy::disallowed_methods, reason = "tests look at real files, processes and threads")]
+
+mod session;
+mod streams;
+mod terminal;
