@@ -52,7 +52,8 @@ Examples:
       a new database of what that one was then
 
 Exit status: 0 all went well; 1 a benchmark failed or found the data inconsistent, a test failed, or
-files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 130 interrupted by Ctrl-C.";
+files are damaged or cannot be read; 2 the command line makes no sense; 3 a statement of a script failed; 70 a bug
+in the program; 130 interrupted by Ctrl-C.";
 
 impl Cli {
     /// The command line of this process; one that makes no sense ends it with status 2.
@@ -258,10 +259,18 @@ pub struct ShellArgs {
 }
 
 const SHELL_HELP: &str = "\
+At a terminal: \\? lists the shell's commands, \\h the SQL statements; Ctrl-C stops a statement, Ctrl-D and \\q leave.
+What is typed or pasted while a statement runs is run after it. A result that is wider than the terminal is printed one
+value to a line (\\x), one that is longer goes through a pager. Long COPY and CREATE INDEX show how far they are.
+
 Each statement of a script is a transaction of its own: what was executed before a statement that fails stays in
 effect. The script stops there, and standard error says where that is and how many statements were executed.
 
-Exit status: 0 all was run; 1 the database cannot be opened; 2 the command line makes no sense; 3 a statement or
+Environment: ALBIREO_PAGER, PAGER: the pager, less by default, none if empty. ALBIREO_EDITOR, EDITOR, VISUAL: the editor
+of \\e, vi by default. What was entered is kept in $XDG_DATA_HOME/albireo/history, by default below ~/.local/share.
+
+Exit status: 0 all was run, or whoever read the results wanted no more; 1 the database cannot be opened, or results
+cannot be written; 2 the command line makes no sense; 3 a statement or
 command of a script failed; 130 interrupted by Ctrl-C.";
 
 /// Options of `log`.

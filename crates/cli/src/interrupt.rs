@@ -39,10 +39,14 @@ impl Interrupt {
         let this = Self::default();
         let handler = this.clone();
         ctrlc::set_handler(move || {
-            if !handler.request() && handler.ends_program() {
-                handler.shared.at_exit.lock().iter().for_each(|work| work());
-                std::process::exit(EXIT_STATUS.into());
+            if handler.request() {
+                return;
             }
+            if !handler.ends_program() {
+                return eprintln!("\nPress Ctrl-C again to leave the shell.");
+            }
+            handler.shared.at_exit.lock().iter().for_each(|work| work());
+            std::process::exit(EXIT_STATUS.into());
         })
         .map_err(io::Error::other)?;
         Ok(this)

@@ -40,6 +40,9 @@ use terminal::Terminal;
 /// Exit status when a statement or command of a script failed; psql's as well.
 pub const SCRIPT_FAILED: u8 = 3;
 
+/// The longest line of a script, in bytes: whatever is longer is no script.
+const LINE_BYTES: u64 = 256 << 20;
+
 /// How deep files may run files.
 const INCLUDE_DEPTH: usize = 16;
 
@@ -198,8 +201,13 @@ impl<'a> Shell<'a> {
         loop {
             bytes.clear();
             line += 1;
-            match input.read_until(b'\n', &mut bytes) {
+            match io::Read::take(&mut input, LINE_BYTES + 1).read_until(b'\n', &mut bytes) {
                 Ok(0) => break,
+                Ok(count) if count as u64 > LINE_BYTES => {
+                    self.done.stop(name, line, false);
+                    let longest = LINE_BYTES >> 20;
+                    return self.fail(&format!("{name}:{line}: the line is longer than {longest} MiB"));
+                }
                 Ok(_) => {}
                 Err(error) => {
                     self.done.stop(name, line, false);
@@ -277,6 +285,10 @@ impl<'a> Shell<'a> {
         let (answer, elapsed_ns) = match answer {
             Ok(answer) => answer,
             Err(error) => {
+                if self.terminal.is_some() && interrupt.requested() {
+                    // The terminal shows ^C where the cursor is.
+                    self.say("");
+                }
                 let message = report::error(name, line, text, &error);
                 return self.fail(message.trim_end());
             }

@@ -136,19 +136,28 @@ fn narrow(widths: &mut [usize], room: usize) {
     widths.iter_mut().for_each(|width| *width = most.min(*width));
 }
 
-/// `text` with line breaks, so that no line is wider than `room` columns.
+/// `text` with line breaks, so that no line is wider than `room` columns: at a blank, which is left out, where there is
+/// one.
 fn broken(text: &str, room: usize) -> String {
     let mut lines = Vec::new();
     for line in lines_of(text) {
-        let (mut part, mut width) = (String::new(), 0);
+        let (mut part, mut width, mut word) = (String::new(), 0, 0);
         for c in line.chars() {
             let more = c.width().unwrap_or(0);
             if width + more > room && width > 0 {
-                lines.push(std::mem::take(&mut part));
-                width = 0;
+                let rest = if c != ' ' && word > 0 { part.split_off(word) } else { String::new() };
+                width = rest.width();
+                lines.push(std::mem::replace(&mut part, rest).trim_end().to_owned());
+                word = 0;
+                if c == ' ' {
+                    continue;
+                }
             }
             part.push(c);
             width += more;
+            if c == ' ' {
+                word = part.len();
+            }
         }
         lines.push(part);
     }

@@ -123,6 +123,11 @@ fn table_wider_than_the_terminal_becomes_expanded_and_a_single_column_is_broken(
 ";
     assert_eq!(printed_for(&table, Format::Box, Expanded::Auto, Some(15)), expected);
     assert!(printed_for(&table, Format::Box, Expanded::Auto, Some(0)).contains("│ 01234567 │"));
+    let batches = [batch(vec![text("one two three  four fivesixseven 東 京 8")])];
+    let lines =
+        printed_for(&Table::of_result(&columns[..1], &batches), Format::Box, Expanded::Auto, Some(13));
+    let lines: Vec<_> = lines.lines().skip(3).take(6).map(|line| line.trim_matches(['│', ' '])).collect();
+    assert_eq!(lines, ["one two", "three", "four", "fivesixse", "ven 東 京", "8"]);
     let off = printed_for(&table, Format::Box, Expanded::Off, Some(15));
     assert!(off.contains("│ 0123456789東京x │"), "{off}");
 }
@@ -137,14 +142,17 @@ List
 │ Column │  Default   │
 ├────────┼────────────┤
 │ note   │ 'a default │
-│        │  value'    │
+│        │ value'     │
 └────────┴────────────┘
 (1 row)
 
 ";
     assert_eq!(printed_for(&table, Format::Box, Expanded::Auto, Some(23)), expected);
     let narrowest = printed_for(&table, Format::Box, Expanded::Auto, Some(3));
-    assert!(narrowest.contains("│ 'a defau │\n"), "{narrowest}");
+    assert!(
+        narrowest.contains("│ 'a       │\n│        │ default  │\n│        │ value'   │\n"),
+        "{narrowest}"
+    );
     assert!(printed_for(&table, Format::Box, Expanded::On, Some(23)).contains("RECORD 1"));
 }
 

@@ -4,8 +4,8 @@ use albireo_base::SqlError;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
-/// The most columns of a line of SQL that are shown with an error.
-const EXCERPT_COLUMNS: usize = 76;
+/// The most columns of a line of SQL that are shown with an error, so that a terminal of 80 has room for the rest.
+const EXCERPT_COLUMNS: usize = 60;
 
 /// So many of them are behind the place of the error, if there is so much.
 const COLUMNS_BEHIND: usize = 20;
@@ -184,7 +184,10 @@ mod tests {
         let wide: String = (0..length).map(|at| if at == 500_000 { '#' } else { '東' }).collect();
         for text in [&ascii, &wide] {
             let (at, width) = pointed(text, 500_001);
-            assert!(at == '#' && (80..=EXCERPT_COLUMNS + 6).contains(&width), "{at} {width}");
+            assert!(
+                at == '#' && (EXCERPT_COLUMNS + 4..=EXCERPT_COLUMNS + 6).contains(&width),
+                "{at} {width}"
+            );
         }
         let (_, first, column) = excerpt(&ascii, 1).unwrap();
         assert_eq!((column, first.len(), first.ends_with("a...")), (0, EXCERPT_COLUMNS + 3, true));

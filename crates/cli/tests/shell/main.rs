@@ -2,5 +2,6 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at real files, processes and threads")]
 
 mod session;
+mod spill;
 mod streams;
 mod terminal;

@@ -99,7 +99,14 @@ impl Session {
             self.seen.push(&bytes);
         }
         let status = self.shell.wait().unwrap();
-        (self.seen.plain, status.code())
+        (std::mem::take(&mut self.seen.plain), status.code())
+    }
+}
+
+/// A test that fails leaves no shell behind.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.shell.kill().and_then(|()| self.shell.wait());
     }
 }
 

@@ -101,8 +101,8 @@ fn directory_in_place_of_a_file_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let name = directory.path().to_str().unwrap();
     for (arguments, part) in [
-        (vec!["shell", name], format!("cannot read {name}: Is a directory")),
-        (vec!["shell", "-c", &format!("\\i {name}")], format!("cannot read {name}: Is a directory")),
+        (vec!["shell", name], format!("cannot open {name}: is a directory")),
+        (vec!["shell", "-c", &format!("\\i {name}")], format!("cannot open {name}: is a directory")),
         (vec!["shell", "-c", &format!("\\o {name}")], format!("cannot create {name}: Is a directory")),
         (
             vec!["shell", "-c", &format!("select 1 \\g {name}")],

@@ -111,6 +111,7 @@ fn words_that_people_try_are_answered() {
     session.expect("albireo-> ");
     session.enter("exit\r");
     session.expect("Use \\q to quit.");
+    session.expect("albireo-> ");
     session.enter(INTERRUPT);
     session.expect(READY);
     session.enter("QUIT;\r");
@@ -139,7 +140,9 @@ fn ctrl_c_stops_a_statement_and_discards_what_is_typed() {
     session.enter(format!("2, {INTERRUPT}"));
     session.expect(READY);
     // Shows how far it is, so that it runs for certain.
-    session.enter("copy (select i from generate_series(1, 1000000000000) g(i)) to '/dev/null';\r");
+    session.enter(
+        "copy (select i from generate_series(1, 1000000000000) g(i)) to '/dev/null' with (format csv);\r",
+    );
     session.expect("writing the file: ");
     session.enter(INTERRUPT);
     session.expect("ERROR 57014");
@@ -160,7 +163,7 @@ fn second_ctrl_c_leaves_a_shell_that_waits_for_a_file() {
     // Whoever has it open too knows that the shell has; then it waits for its first line.
     let writer = std::fs::File::options().write(true).open(&fifo).unwrap();
     session.enter(INTERRUPT);
-    session.expect("^C");
+    session.expect("Press Ctrl-C again to leave the shell.");
     session.enter(INTERRUPT);
     assert_eq!(session.end().1, Some(130));
     drop(writer);
@@ -174,10 +177,11 @@ fn table_wider_than_the_terminal_is_expanded_and_long_results_go_through_the_pag
     session.expect("─[ RECORD 1 ]");
     session.enter("\\x off\rselect repeat('x', 40) as a, repeat('y', 40) as b;\r");
     session.expect("┌────");
-    session.enter("select i from generate_series(1, 19) g(i);\r");
-    assert!(!session.expect("(19 rows)").contains("paged"));
-    session.enter("select i from generate_series(1, 20) g(i);\r");
-    assert!(session.expect("(20 rows)").contains("paged:│  7 │"));
+    session.enter("select i from generate_series(1, 17) g(i);\r");
+    assert!(!session.expect("(17 rows)").contains("paged"));
+    session.enter("select i from generate_series(1, 18) g(i);\r");
+    assert!(session.expect("(18 rows)").contains("paged:│  7 │"));
+    session.expect(READY);
     session.enter("\\pset pager off\rselect i from generate_series(1, 100) g(i);\r");
     assert!(!session.expect("(100 rows)").contains("paged"));
     session.enter("\\q\r");
@@ -231,6 +235,7 @@ fn history_is_kept_below_home() {
     session.expect(READY);
     session.enter("select\r 40 + 2;\r");
     session.expect("│       42 │");
+    session.expect(READY);
     // The last entry, and away with it.
     session.enter(format!("\u{1b}[A{INTERRUPT}"));
     session.expect(" 40 + 2;");
