@@ -82,14 +82,14 @@ mod tests {
             ("t from 'f.csv' csv header", "COPY t FROM 'f.csv' csv header"),
             ("t (a, \"from\") FROM f.csv", "COPY t (a, \"from\") FROM 'f.csv'"),
             (
-                "public.t to '/tmp/it''s.csv' with (format csv)",
-                "COPY public.t TO '/tmp/it''s.csv' with (format csv)",
+                "public.t to '/data/it''s.csv' with (format csv)",
+                "COPY public.t TO '/data/it''s.csv' with (format csv)",
             ),
             ("(select ')' from t) to 'out.parquet'", "COPY (select ')' from t) TO 'out.parquet'"),
             ("(select 1)to out.csv", "COPY (select 1) TO 'out.csv'"),
-            ("t from ~/a b", "COPY t FROM '/home/me/a' b"),
+            ("t from ~/a b", "COPY t FROM '/users/me/a' b"),
         ] {
-            let found = statement(text, Some("/home/me".into())).unwrap();
+            let found = statement(text, Some("/users/me".into())).unwrap();
             assert!(found.eq_ignore_ascii_case(expected), "{text}: {found}");
         }
     }
