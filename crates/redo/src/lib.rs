@@ -58,6 +58,6 @@ pub use lanes::Sealed;
 pub use log::{Config, Header, Log, LogStart, Target, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
-pub use segment::is_segment_name;
+pub use segment::{SegmentInfo, is_segment_name, oldest_segment};
 pub use statistics::Statistics;
 pub use writer::Step;

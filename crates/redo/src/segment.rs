@@ -116,6 +116,31 @@ pub(crate) fn read_full(file: &dyn albireo_env::ReadFile, buffer: &mut [u8]) -> 
     Ok(read)
 }
 
+/// What the header of a segment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentInfo {
+    /// Its number.
+    pub number: u64,
+    /// Its first frame.
+    pub first_sequence: u64,
+    /// The first record in it.
+    pub first_ordinal: u64,
+    /// When it was begun, in microseconds since 1970.
+    pub created_us: i64,
+}
+
+/// The oldest segment of a log that has a header.
+///
+/// # Errors
+/// The operating system's.
+pub fn oldest_segment(disk: &dyn Disk, directory: &Path) -> Result<Option<SegmentInfo>, Failure> {
+    let info = |found: &Found| {
+        let SegmentHeader { number, first_sequence, first_ordinal, created_us, .. } = *found.header()?;
+        Some(SegmentInfo { number, first_sequence, first_ordinal, created_us })
+    };
+    Ok(list(disk, directory)?.iter().find_map(info))
+}
+
 /// All bytes of a segment.
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Failure> {
     let file = disk.open(path).tried("open", path)?;
