@@ -340,6 +340,10 @@ fn directories_that_are_no_database_are_never_sound_and_told_what_they_are() {
         let (status, _, text) = verify(path, &env_of(&disk));
         assert!(status == 1 && text.contains(said), "{path}: {text}");
     }
+    for part in ["/db/log", "/db/archive"] {
+        let error = Database::open_stepped(part, config(), env_of(&disk)).err().expect("it is a part of a database");
+        assert_eq!(error.hint(), Some("Name the directory of the database: \"/db\"."), "{error}");
+    }
     let (status, verdict, text) = verify("/named", &env_of(&disk));
     assert!(status == 1 && text.contains("is not a segment of a redo log"), "{text}");
     assert!(verdict.ends_with("faults"), "{text}");

@@ -216,7 +216,7 @@ fn segment_of_another_format_is_refused_by_number() {
     let (found, end) = read(&on_disk(&files), 0);
     assert_eq!(found.len(), 2);
     let message = end.unwrap_err().to_string();
-    assert!(message.contains("was written by log format 9, this program reads 1"), "{message}");
+    assert!(message.contains("was written by log format 9, this program reads 2"), "{message}");
 }
 
 #[test]

@@ -354,9 +354,8 @@ impl LogInspector {
         self.summary.torn = frames.torn();
         self.summary.begins = frames.begins;
         if let Err(missing) = self.conclude(frames.end()) {
-            let Missing { file, offset, reason, last_record, .. } = *missing;
-            let record = (last_record > 0).then_some(last_record);
-            let _ = visitor(Err(LogFault { file, offset, record, reason, is_last: false }));
+            let Missing { file, offset, reason, .. } = *missing;
+            let _ = visitor(Err(LogFault { file, offset, record: None, reason, is_last: false }));
         }
     }
 
