@@ -93,7 +93,24 @@ pub enum ControlFault {
     Format(u32),
 }
 
+impl ControlFault {
+    /// Whether a crash while the file was written for the first time leaves it so.
+    fn is_of_unfinished(&self) -> bool {
+        matches!(self, Self::Missing | Self::Length { .. } | Self::Foreign)
+    }
+}
+
 impl Control {
+    /// Whether it is the first of a new log, whose copies need not all be there yet.
+    fn is_first(&self) -> bool {
+        self.generation == 1 && !self.is_closed
+    }
+
+    /// Whether `next` was written directly after it.
+    fn is_before(&self, next: &Self) -> bool {
+        self.log_id == next.log_id && self.generation + 1 == next.generation
+    }
+
     fn encode(&self) -> [u8; SECTOR_BYTES] {
         let mut bytes = [0; SECTOR_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -234,12 +251,14 @@ impl Controls {
         self.sound().map(|(_, control)| control).max_by_key(|control| control.generation)
     }
 
-    /// What is wrong with the others. After a clean close all say the same.
+    /// What is wrong with the others. After a clean close all say the same; what a crash leaves while one after
+    /// another is written is not wrong.
     pub fn faults(&self) -> Vec<(PathBuf, String)> {
         let newest = self.newest();
         let wrong = |(path, copy): &(PathBuf, Result<Control, ControlFault>)| match (copy, newest) {
+            (Err(fault), Some(newest)) if newest.is_first() && fault.is_of_unfinished() => None,
             (Err(fault), _) => Some((path.clone(), fault.to_string())),
-            (Ok(control), Some(newest)) if newest.is_closed && control != newest => {
+            (Ok(control), Some(newest)) if newest.is_closed && control != newest && !control.is_before(newest) => {
                 let reason = "it is older than its copy, which says that the log was closed after it";
                 Some((path.clone(), reason.to_owned()))
             }

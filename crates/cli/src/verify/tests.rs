@@ -344,6 +344,11 @@ fn directories_that_are_no_database_are_never_sound_and_told_what_they_are() {
         let error = Database::open_stepped(part, config(), env_of(&disk)).err().expect("it is a part of a database");
         assert_eq!(error.hint(), Some("Name the directory of the database: \"/db\"."), "{error}");
     }
+    // It may never have been used, or everything in it may be gone.
+    disk.put("/bare/lock", b"");
+    disk.create_dir_all(Path::new("/bare/log")).unwrap();
+    let (status, verdict, text) = verify("/bare", &env_of(&disk));
+    assert_eq!((status, verdict.as_str()), (0, "sound, as far as can be known"), "{text}");
     let (status, verdict, text) = verify("/named", &env_of(&disk));
     assert!(status == 1 && text.contains("is not a segment of a redo log"), "{text}");
     assert!(verdict.ends_with("faults"), "{text}");

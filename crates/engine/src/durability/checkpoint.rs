@@ -257,9 +257,11 @@ impl Database {
 pub fn gone_text(gone: &Gone) -> String {
     let Gone { from, until } = gone;
     format!(
-        "restore points from record {} of {} to before record {} of {} are gone with older archives and their log",
+        "restore points from record {} of {} to record {} are gone with older archives and their log; the earliest is \
+         now record {} of {}",
         from.record,
         utc(from.time_us),
+        until.record - 1,
         until.record,
         utc(until.time_us)
     )

@@ -6,7 +6,7 @@ use albireo_env::Env;
 
 use albireo_redo::Verdict;
 
-use crate::support::{Frames, JournalDisk, Operation, Random, config, judge, put, read, reopen, texts};
+use crate::support::{Frames, JournalDisk, Operation, Random, config, controls, judge, put, read, reopen, texts};
 
 const SEGMENT_BYTES: u64 = 4096 + 1536;
 
@@ -22,9 +22,10 @@ fn journal(seed: u64) -> (JournalDisk, Frames) {
             let text = format!("{}", random.below(1_000)).repeat(1 + random.below(300) as usize);
             put(&log, lane, text.as_bytes());
         }
-        match random.below(6) {
+        match random.below(7) {
             0 => drop(log.prepare()),
             1 => drop(log.seal()),
+            6 => drop(log.mark()),
             2 if random.below(4) == 0 => {
                 log.close().unwrap();
                 disk.note(Operation::Durable(log.durable()));
@@ -66,6 +67,8 @@ fn check_crash(disk: &JournalDisk, until: usize, tear: u64, frames: &Frames, dur
     let env = Env { disk: Arc::new(disk.crashed(until, tear)), ..env };
     let verdict = judge(&env.disk).unwrap();
     assert!(!matches!(verdict, Verdict::Lost(_) | Verdict::OtherLog { .. }), "crash at {until}, {tear}: {verdict:?}");
+    let faults = controls(&*env.disk).faults();
+    assert!(verdict == Verdict::Unknown || faults.is_empty(), "crash at {until}, {tear}: {faults:?}");
     let (found, end, log) = reopen(&env, config(2, SEGMENT_BYTES));
     if let Verdict::Complete(control) = verdict {
         assert_eq!(control.sequence, found.len() as u64, "crash at {until}, {tear}: not all that was closed");

@@ -109,8 +109,12 @@ pub fn read(disk: &Arc<dyn Disk>, from: u64) -> (Frames, Result<End, ReadError>)
 pub fn judge(disk: &Arc<dyn Disk>) -> Result<Verdict, ReadError> {
     let (_, end) = read(disk, 0);
     let reached = Reached::new(&end?, None, 1);
-    let paths = [Path::new(DIRECTORY).join(CONTROL_NAME), COPY.into()];
-    Ok(Controls::read(&**disk, &paths).judge(&reached))
+    Ok(controls(&**disk).judge(&reached))
+}
+
+/// Both control files.
+pub fn controls(disk: &dyn Disk) -> Controls {
+    Controls::read(disk, &[Path::new(DIRECTORY).join(CONTROL_NAME), COPY.into()])
 }
 
 /// Reads all, repairs, and goes on.

@@ -367,7 +367,8 @@ impl LogInspector {
         let Some(controls) = &self.controls else { return Ok(()) };
         let archived = self.archives.as_ref().and_then(|archives| archives.position(summary.log_id));
         if !summary.has_segment && archived.is_none() && controls.newest().is_none() {
-            // A database in which nothing was ever done.
+            // A database in which nothing was ever done, or of which everything is gone.
+            summary.completeness = Some(LogCompleteness::Unknown);
             return Ok(());
         }
         summary.control_faults = controls.faults();
