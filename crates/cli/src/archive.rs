@@ -66,7 +66,8 @@ fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
 }
 
 fn print(args: &ArchiveArgs, report: &ArchiveReport) -> u8 {
-    let ArchiveReport { number, rows, files_written, files_reused, bytes_written, bytes_reused, .. } = *report;
+    let ArchiveReport { number, rows, files_written, files_reused, bytes_written, bytes_reused, .. } =
+        *report;
     let ArchiveReport { duration_ns, gone, .. } = *report;
     let text = match args.format {
         ReportFormat::Table => format!(

@@ -258,7 +258,9 @@ impl Controls {
         let wrong = |(path, copy): &(PathBuf, Result<Control, ControlFault>)| match (copy, newest) {
             (Err(fault), Some(newest)) if newest.is_first() && fault.is_of_unfinished() => None,
             (Err(fault), _) => Some((path.clone(), fault.to_string())),
-            (Ok(control), Some(newest)) if newest.is_closed && control != newest && !control.is_before(newest) => {
+            (Ok(control), Some(newest))
+                if newest.is_closed && control != newest && !control.is_before(newest) =>
+            {
                 let reason = "it is older than its copy, which says that the log was closed after it";
                 Some((path.clone(), reason.to_owned()))
             }

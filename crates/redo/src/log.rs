@@ -21,9 +21,9 @@ use std::time::Duration;
 use albireo_env::{Disk, Env, Interrupts, scope, spawn_scoped};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::control::CONTROL_NAME;
 use crate::error::{Failure, LogError, StartError, Tried};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
-use crate::control::CONTROL_NAME;
 use crate::lanes::{Lanes, Sealed};
 use crate::mark::{Marker, Position};
 use crate::placement::{Placement, Watch};

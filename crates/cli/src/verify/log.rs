@@ -123,7 +123,9 @@ impl LogReport {
         let unclosed = !matches!(self.summary.completeness, Some(LogCompleteness::Complete { .. }));
         let torn = self.summary.torn.as_ref().map(|torn| match unclosed {
             true => format!("{torn}, or it is being written just now"),
-            false => format!("{torn}; the database was closed cleanly before that, and nothing of it is missing"),
+            false => {
+                format!("{torn}; the database was closed cleanly before that, and nothing of it is missing")
+            }
         });
         let unknown = self.summary.completeness.filter(|_| unclosed);
         let unknown = unknown.map(|completeness| match completeness {
@@ -141,7 +143,12 @@ impl LogReport {
         });
         let is_stopped = self.faults.iter().any(|fault| fault.is_last);
         let growing = self.summary.is_growing.then_some(growing);
-        torn.into_iter().chain(unknown).chain(growing).chain(untold).chain(is_stopped.then_some(stopped)).collect()
+        torn.into_iter()
+            .chain(unknown)
+            .chain(growing)
+            .chain(untold)
+            .chain(is_stopped.then_some(stopped))
+            .collect()
     }
 
     /// All of it for programs.

@@ -38,7 +38,9 @@ enum Outcome {
     /// All rows are there.
     Whole,
     /// Rows are missing, and something was said, or not.
-    Lost { told: bool },
+    Lost {
+        told: bool,
+    },
 }
 
 fn config() -> Config {
@@ -146,7 +148,8 @@ fn fixtures() -> Vec<Fixture> {
     drop(open);
     add("archived", HOME, &disk, &all, true);
     let env = env_of(&disk);
-    let target = RecoveryTarget::Record(20);
+    // Behind the oldest archive that is kept.
+    let target = RecoveryTarget::Record(33);
     Database::recover_copy(HOME, "/new", target, config(), &env, &mut |_| {}).unwrap();
     let copy = MemoryDisk::default();
     for (path, bytes) in files_of(&disk, "/new") {
@@ -211,7 +214,9 @@ fn damages(fixture: &Fixture, others: &Files) -> Vec<(String, Files)> {
             let change = |files: &mut Files| files.get_mut(path).unwrap()[at] ^= 1 << (at % 8);
             add(format!("byte {at} of {name} is flipped"), &change);
         }
-        for length in [0, 100, bytes.len() / 2, bytes.len().saturating_sub(512), bytes.len().saturating_sub(1)] {
+        for length in
+            [0, 100, bytes.len() / 2, bytes.len().saturating_sub(512), bytes.len().saturating_sub(1)]
+        {
             let change = |files: &mut Files| files.get_mut(path).unwrap().truncate(length);
             add(format!("{name} is cut to {length} bytes"), &change);
         }
@@ -307,13 +312,17 @@ fn nothing_is_called_sound_that_opening_would_lose_or_refuse_and_nothing_is_lost
                 Outcome::Lost { told } => !fixture.is_closed && *told && verdict != "sound",
             };
             if !is_right {
-                wrong.push(format!("{}: {what}: verify says {verdict:?}, and then {outcome:?}", fixture.name));
+                wrong
+                    .push(format!("{}: {what}: verify says {verdict:?}, and then {outcome:?}", fixture.name));
             }
         }
     }
     println!("{kinds} kinds of damage: {noticed} noticed by verify, {refused} refused, {harmless} harmless");
     assert!(wrong.is_empty(), "{} of {kinds}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(kinds >= 200 && noticed > 150 && refused > 100 && harmless > 20, "{kinds} {noticed} {refused} {harmless}");
+    assert!(
+        kinds >= 200 && noticed > 150 && refused > 100 && harmless > 20,
+        "{kinds} {noticed} {refused} {harmless}"
+    );
 }
 
 #[test]
@@ -341,7 +350,8 @@ fn directories_that_are_no_database_are_never_sound_and_told_what_they_are() {
         assert!(status == 1 && text.contains(said), "{path}: {text}");
     }
     for part in ["/db/log", "/db/archive"] {
-        let error = Database::open_stepped(part, config(), env_of(&disk)).err().expect("it is a part of a database");
+        let error =
+            Database::open_stepped(part, config(), env_of(&disk)).err().expect("it is a part of a database");
         assert_eq!(error.hint(), Some("Name the directory of the database: \"/db\"."), "{error}");
     }
     // It may never have been used, or everything in it may be gone.

@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use albireo_archive::{
-    ArchiveError, ColumnMeta, Contents, Gone, LogPosition, Progress, Report, Request, RestorePoint, TableMeta, retain,
-    write,
+    ArchiveError, ColumnMeta, Contents, Gone, LogPosition, Progress, Report, Request, RestorePoint,
+    TableMeta, retain, write,
 };
 use albireo_base::{SqlError, SqlState};
 use albireo_redo::{Log, LogError, Ticket, oldest_segment};

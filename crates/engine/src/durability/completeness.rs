@@ -113,7 +113,13 @@ fn lost(control: &Control, end: &End, reached: &Reached, directory: &Path) -> Mi
         _ => format!("segment {} is missing, which had been begun", control.segment),
     };
     let torn = end.torn.as_ref().map_or_else(String::new, |torn| {
-        format!("; {} bytes from byte {} of {} do not check: {}", torn.bytes, torn.offset, torn.path.display(), torn.fault)
+        format!(
+            "; {} bytes from byte {} of {} do not check: {}",
+            torn.bytes,
+            torn.offset,
+            torn.path.display(),
+            torn.fault
+        )
     });
     let reason = format!(
         "the end of the redo log is missing: it {how} {upto} at {}, and here it {ends}: {missing}{torn}",

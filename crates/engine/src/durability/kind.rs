@@ -63,7 +63,10 @@ impl DirectoryKind {
         let above = || path.parent().unwrap_or(Path::new("/")).to_owned();
         let (log, archives) = (inside("log"), inside("archive"));
         let is_database = (has("log") || has("archive"))
-            && (has("lock") || has(CONTROL_NAME) || is_log(&log) || archives.iter().any(|path| is_archive(path)));
+            && (has("lock")
+                || has(CONTROL_NAME)
+                || is_log(&log)
+                || archives.iter().any(|path| is_archive(path)));
         Ok(match () {
             () if paths.is_empty() => Self::Empty,
             () if has(RESTORING_NAME) => Self::UnfinishedRestore,
@@ -86,8 +89,10 @@ impl DirectoryKind {
                 return SqlError::new(not_there, text);
             }
             Self::UnfinishedRestore => {
-                let text =
-                    format!("\"{}\" was not restored wholly: restoring into it was interrupted", path.display());
+                let text = format!(
+                    "\"{}\" was not restored wholly: restoring into it was interrupted",
+                    path.display()
+                );
                 return SqlError::new(other, text).with_hint("Remove the directory, and restore again.");
             }
             Self::File => (not_there, "it is a file".to_owned(), None),

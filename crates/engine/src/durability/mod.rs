@@ -48,14 +48,14 @@ pub use backup::{
     Backup, BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
     RestoreOptions, RestoreReport, restore,
 };
-pub use checkpoint::{CheckpointOptions, gone_text};
 pub(crate) use checkpoint::is_checkpoint;
+pub use checkpoint::{CheckpointOptions, gone_text};
+pub use completeness::LogCompleteness;
 pub(crate) use directory::Home;
 pub use inspect::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogRows,
     LogRowsIter, LogSummary, LogTable, LogWrite, RowChange,
 };
-pub use completeness::LogCompleteness;
 pub use kind::DirectoryKind;
 pub use point::CopyReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};
@@ -96,12 +96,8 @@ impl Database {
         let reporter = Reporter::new(self.inner.env.clock.clone(), listener);
         let threads = config.recovery_threads;
         let controls = Controls::read(&*self.inner.env.disk, &home.controls());
-        let how = How {
-            target: RecoveryTarget::End,
-            threads,
-            reporter: &reporter,
-            controls: Some(&controls),
-        };
+        let how =
+            How { target: RecoveryTarget::End, threads, reporter: &reporter, controls: Some(&controls) };
         let (start, report) = self.inner.pool.with_kept(|| self.recover(&home, &how))?;
         // Set once, by whoever made the database.
         let log_bytes = report.log_bytes;

@@ -20,9 +20,9 @@ use albireo_env::{DiskLock, Env};
 use albireo_redo::{Control, Controls, LogReader};
 
 use super::checkpoint::{Frozen, archive_error, meta};
+use super::directory::controls_of;
 use super::progress::{RecoveryProgress, Reporter};
 use super::recovery::{How, State, utc};
-use super::directory::controls_of;
 use super::{Backup, DirectoryKind, Home, LogInspector, RecoveryReport, RecoveryTarget};
 use crate::{Config, Database};
 

@@ -281,7 +281,8 @@ fn check_controls(
     let Some(controls) = how.controls else { return Ok(()) };
     let position = state.archive.as_ref().map(|archive| archive.log);
     let reached = Reached::new(end, position.map(|at| at.log), position.map_or(1, |at| at.next_record));
-    let completeness = completeness::judge(controls, end, &reached, directory).map_err(|missing| incomplete(*missing))?;
+    let completeness =
+        completeness::judge(controls, end, &reached, directory).map_err(|missing| incomplete(*missing))?;
     if reached.segment == 0 && position.is_none() {
         return Ok(());
     }
@@ -293,9 +294,13 @@ fn check_controls(
     match completeness {
         LogCompleteness::Complete { .. } => {}
         LogCompleteness::Unclosed { .. } => {
-            report.notices.push(format!("the database was {}", completeness.to_string().replacen("open, or ", "", 1)));
+            report
+                .notices
+                .push(format!("the database was {}", completeness.to_string().replacen("open, or ", "", 1)));
         }
-        LogCompleteness::Unknown => report.notices.push(format!("the state of the redo log is {completeness}")),
+        LogCompleteness::Unknown => {
+            report.notices.push(format!("the state of the redo log is {completeness}"))
+        }
     }
     Ok(())
 }

@@ -157,7 +157,12 @@ fn moments_that_are_not_kept_are_refused() {
     drop(db);
     let record = gone.until.record;
     let error = refused(&disk, RecoveryTarget::Record(record - 1));
-    assert!(error.detail().unwrap().contains(&format!("after record {record}: restoring is possible from then on")));
+    assert!(
+        error
+            .detail()
+            .unwrap()
+            .contains(&format!("after record {record}: restoring is possible from then on"))
+    );
     assert_eq!(copy(&disk, "/oldest", RecoveryTarget::Record(record)).unwrap().last_record, record);
     for target in [RecoveryTarget::Record(10), RecoveryTarget::Time(first)] {
         let error = refused(&disk, target);

@@ -6,7 +6,9 @@ use albireo_env::Env;
 
 use albireo_redo::Verdict;
 
-use crate::support::{Frames, JournalDisk, Operation, Random, config, controls, judge, put, read, reopen, texts};
+use crate::support::{
+    Frames, JournalDisk, Operation, Random, config, controls, judge, put, read, reopen, texts,
+};
 
 const SEGMENT_BYTES: u64 = 4096 + 1536;
 
@@ -66,7 +68,10 @@ fn check_crash(disk: &JournalDisk, until: usize, tear: u64, frames: &Frames, dur
     let (env, _) = Env::simulated(1);
     let env = Env { disk: Arc::new(disk.crashed(until, tear)), ..env };
     let verdict = judge(&env.disk).unwrap();
-    assert!(!matches!(verdict, Verdict::Lost(_) | Verdict::OtherLog { .. }), "crash at {until}, {tear}: {verdict:?}");
+    assert!(
+        !matches!(verdict, Verdict::Lost(_) | Verdict::OtherLog { .. }),
+        "crash at {until}, {tear}: {verdict:?}"
+    );
     let faults = controls(&*env.disk).faults();
     assert!(verdict == Verdict::Unknown || faults.is_empty(), "crash at {until}, {tear}: {faults:?}");
     let (found, end, log) = reopen(&env, config(2, SEGMENT_BYTES));

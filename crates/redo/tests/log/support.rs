@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_env::{Disk, DiskLock, Env, MemoryDisk, PlacedFile, ReadFile, WriteFile};
 use albireo_redo::{
-    CONTROL_NAME, Config, Controls, End, Frame, Header, Kind, Log, LogReader, LogStart, Reached, ReadError, Record,
-    Target, Ticket, Verdict, repair,
+    CONTROL_NAME, Config, Controls, End, Frame, Header, Kind, Log, LogReader, LogStart, Reached, ReadError,
+    Record, Target, Ticket, Verdict, repair,
 };
 use parking_lot::Mutex;
 

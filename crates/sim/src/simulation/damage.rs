@@ -138,7 +138,8 @@ impl Simulation {
     /// Damages one of the two control files.
     fn damage_control(&mut self) -> Result<(), String> {
         if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
-            self.harms.retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(&self.machine.disk));
+            self.harms
+                .retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(&self.machine.disk));
         }
         if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
             return Ok(());
@@ -179,7 +180,8 @@ impl Simulation {
             }
         };
         let control = Controls::read(&*self.machine.image().disk, &control_paths()).newest().copied();
-        let can_cut = segments.last() == Some(&path) || frames.last().is_some_and(|last| segment_path(last.segment) == path);
+        let can_cut = segments.last() == Some(&path)
+            || frames.last().is_some_and(|last| segment_path(last.segment) == path);
         let harm = Harm::new(&self.machine.disk, path, at as usize, can_cut, &mut self.random);
         if let Some(harm) = harm {
             let is_followed = segments.last().is_some_and(|last| harm.path < *last);
@@ -275,7 +277,8 @@ fn reach(harm: &Harm, frames: &[Frame], is_followed: bool, control: Option<&Cont
     let known = control.map_or(0, |control| control.sequence);
     let number = harm.path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()).unwrap_or(0);
     // A segment that was begun must be there; and what is no segment at all is refused, where there is no other.
-    let behind = if is_followed || number <= begun || frames.is_empty() { Reach::Inside } else { Reach::Behind };
+    let behind =
+        if is_followed || number <= begun || frames.is_empty() { Reach::Inside } else { Reach::Behind };
     let Some(last) = frames.last() else { return behind };
     let from = harm.from as u64;
     let is_behind = number > last.segment || (number == last.segment && from >= last.offset + last.bytes);
@@ -286,7 +289,11 @@ fn reach(harm: &Harm, frames: &[Frame], is_followed: bool, control: Option<&Cont
     let is_cut = harm.after.len() < harm.before.len();
     let hit = frames.iter().find(|frame| frame.segment == number && from < frame.offset + frame.bytes);
     match hit {
-        Some(hit) if number == last.segment && hit.sequence > known && (is_cut || hit.sequence == last.sequence) => {
+        Some(hit)
+            if number == last.segment
+                && hit.sequence > known
+                && (is_cut || hit.sequence == last.sequence) =>
+        {
             Reach::Last(hit.first_ordinal - 1)
         }
         _ => Reach::Inside,

@@ -94,7 +94,8 @@ impl Backup {
         }
         match DirectoryKind::of(path, env) {
             Ok(kind @ DirectoryKind::Database) => {
-                let hint = "Make a backup of it with `albireo backup`, or a copy as of a moment with --until.";
+                let hint =
+                    "Make a backup of it with `albireo backup`, or a copy as of a moment with --until.";
                 return kind.refusal(path, "a backup").with_hint(hint);
             }
             Ok(kind @ (DirectoryKind::Empty | DirectoryKind::Log(_) | DirectoryKind::Archives(_))) => {

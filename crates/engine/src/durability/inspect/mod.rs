@@ -21,7 +21,9 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
-use albireo_redo::{CONTROL_NAME, Controls, End, Evidence, Frame, LogReader, Reached, ReadError, Record, is_segment_name};
+use albireo_redo::{
+    CONTROL_NAME, Controls, End, Evidence, Frame, LogReader, Reached, ReadError, Record, is_segment_name,
+};
 
 use super::completeness::{self, LogCompleteness, Missing};
 use super::directory::controls_of;
