@@ -162,7 +162,11 @@ impl Control {
     /// The operating system's for the first that cannot be written; the others are written all the same.
     pub fn write(&self, disk: &dyn Disk, paths: &[PathBuf]) -> Result<(), Failure> {
         let bytes = self.encode();
-        paths.iter().map(|path| put(disk, path, &bytes)).fold(Ok(()), |first, next| first.and(next))
+        let mut written = Ok(());
+        for path in paths {
+            written = written.and(put(disk, path, &bytes));
+        }
+        written
     }
 }
 

@@ -439,19 +439,22 @@ impl LogReader {
         let number = self.segments[self.index].number;
         let mut later = first_frame(&self.data, behind, self.log_id, self.next_sequence + 1)
             .map(|(offset, sequence)| Evidence::LaterFrame { sequence, segment: number, offset });
-        for next in self.index + 1..self.segments.len() {
-            if later.is_some() {
-                break;
-            }
-            self.check_format(next)?;
-            later = self.later_in(next)?;
-        }
         // A sound header of a later frame where this one should be has lost what came before it.
         if later.is_none()
             && let Fault::OtherFrame { sequence, .. } = at.fault
             && sequence > self.next_sequence
         {
             later = Some(Evidence::LaterFrame { sequence, segment: number, offset: self.offset as u64 });
+        }
+        if later.is_none() && self.is_due_in_next() {
+            return self.advance();
+        }
+        for next in self.index + 1..self.segments.len() {
+            if later.is_some() {
+                break;
+            }
+            self.check_format(next)?;
+            later = self.later_in(next)?;
         }
         match later {
             Some(evidence) => Err(self.corrupt(self.index, at, evidence)),
@@ -461,6 +464,17 @@ impl LogReader {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the next segment says that it begins with the frame that is due: then nothing is missing here, whatever
+    /// lies behind the last frame.
+    fn is_due_in_next(&self) -> bool {
+        let next = self.segments.get(self.index + 1);
+        next.and_then(Found::header).is_some_and(|header| {
+            self.log_id == Some(header.log_id)
+                && header.number == self.segments[self.index].number + 1
+                && (header.first_sequence, header.first_ordinal) == (self.next_sequence, self.next_ordinal)
+        })
     }
 
     /// Evidence in a segment behind the one that is read.

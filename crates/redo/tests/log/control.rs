@@ -79,12 +79,12 @@ fn any_damage_to_one_file_of_a_log_that_was_closed_is_noticed() {
             Err(ReadError::Corrupt(_)) | Ok(Verdict::Lost(_)) => noticed += 1,
             // Whoever wants the beginning sees that it is not there.
             Ok(Verdict::Complete(_)) if frames(disk)[0].0 > 1 => noticed += 1,
-            // What is left of a segment that another one follows.
+            // Behind the last frame of a segment that another one follows.
             Ok(Verdict::Complete(_)) if frames(disk) == all => harmless += 1,
             other => panic!("{what}: {other:?}"),
         });
     }
-    assert!(noticed > 1_500 && harmless < 30, "{noticed} noticed, {harmless} harmless");
+    assert!(noticed > 2_000 && harmless < 60, "{noticed} noticed, {harmless} harmless");
     for path in [self::control(), COPY.into()] {
         each_damage(&memory, &path, |what, disk| {
             assert_eq!(look(disk).unwrap(), Verdict::Complete(control), "{what}");

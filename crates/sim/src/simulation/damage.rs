@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use albireo::{RecoveryReport, SqlError, SqlState};
 use albireo_env::CrashDisk;
-use albireo_redo::{Control, Controls, Frame, LogReader};
+use albireo_redo::{Control, Controls, Frame, LogReader, SEGMENT_HEADER_BYTES};
 
 use super::Simulation;
 use super::archives::{Expected, archive_directory, control_paths, is_segment, log_directory, manifest_path};
@@ -41,12 +41,11 @@ pub(super) struct LogHarm {
 /// What a damage of the log hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// Frames that others follow or that the control files know, or what describes them; or what is behind the last
-    /// frame in a segment that another follows, as a frame might be that was lost.
+    /// Frames that others follow or that the control files know, or what describes them.
     Inside,
     /// The last frame, or several, that no control file knows; so many records come before them.
     Last(u64),
-    /// What comes behind the last frame, in the last segment.
+    /// What comes behind the last frame of a segment.
     Behind,
 }
 
@@ -281,9 +280,11 @@ fn reach(harm: &Harm, frames: &[Frame], is_followed: bool, control: Option<&Cont
         if is_followed || number <= begun || frames.is_empty() { Reach::Inside } else { Reach::Behind };
     let Some(last) = frames.last() else { return behind };
     let from = harm.from as u64;
-    let is_behind = number > last.segment || (number == last.segment && from >= last.offset + last.bytes);
-    if is_behind {
-        return if is_followed || (number <= begun && from < 4096) { Reach::Inside } else { Reach::Behind };
+    let ends =
+        frames.iter().rev().find(|frame| frame.segment == number).map(|frame| frame.offset + frame.bytes);
+    if number > last.segment || ends.is_some_and(|end| from >= end) {
+        let is_header = from < SEGMENT_HEADER_BYTES as u64;
+        return if is_header && (is_followed || number <= begun) { Reach::Inside } else { Reach::Behind };
     }
     // What is cut takes all that was behind it.
     let is_cut = harm.after.len() < harm.before.len();

@@ -22,7 +22,8 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
 use albireo_redo::{
-    CONTROL_NAME, Controls, End, Evidence, Frame, LogReader, Reached, ReadError, Record, is_segment_name,
+    CONTROL_NAME, Controls, End, Evidence, Fault, Frame, LogReader, Reached, ReadError, Record,
+    is_segment_name,
 };
 
 use super::completeness::{self, LogCompleteness, Missing};
@@ -344,7 +345,8 @@ impl LogInspector {
                     break;
                 }
             };
-            if self.summary.frames == 0 && frame.sequence > 1 {
+            // The frames of a restored copy count from 1, and its records go on counting.
+            if self.summary.frames == 0 && (frame.sequence > 1 || frame.first_ordinal > 1) {
                 self.begin_late(frame.sequence, frames.log_id);
             }
             if self.visit_frame(&frame, visitor).is_break() {
@@ -533,19 +535,33 @@ impl Frames {
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<Frame>, ReadError> {
-        let reader = match &mut self.reader {
-            Some(reader) => reader,
-            none => {
-                let disk = Arc::clone(&self.env.disk);
-                let reader = LogReader::open(disk, &self.directory, self.next, self.log_id)?;
-                if self.next == 0 {
-                    self.begins = (reader.next_sequence(), reader.next_ordinal());
-                }
-                none.insert(reader)
+    /// Opens the log at the frame before the next one, so that what is wrong between the two is found again.
+    fn open(&self) -> Result<LogReader, ReadError> {
+        let open = |from| LogReader::open(Arc::clone(&self.env.disk), &self.directory, from, self.log_id);
+        match open(self.next.saturating_sub(1)) {
+            // Its segment has been removed meanwhile.
+            Err(ReadError::Corrupt(corruption))
+                if matches!(corruption.fault, Fault::MissingFrames { .. }) =>
+            {
+                open(self.next)
             }
-        };
-        let frame = reader.next_frame()?;
+            opened => opened,
+        }
+    }
+
+    fn try_next(&mut self) -> Result<Option<Frame>, ReadError> {
+        if self.reader.is_none() {
+            let reader = self.open()?;
+            if self.next == 0 {
+                self.begins = (reader.next_sequence(), reader.next_ordinal());
+            }
+            self.reader = Some(reader);
+        }
+        let reader = self.reader.as_mut().expect("opened above");
+        let mut frame = reader.next_frame()?;
+        while frame.as_ref().is_some_and(|frame| frame.sequence < self.next) {
+            frame = reader.next_frame()?;
+        }
         if self.log_id.is_none() {
             self.log_id = reader.give_up().log_id;
         }
