@@ -101,7 +101,7 @@ fn tools_say_what_to_do_with_a_database_that_is_open_or_not_there() {
     for arguments in [&["archive", "PATH"][..], &["backup", "PATH", text(&target)]] {
         let output = albireo(arguments, &nowhere);
         assert_eq!(output.status.code(), Some(1));
-        assert!(err(&output).contains("there is no database in"), "{}", err(&output));
+        assert!(err(&output).contains("there is nothing at"), "{}", err(&output));
         assert!(!nowhere.exists(), "nothing was made");
     }
 }

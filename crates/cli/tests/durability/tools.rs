@@ -209,6 +209,8 @@ fn log_and_verify_change_nothing_and_work_while_the_database_is_open() {
         let entries = std::fs::read_dir(place.path().join("log")).unwrap();
         let mut files: Vec<(PathBuf, Vec<u8>)> = entries
             .map(|entry| entry.unwrap().path())
+            // The control file says from time to time how far the log is.
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
             .map(|path| (path.clone(), std::fs::read(path).unwrap()))
             .collect();
         files.sort();
@@ -318,7 +320,7 @@ fn path_without_a_log_is_said() {
     for command in ["log", "verify"] {
         let output = albireo(&[command, "PATH"], place.path());
         assert_eq!(output.status.code(), Some(1));
-        assert!(err(&output).contains("there is no redo log in"), "{}", err(&output));
+        assert!(err(&output).contains("it is an empty directory"), "{}", err(&output));
         assert_eq!(albireo(&[command], place.path()).status.code(), Some(2));
     }
 }

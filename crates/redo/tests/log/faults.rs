@@ -109,7 +109,7 @@ fn full_disk_refuses_records_keeps_the_batch_and_heals() {
 
 #[test]
 fn log_on_a_small_disk_keeps_the_last_segment_for_what_frees_and_goes_on_when_segments_are_removed() {
-    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 1024 + 100);
     let env = Env { disk: Arc::new(memory), ..Env::simulated(1).0 };
     let (_, _, log) = reopen(&env, config(1, 8192));
     let mut written = 0;
@@ -150,7 +150,7 @@ fn log_on_a_small_disk_keeps_the_last_segment_for_what_frees_and_goes_on_when_se
 
 #[test]
 fn log_that_runs_by_itself_gives_ordinary_records_room_again() {
-    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 1024 + 100);
     let env = Env { disk: Arc::new(memory), ..Env::real() };
     let (_, _, log) = reopen(&env, config(1, 8192));
     scope(|scope| {
@@ -201,7 +201,7 @@ fn closed_log_refuses_and_leaves_a_file_that_ends_with_its_last_frame() {
     let path = format!("{}/00000000000000000001.log", crate::support::DIRECTORY);
     assert_eq!(memory.get(path).unwrap().len(), 4096 + 512);
     let paths = env.disk.read_dir(std::path::Path::new(crate::support::DIRECTORY)).unwrap();
-    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths.len(), 2, "a segment and the control file: {paths:?}");
 }
 
 #[test]
