@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use albireo::{Argument, CancelToken, Config, Database, Outcome, Value};
+use albireo_testing::wait_until;
 
 use crate::support::{ask, fails, is_well, run, small, state};
 
@@ -32,6 +33,8 @@ fn bank(partitions: u16) -> Database {
              'UPDATE account SET cents = p_cents WHERE id = p_id';
          CREATE FUNCTION noted(p_cents bigint, p_id integer) RETURNS bigint LANGUAGE sql AS
              'UPDATE account SET cents = p_cents WHERE id = p_id RETURNING cents';
+         CREATE FUNCTION look(p_id integer) RETURNS bigint LANGUAGE sql AS
+             'SELECT cents FROM account WHERE id = p_id';
          CREATE PROCEDURE hold(p_id integer) LANGUAGE plpgsql AS
              $$ BEGIN UPDATE account SET cents = 7 WHERE id = p_id; LOOP NULL; END LOOP; END $$;
          CREATE PROCEDURE convert(p_cents bigint) LANGUAGE plpgsql AS $$ BEGIN
@@ -66,13 +69,16 @@ fn call_needs_no_partition_but_that_of_its_argument() {
     let busy = {
         let (hold, cancel, ended) = (db.routine("hold").unwrap(), cancel.clone(), Arc::clone(&ended));
         albireo_env::spawn("busy", move || {
-            let held = hold.call_until(&cancel, Some(Duration::from_secs(20)), &[0.into()]);
+            let held = hold.call_until(&cancel, None, &[0.into()]);
             ended.store(true, Ordering::SeqCst);
             held.unwrap_err()
         })
         .unwrap()
     };
-    albireo_env::Clock::real().sleep(Duration::from_millis(200));
+    // A call that needs it waits for nothing but it.
+    let (given_up, moment) = (CancelToken::new(), Some(Duration::from_millis(1)));
+    let look = db.routine("look").unwrap();
+    wait_until("partition 0 is busy", || look.call_until(&given_up, moment, &[0.into()]).is_err());
     // Of the partitions, 0 is busy; none of these waits for it.
     let note = db.routine("note").unwrap();
     note.call(&[11_i64.into(), 1.into()]).unwrap();

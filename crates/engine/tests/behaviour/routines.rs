@@ -182,10 +182,7 @@ fn endless_loop_runs_out_of_time_and_memory_and_leaves_the_partition_alive() {
     );
     let client = db.connect();
     client.execute("SET statement_timeout = '200ms'").unwrap();
-    let clock = albireo_env::Clock::real();
-    let start = clock.now();
     assert_eq!(state(&client.execute("SELECT forever()").unwrap_err()), "57014");
-    assert!(Duration::from_nanos(clock.now() - start) < Duration::from_secs(20));
     let forever = db.routine("forever").unwrap();
     let ended = forever.call_until(&albireo::CancelToken::new(), Some(Duration::from_millis(50)), &[]);
     assert_eq!(state(&ended.unwrap_err()), "57014");

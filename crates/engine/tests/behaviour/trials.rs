@@ -182,7 +182,7 @@ fn statements_of_a_trial_end_at_their_time_limit_and_when_cancelled() {
     );
     let before = contents(&db);
     let connection = db.connect();
-    connection.execute("SET statement_timeout = 300").unwrap();
+    connection.execute("SET statement_timeout = 1000").unwrap();
     let ended = connection.rolled_back(|trial| {
         for _ in 0..2 {
             assert_eq!(state(&fail(trial, "SELECT endless()")), "57014");
