@@ -61,7 +61,8 @@ fn bench_ch_prints_every_key_of_the_contract_and_is_consistent() {
 
 #[test]
 fn bench_tpcc_runs_without_queries() {
-    let report = json("bench tpcc --small --warehouses 1 --transactions 400 --mix two --layout row --format json");
+    let report =
+        json("bench tpcc --small --warehouses 1 --transactions 400 --mix two --layout row --format json");
     assert!(report["oltp_alone"]["committed"].as_u64() > Some(0));
     assert!(report["oltp_mixed"].is_null() && report["queries"] == Value::Array(Vec::new()));
     assert_consistent(&report);

@@ -48,6 +48,11 @@ impl Test {
         chosen(number(SEED), number(CASES), seeds)
     }
 
+    /// Whether these are the usual seeds, about which more may be asserted than about any.
+    pub fn has_usual_seeds(&self) -> bool {
+        number(SEED).is_none() && number(CASES).is_none()
+    }
+
     /// Calls `run` with each of [`Test::seeds`]. If it panics, how to repeat that is printed.
     pub fn for_each_seed(&self, seeds: Range<u64>, mut run: impl FnMut(u64)) {
         for seed in self.seeds(seeds) {

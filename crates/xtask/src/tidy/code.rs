@@ -150,7 +150,7 @@ fn lines(span: Span) -> usize {
 }
 
 /// `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, ...))]`; not `#[cfg(not(test))]`.
-fn is_test_attribute(attribute: &Attribute) -> bool {
+pub(super) fn is_test_attribute(attribute: &Attribute) -> bool {
     attribute.path().is_ident("test")
         || attribute.path().is_ident("cfg") && mentions(attribute, "test") && !mentions(attribute, "not")
 }
