@@ -139,8 +139,32 @@ fn complaint(name: &str, before: &[TokenTree], after: &[TokenTree]) -> Option<St
     if let Some((_, reason)) = call {
         return Some(format!("`{name}` {reason}"));
     }
+    if name.starts_with("assert") && bounds_time(after) {
+        return Some("a bound on time; count instead, or wait for the outcome".to_owned());
+    }
     let path = PATHS.iter().find(|(ty, function, _)| *ty == name && leads_to(function, after));
     path.map(|(ty, function, reason)| format!("`{ty}::{function}` {reason}"))
+}
+
+/// Whether `tokens` begin with a macro's arguments that say of a clock that it is before something.
+fn bounds_time(tokens: &[TokenTree]) -> bool {
+    let [TokenTree::Punct(bang), TokenTree::Group(arguments), ..] = tokens else { return false };
+    let is_before = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == '<');
+    bang.as_char() == '!'
+        && arguments.stream().into_iter().any(|token| is_before(&token))
+        && reads_clock(arguments.stream())
+}
+
+/// Whether something's `now` is called.
+fn reads_clock(tokens: TokenStream) -> bool {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_now = |pair: &[TokenTree]| {
+        matches!(pair, [TokenTree::Ident(name), TokenTree::Group(arguments)]
+            if name == "now" && arguments.stream().is_empty())
+    };
+    let is_inside =
+        |token: &TokenTree| matches!(token, TokenTree::Group(group) if reads_clock(group.stream()));
+    tokens.windows(2).any(is_now) || tokens.iter().any(is_inside)
 }
 
 /// Whether `tokens` begin with `::function`.
@@ -177,6 +201,8 @@ mod tests {
             "let told = channel.recv_timeout(second);",
             "wake.wait_timeout(guard, second);",
             "std::thread::park_timeout(second);",
+            "assert!(clock.now() < 60_000_000_000, \"in vain\");",
+            "assert!(Duration::from_nanos(env.clock.now() - start) <= second);",
         ] {
             let found = of_body(body);
             assert_eq!(found.len(), 1, "{body}: {found:?}");
@@ -213,9 +239,14 @@ mod tests {
         let both = format!("{sleeps}#[cfg(test)]\nmod tests {{\n    {sleeps}}}\n");
         assert_eq!(found("crates/sql/src/names.rs", &both).len(), 1);
         assert_eq!(found("crates/testing/src/lib.rs", &both), [] as [String; 0]);
-        for body in
-            ["// sleep(1)", "let sleep = \"sleep(1)\";", "fn sleep() {}", "let soon = Instant::later();"]
-        {
+        for body in [
+            "// sleep(1)",
+            "let sleep = \"sleep(1)\";",
+            "fn sleep() {}",
+            "let soon = Instant::later();",
+            "assert_eq!(clock.now(), 203); assert!(a < b);",
+            "assert!(clock.now() >= deadline);",
+        ] {
             assert_eq!(of_body(body), [] as [String; 0], "{body}");
         }
     }
