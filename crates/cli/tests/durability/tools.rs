@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicU32;
 
 use albireo::{Config, Database, Durability, LogInspector};
 use albireo_env::Env;
@@ -232,6 +232,8 @@ fn log_and_verify_change_nothing_and_work_while_the_database_is_open() {
 
 /// How often it is looked at while it grows.
 const LOOKS: u32 = 100;
+/// Rows that are inserted around each look.
+const ROWS_OF_A_LOOK: u32 = 300;
 
 /// A later frame may be seen where an earlier one was not there yet: that is no damage.
 #[test]
@@ -240,29 +242,31 @@ fn log_that_is_being_written_is_never_called_damaged() {
     let config = Config { log_segment_bytes: 1 << 20, durability: Durability::Async, ..Config::default() };
     let db = Database::open(place.path(), config).unwrap();
     db.execute("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
-    let (ends, inserted) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (allowed, inserted) = (AtomicU32::new(0), AtomicU32::new(0));
     let order = std::sync::atomic::Ordering::Relaxed;
+    let mut faults = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for a in (0..).take_while(|_| !ends.load(order)) {
-                let values = [albireo::Value::Integer(a), albireo::Value::Text("x".repeat(500))];
+            for a in 0..LOOKS * ROWS_OF_A_LOOK {
+                wait_until("it is looked at again", || allowed.load(order) > a);
+                let values = [albireo::Value::Integer(a as i32), albireo::Value::Text("x".repeat(500))];
                 db.execute_with("INSERT INTO t VALUES ($1, $2)", &values).unwrap();
                 inserted.fetch_add(1, order);
             }
         });
-        let mut faults = Vec::new();
         for _ in 0..LOOKS {
             let before = inserted.load(order);
-            wait_until("it has grown", || inserted.load(order) > before);
+            let rows = allowed.fetch_add(ROWS_OF_A_LOOK, order) + ROWS_OF_A_LOOK;
+            wait_until("it grows", || inserted.load(order) > before);
             let mut inspector = LogInspector::open(place.path(), &Env::real()).unwrap();
             inspector.visit(&mut |entry| {
                 faults.extend(entry.err());
                 std::ops::ControlFlow::Continue(())
             });
+            wait_until("its rows are there", || inserted.load(order) == rows);
         }
-        ends.store(true, order);
-        assert!(faults.is_empty(), "{faults:?}");
     });
+    assert!(faults.is_empty(), "{faults:?}");
 }
 
 /// The only segment with frames.
