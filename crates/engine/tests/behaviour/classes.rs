@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use albireo::{Argument, CancelToken, Config, Database, Outcome, Value};
-use albireo_testing::wait_until;
+use albireo::{Abort, Argument, Config, Database, Outcome, Procedure, Route, SqlState, Transaction, Value};
+use parking_lot::Mutex;
 
 use crate::support::{ask, fails, is_well, run, small, state};
 
@@ -33,8 +33,6 @@ fn bank(partitions: u16) -> Database {
              'UPDATE account SET cents = p_cents WHERE id = p_id';
          CREATE FUNCTION noted(p_cents bigint, p_id integer) RETURNS bigint LANGUAGE sql AS
              'UPDATE account SET cents = p_cents WHERE id = p_id RETURNING cents';
-         CREATE FUNCTION look(p_id integer) RETURNS bigint LANGUAGE sql AS
-             'SELECT cents FROM account WHERE id = p_id';
          CREATE PROCEDURE hold(p_id integer) LANGUAGE plpgsql AS
              $$ BEGIN UPDATE account SET cents = 7 WHERE id = p_id; LOOP NULL; END LOOP; END $$;
          CREATE PROCEDURE convert(p_cents bigint) LANGUAGE plpgsql AS $$ BEGIN
@@ -62,24 +60,39 @@ fn notices(db: &Database, sql: &str) -> Vec<String> {
     }
 }
 
+/// Says that it has the partition of a key, and keeps it until told to end, or the test has ended.
+struct Busy {
+    has_begun: Sender<()>,
+    may_end: Mutex<Receiver<()>>,
+}
+
+impl Procedure for Busy {
+    type Args = i64;
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn route(&self, key: &i64) -> Route {
+        Route::Key(*key)
+    }
+
+    fn run(&self, _: &mut Transaction<'_, '_>, _: &i64) -> Result<(), Abort> {
+        let _ = self.has_begun.send(());
+        let _ = self.may_end.lock().recv();
+        Err(Abort::raise(SqlState::RAISE_EXCEPTION, "told to end"))
+    }
+}
+
 #[test]
 fn call_needs_no_partition_but_that_of_its_argument() {
     let db = bank(3);
-    let (cancel, ended) = (CancelToken::new(), Arc::new(AtomicBool::new(false)));
-    let busy = {
-        let (hold, cancel, ended) = (db.routine("hold").unwrap(), cancel.clone(), Arc::clone(&ended));
-        albireo_env::spawn("busy", move || {
-            let held = hold.call_until(&cancel, None, &[0.into()]);
-            ended.store(true, Ordering::SeqCst);
-            held.unwrap_err()
-        })
-        .unwrap()
-    };
-    // A call that needs it waits for nothing but it.
-    let (given_up, moment) = (CancelToken::new(), Some(Duration::from_millis(1)));
-    let look = db.routine("look").unwrap();
-    wait_until("partition 0 is busy", || look.call_until(&given_up, moment, &[0.into()]).is_err());
-    // Of the partitions, 0 is busy; none of these waits for it.
+    let ((has_begun, begun), (end, may_end)) = (channel(), channel());
+    let busy = db.register_procedure(Busy { has_begun, may_end: Mutex::new(may_end) });
+    let busy = albireo_env::spawn("busy", move || busy.call(&0).unwrap_err()).unwrap();
+    begun.recv().unwrap();
+    // Of the partitions, 0 is busy. A call that waited for it would hang.
     let note = db.routine("note").unwrap();
     note.call(&[11_i64.into(), 1.into()]).unwrap();
     note.call(&[12_i64.into(), 2.into()]).unwrap();
@@ -88,9 +101,8 @@ fn call_needs_no_partition_but_that_of_its_argument() {
     let with = |sql: &str, values: &[Value]| drop(db.execute_with(sql, values).unwrap());
     with("CALL note($1, $2)", &[16_i64.into(), 1.into()]);
     with("SELECT noted($1, $2)", &[17_i64.into(), Value::SmallInt(2)]);
-    assert!(!ended.load(Ordering::SeqCst), "a call waited for the busy partition");
-    cancel.cancel();
-    assert_eq!(state(&busy.join().unwrap()), "57014");
+    end.send(()).unwrap();
+    assert_eq!(state(&busy.join().unwrap()), "P0001");
     assert_eq!(balances(&db), "100 16 17 100 14");
     is_well(&db);
 }
