@@ -34,7 +34,7 @@ struct Options {
     /// The first seed, if it is given.
     seed: Option<u64>,
     is_release: bool,
-    /// Parts with one of these in their names; all, if there are none.
+    /// Parts with one of these in their names or those of their tests; all, if there are none.
     wanted: Vec<String>,
 }
 
@@ -63,8 +63,12 @@ impl Options {
     }
 
     fn wants(&self, part: &Part) -> bool {
-        let name = part.to_string();
-        self.wanted.is_empty() || self.wanted.iter().any(|wanted| name.contains(wanted.as_str()))
+        let mut names = vec![part.to_string()];
+        if let Part::Tests(target) = part {
+            names.extend(target.tests.iter().cloned());
+        }
+        let is_named = |wanted: &String| names.iter().any(|name| name.contains(wanted.as_str()));
+        self.wanted.is_empty() || self.wanted.iter().any(is_named)
     }
 }
 
@@ -283,6 +287,8 @@ mod tests {
         assert_eq!((options.minutes, options.seed, options.is_release), (0.5, Some(7), true));
         assert_eq!(options.wanted, ["storage", "kill"]);
         assert!(options.wants(&tests()) && !options.wants(&Part::Simulation));
+        assert!(Options::parse(&["tree_is"]).unwrap().wants(&tests()));
+        assert_eq!(tests().to_string(), "storage/model (1 test)");
         assert!(Options::parse(&[]).unwrap().wants(&Part::Simulation));
         for wrong in [&["--minutes"][..], &["--minutes", "soon"], &["--minutes", "-1"], &["--seeds", "1"]] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");

@@ -27,7 +27,7 @@ Commands:
   picture JSON SVG           README's picture from what `albireo bench ch --format json` printed
   explore [--minutes N] [--seed S] [--release] [WHAT...]
                              Random tests, kills and simulations with fresh seeds, for 10 minutes or so many;
-                             WHAT: a part of a part's name, as it prints them. A finding says how to repeat it
+                             WHAT: words of names of parts, as it prints them, or of tests. A finding says how to repeat it
   simulate [--minutes N]     Simulations of new seeds, for 10 minutes or so many, with optimized code
   package                    Packs every crate, then builds and runs README's example against the packages
   help                       This text

@@ -39,7 +39,8 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.package.strip_prefix("albireo-").unwrap_or("engine");
-        write!(f, "{package}/{} ({})", self.test.as_deref().unwrap_or("lib"), self.tests.join(", "))
+        let tests = if self.tests.len() == 1 { "test" } else { "tests" };
+        write!(f, "{package}/{} ({} {tests})", self.test.as_deref().unwrap_or("lib"), self.tests.len())
     }
 }
 
