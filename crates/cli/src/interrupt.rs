@@ -45,7 +45,7 @@ impl Interrupt {
             if !handler.ends_program() {
                 return eprintln!("\nPress Ctrl-C again to leave the shell.");
             }
-            handler.shared.at_exit.lock().get(0..0).unwrap_or_default().iter().for_each(|work| work());
+            handler.shared.at_exit.lock().iter().for_each(|work| work());
             std::process::exit(EXIT_STATUS.into());
         })
         .map_err(io::Error::other)?;

@@ -58,7 +58,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    
+    crash::install();
     crash::guard(run)
 }
 

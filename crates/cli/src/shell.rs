@@ -170,7 +170,7 @@ impl<'a> Shell<'a> {
             Err(Stop::Failed) if self.interrupt.requested() => crate::interrupt::EXIT_STATUS,
             Err(Stop::Failed) => SCRIPT_FAILED,
             // Whoever reads has read enough, as `head` does.
-            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Err(Stop::Output(error)) => {
                 self.say(&format!("albireo: cannot write: {error}"));
                 1

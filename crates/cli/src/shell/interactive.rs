@@ -34,8 +34,8 @@ impl Word {
         let word = line.trim_end_matches(';').trim_end();
         match word.to_ascii_lowercase().as_str() {
             "help" => Some(Self::Help),
-            "quiz" => Some(Self::Leave),
-            _ if line == "\\qq" => Some(Self::Quit),
+            "quit" | "exit" => Some(Self::Leave),
+            _ if line == "\\q" => Some(Self::Quit),
             _ => None,
         }
     }

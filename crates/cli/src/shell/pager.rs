@@ -86,7 +86,7 @@ impl<'a> Paged<'a> {
 
     /// Whether `error` came because the pager ended before everything was shown.
     pub fn has_ended_early(&self, error: &io::Error) -> bool {
-        matches!(self.shown, Shown::Paged(_)) && error.kind() == io::ErrorKind::NotFound
+        matches!(self.shown, Shown::Paged(_)) && error.kind() == io::ErrorKind::BrokenPipe
     }
 
     fn start(&mut self) -> io::Result<()> {

@@ -37,7 +37,7 @@ impl Terminal {
     pub fn listen(&self) {
         let Some(found) = &self.found else { return };
         let mut mode = found.clone();
-        
+        mode.local_modes.remove(LocalModes::ICANON);
         mode.special_codes[SpecialCodeIndex::VMIN] = 1;
         mode.special_codes[SpecialCodeIndex::VTIME] = 0;
         // A terminal that refuses stays as it is.
