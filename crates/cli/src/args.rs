@@ -235,22 +235,21 @@ pub enum ReportFormat {
 /// Options of `shell`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ShellArgs {
-    /// A file of statements to run; without it and without -c, standard input
+    /// Script to run; without it and without -c, statements come from standard input
     pub file: Option<PathBuf>,
-    /// Statements to run (after FILE); may be given more than once
+    /// SQL to run after FILE; may be repeated
     #[arg(short, long = "command", value_name = "SQL")]
     pub commands: Vec<String>,
-    /// Stay and read standard input after FILE and -c
+    /// Read standard input, too, after FILE and -c
     #[arg(short, long)]
     pub interactive: bool,
-    /// How to print results
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Keep the database in this directory, which is made if it is not there; without, it is in memory and
-    /// gone when you leave
+    /// Directory of the database, created if missing; without it the database is in memory and lost on exit
     #[arg(short, long, value_name = "DIRECTORY")]
     pub data: Option<PathBuf>,
-    /// Partitions, each with a thread of its own; without, as many as the database in DIRECTORY has, or 1
+    /// Number of partitions, each with its own thread; by default that of the database in DIRECTORY, else 1
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: Option<u16>,
     /// How much memory the database may use.
@@ -262,19 +261,19 @@ pub struct ShellArgs {
 }
 
 const SHELL_HELP: &str = "\
-At a terminal: \\? lists the shell's commands, \\h the SQL statements; Ctrl-C stops a statement, Ctrl-D and \\q leave.
-What is typed or pasted while a statement runs is run after it. A result that is wider than the terminal is printed one
-value to a line (\\x), one that is longer goes through a pager. Long COPY and CREATE INDEX show how far they are.
+At a terminal, \\? lists the shell's commands and \\h the SQL statements; Ctrl-C cancels a statement, \\q and Ctrl-D
+quit. A result wider than the terminal is printed one value per line (\\x), a longer one goes through the pager.
 
-Each statement of a script is a transaction of its own: what was executed before a statement that fails stays in
-effect. The script stops there, and standard error says where that is and how many statements were executed.
+Each statement of a script is its own transaction. The script stops at the first failure; the statements before it stay
+in effect, and standard error says how many they were.
 
-Environment: ALBIREO_PAGER, PAGER: the pager, less by default, none if empty. ALBIREO_EDITOR, EDITOR, VISUAL: the editor
-of \\e, vi by default. What was entered is kept in $XDG_DATA_HOME/albireo/history, by default below ~/.local/share.
+Environment:
+  ALBIREO_PAGER, PAGER            pager; less by default, none if empty
+  ALBIREO_EDITOR, EDITOR, VISUAL  editor of \\e; vi by default
+  XDG_DATA_HOME                   the history is albireo/history below it; ~/.local/share by default
 
-Exit status: 0 all was run, or whoever read the results wanted no more; 1 the database cannot be opened, or results
-cannot be written; 2 the command line makes no sense; 3 a statement or
-command of a script failed; 130 interrupted by Ctrl-C.";
+Exit status: 0 success, also if whoever read the output closed it; 1 the database cannot be opened, or output cannot be
+written; 2 invalid command line; 3 a statement or command of a script failed; 130 interrupted by Ctrl-C.";
 
 /// Options of `log`.
 #[derive(Args, Clone, Debug)]

@@ -109,15 +109,7 @@ impl Sql for Embedded {
     }
 
     fn routines(&self) -> Vec<Routine> {
-        let routine = |found: albireo::RoutineSummary| Routine {
-            name: found.name,
-            is_procedure: found.is_procedure,
-            result: found.result,
-            arguments: found.arguments,
-            language: found.language.to_owned(),
-            source: found.source,
-        };
-        self.database().routines().into_iter().map(routine).collect()
+        self.database().routines()
     }
 
     fn schemas(&self) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! What the shell asks of a database. Narrow on purpose, so that tests can stand in for one.
 
+/// A function or procedure as `\df` shows it.
+pub use albireo::RoutineSummary as Routine;
 use albireo::progress::Progress;
 use albireo_base::{SqlError, SqlType};
 use arrow::record_batch::RecordBatch;
@@ -45,23 +47,6 @@ pub struct About {
     pub data: Option<PathBuf>,
     /// Its partitions.
     pub partitions: u16,
-}
-
-/// A function or procedure as `\df` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routine {
-    /// Its name.
-    pub name: String,
-    /// Whether it is a procedure.
-    pub is_procedure: bool,
-    /// What it returns.
-    pub result: String,
-    /// Its parameters.
-    pub arguments: String,
-    /// The language it is written in.
-    pub language: String,
-    /// The statement that defined it.
-    pub source: String,
 }
 
 /// What statements gave.

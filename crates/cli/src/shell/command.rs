@@ -17,8 +17,8 @@ Statements end with a semicolon and may span lines. Ctrl-C stops the one that ru
   \\dn [PATTERN]  list schemas                 \\pset                 show all of these settings
   \\df [PATTERN]  list functions               \\pset pager on|off    a pager for what is longer than the screen
   \\sf NAME       show a function's source     \\pset null TEXT       how NULL is drawn
-  \\l             this database                \\o [FILE]             print results to FILE, or here again
-  \\conninfo      this database                \\echo TEXT            print TEXT
+  \\conninfo      show which database this is  \\o [FILE]             print results to FILE, or here again
+                                              \\echo TEXT            print TEXT
 
   \\g [FILE]      run what is typed            \\copy ... from|to 'f' COPY, as psql spells it
   \\gx            run it, one line per value   \\i FILE               run a file
@@ -43,9 +43,7 @@ pub enum Command {
     Routines(Option<String>),
     /// `\sf`.
     Source(String),
-    /// `\l`.
-    Databases,
-    /// `\conninfo`.
+    /// `\conninfo`, `\l`.
     About,
     /// `\timing`; without a word it toggles.
     Timing(Option<bool>),
@@ -156,14 +154,13 @@ impl Command {
             ("dn", pattern) => Self::Schemas(pattern),
             ("df" | "dfn" | "dfp", pattern) => Self::Routines(pattern),
             ("sf" | "sf+", Some(name)) => Self::Source(name),
-            ("l" | "l+" | "list", _) => Self::Databases,
             _ => return None,
         })
     }
 
     fn other(name: &str, arguments: &[&str]) -> Result<Self, String> {
         Ok(match (name, arguments) {
-            ("conninfo", []) => Self::About,
+            ("conninfo" | "l" | "l+" | "list", []) => Self::About,
             ("timing", words) => Self::Timing(switch("timing", words)?),
             ("x", words) => Self::Expanded(expanded("x", words)?),
             ("format", [name]) => Self::Format(format("format", name)?),
@@ -296,7 +293,7 @@ mod tests {
             ("d  orders ", Command::Describe("orders".to_owned())),
             ("d+ orders;", Command::Describe("orders".to_owned())),
             ("df", Command::Routines(None)),
-            ("l", Command::Databases),
+            ("l", Command::About),
             ("timing", Command::Timing(None)),
             ("timing off", Command::Timing(Some(false))),
             ("x on", Command::Expanded(Some(Expanded::On))),

@@ -13,15 +13,11 @@ pub fn statement(text: &str, home: Option<PathBuf>) -> Result<String, String> {
     let (file, options) = match rest.strip_prefix('\'') {
         Some(quoted) => unquote(quoted).ok_or("\\copy: the quote around the file's name is not closed")?,
         None => {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            let word = &rest[..end];
+            let (word, rest) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
             match word.to_lowercase().as_str() {
-                "stdin" | "stdout" | "pstdin" | "pstdout" => {
-                    return Err(format!("\\copy: {word} is not supported; name a file"));
-                }
-                "program" => return Err("\\copy: programs are not supported; name a file".to_owned()),
                 "" => return Err(format!("\\copy: {FORM}")),
-                _ => (word.to_owned(), &rest[end..]),
+                "stdin" | "stdout" | "program" => return Ok(format!("COPY {text}")),
+                _ => (word.to_owned(), rest),
             }
         }
     };
@@ -88,6 +84,8 @@ mod tests {
             ("(select ')' from t) to 'out.parquet'", "COPY (select ')' from t) TO 'out.parquet'"),
             ("(select 1)to out.csv", "COPY (select 1) TO 'out.csv'"),
             ("t from ~/a b", "COPY t FROM '/users/me/a' b"),
+            ("t from stdin csv", "COPY t FROM STDIN csv"),
+            ("t to program 'cat'", "COPY t TO PROGRAM 'cat'"),
         ] {
             let found = statement(text, Some("/users/me".into())).unwrap();
             assert!(found.eq_ignore_ascii_case(expected), "{text}: {found}");
@@ -95,15 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_or_incomplete_is_answered() {
+    fn what_is_incomplete_is_answered() {
         for (text, part) in [
             ("", "say \\copy"),
             ("t", "say \\copy"),
             ("t from", "say \\copy"),
             ("from 'f'", "say \\copy"),
             ("t from 'f", "not closed"),
-            ("t from stdin", "stdin is not supported"),
-            ("t to program 'cat'", "programs are not supported"),
         ] {
             let message = statement(text, None).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

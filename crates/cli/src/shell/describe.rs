@@ -1,4 +1,4 @@
-//! What `\d`, `\dt`, `\di`, `\dn`, `\df`, `\sf`, `\l` and `\conninfo` print.
+//! What `\d`, `\dt`, `\di`, `\dn`, `\df`, `\sf` and `\conninfo` print.
 //!
 //! Patterns are psql's: `*` stands for any characters, `?` for one, a point parts schema and name, and letters are in
 //! lower case unless quoted.
@@ -78,7 +78,7 @@ pub fn routines(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
             Some(routine.result),
             Some(routine.arguments),
             Some(kind.to_owned()),
-            Some(routine.language),
+            Some(routine.language.to_owned()),
         ]
     });
     let columns = [
@@ -96,25 +96,13 @@ pub fn routines(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
 pub fn source(sql: &dyn Sql, name: &str) -> Result<String, String> {
     let plain = fold(name.split('(').next().unwrap_or(name));
     let plain = plain.strip_prefix("public.").unwrap_or(&plain);
-    let text = |routine: Routine| {
-        let source = routine.source.trim_end().trim_end_matches(';').to_owned();
-        format!("{source};\n")
-    };
+    let text = |routine: Routine| routine.source.trim_end().trim_end_matches(';').to_owned() + ";\n";
     let found: Vec<String> =
         sql.routines().into_iter().filter(|routine| routine.name == plain).map(text).collect();
     match found.is_empty() {
         true => Err(format!("there is no function or procedure \"{name}\"; \\df lists those there are")),
         false => Ok(found.join("\n")),
     }
-}
-
-/// The database.
-pub fn databases(sql: &dyn Sql) -> Printed<'static> {
-    let About { data, partitions } = sql.about();
-    let place = data.map_or_else(|| "in memory".to_owned(), |data| data.display().to_string());
-    let columns = [("Directory", Kind::Text), ("Partitions", Kind::Number), ("Encoding", Kind::Text)];
-    let row = vec![Some(place), Some(partitions.to_string()), Some("UTF8".to_owned())];
-    Printed::own("The database", &columns, vec![row])
 }
 
 /// The database, in a sentence.

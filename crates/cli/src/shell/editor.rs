@@ -175,7 +175,6 @@ const COMMANDS: &[&str] = &[
     "\\gx",
     "\\h",
     "\\i",
-    "\\l",
     "\\o",
     "\\p",
     "\\pset",

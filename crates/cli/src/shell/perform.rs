@@ -32,7 +32,6 @@ impl Shell<'_> {
                 Ok(source) => self.results().write_all(source.as_bytes())?,
                 Err(message) => return self.fail(&message),
             },
-            Command::Databases => self.list(&describe::databases(self.sql))?,
             Command::About => {
                 let about = describe::about(self.sql);
                 writeln!(self.results(), "{about}")?;
@@ -99,26 +98,11 @@ impl Shell<'_> {
                 });
             }
             _ => {
-                let expanded = match self.expanded {
-                    Expanded::On => "on",
-                    Expanded::Off => "off",
-                    Expanded::Auto => "auto",
-                };
-                let format = match self.format {
-                    Format::Box => "box",
-                    Format::Csv => "csv",
-                    Format::Json => "json",
-                };
-                let pager = match self.pager {
-                    Pager::On => "on",
-                    Pager::Off => "off",
-                    Pager::Always => "always",
-                };
-                let null = self.null.replace('\'', "''");
-                writeln!(
-                    self.results(),
-                    "expanded  {expanded}\nformat    {format}\nnull      '{null}'\npager     {pager}"
-                )?;
+                let (expanded, format, pager) = (self.expanded, self.format, &self.pager);
+                // Their variants are called as they are typed.
+                let values = format!("expanded  {expanded:?}\nformat    {format:?}\npager     {pager:?}\n");
+                let null = format!("null      '{}'\n", self.null.replace('\'', "''"));
+                self.results().write_all((values.to_lowercase() + &null).as_bytes())?;
             }
         }
         Ok(())
@@ -206,10 +190,14 @@ impl Shell<'_> {
         let result = match file {
             None => self.run_statement(name, &text, line),
             Some(path) => {
+                let place = path.display().to_string();
                 let kept = self.file.take();
                 let result = self.redirect(Some(path)).and_then(|()| self.run_statement(name, &text, line));
                 self.file = kept;
-                result
+                match result {
+                    Err(Stop::Output(error)) => self.fail(&format!("cannot write {place}: {error}")),
+                    result => result,
+                }
             }
         };
         self.expanded = kept;
