@@ -363,6 +363,12 @@ impl Log {
         ticket.0 <= self.durable()
     }
 
+    /// Whether the log's thread sleeps, or is about to, as nothing has been appended. For tests.
+    #[doc(hidden)]
+    pub fn is_parked(&self) -> bool {
+        self.shared.parked.load(Ordering::Relaxed)
+    }
+
     /// Waits until the ticket is durable. While the disk is full it goes on waiting.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use albireo_env::{Disk, Env, MemoryDisk, scope, spawn_scoped};
 use albireo_redo::{LogError, Step, Ticket};
+use albireo_testing::wait_until;
 
 use crate::support::{Call, JournalDisk, config, put, put_freeing, read, reopen, texts, try_put};
 
@@ -155,20 +156,11 @@ fn log_that_runs_by_itself_gives_ordinary_records_room_again() {
     let (_, _, log) = reopen(&env, config(1, 8192));
     scope(|scope| {
         spawn_scoped(scope, "log", || log.run()).unwrap();
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            for _ in 0..2000 {
-                if is_so() {
-                    return;
-                }
-                env.clock.sleep(Duration::from_millis(5));
-            }
-            panic!("waited in vain until {what}");
-        };
-        until("it is short", &|| try_put(&log, Some(0), &[1; 300]).is_err());
+        wait_until("it is short", || try_put(&log, Some(0), &[1; 300]).is_err());
         log.wait(put_freeing(&log, Some(0), b"less").unwrap()).unwrap();
         assert!(log.is_short());
         assert!(log.remove_before(u64::MAX).unwrap() > 0);
-        until("there is room", &|| log.check().is_ok());
+        wait_until("there is room", || log.check().is_ok());
         log.wait(put(&log, Some(0), b"more")).unwrap();
         log.close().unwrap();
     });
