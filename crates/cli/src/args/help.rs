@@ -110,7 +110,7 @@ transaction over all partitions, its kind, and the change:
               the columns before the colon identify the row
   command     a call of a function or procedure that recovery repeats, with version and arguments
 
-  1  2026-01-31T12:00:00.000000Z  crossing     definition  CREATE TABLE t (id INT PRIMARY KEY, n INT)
+  1  2026-01-31T12:00:00.000000Z  crossing     definition  CREATE TABLE t (id INT PRIMARY KEY,n INT)
   2  2026-01-31T12:00:01.500000Z  partition 0  write       insert t: id=1 n=10
   2  2026-01-31T12:00:01.500000Z  partition 0  write       update t id=2: n=7
   2  2026-01-31T12:00:01.500000Z  partition 0  write       ... and 98 more rows in t (98 updated)
