@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
             return Err(error
                 .with_detail(format!("Blocks, loops, IF and CASE may be nested {MAX_NESTING} deep."))
                 .with_hint(
-                    "Use ELSIF instead of IF within ELSE, or move a part to a procedure of its own.",
+                    "Use ELSIF instead of IF within ELSE, or move a part to a separate procedure.",
                 ));
         }
         self.depth += 1;
