@@ -254,29 +254,38 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let mut word = String::new();
-        if let Some(mut quoted) = rest.strip_prefix('\'') {
-            loop {
-                let end = quoted.find('\'').ok_or("a quote is not closed")?;
-                word.push_str(&quoted[..end]);
-                quoted = &quoted[end + 1..];
-                match quoted.strip_prefix('\'') {
-                    Some(more) => {
-                        word.push('\'');
-                        quoted = more;
-                    }
-                    None => break,
-                }
+        let word = match rest.strip_prefix('\'') {
+            Some(quoted) => {
+                let (word, behind) = unquote(quoted)?;
+                rest = behind;
+                word
             }
-            rest = quoted.trim_start();
-        } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            word.push_str(&rest[..end]);
-            rest = rest[end..].trim_start();
-        }
+            None => {
+                let (word, behind) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+                rest = behind;
+                word.to_owned()
+            }
+        };
+        rest = rest.trim_start();
         words.push(word);
     }
     Ok(words)
+}
+
+/// A quoted text whose opening quote is gone, and what follows it.
+pub fn unquote(text: &str) -> Result<(String, &str), &'static str> {
+    let (mut found, mut rest) = (String::new(), text);
+    loop {
+        let (part, behind) = rest.split_once('\'').ok_or("a quote is not closed")?;
+        found.push_str(part);
+        match behind.strip_prefix('\'') {
+            Some(more) => {
+                found.push('\'');
+                rest = more;
+            }
+            None => return Ok((found, behind)),
+        }
+    }
 }
 
 #[cfg(test)]
