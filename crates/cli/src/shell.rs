@@ -31,7 +31,7 @@ use crate::sql::{Outcome, Sql};
 use albireo_env::Env;
 use command::Command;
 use pager::Pager;
-use split::{Piece, Splitter};
+use split::{Open, Piece, Splitter};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -157,7 +157,7 @@ impl<'a> Shell<'a> {
         }
         if args.interactive || (args.file.is_none() && args.commands.is_empty()) {
             if io::stdin().is_terminal() {
-                return self.run_interactive(args.data.as_deref());
+                return self.run_interactive();
             }
             self.run_script("stdin", io::stdin().lock())?;
         }
@@ -222,7 +222,7 @@ impl<'a> Shell<'a> {
             let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
-                let is_last_known = index + 1 == pieces.len() && splitter.is_between();
+                let is_last_known = index + 1 == pieces.len() && splitter.open() == Open::Nothing;
                 self.run_script_piece(name, piece, is_last_known, &mut splitter)?;
             }
         }
@@ -279,7 +279,7 @@ impl<'a> Shell<'a> {
             Ok((answer, clock.now() - started))
         };
         let answer = interrupt.during(sql.canceller(), || match self.watches && watch::may_tell(text) {
-            true => watch::during(sql.progress(), clock, io::stderr(), execute),
+            true => watch::during(sql.progress(), clock, execute),
             false => execute(),
         });
         let (answer, elapsed_ns) = match answer {

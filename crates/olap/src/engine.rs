@@ -165,7 +165,7 @@ impl Shared {
     /// A session for one run: its time, snapshot and parallelism.
     ///
     /// # Errors
-    /// 22008 if the machine's clock shows a time that nobody can reckon with.
+    /// 22008 if the machine's clock is beyond the range of timestamps.
     pub(crate) fn query_state(
         &self,
         context: Arc<QueryContext>,
@@ -213,9 +213,6 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(spill) = &self.spill {
-            spill.remove();
-        }
         // Never wait for queries here: the last handle may be dropped on one of the threads.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -224,7 +221,7 @@ impl Drop for Shared {
 }
 
 fn unset_clock() -> SqlError {
-    let message = "the system clock is before 1970 or beyond all calendars";
+    let message = "the system clock is out of range: it is before 1970 or too far in the future";
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message).with_hint("Set the system's clock.")
 }
 

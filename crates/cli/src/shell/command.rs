@@ -8,24 +8,23 @@ use std::path::PathBuf;
 
 /// What `\?` prints.
 pub const HELP: &str = "\
-Statements end with a semicolon and may span lines. Ctrl-C stops the one that runs, and discards what is typed.
+Statements end with ; and may span lines. Ctrl-C cancels the one that runs.
 
-  \\d             list tables                  \\timing [on|off]      time each statement
-  \\d NAME        describe a table             \\x [on|off|auto]      one line per value; auto: where the
-  \\dt [PATTERN]  list tables                                        table is wider than the terminal
-  \\di [PATTERN]  list indexes                 \\format box|csv|json  how results are printed
-  \\dn [PATTERN]  list schemas                 \\pset                 show all of these settings
-  \\df [PATTERN]  list functions               \\pset pager on|off    a pager for what is longer than the screen
-  \\sf NAME       show a function's source     \\pset null TEXT       how NULL is drawn
-  \\conninfo      show which database this is  \\o [FILE]             print results to FILE, or here again
-                                              \\echo TEXT            print TEXT
+  \\d             list tables                \\x [on|off|auto] one value per line
+  \\d NAME        describe a table           \\timing [on|off] time statements
+  \\dt [PATTERN]  list tables                \\format NAME     box, csv or json
+  \\di [PATTERN]  list indexes               \\pset pager WHEN on, off or always
+  \\dn [PATTERN]  list schemas               \\pset null TEXT  how NULL is shown
+  \\df [PATTERN]  list functions             \\pset            show these settings
+  \\sf NAME       show a function            \\o [FILE]        results to FILE
+  \\conninfo      which database this is     \\echo TEXT       print TEXT
 
-  \\g [FILE]      run what is typed            \\copy ... from|to 'f' COPY, as psql spells it
-  \\gx            run it, one line per value   \\i FILE               run a file
-  \\e [FILE]      edit it, or FILE, and run    \\! [COMMAND]          run a program of the system
-  \\p             show what is typed           \\h [STATEMENT]        forms of SQL statements
-  \\r             discard what is typed        \\?                    this help
-  \\w FILE        write it to FILE             \\q                    quit (or Ctrl-D)
+  \\g [FILE]      run what is typed          \\i FILE          run a script
+  \\gx            same, one value per line   \\copy ...        COPY as in psql
+  \\e [FILE]      edit it, or FILE, and run  \\! [COMMAND]     run a program
+  \\p             show what is typed         \\h [STATEMENT]   help for SQL
+  \\r             discard it                 \\?               this help
+  \\w FILE        write it to FILE           \\q               quit (or Ctrl-D)
 ";
 
 /// A command of the shell.
@@ -254,29 +253,38 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let mut word = String::new();
-        if let Some(mut quoted) = rest.strip_prefix('\'') {
-            loop {
-                let end = quoted.find('\'').ok_or("a quote is not closed")?;
-                word.push_str(&quoted[..end]);
-                quoted = &quoted[end + 1..];
-                match quoted.strip_prefix('\'') {
-                    Some(more) => {
-                        word.push('\'');
-                        quoted = more;
-                    }
-                    None => break,
-                }
+        let word = match rest.strip_prefix('\'') {
+            Some(quoted) => {
+                let (word, behind) = unquote(quoted)?;
+                rest = behind;
+                word
             }
-            rest = quoted.trim_start();
-        } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            word.push_str(&rest[..end]);
-            rest = rest[end..].trim_start();
-        }
+            None => {
+                let (word, behind) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+                rest = behind;
+                word.to_owned()
+            }
+        };
+        rest = rest.trim_start();
         words.push(word);
     }
     Ok(words)
+}
+
+/// A quoted text whose opening quote is gone, and what follows it.
+pub fn unquote(text: &str) -> Result<(String, &str), &'static str> {
+    let (mut found, mut rest) = (String::new(), text);
+    loop {
+        let (part, behind) = rest.split_once('\'').ok_or("a quote is not closed")?;
+        found.push_str(part);
+        match behind.strip_prefix('\'') {
+            Some(more) => {
+                found.push('\'');
+                rest = more;
+            }
+            None => return Ok((found, behind)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `\copy` as the COPY statement that does the same: the shell and the database are one process, so their files are
 //! the same files.
 
+use super::command::unquote;
 use std::path::PathBuf;
 
 /// The COPY statement for what follows `\copy`; the error says what would be right.
@@ -11,7 +12,7 @@ pub fn statement(text: &str, home: Option<PathBuf>) -> Result<String, String> {
     let (direction, rest) = rest.split_once(char::is_whitespace).ok_or_else(|| format!("\\copy: {FORM}"))?;
     let rest = rest.trim_start();
     let (file, options) = match rest.strip_prefix('\'') {
-        Some(quoted) => unquote(quoted).ok_or("\\copy: the quote around the file's name is not closed")?,
+        Some(quoted) => unquote(quoted)?,
         None => {
             let (word, rest) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
             match word.to_lowercase().as_str() {
@@ -49,23 +50,6 @@ fn split_direction(text: &str) -> Option<(&str, &str)> {
         is_start = c.is_whitespace() || c == ')';
     }
     None
-}
-
-/// A quoted text whose opening quote is gone, and what follows it.
-fn unquote(text: &str) -> Option<(String, &str)> {
-    let (mut found, mut rest) = (String::new(), text);
-    loop {
-        let end = rest.find('\'')?;
-        found.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('\'') {
-            Some(more) => {
-                found.push('\'');
-                rest = more;
-            }
-            None => return Some((found, rest)),
-        }
-    }
 }
 
 #[cfg(test)]

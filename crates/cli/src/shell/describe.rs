@@ -130,29 +130,23 @@ fn is_meant(pattern: Option<&str>, schema: &str, name: &str) -> bool {
 
 /// Whether `text` is as `pattern` has it, where `*` stands for any characters and `?` for one.
 fn matches(pattern: &str, text: &str) -> bool {
-    // What of the pattern's beginnings matches what of the text was seen.
-    let pattern: Vec<char> = pattern.chars().collect();
-    let mut reached = vec![false; pattern.len() + 1];
-    reached[0] = true;
-    let pass_stars = |reached: &mut Vec<bool>| {
-        for (at, c) in pattern.iter().enumerate() {
-            reached[at + 1] |= reached[at] && *c == '*';
-        }
-    };
-    pass_stars(&mut reached);
+    // Which beginnings of the pattern match what of the text was seen.
+    let mut reached = vec![true];
+    reached.extend(pattern.chars().scan(true, |stars, c| {
+        *stars &= c == '*';
+        Some(*stars)
+    }));
     for seen in text.chars() {
-        let mut next = vec![false; pattern.len() + 1];
-        for (at, c) in pattern.iter().enumerate() {
-            match c {
-                '*' => next[at] |= reached[at],
-                c if *c == '?' || *c == seen => next[at + 1] |= reached[at],
-                _ => {}
-            }
+        let mut next = vec![false];
+        for (at, c) in pattern.chars().enumerate() {
+            next.push(match c {
+                '*' => next[at] || reached[at + 1],
+                c => reached[at] && (c == '?' || c == seen),
+            });
         }
-        pass_stars(&mut next);
         reached = next;
     }
-    reached[pattern.len()]
+    reached.last() == Some(&true)
 }
 
 /// The tables that `name`, with or without a schema, means: as SQL reads it first, as it is typed

@@ -135,8 +135,10 @@ fn complete(sql: &dyn Sql, line: &str) -> (usize, Vec<String>) {
     let lower = word.to_lowercase();
     let mut candidates: Vec<String> = Vec::new();
     if word.starts_with('\\') {
-        candidates
-            .extend(COMMANDS.iter().filter(|name| name.starts_with(word)).map(|name| (*name).to_owned()));
+        let commands = super::command::HELP.split_whitespace().filter(|name| name.starts_with(word));
+        candidates.extend(commands.map(str::to_owned));
+        candidates.sort();
+        candidates.dedup();
         return (start, candidates);
     }
     for table in sql.tables() {
@@ -158,33 +160,6 @@ fn complete(sql: &dyn Sql, line: &str) -> (usize, Vec<String>) {
     }
     (start, candidates)
 }
-
-const COMMANDS: &[&str] = &[
-    "\\?",
-    "\\conninfo",
-    "\\copy",
-    "\\d",
-    "\\df",
-    "\\di",
-    "\\dn",
-    "\\dt",
-    "\\e",
-    "\\echo",
-    "\\format",
-    "\\g",
-    "\\gx",
-    "\\h",
-    "\\i",
-    "\\o",
-    "\\p",
-    "\\pset",
-    "\\q",
-    "\\r",
-    "\\sf",
-    "\\timing",
-    "\\w",
-    "\\x",
-];
 
 const KEYWORDS: &str = "all and analyze as asc avg begin between bigint boolean by bytea case cast char check \
     column commit constraint copy count create cross date decimal default delete delimiter desc distinct \

@@ -8,7 +8,6 @@ use super::split::{Open, Splitter};
 use super::terminal::Terminal;
 use super::{Shell, Stop, report};
 use std::io;
-use std::path::Path;
 
 /// What `help` prints.
 const HELP: &str = "\
@@ -53,7 +52,7 @@ fn hint(word: Word, open: Open) -> &'static str {
 
 impl Shell<'_> {
     /// Reads from the terminal until somebody leaves; failures are said and forgotten.
-    pub(super) fn run_interactive(&mut self, data: Option<&Path>) -> Result<(), Stop> {
+    pub(super) fn run_interactive(&mut self) -> Result<(), Stop> {
         let mut editor = match LineEditor::new(self.sql, self.env) {
             Ok(editor) => editor,
             Err(error) => {
@@ -64,8 +63,8 @@ impl Shell<'_> {
         self.say(&format!(
             "albireo {}: a database {}.\nType SQL ending with ;, \\? for help, \\q to quit.\n",
             env!("CARGO_PKG_VERSION"),
-            data.map_or_else(
-                || "in memory, gone when you leave".to_owned(),
+            self.sql.about().data.map_or_else(
+                || "in memory, lost when you leave".to_owned(),
                 |data| format!("kept in {}", data.display())
             )
         ));
@@ -141,10 +140,10 @@ impl Shell<'_> {
         editor: &mut LineEditor<'_>,
         entry: &mut String,
     ) -> Result<(), Stop> {
-        let lines: Vec<&str> = text.split('\n').collect();
-        for (index, line) in lines.iter().enumerate() {
+        let mut lines = text.split('\n').peekable();
+        while let Some(line) = lines.next() {
             let pieces = splitter.push(line);
-            if index + 1 == lines.len() && splitter.open() == Open::Nothing {
+            if lines.peek().is_none() && splitter.open() == Open::Nothing {
                 editor.remember(&std::mem::take(entry));
             }
             for piece in &pieces {

@@ -135,11 +135,6 @@ impl Splitter {
         self.take_statement()
     }
 
-    /// Whether nothing has begun that must still end.
-    pub fn is_between(&self) -> bool {
-        self.statement.is_empty() && self.state == State::Plain
-    }
-
     /// What is open.
     pub fn open(&self) -> Open {
         match &self.state {
@@ -360,17 +355,5 @@ mod tests {
     #[test]
     fn blanks_comments_and_lone_semicolons_are_no_statements() {
         assert_eq!(split(" ;; \n-- c;\n/* ; */ ;"), []);
-    }
-
-    #[test]
-    fn splitter_is_between_statements_only_when_nothing_has_begun() {
-        let mut splitter = Splitter::default();
-        assert!(splitter.is_between());
-        splitter.push("/* begun");
-        assert!(!splitter.is_between());
-        splitter.push("*/ select 'a");
-        assert!(!splitter.is_between());
-        assert_eq!(splitter.push("b';").len(), 1);
-        assert!(splitter.is_between());
     }
 }
