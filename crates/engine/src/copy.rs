@@ -9,29 +9,31 @@
 //!
 //! I-1 A load that fails leaves no row. I-2 A file written in part is never seen under its name.
 
+pub(crate) mod batch;
 mod csv;
 mod files;
+mod insert;
 mod parquet;
-mod staged;
 mod write;
-
-use std::sync::Arc;
 
 use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
+use albireo_files::{CellError, ColumnBuilder};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_sql::ast::Statement;
 use albireo_sql::copy::CopyFormat;
-use albireo_sql::{Catalog, CopyPlan, TableDef, plan_copy};
+use albireo_sql::{CopyPlan, TableDef, plan_copy};
+use arrow::array::{RecordBatch, RecordBatchOptions};
 
-use crate::ddl::handle;
 use crate::settings::Settings;
 use crate::{Database, Outcome, ReadOnlySession};
-use staged::StagedRows;
+use batch::{Batch, Places, Staged};
 
 /// Rows between two looks at the clock and the cancel token.
 const ROWS_PER_CHECK: u64 = 1024;
+
+/// Rows in a batch that is made value by value.
+const BATCH_ROWS: usize = 8192;
 
 /// What a load puts where, for rows and for errors.
 pub(crate) struct Target<'a> {
@@ -75,19 +77,56 @@ impl Target<'_> {
         }
     }
 
-    /// Packs a value read for the file's column `index`.
-    fn stage(&self, rows: &mut StagedRows, index: usize, value: &Value, place: u64) -> Result<(), SqlError> {
+    /// What is wrong with the file's column `index` at `place`.
+    fn cell_error(&self, error: CellError, place: u64, index: usize) -> SqlError {
         let column = self.columns[index];
-        let def = self.table.column_def(column);
-        if value.is_null() && !def.nullable {
-            let text = format!(
-                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                def.name, self.table.name
-            );
-            return Err(self.at(SqlError::new(SqlState::NOT_NULL_VIOLATION, text), place, Some(column)));
-        }
-        rows.push(value);
-        Ok(())
+        let error = match error {
+            CellError::Value(error) => error,
+            CellError::Null => {
+                let text = format!(
+                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                    self.table.column_def(column).name,
+                    self.table.name
+                );
+                SqlError::new(SqlState::NOT_NULL_VIOLATION, text)
+            }
+        };
+        self.at(error, place, Some(column))
+    }
+}
+
+/// Rows that are read value by value.
+struct Rows<'a> {
+    target: &'a Target<'a>,
+    builders: Vec<ColumnBuilder>,
+    places: Vec<u64>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(target: &'a Target<'a>) -> Self {
+        let builder = |column: &ColumnId| {
+            let def = target.table.column_def(*column);
+            ColumnBuilder::new(def.ty, def.nullable, BATCH_ROWS, BATCH_ROWS * 16)
+        };
+        Self { target, builders: target.columns.iter().map(builder).collect(), places: Vec::new() }
+    }
+
+    /// A row begins.
+    fn begin(&mut self, place: u64) {
+        self.places.push(place);
+    }
+
+    fn push(&mut self, index: usize, value: Value) -> Result<(), SqlError> {
+        let place = *self.places.last().expect("a row was begun");
+        self.builders[index].push_value(value).map_err(|error| self.target.cell_error(error, place, index))
+    }
+
+    fn finish(self) -> Result<Batch, SqlError> {
+        let arrays = self.builders.into_iter().map(ColumnBuilder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.places.len()));
+        let columns = RecordBatch::try_new_with_options(batch::schema(self.target), arrays, &options);
+        let columns = columns.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
+        Ok(Batch { columns, places: Places::Listed(self.places) })
     }
 }
 
@@ -137,7 +176,7 @@ impl Database {
                 let target = Target { table, columns, path, unit };
                 let rows = self.stage(&target, format, &limits)?;
                 let defaults = self.default_values(&catalog, table, settings, cancel)?;
-                self.insert_staged(&target, &rows, defaults, &limits)?
+                insert::insert_batches(&target, &rows, defaults, &limits)?
             }
             CopyPlan::To { query, path, format } => {
                 let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
@@ -159,64 +198,12 @@ impl Database {
         target: &Target<'_>,
         format: &CopyFormat,
         limits: &Limits<'_>,
-    ) -> Result<StagedRows, SqlError> {
+    ) -> Result<Staged, SqlError> {
         let file = self.inner.env.disk.open(target.path.as_ref());
         let file = file.map_err(|error| files::open_error(target.path, &error))?;
         match format {
             CopyFormat::Csv(options) => csv::stage(file, options, target, limits),
             CopyFormat::Parquet => parquet::stage(file, target, limits),
-        }
-    }
-
-    /// Puts staged rows into their table, all or none.
-    fn insert_staged(
-        &self,
-        target: &Target<'_>,
-        rows: &StagedRows,
-        defaults: Vec<Value>,
-        limits: &Limits<'_>,
-    ) -> Result<u64, SqlError> {
-        let _fixed = self.inner.definitions.read();
-        still_there(&self.catalog(), target.table)?;
-        limits.progress.begin(Phase::InsertingRows, Unit::Rows, Some(rows.count()));
-        let mut place_of_failure = None;
-        let inserted = self.inner.partitions.crossing(&Call::new(Route::Crossing, "COPY"), |tx| {
-            let mut count = 0_u64;
-            rows.replay(target.columns, defaults, |place, values| {
-                if count.is_multiple_of(ROWS_PER_CHECK) {
-                    limits.check(0)?;
-                    limits.progress.add(if count == 0 { 0 } else { ROWS_PER_CHECK });
-                }
-                count += 1;
-                insert(tx, target.table, values).inspect_err(|_| place_of_failure = Some(place))
-            })?;
-            Ok(count)
-        });
-        inserted.map_err(|error| {
-            let error = self.explain_call(error);
-            match place_of_failure {
-                Some(place) => target.at(error, place, None),
-                None => error,
-            }
-        })
-    }
-}
-
-fn insert(tx: &mut Transaction<'_, '_>, table: &TableDef, values: &[Value]) -> Result<(), Abort> {
-    let site = match table.partition_by {
-        Some(column) => tx.site_of_value(&values[column.index()])?,
-        None => tx.home(),
-    };
-    tx.insert_values_at(site, handle(table), values).map(|_| ())
-}
-
-/// The table may have been dropped while the file was read. Its columns never change.
-fn still_there(catalog: &Arc<Catalog>, table: &TableDef) -> Result<(), SqlError> {
-    match catalog.table(table.id) {
-        Some(_) => Ok(()),
-        None => {
-            let text = format!("relation \"{}\" was dropped while the file was read", table.name);
-            Err(SqlError::new(SqlState::UNDEFINED_TABLE, text))
         }
     }
 }

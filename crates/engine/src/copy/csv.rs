@@ -11,8 +11,8 @@ use albireo_base::{ColumnId, SqlError, SqlState, Value};
 use albireo_env::ReadFile;
 use albireo_sql::copy::CsvOptions;
 
-use super::staged::StagedRows;
-use super::{Limits, ROWS_PER_CHECK, Target, files};
+use super::batch::Staged;
+use super::{BATCH_ROWS, Limits, ROWS_PER_CHECK, Rows, Target, files};
 
 /// The longest record, in bytes: a quote left open must not read the whole file into memory.
 const MAX_RECORD_BYTES: u64 = 1 << 28;
@@ -199,9 +199,9 @@ pub(super) fn stage(
     options: &CsvOptions,
     target: &Target<'_>,
     limits: &Limits<'_>,
-) -> Result<StagedRows, SqlError> {
-    let types = target.columns.iter().map(|column| target.table.column_def(*column).ty).collect();
-    let mut rows = StagedRows::new(types);
+) -> Result<Staged, SqlError> {
+    let mut staged = Staged::default();
+    let mut rows = Rows::new(target);
     let length_bytes = file.len().ok().filter(|length| *length > 0);
     limits.progress.begin(Phase::ReadingFile, Unit::Bytes, length_bytes);
     let mut reader = CsvReader::new(files::Counted { file, progress: limits.progress }, options);
@@ -211,21 +211,25 @@ pub(super) fn stage(
     loop {
         let more = reader.read(&mut record).map_err(|error| malformed(error, target, record.line))?;
         if !more {
-            return Ok(rows);
+            staged.push(rows.finish()?);
+            return Ok(staged);
         }
         if std::mem::take(&mut skip) {
             continue;
         }
         if count.is_multiple_of(ROWS_PER_CHECK) {
-            limits.check(rows.bytes())?;
+            limits.check(staged.bytes())?;
         }
         count += 1;
         stage_record(&mut rows, &record, options, target)?;
+        if rows.places.len() == BATCH_ROWS {
+            staged.push(std::mem::replace(&mut rows, Rows::new(target)).finish()?);
+        }
     }
 }
 
 fn stage_record(
-    rows: &mut StagedRows,
+    rows: &mut Rows<'_>,
     record: &Record,
     options: &CsvOptions,
     target: &Target<'_>,
@@ -255,7 +259,7 @@ fn stage_record(
             }
         };
         let value = value.map_err(|error| target.at(error, record.line, Some(*column)))?;
-        target.stage(rows, index, &value, record.line)?;
+        rows.push(index, value)?;
     }
     Ok(())
 }

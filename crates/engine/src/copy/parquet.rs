@@ -15,8 +15,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::staged::StagedRows;
-use super::{Limits, Target, files};
+use super::batch::Staged;
+use super::{Limits, Rows, Target, files};
 use crate::adapters::value_at;
 
 /// Rows decoded at once.
@@ -71,7 +71,7 @@ pub(super) fn stage(
     file: Box<dyn ReadFile>,
     target: &Target<'_>,
     limits: &Limits<'_>,
-) -> Result<StagedRows, SqlError> {
+) -> Result<Staged, SqlError> {
     // A damaged file can make the decoder panic; that is the file's fault, not ours.
     match catch_unwind(AssertUnwindSafe(|| read(file, target, limits))) {
         Ok(result) => result,
@@ -79,7 +79,7 @@ pub(super) fn stage(
     }
 }
 
-fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Result<StagedRows, SqlError> {
+fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Result<Staged, SqlError> {
     let length_bytes = file.len().map_err(|error| files::read_error(target.path, &error))?;
     let file = File { file: file.into(), length_bytes };
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| unreadable(target, &e))?;
@@ -93,17 +93,18 @@ fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Re
     let mut sorted = fields.clone();
     sorted.sort_unstable();
     let places: Vec<usize> = fields.iter().map(|field| sorted.partition_point(|f| f < field)).collect();
-    let types = target.columns.iter().map(|column| target.table.column_def(*column).ty).collect();
-    let mut rows = StagedRows::new(types);
+    let mut staged = Staged::default();
     let mut next_row = 1;
     for batch in reader {
-        limits.check(rows.bytes())?;
+        limits.check(staged.bytes())?;
         let batch = batch.map_err(|error| bad_file(target, &error.to_string()))?;
+        let mut rows = Rows::new(target);
         stage_batch(&mut rows, &batch, &places, next_row, target)?;
+        staged.push(rows.finish()?);
         next_row += batch.num_rows() as u64;
         limits.progress.add(batch.num_rows() as u64);
     }
-    Ok(rows)
+    Ok(staged)
 }
 
 /// The file's field for each column: by name if the file has all names, by position if it has none
@@ -132,7 +133,7 @@ fn fields_of(target: &Target<'_>, schema: &SchemaRef) -> Result<Vec<usize>, SqlE
 }
 
 fn stage_batch(
-    rows: &mut StagedRows,
+    rows: &mut Rows<'_>,
     batch: &RecordBatch,
     places: &[usize],
     first_row: u64,
@@ -146,8 +147,7 @@ fn stage_batch(
         for (index, (column, array)) in target.columns.iter().zip(&arrays).enumerate() {
             let ty = target.table.column_def(*column).ty;
             let value: Value = value_at(array, row, ty);
-            let value = value.coerce(ty).map_err(|error| target.at(error, place, Some(*column)))?;
-            target.stage(rows, index, &value, place)?;
+            rows.push(index, value)?;
         }
     }
     Ok(())
