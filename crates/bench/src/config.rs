@@ -112,6 +112,8 @@ pub struct Config {
     pub seed: u64,
     /// Cardinalities; anything but [`Scale::SPEC`] is for tests.
     pub scale: Scale,
+    /// Settings of the database that the run does not decide, memory limits above all.
+    pub database: albireo::Config,
 }
 
 impl Default for Config {
@@ -130,6 +132,7 @@ impl Default for Config {
             in_flight: 1_024,
             seed: 42,
             scale: Scale::SPEC,
+            database: albireo::Config::default(),
         }
     }
 }

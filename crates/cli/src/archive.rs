@@ -6,8 +6,9 @@
 use crate::args::{ArchiveArgs, ReportFormat};
 use crate::embedded::Embedded;
 use crate::progress::{Progress, megabytes, rate};
+use crate::settings::config;
 use crate::shell::report;
-use albireo::{ArchiveInspector, ArchiveReport, CheckpointOptions, Database, SqlError, SqlState};
+use albireo::{ArchiveInspector, ArchiveReport, CheckpointOptions, Config, Database, SqlError, SqlState};
 use albireo_env::Env;
 use serde_json::json;
 use std::io::{self, Write};
@@ -34,13 +35,13 @@ pub fn complain(error: &SqlError) -> u8 {
 ///
 /// # Errors
 /// 58P01 if there is none, and those of opening.
-pub fn open(directory: &Path, env: &Env, instead: &str) -> Result<Database, SqlError> {
+pub fn open(directory: &Path, config: Config, env: &Env, instead: &str) -> Result<Database, SqlError> {
     // Opening would make an empty one, in the wrong place perhaps.
     if ArchiveInspector::open(directory, env)?.is_none() {
         let text = format!("there is no database in \"{}\"", directory.display());
         return Err(SqlError::new(SqlState::UNDEFINED_FILE, text));
     }
-    match Embedded::open(None, Some(directory), env) {
+    match Embedded::open(None, Some(directory), config, env) {
         Ok(embedded) => {
             embedded.recovered().iter().for_each(|line| eprintln!("{line}"));
             Ok(embedded.database().clone())
@@ -52,7 +53,7 @@ pub fn open(directory: &Path, env: &Env, instead: &str) -> Result<Database, SqlE
 
 fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
     let instead = "Run CHECKPOINT in the process that has it open, or close it there.";
-    let database = open(&args.directory, env, instead)?;
+    let database = open(&args.directory, config(&args.memory), env, instead)?;
     let mut progress = Progress::new(&env.clock);
     let options =
         CheckpointOptions { bytes_per_second: args.limit_rate.map(|rate| rate.0), keep: args.keep.get() };

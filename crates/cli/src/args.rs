@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod memory;
 mod tools;
 
 use albireo::{SqlType, Value};
@@ -7,6 +8,7 @@ use albireo_bench::ch::queries::Selection;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub use memory::MemoryArgs;
 pub use tools::{ArchiveArgs, BackupArgs, RestoreArgs, VerifyArgs};
 
 /// A main-memory SQL database: transactions and analytics on the same live data.
@@ -151,6 +153,9 @@ pub struct BenchArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// A fiftieth of the specification's rows: for tests of the program, not for measuring
     #[arg(long, hide = true)]
     pub small: bool,
@@ -244,6 +249,9 @@ pub struct ShellArgs {
     /// Partitions, each with a thread of its own; without, as many as the database in DIRECTORY has, or 1
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: Option<u16>,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// As psql spells it; refused.
     #[arg(short = '1', long, hide = true)]
     pub single_transaction: bool,
@@ -440,6 +448,7 @@ mod tests {
             in_flight: 1024,
             seed: 42,
             format: ReportFormat::Table,
+            memory: MemoryArgs::default(),
             small: false,
         };
         assert_eq!(args, ChArgs { bench, query_streams: 1, queries: Selection::all() });

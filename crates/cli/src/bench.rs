@@ -5,6 +5,7 @@
 
 use crate::args::{Bench, BenchArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat};
 use crate::interrupt::{self, Interrupt};
+use crate::shell::report;
 use albireo_base::SqlError;
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::driver::{self, Cancel, Target};
@@ -49,7 +50,7 @@ pub fn run<'a>(
     let cancel = Cancel::default();
     let target = match open(&config, &cancel) {
         Ok(target) => target,
-        Err(error) => return failed(FAILED, &error.to_string()),
+        Err(error) => return failed(FAILED, report::error(None, 1, "", &error).trim_end()),
     };
     let pressed = cancel.clone();
     let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
@@ -131,6 +132,7 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
         in_flight: args.in_flight as usize,
         seed: args.seed,
         scale: if args.small { Scale::SMALL } else { Scale::SPEC },
+        database: args.memory.config(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
-use crate::settings::config;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
 use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
 use albireo_env::Env;
@@ -18,16 +17,21 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens the database in `data`, or makes an empty one in memory. Without `partitions` it has as many
-    /// as there were, or one.
+    /// as there were, or one; the other settings are those of `config`.
     ///
     /// # Errors
     /// A setting is out of range, or the system refuses threads; the directory cannot be used, or what is in
     /// it is damaged.
-    pub fn open(partitions: Option<u16>, data: Option<&Path>, env: &Env) -> Result<Self, SqlError> {
+    pub fn open(
+        partitions: Option<u16>,
+        data: Option<&Path>,
+        config: Config,
+        env: &Env,
+    ) -> Result<Self, SqlError> {
         // What is wrong with the directory is for opening it to say.
         let there = || data.and_then(|path| Database::kept_partitions(path, env).ok().flatten());
         let partitions = partitions.or_else(there).unwrap_or(1);
-        let config = Config { partitions, ..config() };
+        let config = Config { partitions, ..config };
         let database = match data {
             Some(path) => {
                 let mut shown = Shown::on_stderr();
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn statements_reach_the_database_and_its_tables_are_listed() {
-        let sql = Embedded::open(None, None, &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
         let script =
             "create table b (id int primary key); create table a (id int); insert into b values (1), (2)";
         let answer = sql.execute(script).unwrap();
@@ -141,7 +145,7 @@ mod tests {
     #[test]
     fn database_in_a_directory_is_opened_again_with_its_partitions() {
         let env = Env { disk: Arc::new(MemoryDisk::default()), ..Env::real() };
-        let open = |partitions| Embedded::open(partitions, Some(Path::new("/data")), &env);
+        let open = |partitions| Embedded::open(partitions, Some(Path::new("/data")), Config::default(), &env);
         let sql = open(Some(3)).unwrap();
         assert_eq!(sql.recovered(), ["albireo: an empty database in /data"]);
         sql.execute("create table t (a int); insert into t values (1), (2)").unwrap();
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn query_gives_rows_and_a_mistake_an_error_with_its_place() {
-        let sql = Embedded::open(None, None, &Env::real()).unwrap();
+        let sql = Embedded::open(None, None, Config::default(), &Env::real()).unwrap();
         let answer = sql.execute("select 40 + 2 as answer").unwrap();
         let [Outcome::Rows { columns, batches }] = answer.outcomes.as_slice() else { panic!("{answer:?}") };
         assert_eq!((columns[0].name.as_str(), batches[0].num_rows()), ("answer", 1));

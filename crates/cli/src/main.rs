@@ -31,7 +31,7 @@ use albireo_bench::config::Config;
 use albireo_bench::driver::{Cancel, Target};
 use albireo_bench::target::Albireo;
 use albireo_env::Env;
-use args::{Cli, Command};
+use args::{Cli, Command, ShellArgs};
 use embedded::Embedded;
 use interrupt::Interrupt;
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             };
             ExitCode::from(bench::run(&args, &env, &interrupt, open))
         }
-        Command::Shell(args) => match Embedded::open(args.partitions, args.data.as_deref(), &env) {
+        Command::Shell(args) => match open(&args, &env) {
             Ok(sql) => {
                 sql.recovered().iter().for_each(|line| eprintln!("{line}"));
                 ExitCode::from(shell::run(&args, &sql, &env, &interrupt))
@@ -68,6 +68,11 @@ fn main() -> ExitCode {
         Command::Restore(args) => ExitCode::from(restore::run(&args, &env, &interrupt)),
         Command::Test(args) => ExitCode::from(testing::run(&args, &env, &interrupt)),
     }
+}
+
+/// Opens the shell's database.
+fn open(args: &ShellArgs, env: &Env) -> Result<Embedded, SqlError> {
+    Embedded::open(args.partitions, args.data.as_deref(), settings::config(&args.memory), env)
 }
 
 fn failure(message: &str) -> ExitCode {

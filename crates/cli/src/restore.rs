@@ -31,8 +31,12 @@ fn restore(args: &RestoreArgs, env: &Env, interrupt: &Interrupt) -> Result<Resto
     interruptible(interrupt, |cancel| {
         let bytes_per_second = args.limit_rate.map(|rate| rate.0);
         let copy = BackupOptions { bytes_per_second, cancel, ..BackupOptions::default() };
-        let options =
-            RestoreOptions { copy, opens: !args.no_open, config: config(), ..RestoreOptions::default() };
+        let options = RestoreOptions {
+            copy,
+            opens: !args.no_open,
+            config: config(&args.memory),
+            ..RestoreOptions::default()
+        };
         albireo::restore(&args.backup, &args.directory, &options, env, |at| show(&mut progress, at))
     })
 }

@@ -49,7 +49,7 @@ fn restore<W: Write + Send>(
 ) -> Result<CopyReport, SqlError> {
     let target = RecoveryTarget::from(until);
     let mut listener = |progress| shown.tell(progress);
-    Database::recover_copy(&args.backup, &args.directory, target, config(), env, &mut listener)
+    Database::recover_copy(&args.backup, &args.directory, target, config(&args.memory), env, &mut listener)
 }
 
 fn text(args: &RestoreArgs, done: &CopyReport) -> String {

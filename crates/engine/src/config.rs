@@ -7,8 +7,8 @@ use albireo_storage::BudgetPolicy;
 
 use crate::{CheckpointSchedule, Durability, LogRecords, Procedures};
 
-/// How a database is set up. The default suits a program that embeds it: one partition, as many
-/// analytical threads as cores, memory limits by the machine's customary sizes.
+/// How a database is set up. The default is one partition, as many analytical threads as cores, and memory limits
+/// that are shares of what this process may use ([`Config::for_memory`]).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Partitions of tables that have PARTITION BY, 1 to 1,024. One executor thread each.
@@ -48,17 +48,36 @@ pub struct Config {
     pub checkpoint: CheckpointSchedule,
 }
 
+/// What a process is assumed to have where the system does not say.
+const UNKNOWN_MEMORY_BYTES: u64 = 8 << 30;
+
+/// The least memory that a database is set up for.
+const LEAST_MEMORY_BYTES: u64 = 64 << 20;
+
 impl Default for Config {
+    /// [`Config::for_memory`] of what the machine has, or less where a control group (a container) or a resource
+    /// limit says so; of 8 GiB where the system does not say.
     fn default() -> Self {
+        Self::for_memory(albireo_env::memory_bytes().unwrap_or(UNKNOWN_MEMORY_BYTES))
+    }
+}
+
+impl Config {
+    /// The defaults for a database that may use `bytes` of memory, at least 64 MiB: five eighths for tables and
+    /// snapshots, two fifths of these for snapshots alone, a quarter of the whole for queries, half of that for one
+    /// query. An eighth is left for plans, connections and the program itself.
+    pub fn for_memory(bytes: u64) -> Self {
+        let bytes = bytes.max(LEAST_MEMORY_BYTES);
+        let query_memory_bytes = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
         Self {
             partitions: 1,
             queue_capacity: 1024,
-            data_limit_bytes: 16 << 30,
-            snapshot_budget_bytes: 4 << 30,
+            data_limit_bytes: bytes / 8 * 5,
+            snapshot_budget_bytes: bytes / 4,
             snapshot_policy: BudgetPolicy::default(),
             query_threads: albireo_env::cores(),
-            query_memory_bytes: 4 << 30,
-            query_limit_bytes: 2 << 30,
+            query_memory_bytes,
+            query_limit_bytes: query_memory_bytes / 2,
             spill_directory: None,
             spill_limit_bytes: 64 << 30,
             durability: Durability::default(),
@@ -69,9 +88,7 @@ impl Default for Config {
             checkpoint: CheckpointSchedule::default(),
         }
     }
-}
 
-impl Config {
     /// Checks the ranges.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         let wrong = |what: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what));
@@ -84,5 +101,23 @@ impl Config {
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
             () => self.checkpoint.check(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_shares_of_the_memory_that_there_is() {
+        for bytes in [0, LEAST_MEMORY_BYTES, 1 << 30, 24 << 30, u64::MAX] {
+            let config = Config::for_memory(bytes);
+            config.check().unwrap();
+            let bytes = bytes.max(LEAST_MEMORY_BYTES);
+            assert!(config.data_limit_bytes + config.query_memory_bytes as u64 <= bytes);
+            assert!(config.snapshot_budget_bytes <= config.data_limit_bytes);
+            assert!(config.query_limit_bytes <= config.query_memory_bytes);
+        }
+        assert_eq!(Config::for_memory(24 << 30).data_limit_bytes, 15 << 30);
     }
 }

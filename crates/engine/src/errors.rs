@@ -130,8 +130,14 @@ fn key_text(def: &TableDef, columns: &[ColumnId], values: &[Value]) -> String {
 }
 
 pub(crate) fn out_of_memory(full: OutOfMemory) -> SqlError {
-    SqlError::new(SqlState::OUT_OF_MEMORY, full.to_string())
-        .with_hint("Delete rows, end old query sessions, or raise data_limit_bytes.")
+    let hint = match full {
+        OutOfMemory::Limit { .. } => "Delete rows, end old query sessions, or raise data_limit_bytes.",
+        OutOfMemory::System { .. } => {
+            "Other programs, a control group or ulimit -v leave no more: free memory, or lower data_limit_bytes to \
+             what there is."
+        }
+    };
+    SqlError::new(SqlState::OUT_OF_MEMORY, full.to_string()).with_hint(hint)
 }
 
 pub(crate) fn session(error: SessionError) -> SqlError {

@@ -29,7 +29,7 @@ pub use disk::{
     SECTOR_BYTES, WriteFile,
 };
 pub use interrupts::Interrupts;
-pub use memory::available_memory_bytes;
+pub use memory::{available_memory_bytes, memory_bytes};
 pub use random::Seeds;
 pub use thread::{
     JoinHandle, cores, cpu_time_ns, current_core, leave_core, lower_priority, scope, spawn, spawn_scoped,

@@ -47,12 +47,26 @@ pub(crate) enum Need {
     Freeing,
 }
 
-/// The pool's limit is reached, or the kernel refused.
+/// Why there is no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("out of memory: the limit of {limit_bytes} bytes for data is reached")]
-pub struct OutOfMemory {
-    /// The limit that was reached.
-    pub limit_bytes: u64,
+pub enum OutOfMemory {
+    /// The pool's limit is reached.
+    #[error("out of memory: the limit of {limit_bytes} bytes for data is reached")]
+    Limit {
+        /// The limit that was reached.
+        limit_bytes: u64,
+    },
+    /// The operating system gives no more, though the limit would allow it.
+    #[error(
+        "out of memory: the operating system refuses more than the {in_use_bytes} bytes that data takes, \
+             though the limit is {limit_bytes}"
+    )]
+    System {
+        /// What the pool has handed out.
+        in_use_bytes: u64,
+        /// What it may hand out.
+        limit_bytes: u64,
+    },
 }
 
 /// A handle to the pool; clones share it.
@@ -255,6 +269,11 @@ impl BlockPool {
         self.inner.limit_bytes
     }
 
+    /// The error for memory that the operating system has refused.
+    pub(crate) fn refused_by_system(&self) -> OutOfMemory {
+        OutOfMemory::System { in_use_bytes: self.in_use_bytes(), limit_bytes: self.limit_bytes() }
+    }
+
     /// Runs `work` with the limit lifted: undoing a transaction must not fail for memory. The
     /// little it takes (index nodes that the transaction had freed) was there before.
     pub fn with_emergency<R>(&self, work: impl FnOnce() -> R) -> R {
@@ -270,18 +289,17 @@ impl BlockPool {
     }
 
     fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
-        let refused = OutOfMemory { limit_bytes: self.inner.limit_bytes };
         let next_bytes = (state.slabs_in_use + 1) * SLAB_BYTES as u64;
         let may_use_kept = need == Need::Freeing || self.inner.opened.load(Ordering::Relaxed) > 0;
         let kept_bytes = if may_use_kept { 0 } else { self.inner.kept_bytes };
         if next_bytes > self.inner.limit_bytes - kept_bytes
             && self.inner.emergency.load(Ordering::Relaxed) == 0
         {
-            return Err(refused);
+            return Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes });
         }
         let slab = match state.warm.pop() {
             Some(slab) => slab,
-            None => state.take_fresh().ok_or(refused)?,
+            None => state.take_fresh().ok_or_else(|| self.refused_by_system())?,
         };
         state.slabs_in_use += 1;
         if state.has_toucher && state.warm.len() < RESERVE_SLABS / 2 {
@@ -401,7 +419,7 @@ mod tests {
         let pool = BlockPool::new(2 * SLAB_BYTES as u64);
         let first = pool.alloc(SLAB_BYTES).unwrap();
         let _second = pool.alloc(SLAB_BYTES).unwrap();
-        assert_eq!(pool.alloc(SLAB_BYTES), Err(OutOfMemory { limit_bytes: 2 * SLAB_BYTES as u64 }));
+        assert_eq!(pool.alloc(SLAB_BYTES), Err(OutOfMemory::Limit { limit_bytes: 2 * SLAB_BYTES as u64 }));
         assert!(pool.with_emergency(|| pool.alloc(SLAB_BYTES)).is_ok());
         // SAFETY: taken above with this size, given back once.
         unsafe { pool.free(first, SLAB_BYTES) };

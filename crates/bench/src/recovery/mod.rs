@@ -224,8 +224,7 @@ impl Bench<'_> {
             let settings = Settings {
                 partitions: self.config.partitions,
                 procedures: logged(),
-                data_limit_bytes: u64::MAX / 4,
-                ..Settings::default()
+                ..self.config.database.clone()
             };
             let database = Database::open_in(directory, settings, self.env.clone())?;
             let memory = database.memory();

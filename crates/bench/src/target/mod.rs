@@ -33,15 +33,32 @@ use crate::tpcc::schema::ddl;
 pub use stored::{Row, StoredTransactions};
 pub use worker::Transactions;
 
-/// Bytes a warehouse may grow to before a run fails for want of memory.
-const WAREHOUSE_LIMIT_BYTES: u64 = 1 << 30;
-/// What a run may use however few warehouses it has.
-const SMALLEST_LIMIT_BYTES: u64 = 16 << 30;
-
 /// Bytes of a loaded warehouse.
 const WAREHOUSE_BYTES: u64 = 128 << 20;
 /// Bytes that one partition's transactions add in a second: 500 each, with copies for snapshots.
 const GROWTH_BYTES: u64 = 160 << 20;
+
+/// 53200 if the loaded tables of a run will not fit into the limit, or into what the machine has left.
+fn check_memory(config: &Config, available_bytes: Option<u64>) -> Result<(), SqlError> {
+    let warehouses = u64::from(config.warehouses.unsigned_abs());
+    let needed_bytes = if config.scale == Scale::SPEC { warehouses * WAREHOUSE_BYTES } else { 0 };
+    let limit_bytes = config.database.data_limit_bytes;
+    let available_bytes = available_bytes.unwrap_or(u64::MAX);
+    if needed_bytes <= limit_bytes.min(available_bytes) {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let (reason, remedy) = match limit_bytes < needed_bytes {
+        true => (format!("the limit for data is {}", gigabytes(limit_bytes)), ", or raise --data-limit"),
+        false => (format!("{} are available", gigabytes(available_bytes)), ", or free memory"),
+    };
+    let text = format!("{warehouses} warehouses need about {}, and {reason}", gigabytes(needed_bytes));
+    let hint = match limit_bytes.min(available_bytes) / WAREHOUSE_BYTES {
+        0 => format!("Use a machine with more memory{remedy}."),
+        most => format!("Use --warehouses {most} at most{remedy}."),
+    };
+    Err(SqlError::new(SqlState::OUT_OF_MEMORY, text).with_hint(hint))
+}
 
 /// What the tables of a run will grow to, roughly; at most half of what the machine has left.
 fn expected_bytes(config: &Config) -> u64 {
@@ -87,7 +104,7 @@ impl Albireo {
         cancel: &Cancel,
         log_records: LogRecords,
     ) -> Result<Self, SqlError> {
-        let warehouses = u64::from(config.warehouses.unsigned_abs());
+        check_memory(config, albireo_env::available_memory_bytes())?;
         let settings = Settings {
             durability: match config.logging {
                 Logging::Async => Durability::Async,
@@ -96,10 +113,9 @@ impl Albireo {
             partitions: config.partitions,
             procedures: logged(),
             log_records,
-            data_limit_bytes: SMALLEST_LIMIT_BYTES.max(warehouses * WAREHOUSE_LIMIT_BYTES),
             // What is measured beside archives says so.
             checkpoint: CheckpointSchedule::never(),
-            ..Settings::default()
+            ..config.database.clone()
         };
         let token = CancelToken::new();
         let ended = token.clone();
@@ -271,5 +287,33 @@ impl Snapshot for Session<'_> {
                 Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_that_will_not_fit_is_refused_with_the_most_warehouses_that_do() {
+        let config = |warehouses, data_limit_bytes| Config {
+            warehouses,
+            database: Settings { data_limit_bytes, ..Settings::default() },
+            ..Config::default()
+        };
+        check_memory(&config(8, 1 << 30), Some(1 << 30)).unwrap();
+        check_memory(&config(8, 1 << 30), None).unwrap();
+        check_memory(&Config { scale: Scale::SMALL, ..config(8, 1 << 20) }, Some(0)).unwrap();
+        let refused = |config: Config, available| {
+            let error = check_memory(&config, Some(available)).unwrap_err();
+            assert_eq!(error.state(), SqlState::OUT_OF_MEMORY);
+            (error.message().to_owned(), error.hint().unwrap().to_owned())
+        };
+        let (message, hint) = refused(config(40, 1 << 30), 1 << 40);
+        assert_eq!(message, "40 warehouses need about 5.4 GB, and the limit for data is 1.1 GB");
+        assert_eq!(hint, "Use --warehouses 8 at most, or raise --data-limit.");
+        let (message, hint) = refused(config(40, 16 << 30), 1 << 20);
+        assert_eq!(message, "40 warehouses need about 5.4 GB, and 0.0 GB are available");
+        assert_eq!(hint, "Use a machine with more memory, or free memory.");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Moment, ReportFormat};
+use super::{MemoryArgs, Moment, ReportFormat};
 
 /// Options of `verify`.
 #[derive(Args, Clone, Debug)]
@@ -31,6 +31,9 @@ pub struct ArchiveArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
 }
 
 /// Options of `backup`.
@@ -50,6 +53,9 @@ pub struct BackupArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
 }
 
 /// Options of `restore`.
@@ -71,6 +77,9 @@ pub struct RestoreArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
 }
 
 /// Bytes in a second.

@@ -277,7 +277,10 @@ fn native_calls_are_made_again_by_the_indexes_that_there_were() {
     drop(db);
     assert_eq!(place.records().last().unwrap(), "deposit v1");
     let error = with(Procedures::default()).err().unwrap();
-    assert!(error.message().contains("the native procedure \"deposit\", which this program has not registered"), "{error}");
+    assert!(
+        error.message().contains("the native procedure \"deposit\", which this program has not registered"),
+        "{error}"
+    );
     // Indexes stand elsewhere now: nobody has a handle, not even recovery.
     let procedures = Procedures::default().with("deposit", Deposit::new);
     let db = with(procedures.clone()).unwrap();

@@ -56,7 +56,7 @@ impl<T: Node> Pages<T> {
 
     #[cold]
     fn add_page(&mut self) -> Result<(), OutOfMemory> {
-        let refused = OutOfMemory { limit_bytes: self.pool.limit_bytes() };
+        let refused = self.pool.refused_by_system();
         let nodes = (self.pages.len() + 1) * PER_PAGE;
         assert!(nodes < NONE as usize, "node numbers have 32 bits");
         self.pages.try_reserve(1).map_err(|_| refused)?;

@@ -350,7 +350,7 @@ impl DenseArray {
         if self.allocated >= justified || far {
             return Ok(Put::Refused);
         }
-        let refused = OutOfMemory { limit_bytes: self.pool.limit_bytes() };
+        let refused = self.pool.refused_by_system();
         self.pages.try_reserve(missing).map_err(|_| refused)?;
         let slots = self.pool.alloc(PAGE_BYTES)?.cast::<u64>();
         // SAFETY: the block has `PAGE_BYTES`; all bytes 255 are `EMPTY` slots.

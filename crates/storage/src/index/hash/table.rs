@@ -469,14 +469,14 @@ impl<S: Slot> Table<S> {
     }
 
     fn refused(&self) -> OutOfMemory {
-        OutOfMemory { limit_bytes: self.pool.limit_bytes() }
+        self.pool.refused_by_system()
     }
 
     /// Empty slots in a new block.
     fn allocate(&mut self, count: usize, segment: usize) -> Result<Slots<S>, OutOfMemory> {
         let bytes = count * S::WORDS * size_of::<u64>();
         if bytes > SLAB_BYTES {
-            return Err(self.refused());
+            return Err(OutOfMemory::Limit { limit_bytes: self.pool.limit_bytes() });
         }
         let start = self.pool.alloc(bytes)?.cast::<u64>();
         // SAFETY: the block has room for `count` slots and is aligned to a cache line; words of all
