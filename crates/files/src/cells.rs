@@ -5,14 +5,23 @@
 
 use memchr::memchr;
 
+use crate::Places;
 use crate::column::Text;
-use crate::{Places, Shape};
 
 /// Set in a cell's length: the field is NULL.
 const NULL: u32 = 1 << 31;
 /// Set in a cell's length: its text is in [`Cells::aside`] instead of the chunk.
 const ASIDE: u32 = 1 << 30;
 const LENGTH: u32 = ASIDE - 1;
+
+/// How many fields records have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// As many; any other number is an error.
+    Fields(usize),
+    /// Each its own number.
+    Any,
+}
 
 /// One field.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +69,10 @@ pub(crate) struct Cells {
     pub(crate) stop: Option<(u64, Stop)>,
     /// The data ended before the chunk did.
     pub(crate) ended: bool,
+    /// How many records to read.
+    limit: usize,
+    /// Where the record after the last one begins, if the limit was reached.
+    pub(crate) next: usize,
 }
 
 impl Cells {
@@ -74,7 +87,15 @@ impl Cells {
             lines: None,
             stop: None,
             ended: false,
+            limit: usize::MAX,
+            next: 0,
         }
+    }
+
+    /// Reads no more than `limit` records.
+    pub(crate) fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -126,9 +147,10 @@ impl Cells {
         cell
     }
 
-    /// The record that began on `line` is complete; false if its number of fields is wrong.
+    /// The record that began on `line` is complete, and the next one begins at `next`; false if its number of
+    /// fields is wrong or no more are wanted.
     #[inline]
-    pub(crate) fn end_record(&mut self, line: u64) -> bool {
+    pub(crate) fn end_record(&mut self, line: u64, next: usize) -> bool {
         let open = self.open();
         match self.shape {
             Shape::Fields(fields) if open != fields => {
@@ -147,7 +169,8 @@ impl Cells {
             }
         }
         self.rows += 1;
-        true
+        self.next = next;
+        self.rows < self.limit
     }
 
     /// The record on `line` cannot be read, and so none after it.
@@ -197,7 +220,11 @@ impl<'a> CellsView<'a> {
     }
 
     /// Column `column` of the first `rows` rows, if all records have as many fields.
-    pub(crate) fn column(&self, column: usize, rows: usize) -> impl Iterator<Item = Option<Text<'a>>> + Clone {
+    pub(crate) fn column(
+        &self,
+        column: usize,
+        rows: usize,
+    ) -> impl Iterator<Item = Option<Text<'a>>> + Clone {
         let Shape::Fields(fields) = self.cells.shape else { panic!("records differ in length") };
         let view = *self;
         (0..rows).map(move |row| view.text(view.cells.cells[row * fields + column]))

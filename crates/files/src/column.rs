@@ -10,13 +10,13 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, PrimitiveArray};
+use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder};
 
-use crate::{arrow_type, fast};
+use crate::{arrow_type, excerpt, fast};
 
 /// Why a field is not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub enum CellError {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The bytes are known to be UTF-8 without a zero byte.
+    /// No byte is zero, which no string may hold.
     pub(crate) is_checked: bool,
 }
 
@@ -226,10 +226,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    fn extend_strings<'a>(
-        &mut self,
-        texts: impl Iterator<Item = Option<Text<'a>>>,
-    ) -> Result<(), CellError> {
+    fn extend_strings<'a>(&mut self, texts: impl Iterator<Item = Option<Text<'a>>>) -> Result<(), CellError> {
         let (limit, is_padded) = match self.ty {
             SqlType::Char(n) => (n as usize, true),
             SqlType::Varchar(n) => (n as usize, false),
@@ -263,7 +260,7 @@ impl ColumnBuilder {
             let error = SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message);
             return Err(CellError::Value(error.with_hint("Say how the file is encoded: ENCODING 'LATIN1'.")));
         };
-        let value = Value::parse(text, self.ty).map_err(CellError::Value)?;
+        let value = Value::parse(text, self.ty).map_err(|error| CellError::Value(shortened(error, text)))?;
         self.append(&value);
         Ok(())
     }
@@ -299,3 +296,22 @@ impl ColumnBuilder {
         }
     }
 }
+
+/// An error that quotes no more of the text than a reader wants to see.
+fn shortened(error: SqlError, text: &str) -> SqlError {
+    let shown = excerpt(text.as_bytes());
+    if shown == text || !error.message().contains(text) {
+        return error;
+    }
+    let mut short = SqlError::new(error.state(), error.message().replace(text, &shown));
+    if let Some(detail) = error.detail() {
+        short = short.with_detail(detail);
+    }
+    match error.hint() {
+        Some(hint) => short.with_hint(hint),
+        None => short,
+    }
+}
+
+#[cfg(test)]
+mod tests;

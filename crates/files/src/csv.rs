@@ -116,10 +116,10 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &CsvDialect, cells: 
             start = at + 1;
             continue;
         }
-        if !cells.end_record(record_line) {
+        start = next_start(chunk, at);
+        if !cells.end_record(record_line, start) {
             return;
         }
-        start = next_start(chunk, at);
         if start >= chunk.len() {
             return;
         }
@@ -165,7 +165,8 @@ fn plain_quoted(chunk: &[u8], start: usize, first: usize, dialect: &CsvDialect) 
     let inner = start + 1;
     let close = inner + memchr2(dialect.quote, dialect.escape, &chunk[inner..])?;
     let end = close + 1;
-    let is_end = chunk.get(end).is_none_or(|byte| *byte == dialect.delimiter || matches!(byte, b'\n' | b'\r'));
+    let is_end =
+        chunk.get(end).is_none_or(|byte| *byte == dialect.delimiter || matches!(byte, b'\n' | b'\r'));
     (chunk[close] == dialect.quote && is_end).then(|| (Cell::of(inner, close), end))
 }
 

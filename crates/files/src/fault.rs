@@ -12,8 +12,8 @@ const SHOWN_CHARACTERS: usize = 60;
 pub struct Fault {
     /// The line (or row) on which the record begins, from 1.
     pub place: Option<u64>,
-    /// The column among those asked for.
-    pub column: Option<usize>,
+    /// The field's name.
+    pub column: Option<String>,
     /// What stands in the field, shortened.
     pub value: Option<String>,
     /// What is wrong.
@@ -63,7 +63,7 @@ impl From<io::Error> for Fault {
 pub(crate) struct Undecodable(pub(crate) SqlError);
 
 /// A field as a message may quote it.
-pub(crate) fn excerpt(bytes: &[u8]) -> String {
+pub fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARACTERS + 4)]);
     let mut shown: String = text.chars().take(SHOWN_CHARACTERS).collect();
     if shown.len() < bytes.len() && text.chars().count() > SHOWN_CHARACTERS {

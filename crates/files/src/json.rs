@@ -56,7 +56,7 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &JsonDialect, cells:
             if let Err(reason) = result {
                 return cells.fail(line, Stop::Json(reason));
             }
-            if !cells.end_record(line) {
+            if !cells.end_record(line, end + 1) {
                 return;
             }
         }
@@ -64,18 +64,11 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &JsonDialect, cells:
     }
 }
 
-fn cell(
-    chunk: &[u8],
-    value: std::ops::Range<usize>,
-    kind: Kind,
-    cells: &mut Cells,
-) -> Result<Cell, String> {
+fn cell(chunk: &[u8], value: std::ops::Range<usize>, kind: Kind, cells: &mut Cells) -> Result<Cell, String> {
     let text = &chunk[value.clone()];
     match kind {
         Kind::Null => Ok(Cell::NULL),
-        Kind::String if memchr::memchr(b'\\', text).is_none() => {
-            Ok(Cell::of(value.start + 1, value.end - 1))
-        }
+        Kind::String if memchr::memchr(b'\\', text).is_none() => Ok(Cell::of(value.start + 1, value.end - 1)),
         Kind::String => {
             let aside = cells.aside.len();
             let text: Cow<'_, str> = serde_json::from_slice(text).map_err(|error| error.to_string())?;

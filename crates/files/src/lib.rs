@@ -1,8 +1,11 @@
 //! Text files into Arrow batches: CSV, PostgreSQL's text format, lines of JSON.
 //!
-//! Responsible for: cutting a file into records and fields, reading the fields as values of given SQL types
-//! by columns. Not responsible for: what the rows are for (COPY is `engine`'s, queries over files are
-//! `olap`'s), Parquet.
+//! Responsible for: bytes of a file as UTF-8 ([`open`]), records and fields of a text, fields as values of given
+//! SQL types by columns ([`Decoder`]), finding out what is in a file ([`infer`]). Not responsible for: what the
+//! rows are for (COPY is `engine`'s, queries over files are `olap`'s), Parquet, writing.
+//!
+//! A text is cut into chunks of whole records ([`Chunker`]), one after another; chunks are decoded each on its own,
+//! on as many threads as the caller has.
 //!
 //! **Invariant:** a field means what [`albireo_base::Value::parse`] says it means, whichever way it is read.
 //! **Invariant:** nothing here panics on any input, and no input makes it hold more than one record of at most
@@ -10,8 +13,26 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod cells;
+mod chunks;
 mod column;
+mod csv;
+mod decode;
 mod fast;
+mod fault;
+mod infer;
+mod json;
+mod source;
+mod specials;
+mod text;
 
 pub use batch::{Batch, Places, arrow_type};
+pub use chunks::{Chunk, Chunker};
 pub use column::{CellError, ColumnBuilder};
+pub use csv::{CsvDialect, Force};
+pub use decode::{Decoded, Decoder, Field, TextFormat};
+pub use fault::{Cause, Fault, excerpt};
+pub use infer::{CsvHints, Inferred, infer_csv, infer_json};
+pub use json::JsonDialect;
+pub use source::{Encoding, open, without_compression};
+pub use text::{TextDialect, write_text};

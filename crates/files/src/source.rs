@@ -67,7 +67,10 @@ pub fn without_compression(path: &str) -> &str {
 ///
 /// # Errors
 /// Of reading the first bytes; 22P04 for archives that are of no use here.
-pub fn open<'a>(file: Box<dyn Read + Send + 'a>, encoding: Encoding) -> Result<Box<dyn Read + Send + 'a>, Fault> {
+pub fn open<'a>(
+    file: Box<dyn Read + Send + 'a>,
+    encoding: Encoding,
+) -> Result<Box<dyn Read + Send + 'a>, Fault> {
     let (first, file) = peek(file)?;
     let plain: Box<dyn Read + Send + 'a> = match first.as_slice() {
         [0x1f, 0x8b, ..] => {
@@ -84,14 +87,19 @@ pub fn open<'a>(file: Box<dyn Read + Send + 'a>, encoding: Encoding) -> Result<B
         [0xfd, b'7', b'z', b'X'] => return Err(foreign("compressed by xz")),
         [b'P', b'A', b'R', b'1'] => {
             let error = Fault::bad_file("the file is a Parquet file");
-            return Err(Fault::new(error.with_hint("Say so with WITH (FORMAT parquet), or end its name in .parquet.")));
+            return Err(Fault::new(
+                error.with_hint("Say so with WITH (FORMAT parquet), or end its name in .parquet."),
+            ));
         }
         _ => Box::new(file),
     };
     // What is compressed may have a byte order mark of its own.
     let (mut first, mut plain) = peek(plain)?;
-    let marks: [(&[u8], Encoding); 3] =
-        [(b"\xef\xbb\xbf", Encoding::Utf8), (b"\xff\xfe", Encoding::Utf16Le), (b"\xfe\xff", Encoding::Utf16Be)];
+    let marks: [(&[u8], Encoding); 3] = [
+        (b"\xef\xbb\xbf", Encoding::Utf8),
+        (b"\xff\xfe", Encoding::Utf16Le),
+        (b"\xfe\xff", Encoding::Utf16Be),
+    ];
     let is_single_byte = matches!(encoding, Encoding::Latin1 | Encoding::Windows1252);
     let found = marks.into_iter().find(|(mark, _)| first.starts_with(mark) && !is_single_byte);
     let encoding = match found {
@@ -110,7 +118,11 @@ pub fn open<'a>(file: Box<dyn Read + Send + 'a>, encoding: Encoding) -> Result<B
 
 fn foreign(what: &str) -> Fault {
     let error = Fault::bad_file(format!("the file is {what}"));
-    Fault::new(error.with_hint("Unpack it first; files that gzip (.gz) or zstd (.zst) compressed are read as they are."))
+    Fault::new(
+        error.with_hint(
+            "Unpack it first; files that gzip (.gz) or zstd (.zst) compressed are read as they are.",
+        ),
+    )
 }
 
 type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
@@ -229,8 +241,8 @@ impl<R: Read> Read for Transcoded<R> {
 
 /// The characters of 0x80 to 0x9f; five of them have none.
 const WINDOWS_1252: [char; 32] = [
-    '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0', '‘', '’', '“', '”',
-    '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
+    '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0', '‘', '’', '“',
+    '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
 ];
 
 fn windows_1252(byte: u8) -> Option<char> {
@@ -303,10 +315,22 @@ mod tests {
         let zip = gzip(&[b'x'; 1000]);
         let cases: [(&[u8], Encoding, &str); 6] = [
             (&zip[..zip.len() - 9], Encoding::Utf8, "22P04 the file's gzip stream is damaged"),
-            (b"\x28\xb5\x2f\xfd\x00\x00\x00\xff\xff", Encoding::Utf8, "22P04 the file's zstd stream is damaged"),
-            (b"\x00\xd8\x41\x00", Encoding::Utf16Le, "22021 invalid byte sequence for encoding \"UTF16\" at byte 0"),
+            (
+                b"\x28\xb5\x2f\xfd\x00\x00\x00\xff\xff",
+                Encoding::Utf8,
+                "22P04 the file's zstd stream is damaged",
+            ),
+            (
+                b"\x00\xd8\x41\x00",
+                Encoding::Utf16Le,
+                "22021 invalid byte sequence for encoding \"UTF16\" at byte 0",
+            ),
             (b"a\0b", Encoding::Utf16Le, "22021 invalid byte sequence for encoding \"UTF16\" at byte 2"),
-            (b"ab\x81", Encoding::Windows1252, "22021 invalid byte sequence for encoding \"WIN1252\" at byte 2"),
+            (
+                b"ab\x81",
+                Encoding::Windows1252,
+                "22021 invalid byte sequence for encoding \"WIN1252\" at byte 2",
+            ),
             (b"PK\x03\x04...", Encoding::Utf8, "22P04 the file is a ZIP archive"),
         ];
         for (bytes, encoding, expected) in cases {

@@ -57,28 +57,20 @@ impl<'a> Specials<'a> {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+/// Bit `i`: byte `i` of the block is wanted. Written so that the compiler compares 16 bytes or more at once.
 #[inline]
-fn matches(block: &[u8; BLOCK], wanted: [u8; 4]) -> u64 {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8};
-    let [a, b, c, d] = wanted.map(|byte| _mm_set1_epi8(byte as i8));
+fn matches(block: &[u8; BLOCK], [a, b, c, d]: [u8; 4]) -> u64 {
+    let mut found = [0_u8; BLOCK];
+    for (found, byte) in found.iter_mut().zip(block) {
+        *found = u8::from(*byte == a) | u8::from(*byte == b) | u8::from(*byte == c) | u8::from(*byte == d);
+    }
     let mut mask = 0;
-    for (i, lane) in block.as_chunks::<16>().0.iter().enumerate() {
-        let lane = u128::from_le_bytes(*lane);
-        let lane = _mm_set_epi64x((lane >> 64) as i64, lane as i64);
-        let first = _mm_or_si128(_mm_cmpeq_epi8(lane, a), _mm_cmpeq_epi8(lane, b));
-        let second = _mm_or_si128(_mm_cmpeq_epi8(lane, c), _mm_cmpeq_epi8(lane, d));
-        let found = _mm_movemask_epi8(_mm_or_si128(first, second));
-        mask |= u64::from(found as u16) << (16 * i);
+    for (i, eight) in found.as_chunks::<8>().0.iter().enumerate() {
+        // Bit 8k of the factor is bit k of the product's highest byte.
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= bits << (8 * i);
     }
     mask
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn matches(block: &[u8; BLOCK], wanted: [u8; 4]) -> u64 {
-    let bit = |(i, byte): (usize, &u8)| u64::from(wanted.contains(byte)) << i;
-    block.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
 }
 
 #[cfg(test)]

@@ -68,10 +68,10 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &TextDialect, cells:
             start = at + 1;
             continue;
         }
-        if !cells.end_record(record_line) {
+        start = at + 1 + usize::from(chunk.get(at) == Some(&b'\r'));
+        if !cells.end_record(record_line, start) {
             return;
         }
-        start = at + 1 + usize::from(chunk.get(at) == Some(&b'\r'));
         if start >= chunk.len() {
             return;
         }
