@@ -14,14 +14,16 @@ mod csv;
 mod files;
 mod insert;
 mod parquet;
+mod text;
 mod write;
 
-use albireo_base::progress::{Phase, Unit};
+use std::io::{Read, Write};
+
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
-use albireo_files::{CellError, ColumnBuilder};
+use albireo_files::{Cause, CellError, ColumnBuilder, Fault};
 use albireo_olap::CancelToken;
 use albireo_sql::ast::Statement;
-use albireo_sql::copy::CopyFormat;
+use albireo_sql::copy::{CopyFormat, CopyPlace};
 use albireo_sql::{CopyPlan, TableDef, plan_copy};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 
@@ -40,9 +42,20 @@ pub(crate) struct Target<'a> {
     table: &'a TableDef,
     /// The columns that the file fills, in the file's order.
     columns: &'a [ColumnId],
-    path: &'a str,
+    /// The file; `None` is what the client sends.
+    path: Option<&'a str>,
     /// What a row is called in the file: line or row.
     unit: &'static str,
+}
+
+/// The client's end of STDIN and STDOUT.
+pub(crate) enum Client<'a> {
+    /// It has none.
+    None,
+    /// What it sends.
+    Reader(Box<dyn Read + Send + 'a>),
+    /// Where it takes what is sent.
+    Writer(&'a mut (dyn Write + Send)),
 }
 
 /// How the client reaches a COPY that runs.
@@ -63,9 +76,30 @@ pub(crate) struct Limits<'a> {
 impl Target<'_> {
     /// Says where in the file an error is.
     fn at(&self, error: SqlError, place: u64, column: Option<ColumnId>) -> SqlError {
-        let mut context = format!("COPY {}, file \"{}\", {} {place}", self.table.name, self.path, self.unit);
+        let column = column.map(|column| self.table.column_def(column).name.as_str());
+        self.locate(error, Some(place), column, None)
+    }
+
+    /// Adds to an error where in the file it is, and what stands there.
+    fn locate(
+        &self,
+        error: SqlError,
+        place: Option<u64>,
+        column: Option<&str>,
+        value: Option<&str>,
+    ) -> SqlError {
+        let mut context = format!("COPY {}", self.table.name);
+        if let Some(path) = self.path {
+            context.push_str(&format!(", file \"{path}\""));
+        }
+        if let Some(place) = place {
+            context.push_str(&format!(", {} {place}", self.unit));
+        }
         if let Some(column) = column {
-            context.push_str(&format!(", column \"{}\"", self.table.column_def(column).name));
+            context.push_str(&format!(", column \"{column}\""));
+        }
+        if let Some(value) = value {
+            context.push_str(&format!(": \"{value}\""));
         }
         context.push('.');
         match error.detail() {
@@ -82,16 +116,28 @@ impl Target<'_> {
         let column = self.columns[index];
         let error = match error {
             CellError::Value(error) => error,
-            CellError::Null => {
-                let text = format!(
-                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                    self.table.column_def(column).name,
-                    self.table.name
-                );
-                SqlError::new(SqlState::NOT_NULL_VIOLATION, text)
-            }
+            CellError::Null => self.null_error(&self.table.column_def(column).name),
         };
         self.at(error, place, Some(column))
+    }
+
+    fn null_error(&self, column: &str) -> SqlError {
+        let text = format!(
+            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+            self.table.name
+        );
+        SqlError::new(SqlState::NOT_NULL_VIOLATION, text)
+    }
+
+    /// What is wrong with a text file.
+    fn fault(&self, fault: Fault) -> SqlError {
+        let column = fault.column.as_deref();
+        let error = match fault.cause {
+            Cause::Io(error) => return files::read_error(self.path, &error),
+            Cause::Null => self.null_error(column.unwrap_or_default()),
+            Cause::Sql(error) => error,
+        };
+        self.locate(error, fault.place, column, fault.value.as_deref())
     }
 }
 
@@ -159,6 +205,7 @@ impl Database {
         session: Option<&ReadOnlySession>,
         settings: &Settings,
         watched: Watched<'_>,
+        client: Client<'_>,
     ) -> Result<Outcome, SqlError> {
         let catalog = self.catalog();
         let plan = plan_copy(&catalog, statement, text)?;
@@ -166,19 +213,24 @@ impl Database {
         let deadline_ns = timeout.map(|timeout| self.inner.env.clock.now().saturating_add(timeout));
         let Watched { cancel, progress } = watched;
         let limits = Limits { database: self, cancel, deadline_ns, progress };
+        check_client(&plan, &client)?;
         let rows = match &plan {
             CopyPlan::From { .. } if session.is_some() => {
                 let text = "cannot change anything in a read-only transaction";
                 return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, text));
             }
-            CopyPlan::From { table, columns, path, format } => {
+            CopyPlan::From { table, columns, place, format, encoding } => {
                 let unit = if *format == CopyFormat::Parquet { "row" } else { "line" };
+                let path = match place {
+                    CopyPlace::File(path) => Some(path.as_str()),
+                    CopyPlace::Client => None,
+                };
                 let target = Target { table, columns, path, unit };
-                let rows = self.stage(&target, format, &limits)?;
+                let rows = self.stage(&target, format, encoding.as_deref(), &limits, client)?;
                 let defaults = self.default_values(&catalog, table, settings, cancel)?;
                 insert::insert_batches(&target, &rows, defaults, &limits)?
             }
-            CopyPlan::To { query, path, format } => {
+            CopyPlan::To { query, place, format } => {
                 let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
                 let session = match session {
                     Some(session) => session.session().clone(),
@@ -186,7 +238,7 @@ impl Database {
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
                 let source = write::Source { prepared: &prepared, query, snapshot, settings, watched };
-                self.write_file(&source, path, format)?
+                self.write_file(&source, place, format, client)?
             }
         };
         Ok(Outcome::Done { tag: format!("COPY {rows}"), rows, notices: Vec::new() })
@@ -197,13 +249,52 @@ impl Database {
         &self,
         target: &Target<'_>,
         format: &CopyFormat,
+        encoding: Option<&str>,
         limits: &Limits<'_>,
+        client: Client<'_>,
     ) -> Result<Staged, SqlError> {
-        let file = self.inner.env.disk.open(target.path.as_ref());
-        let file = file.map_err(|error| files::open_error(target.path, &error))?;
+        let file = match (target.path, client) {
+            (Some(path), _) => {
+                let file = self.inner.env.disk.open(path.as_ref());
+                file.map_err(|error| files::open_error(path, &error))?
+            }
+            (None, Client::Reader(reader)) => {
+                return text::stage(reader, None, format, encoding, target, limits);
+            }
+            (None, _) => {
+                return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY FROM STDIN without a client"));
+            }
+        };
         match format {
-            CopyFormat::Csv(options) => csv::stage(file, options, target, limits),
             CopyFormat::Parquet => parquet::stage(file, target, limits),
+            _ => {
+                let length_bytes = file.len().ok().filter(|length| *length > 0);
+                text::stage(Box::new(file), length_bytes, format, encoding, target, limits)
+            }
         }
+    }
+}
+
+/// STDIN and STDOUT need a client at the other end, and no other statement does.
+fn check_client(plan: &CopyPlan, client: &Client<'_>) -> Result<(), SqlError> {
+    let invalid = |text: &str| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+    match (plan, client) {
+        (CopyPlan::From { place: CopyPlace::Client, format: CopyFormat::Parquet, .. }, _) => {
+            let error = SqlError::unsupported("COPY FROM STDIN of Parquet");
+            Err(error.with_hint("Its end has to be read first: name a file."))
+        }
+        (CopyPlan::From { place: CopyPlace::Client, .. }, Client::Reader(_))
+        | (CopyPlan::To { place: CopyPlace::Client, .. }, Client::Writer(_)) => Ok(()),
+        (CopyPlan::From { place: CopyPlace::Client, .. }, _) => {
+            let error = invalid("COPY FROM STDIN needs the rows, and a statement alone has none");
+            Err(error.with_hint("Call Connection::copy_from(sql, reader), or name a file."))
+        }
+        (CopyPlan::To { place: CopyPlace::Client, .. }, _) => {
+            let error = invalid("COPY TO STDOUT needs a place for the rows, and a statement alone has none");
+            Err(error.with_hint("Call Connection::copy_to(sql, writer), or name a file."))
+        }
+        (_, Client::None) => Ok(()),
+        (CopyPlan::From { .. }, _) => Err(invalid("the statement is not COPY ... FROM STDIN")),
+        (CopyPlan::To { .. }, _) => Err(invalid("the statement is not COPY ... TO STDOUT")),
     }
 }

@@ -130,8 +130,8 @@ impl<'a> Chunker<'a> {
         self.ahead = Some(chunk);
     }
 
-    /// A buffer that is not used any more.
-    pub(crate) fn recycle(&mut self, chunk: Chunk) {
+    /// Takes a chunk that is not used any more, whose memory serves again.
+    pub fn recycle(&mut self, chunk: Chunk) {
         if self.spare.len() < 4 && chunk.bytes.capacity() < 8 * CHUNK_BYTES {
             self.spare.push(chunk.bytes);
         }

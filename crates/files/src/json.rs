@@ -121,6 +121,11 @@ pub(crate) fn members(
     }
 }
 
+/// Adds a string as JSON.
+pub fn write_json_string(text: &str, to: &mut Vec<u8>) {
+    serde_json::to_writer(to, text).expect("a string is JSON, and memory takes it");
+}
+
 /// serde_json's complaint without its place, which is one within a part of the line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();

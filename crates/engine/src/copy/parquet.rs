@@ -122,7 +122,7 @@ fn fields_of(target: &Target<'_>, schema: &SchemaRef) -> Result<Vec<usize>, SqlE
     }
     let field = |(column, field): (&ColumnId, &Option<usize>)| {
         field.ok_or_else(|| {
-            let text = format!("file \"{}\" has no column \"{}\"", target.path, name(column));
+            let text = format!("file \"{}\" has no column \"{}\"", path_of(target), name(column));
             let has: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).take(50).collect();
             SqlError::new(SqlState::UNDEFINED_COLUMN, text)
                 .with_detail(format!("It has: {}.", has.join(", ")))
@@ -159,7 +159,7 @@ fn convert(array: &ArrayRef, column: ColumnId, target: &Target<'_>) -> Result<Ar
     let mismatch = |reason: &str| {
         let text =
             format!("column \"{}\" is of type {} but the file has {}", def.name, def.ty, array.data_type());
-        let detail = format!("COPY {}, file \"{}\"{reason}.", target.table.name, target.path);
+        let detail = format!("COPY {}, file \"{}\"{reason}.", target.table.name, path_of(target));
         SqlError::new(SqlState::DATATYPE_MISMATCH, text).with_detail(detail)
     };
     let wanted = match array.data_type() {
@@ -196,6 +196,11 @@ fn unreadable(target: &Target<'_>, error: &ParquetError) -> SqlError {
 }
 
 fn bad_file(target: &Target<'_>, reason: &str) -> SqlError {
-    let text = format!("file \"{}\" is not a readable Parquet file", target.path);
+    let text = format!("file \"{}\" is not a readable Parquet file", path_of(target));
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(reason.to_owned())
+}
+
+/// Parquet is read from files alone.
+fn path_of<'a>(target: &Target<'a>) -> &'a str {
+    target.path.unwrap_or_default()
 }
