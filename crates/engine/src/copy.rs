@@ -20,7 +20,7 @@ mod write;
 use std::io::{Read, Write};
 
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
-use albireo_files::{Cause, CellError, ColumnBuilder, Fault};
+use albireo_files::{Cause, CellError, ColumnBuilder, Fault, refuse_url};
 use albireo_olap::CancelToken;
 use albireo_sql::ast::Statement;
 use albireo_sql::copy::{CopyFormat, CopyPlace};
@@ -214,6 +214,11 @@ impl Database {
         let Watched { cancel, progress } = watched;
         let limits = Limits { database: self, cancel, deadline_ns, progress };
         check_client(&plan, &client)?;
+        if let CopyPlan::From { place: CopyPlace::File(path), .. }
+        | CopyPlan::To { place: CopyPlace::File(path), .. } = &plan
+        {
+            refuse_url(path)?;
+        }
         let rows = match &plan {
             CopyPlan::From { .. } if session.is_some() => {
                 let text = "cannot change anything in a read-only transaction";

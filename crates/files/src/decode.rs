@@ -168,7 +168,9 @@ fn fault_of(line: u64, stop: &Stop, name: &dyn Fn(usize) -> Option<String>) -> F
         }
         Stop::Extra => Fault::at(line, Fault::bad_file("extra data after last expected column")),
         Stop::Json(reason) => {
-            let error = Fault::bad_file("the line is not a JSON object").with_detail(format!("{reason}."));
+            let error = Fault::bad_file("the line is not a JSON object")
+                .with_detail(format!("{reason}."))
+                .with_hint("One object stands on each line; jq -c '.[]' makes such lines of an array.");
             Fault::at(line, error)
         }
     }

@@ -62,6 +62,36 @@ impl From<io::Error> for Fault {
 #[error("{0}")]
 pub(crate) struct Undecodable(pub(crate) SqlError);
 
+/// What the operating system said of a file; `None` is what a client sends or takes. `verb` is what was tried.
+pub fn io_error(path: Option<&str>, verb: &str, error: &io::Error) -> SqlError {
+    let what = path.map_or_else(|| "the client's data".to_owned(), |path| format!("file \"{path}\""));
+    let new = |state, reason: &str| SqlError::new(state, format!("could not {verb} {what}: {reason}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => new(SqlState::UNDEFINED_FILE, "no such file or directory")
+            .with_hint("Relative paths start at the directory the database was started in."),
+        io::ErrorKind::PermissionDenied => new(SqlState(*b"42501"), "permission denied"),
+        io::ErrorKind::IsADirectory => new(SqlState::WRONG_OBJECT_TYPE, "it is a directory"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            new(SqlState::DISK_FULL, "no space left on device").with_hint("Nothing of the file was kept.")
+        }
+        _ => new(SqlState::IO_ERROR, &error.to_string()),
+    }
+}
+
+/// Refuses URLs, which no file system knows.
+///
+/// # Errors
+/// 0A000 for a URL.
+pub fn refuse_url(path: &str) -> Result<(), SqlError> {
+    match path.split_once("://") {
+        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            let error = SqlError::unsupported(format!("the URL \"{path}\" in place of a file"));
+            Err(error.with_hint("Files are those of the database's machine: download it and name its path."))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A field as a message may quote it.
 pub fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARACTERS + 4)]);

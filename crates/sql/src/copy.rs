@@ -144,14 +144,14 @@ struct Written {
 ///
 /// # Errors
 /// Names as [`crate::bind_query`]; 42601 and 22023 for options that contradict themselves or each
-/// other; 0A000 for what we do not have: programs, URLs, other formats.
+/// other; 0A000 for what we do not have: programs, other formats.
 pub fn plan_copy(catalog: &Catalog, statement: &Statement, text: &str) -> Result<CopyPlan, SqlError> {
     let Statement::Copy { source: from, to, target, options, legacy_options, .. } = statement else {
         return Err(SqlError::unsupported(crate::classify::name_of(statement)));
     };
     let source = Source::new(text);
     let place = match target {
-        CopyTarget::File { filename } => CopyPlace::File(local(filename)?.to_owned()),
+        CopyTarget::File { filename } => CopyPlace::File(filename.clone()),
         CopyTarget::Stdin | CopyTarget::Stdout => CopyPlace::Client,
         CopyTarget::Program { .. } => return Err(SqlError::unsupported("COPY with a program")),
     };
@@ -185,20 +185,6 @@ pub fn plan_copy(catalog: &Catalog, statement: &Statement, text: &str) -> Result
             Ok(CopyPlan::To { query, place, format })
         }
         (CopySource::Query(_), false) => Err(SqlError::unsupported("COPY (query) FROM")),
-    }
-}
-
-/// The path, unless it is a URL.
-///
-/// # Errors
-/// 0A000 for a URL.
-pub fn local(path: &str) -> Result<&str, SqlError> {
-    match path.split_once("://") {
-        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            let error = SqlError::unsupported(format!("the URL \"{path}\" in place of a file"));
-            Err(error.with_hint("Files are those of the database's machine: download it and name its path."))
-        }
-        _ => Ok(path),
     }
 }
 

@@ -4,39 +4,25 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, StatementProgress};
+use albireo_base::{SqlError, StatementProgress};
 use albireo_env::{Disk, WriteFile};
+use albireo_files::io_error;
 
 /// Bytes gathered before a write.
 const BUFFER_BYTES: usize = 256 << 10;
 
 pub(super) fn open_error(path: &str, error: &io::Error) -> SqlError {
-    file_error(Some(path), "open", error)
+    io_error(Some(path), "open", error)
 }
 
 /// `None` is the client.
 pub(super) fn read_error(path: Option<&str>, error: &io::Error) -> SqlError {
-    file_error(path, "read", error)
+    io_error(path, "read", error)
 }
 
 /// `None` is the client.
 pub(super) fn write_error(path: Option<&str>, error: &io::Error) -> SqlError {
-    file_error(path, "write", error)
-}
-
-fn file_error(path: Option<&str>, verb: &str, error: &io::Error) -> SqlError {
-    let what = path.map_or_else(|| "the client's data".to_owned(), |path| format!("file \"{path}\""));
-    let new = |state, reason: &str| SqlError::new(state, format!("could not {verb} {what}: {reason}"));
-    match error.kind() {
-        io::ErrorKind::NotFound => new(SqlState::UNDEFINED_FILE, "no such file or directory")
-            .with_hint("Relative paths start at the directory the database was started in."),
-        io::ErrorKind::PermissionDenied => new(SqlState(*b"42501"), "permission denied"),
-        io::ErrorKind::IsADirectory => new(SqlState::WRONG_OBJECT_TYPE, "it is a directory"),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            new(SqlState::DISK_FULL, "no space left on device").with_hint("Nothing of the file was kept.")
-        }
-        _ => new(SqlState::IO_ERROR, &error.to_string()),
-    }
+    io_error(path, "write", error)
 }
 
 /// A file being read, whose bytes are counted.
@@ -70,7 +56,7 @@ impl<'a> NewFile<'a> {
         let file = disk.create(&place).map_err(|error| {
             // A disk that is full may still have made the name.
             let _ = disk.remove_file(&place);
-            file_error(Some(path), "create", &error)
+            io_error(Some(path), "create", &error)
         })?;
         let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self { disk, path, place, writer, finished: false })

@@ -50,10 +50,6 @@ impl Sink<'_> {
         }
     }
 
-    fn error(&self, error: &io::Error) -> SqlError {
-        write_error(self.path(), error)
-    }
-
     fn finish(self) -> Result<(), SqlError> {
         match self {
             Self::File(file) => file.finish(),

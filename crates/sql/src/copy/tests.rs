@@ -93,11 +93,6 @@ fn copy_that_makes_no_sense_is_refused() {
         ("copy t from 'x.dat'", "22023", "cannot tell the format of \"x.dat\" from its name"),
         ("copy t from 'x' (format binary)", "0A000", "COPY format \"binary\" is not supported"),
         ("copy t from 'x.parquet.gz'", "0A000", "a compressed Parquet file is not supported"),
-        (
-            "copy t from 'https://x.org/t.csv'",
-            "0A000",
-            "the URL \"https://x.org/t.csv\" in place of a file is not supported",
-        ),
         ("copy t from 'x' (format text, quote '!')", "0A000", "COPY QUOTE requires CSV mode"),
         ("copy t from 'x' (format text, delimiter 'a')", "22023", "COPY delimiter cannot be \"a\""),
         (
