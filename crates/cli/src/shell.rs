@@ -8,6 +8,7 @@
 //! [`SCRIPT_FAILED`]; at a terminal nothing but `\q` and Ctrl-D does. I-2 Results go to standard
 //! output or to the file of `\o`; errors, notices and greetings to standard error.
 
+mod client;
 mod command;
 mod describe;
 mod editor;
@@ -224,6 +225,12 @@ impl<'a> Shell<'a> {
             let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
+                if let Piece::Statement(text, _) = piece
+                    && let Some(end) = client::end_of(text)
+                {
+                    line += self.run_client_copy(name, piece, end, &mut input)?;
+                    continue;
+                }
                 let is_last_known = index + 1 == pieces.len() && splitter.is_between();
                 self.run_script_piece(name, piece, is_last_known)?;
             }

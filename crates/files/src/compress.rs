@@ -48,7 +48,11 @@ impl<W: Write> Compressor<W> {
             Compression::None => Self::None(sink),
             Compression::Gzip => Self::Gzip(GzEncoder::new(sink, flate2::Compression::default())),
             // 0 is the library's usual level.
-            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(sink, 0)?),
+            Compression::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(sink, 0)?;
+                encoder.include_checksum(true)?;
+                Self::Zstd(encoder)
+            }
         })
     }
 
