@@ -17,6 +17,7 @@ use std::task::Poll;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, RealDisk};
 use albireo_files::{CsvHints, Damaged, Encoding, guarded, io_error};
+use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -31,7 +32,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
-use sqlparser::ast::{ObjectName, Statement, visit_relations};
+use sqlparser::ast::{ObjectName, Statement};
 
 use crate::engine::{Olap, Shared};
 use crate::errors::{external, from_io, to_sql_error};
@@ -108,14 +109,14 @@ pub(crate) async fn sources(
     statement: &mut Statement,
 ) -> Result<HashMap<String, Arc<dyn TableSource>>> {
     let mut requests = functions::take_calls(statement).map_err(external)?;
-    let _ = visit_relations(statement, |name| {
+    statement.any_relation(&mut |name| {
         if let Some(path) = path_of(name)
             && let Some(format) = format_of(path)
             && relations.relation(None, path).is_none()
         {
             requests.push((path.to_owned(), Request::new(path, format)));
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let mut sources = HashMap::new();
     for (name, request) in requests {
