@@ -38,8 +38,8 @@ pub struct Inferred {
     pub format: TextFormat,
     /// What they hold.
     pub fields: Vec<Field>,
-    /// The first record has the names.
-    pub has_header: bool,
+    /// The first record, if it has the names.
+    pub header: Option<Vec<Option<String>>>,
 }
 
 /// Delimiters that are tried.
@@ -204,7 +204,8 @@ pub fn infer_csv(text: &mut Chunker<'_>, hints: &CsvHints) -> Result<Option<Infe
     // Programs that put everything in quotes write NULL so too; it is no number in any case.
     dialect.force =
         fields.iter().map(|field| Force { not_null: false, null: field.ty != SqlType::Text }).collect();
-    Ok(Some(Inferred { format: TextFormat::Csv(dialect), fields, has_header }))
+    let header = has_header.then_some(columns.first);
+    Ok(Some(Inferred { format: TextFormat::Csv(dialect), fields, header }))
 }
 
 impl Columns {
@@ -332,7 +333,7 @@ pub fn infer_json(text: &mut Chunker<'_>, sample_rows: Option<usize>) -> Result<
     let fields =
         fields.map(|(name, seen)| Field { name: name.clone(), ty: seen.ty(), nullable: true }).collect();
     let format = TextFormat::Json(crate::JsonDialect { names, is_strict: true });
-    Ok(Some(Inferred { format, fields, has_header: false }))
+    Ok(Some(Inferred { format, fields, header: None }))
 }
 
 #[cfg(test)]

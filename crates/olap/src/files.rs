@@ -22,8 +22,6 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::provider_as_source;
@@ -128,22 +126,14 @@ pub(crate) async fn sources(
 
 async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvider>> {
     albireo_files::refuse_url(&request.path).map_err(external)?;
-    let is_text = matches!(request.format, Format::Csv | Format::Json);
-    if is_text && !request.path.contains('*') {
-        return Ok(Arc::new(TextTable::new(Arc::clone(&shared.config.disk), request).map_err(external)?));
+    if request.format != Format::Parquet {
+        return Ok(Arc::new(TextTable::new(&shared.config.disk, request).map_err(external)?));
     }
     let path = request.path.as_str();
-    let format: Arc<dyn FileFormat> = match request.format {
-        Format::Csv => Arc::new(CsvFormat::default().with_has_header(true)),
-        Format::Json => return Err(external(SqlError::unsupported("several JSON files in one name"))),
-        Format::Parquet => {
-            check_parquet(path).map_err(external)?;
-            Arc::new(ParquetFormat::default())
-        }
-    };
+    check_parquet(path).map_err(external)?;
     let state = shared.state();
     let url = ListingTableUrl::parse(path)?;
-    let options = ListingOptions::new(format).with_file_extension("");
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
     let schema = {
         let mut infer = pin!(options.infer_schema(state, &url));
         // A damaged footer can make the decoder panic.

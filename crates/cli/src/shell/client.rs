@@ -1,11 +1,13 @@
-//! `COPY ... FROM STDIN` and `COPY ... TO STDOUT` in scripts.
+//! `COPY ... FROM STDIN` and `COPY ... TO STDOUT`.
 //!
 //! Responsible for: where the rows of such a statement are: in the lines after it, up to `\.`, as psql has it; of
-//! a statement of the command line (`-c`), on standard input. Not responsible for: reading rows (`albireo`).
+//! a statement of the command line (`-c`), on standard input. Not responsible for: what rows are (`albireo`).
 
-use super::split::Piece;
 use super::{Shell, Stop, report};
 use std::io::{self, BufRead, Write};
+
+/// Adds the line that comes next to what it is given; gives its length, 0 at the end.
+pub type NextLine<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> io::Result<usize>;
 
 /// The client's end of a COPY.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,59 +61,101 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 impl Shell<'_> {
-    /// Runs such a statement of the script `name`; gives the number of lines that were its rows.
+    /// Runs such a statement of the script `name`, or of the terminal. Gives the number of lines taken as rows.
     pub(super) fn run_client_copy(
         &mut self,
-        name: &str,
-        piece: &Piece,
+        name: Option<&str>,
+        (text, line): (&str, usize),
         end: End,
-        input: &mut dyn BufRead,
+        next_line: NextLine<'_>,
     ) -> Result<usize, Stop> {
-        let Piece::Statement(text, line) = piece else { return Ok(0) };
         let (sql, interrupt) = (self.sql, self.interrupt);
         let mut lines = 0;
         let result = match end {
             End::Stdout => {
-                let mut rows = Vec::new();
-                let result = interrupt.during(sql.canceller(), || sql.copy_to(text, &mut rows));
-                self.results().write_all(&rows)?;
+                let mut sink = Sink { sink: self.results(), error: None };
+                let result = interrupt.during(sql.canceller(), || sql.copy_to(text, &mut sink));
+                if let Some(error) = sink.error {
+                    return Err(Stop::Output(error));
+                }
                 result
             }
-            End::Stdin if name.starts_with("-c") => {
+            End::Stdin if name.is_some_and(is_command_line) => {
                 interrupt.during(sql.canceller(), || sql.copy_from(text, &mut io::stdin()))
             }
             End::Stdin => {
                 let mut rows = Vec::new();
-                lines = match take_rows(input, &mut rows) {
-                    Ok(lines) => lines,
-                    Err(error) => {
-                        self.fail(&format!("cannot read {name}: {error}"))?;
-                        0
-                    }
-                };
+                match take_rows(next_line, &mut rows) {
+                    Ok(taken) => lines = taken,
+                    Err(error) => self.fail(&format!("cannot read the rows of COPY: {error}"))?,
+                }
                 interrupt.during(sql.canceller(), || sql.copy_from(text, &mut rows.as_slice()))
             }
         };
         match result {
-            Ok(_) => {
+            Ok(rows) => {
                 self.done.statements += 1;
+                if self.confirms && end == End::Stdin {
+                    writeln!(self.results(), "COPY {rows}")?;
+                }
                 Ok(lines)
             }
             Err(error) => {
-                let message = report::error(Some(name), *line, text, &error);
-                self.done.stop(name, *line, false);
+                let message = report::error(name, line, text, &error);
                 self.fail(message.trim_end()).map(|()| lines)
             }
         }
     }
 }
 
+/// Whether a script of this name is the text of `-c`, which has no rows in it: they are on standard input.
+fn is_command_line(name: &str) -> bool {
+    name == "-c" || name.starts_with("-c #")
+}
+
+/// Where results go. Whatever cannot be written there is no error of the statement.
+struct Sink<'a> {
+    sink: &'a mut (dyn Write + Send),
+    error: Option<io::Error>,
+}
+
+impl Sink<'_> {
+    fn kept<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            self.error = Some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.sink.write(bytes);
+        self.kept(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.sink.flush();
+        self.kept(result)
+    }
+}
+
+/// A row that a person types, as a [`NextLine`].
+pub fn typed_line(rows: &mut Vec<u8>) -> io::Result<usize> {
+    if rows.is_empty() {
+        eprintln!("Enter the rows, one on each line. End with \\. on a line of its own, or Ctrl-D.");
+    }
+    eprint!(">> ");
+    io::stdin().lock().read_until(b'\n', rows)
+}
+
 /// Takes lines up to `\.` or the end; gives how many there were, with `\.`.
-fn take_rows(input: &mut dyn BufRead, rows: &mut Vec<u8>) -> io::Result<usize> {
+fn take_rows(next_line: NextLine<'_>, rows: &mut Vec<u8>) -> io::Result<usize> {
     let mut lines = 0;
     loop {
         let start = rows.len();
-        if input.read_until(b'\n', rows)? == 0 {
+        if next_line(rows)? == 0 {
             return Ok(lines);
         }
         lines += 1;
@@ -176,9 +220,29 @@ mod tests {
     #[test]
     fn rows_end_at_the_mark_or_with_the_script() {
         let mut input = &b"1\ta\n2\tb\n\\.\nselect 1;\n"[..];
-        let mut rows = Vec::new();
-        assert_eq!(take_rows(&mut input, &mut rows).unwrap(), 3);
-        assert_eq!((rows.as_slice(), input), (&b"1\ta\n2\tb\n"[..], &b"select 1;\n"[..]));
-        assert_eq!(take_rows(&mut input, &mut Vec::new()).unwrap(), 1);
+        let mut take = |rows: &mut Vec<u8>| take_rows(&mut |to| input.read_until(b'\n', to), rows).unwrap();
+        let (mut rows, mut rest) = (Vec::new(), Vec::new());
+        assert_eq!((take(&mut rows), take(&mut rest), take(&mut rest)), (3, 1, 0));
+        assert_eq!((rows.as_slice(), rest.as_slice()), (&b"1\ta\n2\tb\n"[..], &b"select 1;\n"[..]));
+    }
+
+    #[test]
+    fn reader_that_has_gone_ends_the_shell_and_fails_no_statement() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (env, interrupt) = (Env::real(), Interrupt::default());
+        let sql = Embedded::open(None, None, albireo::Config::default(), &env).unwrap();
+        let (mut out, mut err) = (Gone, Vec::new());
+        let mut shell = Shell::new(&sql, &env, &interrupt, &mut out, &mut err);
+        let result = shell.run_script("main.sql", &b"copy (select 1) to stdout;"[..]);
+        assert_eq!(shell.exit_status(result), 0);
+        assert!(err.is_empty(), "{}", String::from_utf8_lossy(&err));
     }
 }

@@ -55,7 +55,11 @@ fn header_is_found_where_names_stand_above_values() {
     ];
     for (text, has_header, expected) in cases {
         let inferred = infer(text, &CsvHints::default());
-        assert_eq!((inferred.has_header, shown(&inferred).as_str()), (has_header, expected), "{text:?}");
+        assert_eq!(
+            (inferred.header.is_some(), shown(&inferred).as_str()),
+            (has_header, expected),
+            "{text:?}"
+        );
     }
 }
 
@@ -89,4 +93,45 @@ fn members_of_json_get_the_types_of_their_values() {
     let mut chunks = Chunker::new(Box::new(text.as_bytes()), &format);
     let inferred = infer_json(&mut chunks, None).unwrap().unwrap();
     assert_eq!(shown(&inferred), "a double precision, b date, c text, d boolean, e text");
+}
+
+#[test]
+fn types_found_over_all_records_take_every_value() {
+    const VALUES: [&str; 14] = [
+        "",
+        "1",
+        "-7",
+        "01",
+        "2.5",
+        "99999999999999999999",
+        "1e400",
+        "NaN",
+        "2024-02-29",
+        "2024-02-29 10:00:00",
+        "2024-02-29T10:00:00Z",
+        "10:00",
+        "true",
+        "x",
+    ];
+    albireo_testing::test!().for_each_seed(0..2_000, |seed| {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut below = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        // Few kinds of values in a file, so that types other than text are common.
+        let kinds: Vec<&str> = (0..1 + below(3)).map(|_| VALUES[below(VALUES.len())]).collect();
+        let text: String =
+            (0..1 + below(6)).map(|_| format!("{},{}\n", kinds[below(kinds.len())], kinds[0])).collect();
+        let hints = CsvHints { delimiter: Some(b','), ..CsvHints::default() };
+        let Inferred { format, fields, header } = infer(&text, &hints);
+        let mut chunks = Chunker::new(Box::new(text.as_bytes()), &format);
+        if header.is_some() {
+            chunks.take_record(&format).unwrap();
+        }
+        let decoder = crate::Decoder::new(format, fields);
+        while let Some(chunk) = chunks.next_chunk().unwrap() {
+            decoder.decode(&chunk).unwrap_or_else(|fault| panic!("{text:?}: {fault:?}"));
+        }
+    });
 }

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_files::{CsvDialect, Encoding};
+use albireo_sql::walk::WalkMut as _;
 use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Statement, TableFactor,
-    UnaryOperator, Value, VisitMut, VisitorMut,
+    UnaryOperator, Value, VisitorMut,
 };
 
 use super::{Format, Request};
@@ -18,42 +19,47 @@ const OPTIONS: &str =
 
 /// Takes the calls out of a statement: each becomes a name, which is given with its file.
 pub(super) fn take_calls(statement: &mut Statement) -> Result<Vec<(String, Request)>, SqlError> {
-    let mut taker = Taker { taken: Vec::new() };
-    match statement.visit(&mut taker) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(taker.taken),
+    let mut taker = Taker { taken: Vec::new(), error: None };
+    let _ = statement.walk_mut(&mut taker);
+    match taker.error {
+        Some(error) => Err(error),
+        None => Ok(taker.taken),
     }
 }
 
 struct Taker {
     taken: Vec<(String, Request)>,
+    /// What is wrong with the call at which the walk ended.
+    error: Option<SqlError>,
 }
 
 impl VisitorMut for Taker {
-    type Break = SqlError;
+    type Break = ();
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         let TableFactor::Table { name, args, alias, .. } = factor else { return ControlFlow::Continue(()) };
         let (Some(format), Some(written)) = (function(name), args.as_ref()) else {
             return ControlFlow::Continue(());
         };
-        match request(name, format, &written.args) {
-            Ok(request) => {
-                // No table can have this name.
-                let table = format!("{name}#{}", self.taken.len());
-                alias.get_or_insert_with(|| sqlparser::ast::TableAlias {
-                    explicit: true,
-                    name: Ident::with_quote('"', name.to_string()),
-                    columns: Vec::new(),
-                    at: None,
-                });
-                *name = ObjectName::from(vec![Ident::with_quote('"', &table)]);
-                *args = None;
-                self.taken.push((table, request));
-                ControlFlow::Continue(())
+        let request = match request(name, format, &written.args) {
+            Ok(request) => request,
+            Err(error) => {
+                self.error = Some(error);
+                return ControlFlow::Break(());
             }
-            Err(error) => ControlFlow::Break(error),
-        }
+        };
+        // No table can have this name.
+        let table = format!("{name}#{}", self.taken.len());
+        alias.get_or_insert_with(|| sqlparser::ast::TableAlias {
+            explicit: true,
+            name: Ident::with_quote('"', name.to_string()),
+            columns: Vec::new(),
+            at: None,
+        });
+        *name = ObjectName::from(vec![Ident::with_quote('"', &table)]);
+        *args = None;
+        self.taken.push((table, request));
+        ControlFlow::Continue(())
     }
 }
 

@@ -3,9 +3,10 @@
 //! Responsible for: the columns that a file has, its rows as a stream, errors with file, line and column.
 //! Not responsible for: what is in the bytes (`albireo_files`).
 //!
-//! I-1 Rows come in the file's order. I-2 Columns that a query does not name are cut but not read.
+//! I-1 A file's rows come in its order. I-2 Columns that a query does not name are cut but not read.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
@@ -30,10 +31,10 @@ use super::{Format, Request, empty};
 use crate::errors::{cancelled, external};
 use crate::run::QueryContext;
 
-/// A file whose columns are known.
+/// Files whose columns are known, and the same in all.
 #[derive(Debug)]
 pub(super) struct TextTable {
-    file: TextFile,
+    files: Vec<TextFile>,
     inferred: Inferred,
     schema: SchemaRef,
 }
@@ -51,26 +52,78 @@ struct TextFile {
 }
 
 impl TextTable {
-    /// Finds out what the file has.
+    /// Finds out what the first file with a record has.
     ///
     /// # Errors
-    /// It cannot be read, it is empty, or it is no text.
-    pub(super) fn new(disk: Arc<dyn Disk>, request: Request) -> Result<Self, SqlError> {
+    /// There is none, it cannot be read, it is empty, or it is no text.
+    pub(super) fn new(disk: &Arc<dyn Disk>, request: Request) -> Result<Self, SqlError> {
         let Request { path, format, encoding, hints } = request;
         let function = if format == Format::Json { "read_json" } else { "read_csv" };
-        let file = TextFile { disk, path, encoding, sample_rows: hints.sample_rows, function };
-        let inferred = match format {
-            Format::Json => {
-                let mut chunks = file.open(&TextFormat::Json(albireo_files::JsonDialect::default()))?;
-                infer_json(&mut chunks, hints.sample_rows)
-            }
-            _ => infer(&file, &hints)?,
+        let file = |path| TextFile {
+            disk: Arc::clone(disk),
+            path,
+            encoding,
+            sample_rows: hints.sample_rows,
+            function,
         };
-        let inferred = inferred.map_err(|fault| file.error(fault))?.ok_or_else(|| empty(&file.path))?;
+        let files: Vec<TextFile> = matching(&**disk, &path)?.into_iter().map(file).collect();
+        let mut inferred = None;
+        for file in &files {
+            let found = match format {
+                Format::Json => {
+                    let mut chunks = file.open(&TextFormat::Json(albireo_files::JsonDialect::default()))?;
+                    infer_json(&mut chunks, hints.sample_rows)
+                }
+                _ => infer(file, &hints)?,
+            };
+            inferred = found.map_err(|fault| file.error(fault))?;
+            if inferred.is_some() {
+                break;
+            }
+        }
+        let inferred = inferred.ok_or_else(|| empty(&path))?;
         let field = |f: &albireo_files::Field| Field::new(&f.name, arrow_type(f.ty), true);
         let schema = Arc::new(Schema::new(inferred.fields.iter().map(field).collect::<Vec<_>>()));
-        Ok(Self { file, inferred, schema })
+        Ok(Self { files, inferred, schema })
     }
+}
+
+/// The files that `path` stands for, at least one: `*` in a file's name is any text.
+fn matching(disk: &dyn Disk, path: &str) -> Result<Vec<String>, SqlError> {
+    if !path.contains('*') {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (directory, pattern) = match path.rsplit_once('/') {
+        Some(("", pattern)) => ("/", pattern),
+        Some(parts) => parts,
+        None => (".", path),
+    };
+    if directory.contains('*') {
+        return Err(SqlError::unsupported("* in the name of a directory"));
+    }
+    let paths = disk.read_dir(directory.as_ref());
+    let paths = paths.map_err(|error| io_error(Some(directory), "read", &error))?;
+    let is_match = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| pattern.starts_with('.') == name.starts_with('.') && is_like(name, pattern))
+    };
+    let found: Vec<String> =
+        paths.iter().filter(|path| is_match(path)).map(|path| path.display().to_string()).collect();
+    if found.is_empty() {
+        return Err(SqlError::new(SqlState::UNDEFINED_FILE, format!("no file is called \"{path}\"")));
+    }
+    Ok(found)
+}
+
+fn is_like(name: &str, pattern: &str) -> bool {
+    let Some((first, others)) = pattern.split_once('*') else { return name == pattern };
+    let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    for part in middle.split('*') {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// A file called .tsv has tabs, whatever else it has.
@@ -93,6 +146,13 @@ impl TextFile {
         let file = file.map_err(|error| io_error(Some(&self.path), "open", &error))?;
         let text = albireo_files::open(Box::new(file), self.encoding).map_err(|fault| self.error(fault))?;
         Ok(Chunker::new(text, format))
+    }
+
+    fn other_header(&self) -> SqlError {
+        let message =
+            format!("file \"{}\" has another header line than the columns were taken from", self.path);
+        SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
+            .with_hint("Read files with different columns one by one.")
     }
 
     fn error(&self, fault: Fault) -> SqlError {
@@ -149,21 +209,25 @@ impl TableProvider for TextTable {
         _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Inferred { format, fields, has_header } = self.inferred.clone();
+        let Inferred { format, fields, header } = self.inferred.clone();
         let wanted = projection.cloned().unwrap_or_else(|| (0..fields.len()).collect());
         let decoder = Arc::new(Decoder::projected(format, fields, wanted));
         let schema = Arc::clone(decoder.schema());
-        let rows = Arc::new(Rows { file: self.file.clone(), decoder, has_header });
-        let plan = StreamingTableExec::try_new(schema, vec![rows], None, Vec::new(), false, limit)?;
+        let rows = |file: &TextFile| {
+            let (file, decoder, header) = (file.clone(), Arc::clone(&decoder), header.clone());
+            Arc::new(Rows { file, decoder, header }) as Arc<dyn PartitionStream>
+        };
+        let rows = self.files.iter().map(rows).collect();
+        let plan = StreamingTableExec::try_new(schema, rows, None, Vec::new(), false, limit)?;
         Ok(Arc::new(plan))
     }
 }
 
-/// The rows of a file, each time they are asked for.
+/// A file's rows, each time they are asked for.
 struct Rows {
     file: TextFile,
     decoder: Arc<Decoder>,
-    has_header: bool,
+    header: Option<Vec<Option<String>>>,
 }
 
 impl fmt::Debug for Rows {
@@ -179,7 +243,7 @@ impl PartitionStream for Rows {
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let query = context.session_config().get_extension::<QueryContext>();
-        let (file, decoder, has_header) = (self.file.clone(), Arc::clone(&self.decoder), self.has_header);
+        let (file, decoder, header) = (self.file.clone(), Arc::clone(&self.decoder), self.header.clone());
         let mut state = State::Closed;
         let next = move || loop {
             if query.as_ref().is_some_and(|query| query.is_cancelled()) {
@@ -188,8 +252,12 @@ impl PartitionStream for Rows {
             match &mut state {
                 State::Closed => {
                     let mut chunks = file.open(decoder.format())?;
-                    if has_header {
-                        chunks.take_record(decoder.format()).map_err(|fault| file.error(fault))?;
+                    if header.is_some() {
+                        let found =
+                            chunks.take_record(decoder.format()).map_err(|fault| file.error(fault))?;
+                        if found.is_some() && found != header {
+                            return Err(file.other_header());
+                        }
                     }
                     state = State::Open(chunks);
                 }
