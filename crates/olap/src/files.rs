@@ -141,10 +141,10 @@ async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvide
             Ok(poll) => poll,
             Err(Damaged) => Poll::Ready(Err(external(damaged(&format!("file \"{path}\""))))),
         });
-        guarded.await.map_err(|e| missing(path, e))?
+        guarded.await.map_err(|e| unreadable(path, e))?
     };
     if schema.fields().is_empty() {
-        return Err(missing(path, DataFusionError::Execution("No such file".to_owned())));
+        return Err(unreadable(path, DataFusionError::Execution("No such file".to_owned())));
     }
     let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
     Ok(Arc::new(ListingTable::try_new(config)?))
@@ -173,13 +173,20 @@ pub(crate) fn damaged(what: &str) -> SqlError {
         .with_detail("It is not what a program that writes Parquet leaves behind.")
 }
 
-/// Names the file in the error when it is not there.
-fn missing(path: &str, error: DataFusionError) -> DataFusionError {
+/// Names the file in an error of reading its schema.
+fn unreadable(path: &str, error: DataFusionError) -> DataFusionError {
     let converted = to_sql_error(&error);
-    if converted.state() != SqlState::UNDEFINED_FILE {
-        return error;
+    match converted.state() {
+        SqlState::UNDEFINED_FILE => {
+            external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
+        }
+        SqlState::BAD_COPY_FILE_FORMAT => {
+            let text = format!("file \"{path}\" is not a readable Parquet file");
+            let detail = converted.detail().unwrap_or(converted.message()).to_owned();
+            external(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(detail))
+        }
+        _ => error,
     }
-    external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
 }
 
 impl Olap {
