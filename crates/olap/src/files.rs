@@ -21,11 +21,12 @@ use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlanBuilder, TableSource};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
@@ -134,15 +135,9 @@ async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvide
     let state = shared.state();
     let url = ListingTableUrl::parse(path)?;
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
-    let schema = {
-        let mut infer = pin!(options.infer_schema(state, &url));
-        // A damaged footer can make the decoder panic.
-        let guarded = poll_fn(|context| match guarded(|| infer.as_mut().poll(context)) {
-            Ok(poll) => poll,
-            Err(Damaged) => Poll::Ready(Err(external(damaged(&format!("file \"{path}\""))))),
-        });
-        guarded.await.map_err(|e| unreadable(path, e))?
-    };
+    let what = format!("file \"{path}\"");
+    let schema = unless_damaged(&what, options.infer_schema(state, &url)).await;
+    let schema = schema.map_err(|e| unreadable(path, e))?;
     if schema.fields().is_empty() {
         return Err(unreadable(path, DataFusionError::Execution("No such file".to_owned())));
     }
@@ -165,6 +160,27 @@ fn check_parquet(path: &str) -> std::result::Result<(), SqlError> {
 fn empty(path: &str) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, format!("file \"{path}\" is empty"))
         .with_detail("There is nothing in it to find columns in.")
+}
+
+/// Whether a plan reads Parquet files.
+pub(crate) fn reads_parquet(plan: &LogicalPlan) -> bool {
+    let reads = |node: &LogicalPlan| match node {
+        LogicalPlan::TableScan(scan) => {
+            source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some())
+        }
+        _ => false,
+    };
+    plan.exists(|node| Ok(reads(node))).unwrap_or(false)
+}
+
+/// Drives what reads the footers of Parquet files. Damaged ones make it panic.
+pub(crate) async fn unless_damaged<T>(what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut work = pin!(work);
+    let guarded = poll_fn(|context| match guarded(|| work.as_mut().poll(context)) {
+        Ok(poll) => poll,
+        Err(Damaged) => Poll::Ready(Err(external(damaged(what)))),
+    });
+    guarded.await
 }
 
 /// A decoder panicked.
