@@ -8,6 +8,7 @@
 //! [`SCRIPT_FAILED`]; at a terminal nothing but `\q` and Ctrl-D does. I-2 Results go to standard
 //! output or to the file of `\o`; errors, notices and greetings to standard error.
 
+mod client;
 mod command;
 mod copy;
 mod describe;
@@ -52,11 +53,11 @@ pub struct Shell<'a> {
     env: &'a Env,
     interrupt: &'a Interrupt,
     /// Where results go unless `\o` says otherwise.
-    out: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
     /// Where everything else goes.
     err: &'a mut dyn Write,
     /// The file of `\o`.
-    file: Option<Box<dyn Write>>,
+    file: Option<Box<dyn Write + Send>>,
     format: Format,
     expanded: Expanded,
     /// How NULL is drawn.
@@ -106,13 +107,21 @@ pub fn run(args: &ShellArgs, sql: &dyn Sql, env: &Env, interrupt: &Interrupt) ->
     shell.exit_status(result)
 }
 
+/// The text that a statement or command stands in.
+struct Around<'a> {
+    /// Has the statement that is open.
+    splitter: &'a mut Splitter,
+    /// Reads the lines that come after it, which may be rows of COPY.
+    next_line: client::NextLine<'a>,
+}
+
 impl<'a> Shell<'a> {
     /// A shell that prints results to `out` and the rest to `err`.
     pub fn new(
         sql: &'a dyn Sql,
         env: &'a Env,
         interrupt: &'a Interrupt,
-        out: &'a mut dyn Write,
+        out: &'a mut (dyn Write + Send),
         err: &'a mut dyn Write,
     ) -> Self {
         Self {
@@ -223,11 +232,20 @@ impl<'a> Shell<'a> {
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
                 let is_last_known = index + 1 == pieces.len() && splitter.open() == Open::Nothing;
-                self.run_script_piece(name, piece, is_last_known, &mut splitter)?;
+                let mut next_line = |rows: &mut Vec<u8>| {
+                    let read = input.read_until(b'\n', rows)?;
+                    line += usize::from(read > 0);
+                    Ok(read)
+                };
+                let mut around = Around { splitter: &mut splitter, next_line: &mut next_line };
+                self.run_script_piece(name, piece, is_last_known, &mut around)?;
             }
         }
         match splitter.finish() {
-            Some(piece) => self.run_script_piece(name, &piece, true, &mut splitter),
+            Some(piece) => {
+                let mut around = Around { splitter: &mut splitter, next_line: &mut |_| Ok(0) };
+                self.run_script_piece(name, &piece, true, &mut around)
+            }
             None => Ok(()),
         }
     }
@@ -238,9 +256,9 @@ impl<'a> Shell<'a> {
         name: &str,
         piece: &Piece,
         is_last_known: bool,
-        splitter: &mut Splitter,
+        around: &mut Around<'_>,
     ) -> Result<(), Stop> {
-        let result = self.run_piece(Some(name), piece, splitter);
+        let result = self.run_piece(Some(name), piece, around);
         if matches!(result, Err(Stop::Failed)) {
             self.done.stop(name, piece.line(), is_last_known);
         }
@@ -255,22 +273,28 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs a statement or command of the script `name`, or of the terminal.
-    fn run_piece(&mut self, name: Option<&str>, piece: &Piece, splitter: &mut Splitter) -> Result<(), Stop> {
+    fn run_piece(&mut self, name: Option<&str>, piece: &Piece, around: &mut Around<'_>) -> Result<(), Stop> {
         match piece {
-            Piece::Statement(text, line) => self.run_statement(name, text, *line),
-            Piece::Command(text, line) => {
-                let command = match Command::parse(text) {
-                    Ok(command) => command,
-                    Err(message) => return self.fail(&report::located(name, *line, &message)),
-                };
-                self.run_command(name, *line, command, splitter)
-            }
+            Piece::Statement(text, line) => self.run_statement(name, text, *line, around),
+            Piece::Command(text, line) => match Command::parse(text) {
+                Ok(command) => self.run_command(name, *line, command, around),
+                Err(message) => self.fail(&report::located(name, *line, &message)),
+            },
         }
     }
 
-    fn run_statement(&mut self, name: Option<&str>, text: &str, line: usize) -> Result<(), Stop> {
+    fn run_statement(
+        &mut self,
+        name: Option<&str>,
+        text: &str,
+        line: usize,
+        around: &mut Around<'_>,
+    ) -> Result<(), Stop> {
         if self.confirms && name.is_none() {
             text.clone_into(&mut self.latest);
+        }
+        if let Some(end) = client::end_of(text) {
+            return self.run_client_copy(name, (text, line), end, around);
         }
         let started = self.env.clock.now();
         let (sql, interrupt, clock) = (self.sql, self.interrupt, &self.env.clock);
@@ -284,14 +308,7 @@ impl<'a> Shell<'a> {
         });
         let (answer, elapsed_ns) = match answer {
             Ok(answer) => answer,
-            Err(error) => {
-                if self.terminal.is_some() && interrupt.requested() {
-                    // The terminal shows ^C where the cursor is.
-                    self.say("");
-                }
-                let message = report::error(name, line, text, &error);
-                return self.fail(message.trim_end());
-            }
+            Err(error) => return self.fail_statement(name, (text, line), &error),
         };
         for notice in &answer.notices {
             self.say(&format!("NOTICE: {notice}"));
@@ -303,6 +320,21 @@ impl<'a> Shell<'a> {
             writeln!(self.results(), "Time: {}", report::milliseconds(elapsed_ns))?;
         }
         Ok(())
+    }
+
+    /// Says why a statement failed.
+    fn fail_statement(
+        &mut self,
+        name: Option<&str>,
+        (text, line): (&str, usize),
+        error: &SqlError,
+    ) -> Result<(), Stop> {
+        if self.terminal.is_some() && self.interrupt.requested() {
+            // The terminal shows ^C where the cursor is.
+            self.say("");
+        }
+        let message = report::error(name, line, text, error);
+        self.fail(message.trim_end())
     }
 
     fn print_outcomes(&mut self, outcomes: &[Outcome]) -> Result<(), Stop> {
@@ -318,7 +350,7 @@ impl<'a> Shell<'a> {
         Ok(())
     }
 
-    fn results(&mut self) -> &mut dyn Write {
+    fn results(&mut self) -> &mut (dyn Write + Send) {
         match &mut self.file {
             Some(file) => file,
             None => self.out,

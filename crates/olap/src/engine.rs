@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_env::Clock;
+use albireo_env::{Clock, Disk, RealDisk};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
@@ -44,6 +44,8 @@ pub struct OlapConfig {
     pub batch_rows: usize,
     /// What `now()` is.
     pub clock: Clock,
+    /// Where CSV and JSON files are. DataFusion reads Parquet, from the real disk.
+    pub disk: Arc<dyn Disk>,
     /// Called on each thread when it starts; the place to lower its scheduling priority.
     pub on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -58,6 +60,7 @@ impl Default for OlapConfig {
             spill_limit_bytes: 64 << 30,
             batch_rows: albireo_base::ids::CHUNK_ROWS,
             clock: Clock::real(),
+            disk: Arc::new(RealDisk),
             on_thread_start: None,
         }
     }

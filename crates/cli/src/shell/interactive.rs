@@ -6,7 +6,8 @@
 use super::editor::{Input, LineEditor};
 use super::split::{Open, Splitter};
 use super::terminal::Terminal;
-use super::{Shell, Stop, report};
+use super::{Around, Shell, Stop, report};
+use std::collections::VecDeque;
 use std::io;
 
 /// What `help` prints.
@@ -140,15 +141,17 @@ impl Shell<'_> {
         editor: &mut LineEditor<'_>,
         entry: &mut String,
     ) -> Result<(), Stop> {
-        let mut lines = text.split('\n').peekable();
-        while let Some(line) = lines.next() {
-            let pieces = splitter.push(line);
-            if lines.peek().is_none() && splitter.open() == Open::Nothing {
+        let mut lines: VecDeque<String> = text.split('\n').map(str::to_owned).collect();
+        while let Some(line) = lines.pop_front() {
+            let pieces = splitter.push(&line);
+            if lines.is_empty() && splitter.open() == Open::Nothing {
                 editor.remember(&std::mem::take(entry));
             }
             for piece in &pieces {
                 self.done = report::Done::default();
-                let result = self.run_piece(None, piece, splitter);
+                let mut next_line = |rows: &mut Vec<u8>| read_row(&mut lines, editor, rows);
+                let mut around = Around { splitter, next_line: &mut next_line };
+                let result = self.run_piece(None, piece, &mut around);
                 self.tell_stopped(&result);
                 match result {
                     Ok(()) => {}
@@ -168,6 +171,27 @@ impl Shell<'_> {
         }
         Ok(())
     }
+}
+
+/// Adds a row of COPY to `rows`: the next of `lines`, which were entered with the statement, or what is typed now.
+fn read_row(
+    lines: &mut VecDeque<String>,
+    editor: &mut LineEditor<'_>,
+    rows: &mut Vec<u8>,
+) -> io::Result<usize> {
+    if lines.is_empty() {
+        match editor.read(">> ") {
+            Ok(Input::Text(text)) => lines.extend(text.split('\n').map(str::to_owned)),
+            Ok(Input::End) => return Ok(0),
+            Ok(Input::Abandoned) => return Err(io::ErrorKind::Interrupted.into()),
+            Ok(Input::Unreadable) => return Err(io::Error::other("what was typed is not UTF-8")),
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+    let Some(line) = lines.pop_front() else { return Ok(0) };
+    rows.extend_from_slice(line.as_bytes());
+    rows.push(b'\n');
+    Ok(line.len() + 1)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::command::{self, Command};
 use super::pager::Pager;
 use super::split::{Piece, Splitter};
-use super::{Shell, Stop, copy, describe, outside, synopsis};
+use super::{Around, Shell, Stop, copy, describe, outside, synopsis};
 use crate::args::Format;
 use crate::output::{self, Expanded, Table};
 use std::io::{self, Read, Write};
@@ -14,13 +14,13 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 }
 
 impl Shell<'_> {
-    /// Carries out a command of the script `name`, or of the terminal; `splitter` has the statement that is open.
+    /// Carries out a command of the script `name`, or of the terminal.
     pub(super) fn run_command(
         &mut self,
         name: Option<&str>,
         line: usize,
         command: Command,
-        splitter: &mut Splitter,
+        around: &mut Around<'_>,
     ) -> Result<(), Stop> {
         match command {
             Command::Describe(name) => self.describe(&name)?,
@@ -47,23 +47,23 @@ impl Shell<'_> {
             Command::Output(path) => self.redirect(path)?,
             Command::Include(path) => self.run_file(&path)?,
             Command::Copy(text) => match copy::statement(&text, variable("HOME").map(PathBuf::from)) {
-                Ok(statement) => self.run_statement(name, &statement, line)?,
+                Ok(statement) => self.run_statement(name, &statement, line, around)?,
                 Err(message) => return self.fail(&message),
             },
             Command::Echo { warns: true, text } => self.say_text(&text),
             Command::Echo { warns: false, text } => self.results().write_all(text.as_bytes())?,
-            Command::Edit(path) => self.edit(name, path.as_deref(), splitter)?,
-            Command::Go { expanded, file } => self.go(name, line, expanded, file, splitter)?,
+            Command::Edit(path) => self.edit(name, path.as_deref(), around)?,
+            Command::Go { expanded, file } => self.go(name, line, expanded, file, around)?,
             Command::Print => {
-                let text = self.buffer(splitter);
+                let text = self.buffer(around.splitter);
                 let text = if text.is_empty() { "Nothing is typed yet.".to_owned() } else { text };
                 writeln!(self.results(), "{text}")?;
             }
             Command::Reset => {
-                splitter.reset();
+                around.splitter.reset();
                 self.confirm("What was typed is discarded.");
             }
-            Command::Write(path) => self.write_buffer(&path, splitter)?,
+            Command::Write(path) => self.write_buffer(&path, around.splitter)?,
             Command::System(command) => self.system(&command)?,
             Command::Synopsis(topic) => match synopsis::of(&topic) {
                 Ok(text) => self.results().write_all(text.as_bytes())?,
@@ -174,9 +174,9 @@ impl Shell<'_> {
         line: usize,
         expanded: bool,
         file: Option<PathBuf>,
-        splitter: &mut Splitter,
+        around: &mut Around<'_>,
     ) -> Result<(), Stop> {
-        let (text, line) = match splitter.finish() {
+        let (text, line) = match around.splitter.finish() {
             Some(Piece::Statement(text, line)) => (text, line),
             _ => (self.latest.clone(), line),
         };
@@ -188,11 +188,12 @@ impl Shell<'_> {
             self.expanded = Expanded::On;
         }
         let result = match file {
-            None => self.run_statement(name, &text, line),
+            None => self.run_statement(name, &text, line, around),
             Some(path) => {
                 let place = path.display().to_string();
                 let kept = self.file.take();
-                let result = self.redirect(Some(path)).and_then(|()| self.run_statement(name, &text, line));
+                let result =
+                    self.redirect(Some(path)).and_then(|()| self.run_statement(name, &text, line, around));
                 self.file = kept;
                 match result {
                     Err(Stop::Output(error)) => self.fail(&format!("cannot write {place}: {error}")),
@@ -215,11 +216,11 @@ impl Shell<'_> {
     }
 
     /// `\e`: edits what is typed, the latest statement or a file, and runs the result as if it were typed.
-    fn edit(&mut self, name: Option<&str>, path: Option<&Path>, splitter: &mut Splitter) -> Result<(), Stop> {
+    fn edit(&mut self, name: Option<&str>, path: Option<&Path>, around: &mut Around<'_>) -> Result<(), Stop> {
         if self.terminal.is_none() {
             return self.fail("\\e: only at a terminal");
         }
-        let before = self.buffer(splitter);
+        let before = self.buffer(around.splitter);
         let edited = match path {
             Some(path) => self.lend(|| outside::edit(path, variable)).and_then(|()| self.read_text(path)),
             None => self.lend(|| outside::edit_text(&before, variable)),
@@ -232,11 +233,11 @@ impl Shell<'_> {
         if path.is_none() && text.trim_end() == before.trim_end() {
             return Ok(());
         }
-        splitter.reset();
+        around.splitter.reset();
         for line in text.lines() {
             self.say(line);
-            for piece in splitter.push(line) {
-                self.run_piece(name, &piece, splitter)?;
+            for piece in around.splitter.push(line) {
+                self.run_piece(name, &piece, around)?;
             }
         }
         Ok(())

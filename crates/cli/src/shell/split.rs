@@ -148,6 +148,11 @@ impl Splitter {
         }
     }
 
+    /// Passes over lines that are none of its text.
+    pub fn skip_lines(&mut self, lines: usize) {
+        self.line += lines;
+    }
+
     /// The statement so far.
     pub fn open_text(&self) -> &str {
         self.statement.trim_end()

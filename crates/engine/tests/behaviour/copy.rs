@@ -21,9 +21,18 @@ fn with_file(name: &str, contents: &str) -> Database {
 
 #[test]
 fn rows_of_all_types_survive_a_way_through_each_format() {
-    for format in
-        ["'/x.csv'", "'/x.csv' WITH (HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''')", "'/x.parquet'"]
-    {
+    let formats = [
+        "'/x.csv'",
+        "'/x.csv' WITH (HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''')",
+        "'/x.parquet'",
+        "'/x' (FORMAT text)",
+        "'/x' (FORMAT text, DELIMITER '|', NULL 'nil', HEADER)",
+        "'/x.jsonl'",
+        "'/x.csv.gz'",
+        "'/x.tsv.zst'",
+        "'/x.json.zst'",
+    ];
+    for format in formats {
         let db = database_on(MemoryDisk::default(), small());
         run(&db, ALL_TYPES);
         let before = ask(&db, "SELECT * FROM all_types");
@@ -39,7 +48,7 @@ fn rows_of_all_types_survive_a_way_through_each_format() {
 fn malformed_line_is_named_with_its_column_and_nothing_is_loaded() {
     let cases = [
         ("1,a\nx,b\n", "22P02", "line 2, column \"a\""),
-        ("1,a\n2\n", "22P04", "line 2, column \"b\""),
+        ("1,a\n2\n", "22P04", "line 2: \"2\""),
         ("1,a\n2,b,c\n", "22P04", "line 2"),
         ("1,a\n99999999999,b\n", "22003", "line 2, column \"a\""),
         ("1,a\n2,\"b\n", "22P04", "line 2"),
