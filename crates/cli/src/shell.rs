@@ -29,6 +29,7 @@ use crate::args::{Format, ShellArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Expanded, Table};
 use crate::sql::{Outcome, Sql};
+use albireo::SqlError;
 use albireo_env::Env;
 use command::Command;
 use pager::Pager;
