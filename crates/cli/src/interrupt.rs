@@ -1,13 +1,16 @@
 //! Ctrl-C: stops what runs, not the program; with nothing running it ends the program.
 //!
 //! I-1 At a prompt the program goes on although nothing runs, but it can always be left: where it waits for something
-//! else than a key, the second Ctrl-C ends it.
+//! else than a key, the second Ctrl-C ends it. I-2 A Ctrl-C that another program got too, because it had the terminal,
+//! never reaches what runs after that program ([`Interrupt::settle`]).
 
 use crate::sql::Canceller;
 use parking_lot::Mutex;
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Exit status after Ctrl-C, as shells expect it: 128 and the signal's number.
 pub const EXIT_STATUS: u8 = 130;
@@ -28,7 +31,14 @@ struct Shared {
     unanswered: AtomicU32,
     /// What is done before the program ends.
     at_exit: Mutex<Vec<Canceller>>,
+    /// To the thread that answers: signals write a byte here, [`Interrupt::settle`] another.
+    signals: Mutex<Option<UnixStream>>,
+    /// Who waits until all signals that came before are answered.
+    settled: Mutex<Option<SyncSender<()>>>,
 }
+
+/// What [`Interrupt::settle`] writes; signals write an `X`.
+const SETTLE: u8 = b'S';
 
 impl Interrupt {
     /// Listens for Ctrl-C from now on. To be called once in a program.
@@ -38,18 +48,40 @@ impl Interrupt {
     pub fn install() -> io::Result<Self> {
         let this = Self::default();
         let handler = this.clone();
-        ctrlc::set_handler(move || {
-            if handler.request() {
-                return;
-            }
-            if !handler.ends_program() {
-                return eprintln!("\nPress Ctrl-C again to leave the shell.");
-            }
-            handler.shared.at_exit.lock().iter().for_each(|work| work());
-            std::process::exit(EXIT_STATUS.into());
-        })
-        .map_err(io::Error::other)?;
+        let (signals, writer) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, writer.try_clone()?)?;
+        *this.shared.signals.lock() = Some(writer);
+        // Ends with the process.
+        drop(albireo_env::spawn("albireo-interrupt", move || handler.answer(signals))?);
         Ok(this)
+    }
+
+    fn answer(&self, signals: impl Read) {
+        for byte in io::BufReader::new(signals).bytes().map_while(Result::ok) {
+            if byte == SETTLE {
+                drop(self.shared.settled.lock().take());
+            } else if !self.request() {
+                if !self.ends_program() {
+                    eprintln!("\nPress Ctrl-C again to leave the shell.");
+                    continue;
+                }
+                self.shared.at_exit.lock().iter().for_each(|work| work());
+                std::process::exit(EXIT_STATUS.into());
+            }
+        }
+    }
+
+    /// Waits until every Ctrl-C before is answered. The system hands a signal to the main thread before that sees the
+    /// end of a program that got it too, so what comes behind it in the stream is younger.
+    pub fn settle(&self) {
+        let mut signals = self.shared.signals.lock();
+        let Some(signals) = signals.as_mut() else { return };
+        let (sender, settled) = sync_channel(0);
+        *self.shared.settled.lock() = Some(sender);
+        if signals.write_all(&[SETTLE]).is_ok() {
+            // Fails when the sender is dropped: that is the answer.
+            let _ = settled.recv();
+        }
     }
 
     /// Runs `f`; Ctrl-C meanwhile calls `cancel` and is remembered until the next call.
@@ -129,6 +161,23 @@ mod tests {
     #[test]
     fn request_while_nothing_runs_says_so() {
         assert!(!Interrupt::default().request());
+    }
+
+    #[test]
+    fn signal_before_settling_is_answered_when_it_has_settled() {
+        let interrupt = Interrupt::default();
+        let (signals, mut writer) = UnixStream::pair().unwrap();
+        *interrupt.shared.signals.lock() = Some(writer.try_clone().unwrap());
+        let answering = interrupt.clone();
+        let answers = albireo_env::spawn("answers", move || answering.answer(signals)).unwrap();
+        interrupt.during(Box::new(|| {}), || {
+            writer.write_all(b"X").unwrap();
+            interrupt.settle();
+            assert!(interrupt.requested());
+        });
+        *interrupt.shared.signals.lock() = None;
+        drop(writer);
+        answers.join().unwrap();
     }
 
     #[test]

@@ -261,9 +261,13 @@ impl Shell<'_> {
 
     /// Runs `work`, which starts a program that uses the terminal; Ctrl-C is for that program.
     fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.interrupt.during(Box::new(|| {}), || match &self.terminal {
-            Some(terminal) => terminal.lend(work),
-            None => work(),
+        self.interrupt.during(Box::new(|| {}), || {
+            let result = match &self.terminal {
+                Some(terminal) => terminal.lend(work),
+                None => work(),
+            };
+            self.interrupt.settle();
+            result
         })
     }
 
@@ -285,7 +289,9 @@ impl Shell<'_> {
                     Err(error) if paged.has_ended_early(&error) => Ok(()),
                     printed => printed,
                 };
-                paged.finish().and(printed)
+                let finished = paged.finish();
+                self.interrupt.settle();
+                finished.and(printed)
             }
         };
         match printed {

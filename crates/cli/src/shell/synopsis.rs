@@ -8,9 +8,10 @@ const FORMS: &[(&str, &str)] = &[
     ("COMMIT", "COMMIT"),
     (
         "COPY",
-        "COPY table [ ( column [, ...] ) ] FROM 'file' [ WITH ( option [, ...] ) ]
-COPY { table [ ( column [, ...] ) ] | ( query ) } TO 'file' [ WITH ( option [, ...] ) ]
-    option: FORMAT { csv | parquet }, HEADER, DELIMITER 'c', NULL 'text', QUOTE 'c', ESCAPE 'c'",
+        "COPY table [ ( column [, ...] ) ] FROM { 'file' | STDIN } [ WITH ( option [, ...] ) ]
+COPY { table [ ( column [, ...] ) ] | ( query ) } TO { 'file' | STDOUT } [ WITH ( option [, ...] ) ]
+    option: FORMAT { text | csv | json | parquet }, HEADER [ MATCH ], DELIMITER 'c', NULL 'text', QUOTE 'c',
+            ESCAPE 'c', ENCODING 'name', FORCE_NULL ( column [, ...] ), FORCE_NOT_NULL ( column [, ...] )",
     ),
     (
         "CREATE FUNCTION",
