@@ -51,7 +51,7 @@ impl<'a> LineEditor<'a> {
             .behavior(if io::stdout().is_terminal() { Behavior::Stdio } else { Behavior::PreferTerm })
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(SqlHelper { sql }));
+        editor.set_helper(Some(SqlHelper { sql, completes: true }));
         let history = history_file(|name| std::env::var_os(name))
             .filter(|path| path.parent().is_some_and(|directory| env.disk.create_dir_all(directory).is_ok()));
         if let Some(path) = &history {
@@ -78,6 +78,20 @@ impl<'a> LineEditor<'a> {
         }
     }
 
+    /// Reads a row of COPY: Tab is a tab there.
+    pub fn read_row(&mut self) -> Result<Input, ReadlineError> {
+        self.completes(false);
+        let row = self.read(">> ");
+        self.completes(true);
+        row
+    }
+
+    fn completes(&mut self, completes: bool) {
+        if let Some(helper) = self.editor.helper_mut() {
+            helper.completes = completes;
+        }
+    }
+
     /// Puts what was entered into the history. History is a convenience: a full disk must not end the session.
     pub fn remember(&mut self, entry: &str) {
         if entry.len() > ENTRY_BYTES {
@@ -101,6 +115,8 @@ fn history_file(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option
 
 struct SqlHelper<'a> {
     sql: &'a dyn Sql,
+    /// Whether names are completed; if not, Tab is a tab.
+    completes: bool,
 }
 
 impl Helper for SqlHelper<'_> {}
@@ -117,7 +133,10 @@ impl Completer for SqlHelper<'_> {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (start, candidates) = complete(self.sql, &line[..cursor]);
+        let (start, candidates) = match self.completes {
+            true => complete(self.sql, &line[..cursor]),
+            false => (cursor, vec!["\t".to_owned()]),
+        };
         let pair = |text: String| Pair { display: text.clone(), replacement: text };
         Ok((start, candidates.into_iter().map(pair).collect()))
     }

@@ -180,7 +180,7 @@ fn read_row(
     rows: &mut Vec<u8>,
 ) -> io::Result<usize> {
     if lines.is_empty() {
-        match editor.read(">> ") {
+        match editor.read_row() {
             Ok(Input::Text(text)) => lines.extend(text.split('\n').map(str::to_owned)),
             Ok(Input::End) => return Ok(0),
             Ok(Input::Abandoned) => return Err(io::ErrorKind::Interrupted.into()),

@@ -68,6 +68,38 @@ fn paste_of_several_lines_is_run_whole() {
 }
 
 #[test]
+fn rows_of_copy_are_typed_with_tabs_or_come_with_a_paste() {
+    let mut session = Session::start();
+    session.expect(READY);
+    session.enter("create table t (a int, b text);\r");
+    session.expect("CREATE TABLE");
+    session.expect(READY);
+    session.enter("copy t from stdin;\r");
+    session.expect("Enter the rows");
+    session.expect(">> ");
+    session.enter("1\tsele\r");
+    session.expect(">> ");
+    session.enter("\\.\r");
+    session.expect("COPY 1");
+    session.expect(READY);
+    session.enter("\u{1b}[200~copy t from stdin;\r2\tfrom\r\\.\rselect a, length(b) as chars from t order by a;\u{1b}[201~\r");
+    session.expect("COPY 1");
+    session.expect("│ 1 │     4 │");
+    session.expect("│ 2 │     4 │");
+    session.expect(READY);
+    session.enter("copy t from stdin;\r");
+    session.expect(">> ");
+    session.enter("3\tx\r");
+    session.expect(">> ");
+    session.enter("\u{3}");
+    session.expect("COPY was cancelled; nothing was inserted");
+    session.enter("select count(*) from t;\r");
+    session.expect("│     2 │");
+    session.enter("\\q\r");
+    assert_eq!(session.end().1, Some(0));
+}
+
+#[test]
 fn prompt_shows_what_is_open() {
     let mut session = Session::start();
     session.expect(READY);
