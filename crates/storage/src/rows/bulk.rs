@@ -1,4 +1,4 @@
-//! Many rows at once, for a table that nobody reads yet: room for them, where they lie, showing them.
+//! Many rows at once in slots that nobody has used: room for them, where they lie, making them live.
 
 use albireo_base::Tid;
 use albireo_base::ids::CHUNK_ROWS;
@@ -111,7 +111,7 @@ impl Rows {
     /// They are of no chunk.
     pub(crate) fn publish_next(&mut self, count: usize) {
         let first = Tid(self.slots);
-        assert!(first.slot() + count <= CHUNK_ROWS && self.free.is_empty());
+        assert!(first.slot() + count <= CHUNK_ROWS);
         let block = self.validity(first);
         // SAFETY: the validity bitmap, `self` its only writer; the slots are of one chunk, asserted.
         unsafe { bitmap::put(block, first.slot(), count, std::iter::repeat(u64::MAX)) };

@@ -3,6 +3,7 @@
 //!
 //! `PROPTEST_CASES` sets how many random cases run (default 48).
 
+mod append;
 mod cells;
 mod check;
 mod concurrent;

@@ -67,6 +67,8 @@ pub struct World {
     registry: Arc<SnapshotRegistry>,
     pool: BlockPool,
     ballast: Vec<(NonNull<u8>, usize)>,
+    /// Rows that are to be appended some time.
+    pub staged: Option<crate::append::Staged>,
 }
 
 impl World {
@@ -92,6 +94,7 @@ impl World {
             registry,
             pool,
             ballast: Vec::new(),
+            staged: None,
         }
     }
 
@@ -318,6 +321,7 @@ impl World {
     /// Drops everything, the table first or last, and demands every byte back.
     pub fn finish(mut self, table_first: bool) {
         self.release();
+        self.staged = None;
         let Self { table, snapshots, kept, elsewhere, registry, pool, shape, .. } = self;
         let table = if table_first {
             drop(table);
