@@ -27,6 +27,7 @@
 //! transactions).
 #![forbid(unsafe_code)]
 
+mod bulk;
 mod call;
 mod data;
 mod error;
@@ -38,6 +39,7 @@ mod procedure;
 mod run;
 mod transaction;
 
+pub use bulk::{AppendError, BulkInsert};
 pub use call::{Call, Command, Measure};
 pub use data::TableHandle;
 pub use error::{Abort, CallError, SubmitError};

@@ -73,6 +73,19 @@ impl DatabaseSnapshot {
         &self.scope
     }
 
+    /// Whether another snapshot of the same scope shows the same rows with the same values. It looks at blocks,
+    /// not at rows: what was changed and changed back is not the same.
+    pub fn shows_same(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Option<Arc<TableParts>>, &Option<Arc<TableParts>>)| match (a, b) {
+            (Some(a), Some(b)) => a.shows_same(b),
+            (None, None) => true,
+            _ => false,
+        };
+        self.scope == other.scope
+            && self.tables.len() == other.tables.len()
+            && self.tables.iter().zip(&other.tables).all(same)
+    }
+
     /// The table as it was; `None` if it did not exist then or is not covered.
     pub fn table(self: &Arc<Self>, id: TableId) -> Option<TableView> {
         let parts = Arc::clone(self.tables.get(id.index())?.as_ref()?);
@@ -82,6 +95,23 @@ impl DatabaseSnapshot {
             chunks.extend((0..full as u32).map(|chunk| (part as u16, chunk)));
         }
         Some(TableView { snapshot: Arc::clone(self), parts, chunks: chunks.into() })
+    }
+}
+
+impl TableParts {
+    fn shows_same(&self, other: &Self) -> bool {
+        let entries = self.layout.entries();
+        let covered = |index: &usize| self.layout.entry_columns[index % entries].meets(self.columns);
+        let same = |(a, b): (&Part, &Part)| {
+            let in_use = a.slots.div_ceil(CHUNK_ROWS as u64) as usize * entries;
+            let content =
+                |part: &Part, index: usize| (part.dir.entries[index].block, part.dir.entries[index].tag);
+            (a.partition, a.slots, a.live_rows) == (b.partition, b.slots, b.live_rows)
+                && (0..in_use).filter(covered).all(|index| content(a, index) == content(b, index))
+        };
+        self.layout.id == other.layout.id
+            && self.parts.len() == other.parts.len()
+            && self.parts.iter().zip(&other.parts).all(same)
     }
 }
 
