@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, Tid, Value};
-use albireo_storage::{LayoutChoice, RowFault, Savepoint, Staging, TableError, arrow_type};
+use albireo_storage::{LayoutChoice, RowFault, SLAB_BYTES, Savepoint, Staging, TableError, arrow_type};
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray,
@@ -147,6 +147,12 @@ impl World {
             Some((at, IndexId(index as u16)))
         };
         uniques.filter_map(first).min_by_key(|(at, _)| *at)
+    }
+
+    /// Takes the rows that are there into the model, and commits them.
+    fn follow(&mut self) {
+        self.current = self.table.scan_from(Tid(0)).map(|tid| (tid, Arc::new(self.table.row(tid)))).collect();
+        self.commit();
     }
 
     /// Rows of right values, many of which collide in unique keys unless `step` says otherwise.
@@ -365,29 +371,45 @@ fn row_that_does_not_fit_is_named_as_inserting_row_by_row_would() {
 }
 
 #[test]
-fn memory_that_runs_out_while_rows_are_appended_changes_nothing() {
-    let (mut refused, mut appended) = (0, 0);
-    for spare in (0..160).step_by(8) {
-        let mut world = World::new(keyed(LayoutChoice::Columns), 64 << 20);
-        world.stage(keyed_rows(&world.shape, 0, 5000), 5000);
-        world.append_staged();
-        world.commit();
-        world.take_snapshot();
-        world.stage(keyed_rows(&world.shape, 10_000, 20_000), 8192);
-        world.squeeze(spare);
-        let before = world.current.len();
-        world.append_staged();
-        match world.current.len() == before {
-            true => refused += 1,
-            false => appended += 1,
+fn memory_that_runs_out_at_any_moment_of_an_append_changes_nothing() {
+    let (mut unstaged, mut refused, mut appended) = (0, 0, 0);
+    for slabs in 8..60 {
+        let mut world = World::new(keyed(LayoutChoice::Columns), slabs * SLAB_BYTES as u64);
+        for row in keyed_rows(&world.shape, 0, 300) {
+            if world.table.insert_values(&mut world.undo, &row).is_err() {
+                break;
+            }
         }
-        world.release();
-        world.check();
+        world.follow();
+        world.take_snapshot();
+        let mut staging = world.table.staging();
+        let rows = keyed_rows(&world.shape, 10_000, 40_000);
+        let mut batches = rows.chunks(8192).map(|rows| rows_batch(&world.shape, rows));
+        let out_of_memory = |fault: RowFault| {
+            assert!(
+                matches!(fault, RowFault { row: None, error: TableError::OutOfMemory(_), .. }),
+                "{fault:?}"
+            );
+        };
+        if let Err(fault) = batches.try_for_each(|batch| staging.push(&batch)) {
+            out_of_memory(fault);
+            unstaged += 1;
+            drop(staging);
+        } else {
+            match world.table.append(&mut world.undo, staging, &StatementProgress::default()) {
+                Ok(_) => appended += 1,
+                Err(fault) => {
+                    out_of_memory(fault);
+                    assert!(world.undo.is_empty());
+                    refused += 1;
+                }
+            }
+        }
         world.abort();
         world.check();
-        world.finish(spare % 2 == 0);
+        world.finish(slabs % 2 == 0);
     }
-    assert!(refused > 5 && appended > 0, "{refused} refused, {appended} appended");
+    assert!(unstaged > 3 && refused > 3 && appended > 3, "{unstaged}, {refused}, {appended}");
 }
 
 #[test]
