@@ -205,13 +205,18 @@ impl<'a> Input<'a> {
 
 #[cfg(test)]
 mod tests {
+    use albireo_testing::random_tests;
     use proptest::prelude::*;
 
     use super::*;
 
-    proptest! {
+    random_tests! {
+        #![cases(256)]
+
         #[test]
-        fn what_was_put_is_read(number: u64, signed: i64, wide: i128, text: String) {
+        fn what_was_put_is_read(
+            number in any::<u64>(), signed in any::<i64>(), wide in any::<i128>(), text in any::<String>(),
+        ) {
             let mut out = Vec::new();
             put_number(&mut out, number);
             put_signed(&mut out, signed);
@@ -233,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        fn no_bytes_make_it_panic(bytes in any::<Vec<u8>>()) {
             let _ = Input::new(&bytes).signed_wide();
             let _ = Input::new(&bytes).text();
             let _ = Input::new(&bytes).narrow::<i16>();

@@ -199,7 +199,7 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let file = File::options().write(true).create(true).truncate(false).open(path)?;
         file.try_lock()?;
-        Ok(Box::new(RealLock { _file: file }))
+        Ok(Box::new(RealLock { file }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -278,10 +278,18 @@ impl PlacedFile for File {
     }
 }
 
-/// The lock goes with the file's descriptor.
+/// The lock belongs to the open file, which a child that another thread is just starting shares until it runs its
+/// own program. So it is given back expressly: closing our descriptor would leave it with the child.
 #[derive(Debug)]
 struct RealLock {
-    _file: File,
+    file: File,
 }
 
 impl DiskLock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // If this fails, closing the descriptor gives it back all the same, with the last copy.
+        let _ = self.file.unlock();
+    }
+}

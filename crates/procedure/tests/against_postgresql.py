@@ -75,8 +75,8 @@ def main():
             "PGUSER": "random",
             "PGDATABASE": "postgres",
             "ALBIREO_TEST_POSTGRESQL": "1",
-            "ALBIREO_TEST_SEEDS": seeds,
-            "ALBIREO_TEST_FIRST_SEED": first,
+            "ALBIREO_CASES": seeds,
+            "ALBIREO_SEED": first,
         }
         tests = ["--test", "random", "--test", "routines_agree_with_postgresql"]
         test = ["cargo", "test", "--workspace", *tests, "in_postgresql"]

@@ -1,7 +1,5 @@
 //! Routines of the corpus with something changed: none may make the parser or the binder panic or
 //! overflow its stack, and every error says where it is.
-//!
-//! `ALBIREO_TEST_MUTATIONS=n` tries n instead of two thousand.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files and start threads")]
 
@@ -16,6 +14,7 @@ mod script;
 use std::path::PathBuf;
 
 use albireo_base::SqlError;
+use albireo_testing::{Test, test};
 use memory::Database;
 use rng::Rng;
 
@@ -264,15 +263,11 @@ fn complaint(text: &str, result: Result<(), SqlError>) -> Option<String> {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
-fn try_all() {
+fn try_all(test: Test) {
     let homes = homes();
     let all: Vec<String> = homes.iter().flat_map(|home| home.routines.clone()).collect();
     let mut found: Vec<(String, String)> = Vec::new();
-    for seed in 0..number("ALBIREO_TEST_MUTATIONS", 2_000) {
+    test.for_each_seed(0..2_000, |seed| {
         let mut rng = Rng::new(seed);
         let home = &homes[rng.below(homes.len())];
         let mut text = rng.pick(&home.routines);
@@ -282,12 +277,12 @@ fn try_all() {
                 break;
             }
             if let Some(complaint) = complaint(&text, home.database.check(&text)) {
-                found.push((complaint, text.clone()));
+                found.push((format!("{complaint}\n{}", test.repeat(seed)), text.clone()));
             }
         }
-    }
+    });
     found.sort();
-    found.dedup_by(|a, b| a.0 == b.0);
+    found.dedup_by(|a, b| a.0.lines().next() == b.0.lines().next());
     let shown = |(complaint, text): &(String, String)| {
         let text: String = text.chars().take(1_500).collect();
         format!("{complaint}\n{text}\n")
@@ -297,7 +292,8 @@ fn try_all() {
 
 #[test]
 fn changed_routines_give_errors_with_a_place_and_never_a_panic() {
-    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(try_all).unwrap();
+    let test = test!();
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || try_all(test)).unwrap();
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }

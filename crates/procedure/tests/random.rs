@@ -1,7 +1,6 @@
 //! Random routines: every way to run them must come to the same.
 //!
-//! `ALBIREO_TEST_SEEDS=n` runs n programs instead of a thousand, `ALBIREO_TEST_FIRST_SEED=n` begins
-//! elsewhere. `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL as well, see `against_postgresql.py`.
+//! `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL as well, see `against_postgresql.py`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start psql and threads")]
 
@@ -21,12 +20,23 @@ mod tables;
 #[path = "random/types.rs"]
 mod types;
 
+use std::ops::Range;
+
+use albireo_testing::test;
 use program::Program;
 use runner::{Outcome, runners};
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
+/// The programs that are run.
+const SEEDS: Range<u64> = 1..1_001;
+
+/// Those that are run under a sanitizer, which `cargo xtask sanitize` says.
+const SANITIZED_SEEDS: Range<u64> = 1..301;
+
+/// Smaller programs that are tried, at most, after one that differs.
+const TRIES: u32 = 600;
+
+/// Programs that differ from PostgreSQL, after which no more are looked for.
+const MOST: usize = 10;
 
 /// Runs in a thread with the stack that ours have.
 fn on_a_thread(act: impl FnOnce() + Send + 'static) {
@@ -84,7 +94,7 @@ fn smallest(
     mut differs: impl FnMut(&Program) -> Option<String>,
 ) -> (Program, String) {
     let (mut program, mut how) = (program, how);
-    let mut tries = number("ALBIREO_TEST_SHRINK", 600);
+    let mut tries = TRIES;
     'again: loop {
         for smaller in program.smaller() {
             if tries == 0 {
@@ -102,20 +112,21 @@ fn smallest(
 
 #[test]
 fn random_routines_come_to_the_same_by_every_runner() {
-    on_a_thread(|| {
-        let first = number("ALBIREO_TEST_FIRST_SEED", 1);
-        for seed in first..first + number("ALBIREO_TEST_SEEDS", 1000) {
+    let test = test!();
+    let seeds = if std::env::var_os("ALBIREO_SANITIZED").is_some() { SANITIZED_SEEDS } else { SEEDS };
+    on_a_thread(move || {
+        test.for_each_seed(seeds, |seed| {
             let program = maker::program(seed);
             match differing_runners(&program) {
                 Ok(None) => {}
                 Ok(Some(how)) => {
                     let differs = |program: &Program| differing_runners(program).ok().flatten();
                     let (program, how) = smallest(program, how, differs);
-                    panic!("seed {seed}:\n{}\n{how}", program.text());
+                    panic!("{}\n{how}", program.text());
                 }
-                Err(error) => panic!("seed {seed}:\n{}\n{error}", program.text()),
+                Err(error) => panic!("{}\n{error}", program.text()),
             }
-        }
+        });
     });
 }
 
@@ -131,6 +142,10 @@ fn differs_from_postgresql(program: &Program, psql: &mut postgresql::Psql) -> Re
     Ok(difference(["PostgreSQL", "ours"], [&theirs, &postgresql::as_psql_shows(&ours)]))
 }
 
+fn repeat(seed: u64) -> String {
+    format!("seed {seed}; repeat it with\n    crates/procedure/tests/against_postgresql.py 1 {seed}")
+}
+
 #[test]
 fn random_routines_come_to_the_same_in_postgresql() {
     if std::env::var_os("ALBIREO_TEST_POSTGRESQL").is_none() {
@@ -139,11 +154,11 @@ fn random_routines_come_to_the_same_in_postgresql() {
         );
         return;
     }
-    on_a_thread(|| {
-        let first = number("ALBIREO_TEST_FIRST_SEED", 1);
+    let seeds = test!().seeds(SEEDS);
+    on_a_thread(move || {
         let mut psql = postgresql::Psql::new();
         let mut failures = Vec::new();
-        for seed in first..first + number("ALBIREO_TEST_SEEDS", 1000) {
+        for seed in seeds {
             let program = maker::program(seed);
             match differs_from_postgresql(&program, &mut psql) {
                 Ok(None) => {}
@@ -151,11 +166,11 @@ fn random_routines_come_to_the_same_in_postgresql() {
                     let differs =
                         |program: &Program| differs_from_postgresql(program, &mut psql).ok().flatten();
                     let (program, how) = smallest(program, how, differs);
-                    failures.push(format!("seed {seed}:\n{}\n{how}", program.text()));
+                    failures.push(format!("{}\n{}\n{how}", repeat(seed), program.text()));
                 }
-                Err(error) => failures.push(format!("seed {seed}:\n{}\n{error}", program.text())),
+                Err(error) => failures.push(format!("{}\n{}\n{error}", repeat(seed), program.text())),
             }
-            if failures.len() as u64 >= number("ALBIREO_TEST_FAILURES", 10) {
+            if failures.len() >= MOST {
                 break;
             }
         }

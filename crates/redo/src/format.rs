@@ -284,6 +284,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use albireo_testing::random_tests;
     use proptest::prelude::*;
 
     #[test]
@@ -317,9 +318,11 @@ mod tests {
         assert!(4 + length.len() + head.len() <= 12);
     }
 
-    proptest! {
+    random_tests! {
+        #![cases(256)]
+
         #[test]
-        fn numbers_come_back(value: u64, tail: Vec<u8>) {
+        fn numbers_come_back(value in any::<u64>(), tail in any::<Vec<u8>>()) {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
             bytes.extend_from_slice(&tail);
@@ -327,7 +330,10 @@ mod tests {
         }
 
         #[test]
-        fn heads_come_back(kind in 0u8..128, crossing: bool, lane: u16, delta: i64, payload: Vec<u8>) {
+        fn heads_come_back(
+            kind in 0u8..128, crossing in any::<bool>(), lane in any::<u16>(), delta in any::<i64>(),
+            payload in any::<Vec<u8>>(),
+        ) {
             let mut contents = Vec::new();
             put_head(&mut contents, Kind(kind), crossing, lane, delta);
             contents.extend_from_slice(&payload);
@@ -343,7 +349,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read_without_a_panic(bytes: Vec<u8>) {
+        fn any_bytes_are_refused_or_read_without_a_panic(bytes in any::<Vec<u8>>()) {
             let mut rest = &bytes[..];
             while let Some((_, after)) = RawRecord::split(rest) {
                 prop_assert!(after.len() < rest.len());

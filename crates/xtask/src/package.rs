@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Packages that stay here: tools of this repository.
-const UNPUBLISHED: [&str; 2] = ["albireo-sim", "xtask"];
+const UNPUBLISHED: [&str; 3] = ["albireo-sim", "albireo-testing", "xtask"];
 
 /// Packs all crates, then builds and runs the example.
 ///

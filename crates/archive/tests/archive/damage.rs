@@ -6,9 +6,10 @@ use std::sync::Arc;
 use albireo_archive::{ArchiveError, Damage, Manifest, list, verify};
 use albireo_base::Value;
 use albireo_env::{Env, MemoryDisk};
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
-use crate::world::{DIRECTORY, World, config, small_shape};
+use crate::world::{DIRECTORY, World, small_shape};
 
 /// An archive of two small files, and all that is on the disk.
 fn archive() -> (World, MemoryDisk, Env, Vec<(PathBuf, Vec<u8>)>) {
@@ -134,8 +135,8 @@ fn manifest_that_contradicts_itself_is_refused() {
     read_with("\"format\":1", "\"format\": 1").expect("the same");
 }
 
-proptest! {
-    #![proptest_config(config(400))]
+random_tests! {
+    #![cases(400)]
 
     #[test]
     fn random_manifest_never_panics_and_never_loads_other_rows(

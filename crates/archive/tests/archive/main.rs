@@ -1,6 +1,4 @@
 //! Archives of random tables: written, read back, in part written again, thrown away, crashed into and damaged.
-//!
-//! `PROPTEST_CASES` sets how many random cases run.
 
 mod crash;
 mod damage;

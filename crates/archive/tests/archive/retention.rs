@@ -6,9 +6,10 @@ use std::path::Path;
 use albireo_archive::{Contents, Manifest, list, retain, verify};
 use albireo_base::Value;
 use albireo_env::Env;
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
-use crate::world::{DIRECTORY, Rows, World, config, small_shape};
+use crate::world::{DIRECTORY, Rows, World, small_shape};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -42,8 +43,8 @@ fn files(env: &Env) -> HashSet<String> {
         .collect()
 }
 
-proptest! {
-    #![proptest_config(config(48))]
+random_tests! {
+    #![cases(48)]
 
     #[test]
     fn archives_that_stay_are_whole_and_nothing_else_stays(ops in ops()) {

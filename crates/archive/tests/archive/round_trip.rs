@@ -7,13 +7,14 @@ use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, SqlType, Value};
 use albireo_env::Env;
 use albireo_storage::LayoutChoice;
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use crate::shape::{Shape, TYPES, shapes, value};
-use crate::world::{DIRECTORY, World, config};
+use crate::world::{DIRECTORY, World};
 
-proptest! {
-    #![proptest_config(config(64))]
+random_tests! {
+    #![cases(64)]
 
     #[test]
     fn random_table_archived_and_loaded_has_the_same_rows(

@@ -14,7 +14,6 @@ use albireo_storage::{
     BlockPool, BudgetPolicy, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
     SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
-use proptest::test_runner::Config;
 
 use crate::shape::Shape;
 
@@ -158,10 +157,4 @@ impl World {
 
 fn rows_of(table: &Table) -> Vec<Vec<Value>> {
     table.scan_from(Tid(0)).map(|tid| table.row(tid)).collect()
-}
-
-/// The configuration of random tests: `cases`, unless the environment says otherwise.
-pub fn config(cases: u32) -> Config {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
-    Config { cases, failure_persistence: None, max_shrink_iters: 1000, ..Config::default() }
 }

@@ -1,5 +1,6 @@
 //! What holds for every value and every text.
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::*;
@@ -53,8 +54,8 @@ fn typed_value() -> impl Strategy<Value = (SqlType, super::Value)> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+random_tests! {
+    #![cases(256)]
 
     #[test]
     fn value_shown_and_read_back_is_the_same((ty, value) in typed_value()) {

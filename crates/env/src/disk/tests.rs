@@ -141,6 +141,22 @@ fn lock_that_is_taken_is_refused_until_dropped() {
 }
 
 #[test]
+fn lock_dropped_is_free_although_a_child_still_has_a_copy_of_its_descriptor() {
+    let directory = std::env::temp_dir().join(format!("albireo-lock-copy-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("lock");
+    let lock = RealLock { file: File::create(&path).unwrap() };
+    lock.file.try_lock().unwrap();
+    // What a child has between its birth and its program.
+    let copy = lock.file.try_clone().unwrap();
+    assert_eq!(RealDisk.lock(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(lock);
+    drop(RealDisk.lock(&path).unwrap());
+    drop(copy);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn directory_removed_takes_everything_below_and_nothing_beside() {
     on_all_disks("remove_dir_all", |disk, directory| {
         let (gone, stays) = (directory.join("a"), directory.join("ab"));

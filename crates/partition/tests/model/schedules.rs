@@ -7,6 +7,7 @@ use albireo_base::PartitionId;
 use albireo_env::Env;
 use albireo_partition::{CallError, Pending, Step, SubmitError};
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
+use albireo_testing::test;
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, SetRate, Transfer, TransferArgs};
 
@@ -157,8 +158,7 @@ impl World {
 
 #[test]
 fn seeded_schedule_keeps_every_snapshot_and_every_result() {
-    let runs: u64 = std::env::var("SCHEDULE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
-    for seed in 1..=runs {
+    test!().for_each_seed(1..61, |seed| {
         let mut world = World::new(seed);
         for turn in 0..300 {
             world.act();
@@ -171,8 +171,8 @@ fn seeded_schedule_keeps_every_snapshot_and_every_result() {
         assert_eq!(total, i64::from(ACCOUNTS) * OPENING, "money is neither made nor lost");
         let pool = world.bank.pool.clone();
         drop(world);
-        assert_eq!(pool.in_use_bytes(), 0, "seed {seed}: every block comes back");
-    }
+        assert_eq!(pool.in_use_bytes(), 0, "every block comes back");
+    });
 }
 
 #[test]

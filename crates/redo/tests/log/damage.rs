@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use albireo_env::{Disk, Env, MemoryDisk};
 use albireo_redo::{Evidence, Fault, LogReader, LogStart, ReadError, StartError, repair};
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use crate::support::{DIRECTORY, Frames, LOG_ID, config, put, read, reopen, texts};
@@ -263,7 +264,9 @@ fn copy_of_the_log_inside_of_a_torn_record_is_no_later_frame() {
     assert_eq!(texts(&found)[2], "one");
 }
 
-proptest! {
+random_tests! {
+    #![cases(256)]
+
     #[test]
     fn garbage_never_panics_and_never_gives_records(
         files in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9_000), 1..3),

@@ -2,6 +2,7 @@
 
 use albireo_env::Env;
 use albireo_redo::{Header, Kind, Log, Step, Ticket};
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use crate::support::{Entry, Frames, config, read, reopen};
@@ -130,8 +131,9 @@ fn check(log: &Log, model: &Model) {
     assert_eq!(log.pending_bytes() == 0, empty);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+random_tests! {
+    #![cases(300)]
+
     #[test]
     fn log_read_back_is_what_was_appended_in_a_serial_order(actions in prop::collection::vec(action(), 1..80)) {
         let (env, _) = Env::simulated(7);

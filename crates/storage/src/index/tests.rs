@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::*;
@@ -97,8 +98,8 @@ fn run(kind: Kind, unique: bool, columns: Columns, ops: &[(u16, u16, bool)]) {
     assert!(index.is_empty() && pool.in_use_bytes() == 0);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+random_tests! {
+    #![cases(24)]
 
     #[test]
     fn every_index_under_random_operations_equals_model(

@@ -6,9 +6,9 @@ use albireo_storage::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
     LayoutChoice, Physical, RowAddress, Table, TableError, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
-use crate::random::config;
 use crate::shape::{Shape, TYPES, value};
 use crate::world::{Rows, World};
 
@@ -406,8 +406,8 @@ fn layouts() -> impl Strategy<Value = LayoutChoice> {
     prop_oneof![Just(LayoutChoice::Columns), Just(LayoutChoice::Rows), Just(groups)]
 }
 
-proptest! {
-    #![proptest_config(config(96))]
+random_tests! {
+    #![cases(96)]
 
     #[test]
     fn rows_as_cells_equal_the_model(

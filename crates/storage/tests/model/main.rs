@@ -1,7 +1,5 @@
 //! Tables against a naive model: random operations, snapshots at any time, memory that runs out,
 //! readers on other threads.
-//!
-//! `PROPTEST_CASES` sets how many random cases run (default 48).
 
 mod append;
 mod cells;

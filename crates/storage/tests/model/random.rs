@@ -2,8 +2,8 @@
 
 use albireo_base::{ColumnId, SqlType, Tid, Value};
 use albireo_storage::{Col, Fixed, MAX_TEXT_BYTES, NewRow, RowUpdate, TableError, TextCol};
+use albireo_testing::random_tests;
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 use crate::shape::{Shape, column_name, shapes, value};
 use crate::world::{World, refused};
@@ -371,14 +371,8 @@ fn set_integer(row: &mut RowUpdate<'_>, column: Col<i32>, value: &Value) -> Resu
     }
 }
 
-/// The configuration of these tests: `cases`, unless the environment says otherwise.
-pub fn config(cases: u32) -> Config {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
-    Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() }
-}
-
-proptest! {
-    #![proptest_config(config(48))]
+random_tests! {
+    #![cases(48)]
 
     #[test]
     fn random_table_under_random_operations_equals_the_model(

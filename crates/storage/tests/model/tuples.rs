@@ -2,9 +2,9 @@
 
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{FixedRow, HandleError, LayoutChoice, RowShape, ShapeRow, ShortKey, Table, TableError};
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
-use crate::random::config;
 use crate::shape::Shape;
 use crate::world::World;
 
@@ -139,8 +139,8 @@ impl World {
     }
 }
 
-proptest! {
-    #![proptest_config(config(300))]
+random_tests! {
+    #![cases(300)]
 
     #[test]
     fn rows_as_tuples_equal_the_model(

@@ -28,17 +28,21 @@ const SAME_TIER: &[(&str, &str)] = &[("storage", "env"), ("redo", "env")];
 /// Stands alone: uses no crate of ours, and none of ours uses it.
 const ALONE: &str = "xtask";
 
+/// Uses no crate of ours; every one may use it, for its tests.
+const TESTING: &str = "testing";
+
 /// The only crate that may name DataFusion.
 const ANALYTICAL: &str = "olap";
 
 pub fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (directory, member) in &workspace.crates {
-        if directory != ALONE && tier(directory).is_none() {
+        if ![ALONE, TESTING].contains(&directory.as_str()) && tier(directory).is_none() {
             let message = "is not in the tier table of xtask's layers.rs; give it a tier";
             findings.push(Finding::new("layers", directory, message));
         }
         findings.extend(check_dependencies(workspace, directory, member));
+        findings.extend(check_testing(workspace, directory, member));
         if directory != ANALYTICAL {
             findings.extend(check_datafusion(workspace, directory, member));
         }
@@ -58,9 +62,9 @@ fn tier(directory: &str) -> Option<u8> {
 
 fn check_dependencies(workspace: &Workspace, directory: &str, member: &Crate) -> Vec<Finding> {
     let allowed = |used: &str| {
-        directory != ALONE
+        ![ALONE, TESTING].contains(&directory)
             && used != ALONE
-            && (tier(used) < tier(directory) || SAME_TIER.contains(&(directory, used)))
+            && (used == TESTING || tier(used) < tier(directory) || SAME_TIER.contains(&(directory, used)))
     };
     let ours = workspace.crates.iter().filter(|(_, other)| member.dependencies.contains(&other.package));
     ours.filter(|(used, _)| !allowed(used))
@@ -69,6 +73,13 @@ fn check_dependencies(workspace: &Workspace, directory: &str, member: &Crate) ->
             Finding::new("layers", directory, message)
         })
         .collect()
+}
+
+/// Outside of tests nobody uses the crate for tests; `graph` has no development dependencies.
+fn check_testing(workspace: &Workspace, directory: &str, member: &Crate) -> Option<Finding> {
+    let testing = &workspace.crates.get(TESTING)?.id;
+    let uses = workspace.graph.get(&member.id).is_some_and(|(_, needs)| needs.contains(testing));
+    uses.then(|| Finding::new("layers", directory, format!("uses `{TESTING}` outside of its tests")))
 }
 
 /// Walks everything `member` needs without going through `olap`.
@@ -102,7 +113,7 @@ mod tests {
     /// names without a directory are packages from outside.
     fn workspace(dependencies: &[(&str, &str)]) -> Workspace {
         let mut workspace = Workspace::default();
-        let directories = TIERS.iter().map(|(directory, _)| *directory).chain([ALONE]);
+        let directories = TIERS.iter().map(|(directory, _)| *directory).chain([ALONE, TESTING]);
         for directory in directories {
             let member = Crate { id: directory.into(), package: directory.into(), ..Crate::default() };
             workspace.crates.insert(directory.to_owned(), member);
@@ -136,6 +147,15 @@ mod tests {
         assert_eq!(messages(&[("olap", "partition")]).len(), 1);
         assert_eq!(messages(&[("xtask", "base")]).len(), 1);
         assert_eq!(messages(&[("cli", "xtask")]).len(), 1);
+        assert_eq!(messages(&[("testing", "base")]).len(), 1);
+    }
+
+    #[test]
+    fn crate_for_tests_used_outside_of_tests_is_found() {
+        assert!(messages(&[("base", "testing")])[0].contains("outside of its tests"));
+        let mut workspace = workspace(&[]);
+        workspace.crates.get_mut("base").unwrap().dependencies.push("testing".to_owned());
+        assert_eq!(check(&workspace), []);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Whatever is written, binding and evaluating give a value of the type or an error.
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::*;
@@ -199,8 +200,8 @@ fn expression() -> impl Strategy<Value = String> {
     leaf().prop_recursive(4, 24, 3, grown)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4000, ..ProptestConfig::default() })]
+random_tests! {
+    #![cases(4000)]
 
     #[test]
     fn any_expression_gives_a_value_of_its_type_or_an_error(text in expression()) {

@@ -1,5 +1,6 @@
 //! Random texts: none may make the parser panic, and what it reads must have right spans.
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::{EVERYTHING, outline};
@@ -56,13 +57,8 @@ fn statements(text: &str) -> Vec<&str> {
     text.split_inclusive(';').collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
-        ..ProptestConfig::default()
-    })]
+random_tests! {
+    #![cases(400)]
 
     #[test]
     fn random_characters_do_not_panic(text in any::<String>()) {

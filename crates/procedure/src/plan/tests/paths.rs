@@ -1,5 +1,6 @@
 //! Access paths: which index is chosen, and that it gives what all rows give.
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::{World, check};
@@ -163,8 +164,8 @@ fn atom() -> impl Strategy<Value = String> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 48, ..ProptestConfig::default() })]
+random_tests! {
+    #![cases(48)]
 
     #[test]
     fn index_gives_the_rows_that_reading_all_gives(

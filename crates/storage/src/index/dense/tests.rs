@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::*;
@@ -73,8 +74,8 @@ fn key(w: i16, d: i16, o: i32) -> ShortKey {
     ShortKey::new().i16(w).i16(d).i32(o)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+random_tests! {
+    #![cases(64)]
 
     #[test]
     fn dense_index_under_random_operations_equals_model(ops in prop::collection::vec(op(), 1..120)) {
@@ -112,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn one_key_far_off_does_not_keep_the_others_from_the_array(outlier: i64) {
+    fn one_key_far_off_does_not_keep_the_others_from_the_array(outlier in any::<i64>()) {
         let mut beside = Beside::<Slot16>::new(&[PartKind::I64]);
         beside.insert(ShortKey::new().i64(outlier), 1);
         for key in 1..3000 {

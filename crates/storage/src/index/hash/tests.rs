@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::*;
@@ -36,8 +37,8 @@ fn unique_equals_model<S: Slot>(ops: &[(u16, bool)], spread: impl Fn(u16) -> u12
     assert_eq!(all, model);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+random_tests! {
+    #![cases(48)]
 
     #[test]
     fn unique_hash_under_random_operations_equals_model(

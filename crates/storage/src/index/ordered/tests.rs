@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use albireo_testing::random_tests;
 use proptest::prelude::*;
 
 use super::OrderedIndex;
@@ -126,8 +127,8 @@ fn apply(short: &mut Short, op: Op, tid: u64) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+random_tests! {
+    #![cases(64)]
 
     #[test]
     fn tree_under_random_operations_equals_model(ops in prop::collection::vec(op(), 1..400)) {
