@@ -16,7 +16,8 @@
 //!   the chunk's heap), also when the row is dead.
 //! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
 //!   renewed wherever `dir` changes.
-//! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in slots that were in use when that snapshot was taken.
+//! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in
+//!   slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
 //!   snapshot is taken only between two transactions.
 

@@ -1,7 +1,7 @@
 //! Rows that were laid down apart become rows of a table: whole chunks change hands, others are copied.
 //!
 //! I-1 What is absorbed was seen by nobody, so its blocks get the epoch in which the table is.
-//! I-2 No slot that was in use is written, so no snapshot needs a copy of anything.
+//! I-2 Slots that were in use are written only where no snapshot sees them, after their blocks were made private.
 
 use std::sync::Arc;
 
@@ -46,23 +46,105 @@ impl Rows {
     /// Takes all rows of `from` over, which has no dead ones, and appends where they are to `runs`. Also after
     /// a failure `runs` says which rows came.
     ///
+    /// Rows that are copied anyway, because they are few or would not begin a chunk, and whole chunks of which
+    /// there are as many free slots as they have rows, go to free slots first: a table that is emptied and
+    /// filled again and again does not grow.
+    ///
     /// # Panics
     /// `from` has another layout.
     pub(crate) fn absorb(&mut self, mut from: Self, runs: &mut Vec<RowRun>) -> Result<(), OutOfMemory> {
         assert!(from.layout_id == self.layout_id, "rows are absorbed by a table of their layout");
+        let first = Tid(from.slots - from.live_rows);
+        assert!(first.chunk() == 0 && from.free.is_empty());
         if from.live_rows == 0 {
             return Ok(());
         }
-        let first = Tid(from.slots - from.live_rows);
-        assert!(first.chunk() == 0 && from.free.is_empty());
         let fits = first.slot() == 0 && (self.slots.is_multiple_of(CHUNK_ROWS as u64) || from.chunks > 1);
-        let first_chunk = usize::from(!fits);
-        if !fits {
-            self.copy_rows(&from, first, from.slots.min(CHUNK_ROWS as u64) - first.0, runs)?;
+        let reusable = self.reusable_slots();
+        if reusable >= from.live_rows || (from.chunks == 1 && !fits) {
+            return (0..from.chunks).try_for_each(|chunk| self.copy_chunk(&from, chunk, true, runs));
         }
-        if from.chunks > first_chunk {
+        let mut copied = usize::from(!fits);
+        (0..copied).try_for_each(|chunk| self.copy_chunk(&from, chunk, false, runs))?;
+        let reused = copied + reusable as usize / CHUNK_ROWS;
+        while copied < reused.min(from.chunks - 1) {
+            self.copy_chunk(&from, copied, true, runs)?;
+            copied += 1;
+        }
+        if from.chunks > copied {
             self.leave_hole();
-            self.splice(&mut from, first_chunk, runs);
+            self.splice(&mut from, copied, runs);
+        }
+        Ok(())
+    }
+
+    /// Free slots that no snapshot sees.
+    fn reusable_slots(&self) -> u64 {
+        let oldest = self.registry.oldest_live();
+        self.free.partition_point(|(death, _)| *death <= oldest) as u64
+    }
+
+    /// Copies the rows of a chunk, to free slots first if they are to be used.
+    fn copy_chunk(
+        &mut self,
+        from: &Self,
+        chunk: usize,
+        reuse: bool,
+        runs: &mut Vec<RowRun>,
+    ) -> Result<(), OutOfMemory> {
+        let begin = if chunk == 0 { from.slots - from.live_rows } else { (chunk * CHUNK_ROWS) as u64 };
+        let end = from.slots.min(((chunk + 1) * CHUNK_ROWS) as u64);
+        let mut next = Tid(begin);
+        while reuse && next.0 < end {
+            let Some(free) = self.free_run(end - next.0) else { break };
+            self.copy_to_free(from, next, free)?;
+            runs.push(free);
+            next = Tid(next.0 + free.rows);
+        }
+        if next.0 < end { self.copy_rows(from, next, end - next.0, runs) } else { Ok(()) }
+    }
+
+    /// The first free slots next to each other in one chunk, at most so many; `None`: snapshots see the next.
+    fn free_run(&self, most: u64) -> Option<RowRun> {
+        let oldest = self.registry.oldest_live();
+        let mut free = self.free.iter().take_while(|(death, _)| *death <= oldest).map(|(_, tid)| *tid);
+        let first = free.next()?;
+        let most = most.min((CHUNK_ROWS - first.slot()) as u64);
+        let next = (first.0 + 1..first.0 + most).zip(free).take_while(|(wanted, tid)| *wanted == tid.0);
+        Some(RowRun { first, rows: 1 + next.count() as u64 })
+    }
+
+    /// Copies rows into the first free slots, and makes them live. A failure leaves the slots free.
+    fn copy_to_free(&mut self, from: &Self, first: Tid, to: RowRun) -> Result<(), OutOfMemory> {
+        self.privatize_slots(to)?;
+        self.copy_columns(from, first, to)?;
+        let block = self.validity(to.first);
+        // SAFETY: the validity bitmap, `self` its only writer and private since `privatize_slots`; the slots are
+        // of one chunk.
+        unsafe { bitmap::put(block, to.first.slot(), to.rows as usize, std::iter::repeat(u64::MAX)) };
+        for tid in to.tids() {
+            let taken = self.free.pop_front();
+            assert!(taken.is_some_and(|(_, free)| free == tid), "a reused slot is the first free one");
+        }
+        self.live_rows += to.rows;
+        self.moves += 1;
+        Ok(())
+    }
+
+    /// Makes every block that holds a part of these slots, which are of one chunk, private.
+    fn privatize_slots(&mut self, run: RowRun) -> Result<(), OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let (chunk, first) = (run.first.chunk() * layout.entries(), run.first.slot());
+        let last = first + run.rows as usize - 1;
+        let of_column = |at: &ColumnLocation| {
+            let entry = at.entry as usize;
+            entry + (first >> at.shift)..=entry + (last >> at.shift)
+        };
+        let blocks = layout.columns.iter().flat_map(of_column);
+        for entry in blocks.chain(layout.bitmaps.iter().map(|&entry| entry as usize)) {
+            if self.dir.entries[chunk + entry].tag != self.epoch {
+                self.privatize(chunk + entry)?;
+            }
         }
         Ok(())
     }
@@ -75,21 +157,29 @@ impl Rows {
         mut left: u64,
         runs: &mut Vec<RowRun>,
     ) -> Result<(), OutOfMemory> {
-        runs.push(RowRun { first: Tid(self.slots), rows: 0 });
         while left > 0 {
             let (to, room) = self.room()?;
-            let count = (left as usize).min(room);
-            let before = self.heap_text_bytes(to.chunk());
-            let layout = Arc::clone(&self.layout);
-            for at in &layout.columns {
-                if let Err(full) = self.copy_column(from, first, to, count, at) {
-                    self.drop_heap_text_since(to.chunk(), &before);
-                    return Err(full);
-                }
+            let run = RowRun { first: to, rows: left.min(room as u64) };
+            self.copy_columns(from, first, run)?;
+            self.publish_next(run.rows as usize);
+            match runs.last_mut() {
+                Some(last) if last.first.0 + last.rows == to.0 => last.rows += run.rows,
+                _ => runs.push(run),
             }
-            self.publish_next(count);
-            runs.last_mut().expect("pushed above").rows += count as u64;
-            (first, left) = (Tid(first.0 + count as u64), left - count as u64);
+            (first, left) = (Tid(first.0 + run.rows), left - run.rows);
+        }
+        Ok(())
+    }
+
+    /// Copies the values of rows into slots, which are of one chunk and dead, and seen by no snapshot.
+    fn copy_columns(&mut self, from: &Self, first: Tid, to: RowRun) -> Result<(), OutOfMemory> {
+        let before = self.heap_text_bytes(to.first.chunk());
+        let layout = Arc::clone(&self.layout);
+        for at in &layout.columns {
+            if let Err(full) = self.copy_column(from, first, to.first, to.rows as usize, at) {
+                self.drop_heap_text_since(to.first.chunk(), &before);
+                return Err(full);
+            }
         }
         Ok(())
     }
@@ -106,7 +196,7 @@ impl Rows {
         while done < count {
             let source = Tid(first.0 + done as u64);
             let in_block = at.mask as usize + 1 - (source.slot() & at.mask as usize);
-            let strip = self.strip(Tid(to.0 + done as u64), in_block.min(count - done), at);
+            let strip = self.strip_of_dead(Tid(to.0 + done as u64), in_block.min(count - done), at);
             let place = from.place(source, at);
             for row in 0..strip.count {
                 // SAFETY: the rows of the strip lie in one block of `from` too, `stride` apart; `width` bytes
@@ -132,7 +222,7 @@ impl Rows {
                 bitmap::copy(block, first.slot() + count)
             };
             let bits = BooleanBuffer::new(words.into(), first.slot(), count);
-            self.put_present_bits(to, count, at, Some(&bits));
+            self.put_bits_of_dead(to, count, at, Some(&bits));
         }
         Ok(())
     }
@@ -209,8 +299,16 @@ impl Rows {
         runs.push(RowRun { first, rows });
     }
 
-    /// Takes rows of the running transaction back, the last that came: their slots are as if they never were.
-    /// What their texts take in chunks that stay has been counted.
+    /// Whether chunks of these rows go when they are taken back: those that begin with one of them.
+    pub(crate) fn are_last(&self, run: RowRun) -> bool {
+        run.first.0 + run.rows == self.slots
+    }
+
+    /// Takes rows of the running transaction back, the last that came: their slots are free, or as if they never
+    /// were. What their texts take in chunks that stay has been counted.
+    ///
+    /// Slots at the end may have been reused: every snapshot that saw them, dead, lost their blocks to private
+    /// copies then, and keeps its own list of blocks.
     pub(crate) fn retract(&mut self, run: RowRun) {
         let end = run.first.0 + run.rows;
         let mut first = run.first;

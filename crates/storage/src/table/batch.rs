@@ -48,9 +48,8 @@ pub(super) fn lay(
     rows: &mut Rows,
     batch: &RecordBatch,
 ) -> Result<(), TableError> {
+    check(spec, placement, batch)?;
     let mut sheet = Sheet { spec, rows };
-    sheet.check_shape(batch)?;
-    sheet.check_places(placement, batch)?;
     let mut start = 0;
     while start < batch.num_rows() {
         let (first, room) = sheet.rows.room()?;
@@ -66,6 +65,16 @@ pub(super) fn lay(
     Ok(())
 }
 
+/// Whether a batch has the table's columns, no NULL where there may be none, and rows of this partition.
+pub(super) fn check(
+    spec: &TableSpec,
+    placement: Option<Placement>,
+    batch: &RecordBatch,
+) -> Result<(), TableError> {
+    check_shape(spec, batch)?;
+    check_places(spec, placement, batch)
+}
+
 /// The first row of a batch that [`lay`] does not take, or that does not meet a CHECK constraint, and why: what
 /// [`Table::insert_values`](super::Table::insert_values) would say, had the rows come one by one.
 pub(super) fn first_fault(spec: &TableSpec, batch: &RecordBatch) -> Option<(usize, TableError)> {
@@ -75,6 +84,45 @@ pub(super) fn first_fault(spec: &TableSpec, batch: &RecordBatch) -> Option<(usiz
 /// Looks for the first row of a batch, which [`lay`] has taken, that does not meet a CHECK constraint.
 pub(super) fn first_unmet(spec: &TableSpec, batch: &RecordBatch) -> Option<(usize, TableError)> {
     (0..batch.num_rows()).find_map(|row| unmet_by(spec, batch, row).map(|error| (row, error)))
+}
+
+/// Checks number and types of the columns, and NULLs.
+fn check_shape(spec: &TableSpec, batch: &RecordBatch) -> Result<(), TableError> {
+    let (table, columns) = (spec.id, spec.columns.len());
+    if batch.num_columns() != columns {
+        let column = ColumnId(batch.num_columns().min(columns) as u16);
+        return Err(TableError::WrongType { table, column });
+    }
+    for (index, (column_spec, array)) in spec.columns.iter().zip(batch.columns()).enumerate() {
+        let column = ColumnId(index as u16);
+        let suits = match (crate::arrow_type(column_spec.ty), array.data_type()) {
+            (DataType::Utf8View, DataType::Utf8) | (DataType::BinaryView, DataType::Binary) => true,
+            (wanted, found) => wanted == *found,
+        };
+        if !suits {
+            return Err(TableError::WrongType { table, column });
+        }
+        if !column_spec.nullable && array.null_count() > 0 {
+            return Err(TableError::NotNull { table, column });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the rows belong to this partition.
+fn check_places(
+    spec: &TableSpec,
+    placement: Option<Placement>,
+    batch: &RecordBatch,
+) -> Result<(), TableError> {
+    let Some(Placement { column, partition, partitions }) = placement else { return Ok(()) };
+    let ty = spec.columns[column.index()].ty;
+    let mut places = Vec::new();
+    partitions_of(batch.column(column.index()), ty, partitions, &mut places);
+    match places.iter().all(|place| *place == partition) {
+        true => Ok(()),
+        false => Err(TableError::WrongPartition { table: spec.id }),
+    }
 }
 
 fn unmet_by(spec: &TableSpec, batch: &RecordBatch, row: usize) -> Option<TableError> {
@@ -145,41 +193,6 @@ struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// Checks number and types of the columns, and NULLs.
-    fn check_shape(&self, batch: &RecordBatch) -> Result<(), TableError> {
-        let (table, columns) = (self.spec.id, self.spec.columns.len());
-        if batch.num_columns() != columns {
-            let column = ColumnId(batch.num_columns().min(columns) as u16);
-            return Err(TableError::WrongType { table, column });
-        }
-        for (index, (spec, array)) in self.spec.columns.iter().zip(batch.columns()).enumerate() {
-            let column = ColumnId(index as u16);
-            let suits = match (crate::arrow_type(spec.ty), array.data_type()) {
-                (DataType::Utf8View, DataType::Utf8) | (DataType::BinaryView, DataType::Binary) => true,
-                (wanted, found) => wanted == *found,
-            };
-            if !suits {
-                return Err(TableError::WrongType { table, column });
-            }
-            if !spec.nullable && array.null_count() > 0 {
-                return Err(TableError::NotNull { table, column });
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that the rows belong to this partition.
-    fn check_places(&self, placement: Option<Placement>, batch: &RecordBatch) -> Result<(), TableError> {
-        let Some(Placement { column, partition, partitions }) = placement else { return Ok(()) };
-        let ty = self.spec.columns[column.index()].ty;
-        let mut places = Vec::new();
-        partitions_of(batch.column(column.index()), ty, partitions, &mut places);
-        match places.iter().all(|place| *place == partition) {
-            true => Ok(()),
-            false => Err(TableError::WrongPartition { table: self.spec.id }),
-        }
-    }
-
     fn load_column(&mut self, column: usize, array: &ArrayRef, piece: Piece) -> Result<(), TableError> {
         let at = *self.rows.layout.column(ColumnId(column as u16));
         let nulls = array.nulls().map(|nulls| nulls.slice(piece.start, piece.count));

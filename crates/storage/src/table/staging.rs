@@ -3,8 +3,9 @@
 //! [`Staging`] takes batches of rows and writes them into chunks of its own, in the form in which the table has
 //! them. [`Table::append`] then hands these chunks over, a few words each, and enters the rows into the indexes,
 //! in the order of their keys. So whoever appends owns the table for the second step alone, and the rows are in
-//! memory once. A statement that adds few rows goes the same way: rows that do not begin at a chunk's first slot
-//! are copied into what is left of the table's last chunk.
+//! memory once. Rows that do not begin at a chunk's first slot, and chunks for which the table has free slots,
+//! are copied. Few rows are checked and kept as they are, and inserted one by one: they need no chunk of their
+//! own.
 //!
 //! Responsible for: NOT NULL, lengths, digits, CHECK constraints while rows are laid down; uniqueness when they
 //! are appended; the undo of both; which row is the first that violates something. Not responsible for:
@@ -14,16 +15,23 @@
 //! - I-1 Rows that are staged are seen by nobody. They count as memory of the pool; dropped, they give it back.
 //! - I-2 [`Table::append`] appends all rows or none, and leaves one undo record for rows in slots next to each
 //!   other, whatever their number.
-//! - I-3 The fault that is reported is the one that inserting the rows one by one would have met first.
+//! - I-3 The fault that [`Staging::push`] reports is the one that inserting the rows one by one would have met
+//!   first, but for keys that are there twice; of these [`Table::append`] reports the first.
 
 use std::sync::Arc;
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{IndexId, StatementProgress, Tid, Value};
 use arrow_array::RecordBatch;
 
 use super::{Placement, Table, TableError, TableSpec, batch};
 use crate::rows::{RowRun, Rows};
 use crate::undo::UndoLog;
+
+/// So many rows are inserted one by one, unless they are large.
+const FEW_ROWS: u64 = 1000;
+/// Bytes of batches beyond which rows are laid down, however few.
+const FEW_BYTES: usize = 1 << 20;
 
 /// A row that a table does not take.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -47,6 +55,13 @@ impl From<TableError> for RowFault {
 pub struct Staging {
     spec: Arc<TableSpec>,
     placement: Option<Placement>,
+    /// The first rows, while they are few.
+    few: Vec<RecordBatch>,
+    few_rows: u64,
+    few_bytes: usize,
+    /// Up to how many rows are few.
+    most_few: u64,
+    /// All others.
     rows: Rows,
     /// The first failure of [`Staging::push`]: rows are missing.
     failed: Option<RowFault>,
@@ -55,18 +70,24 @@ pub struct Staging {
 impl Staging {
     /// Rows so far.
     pub fn row_count(&self) -> u64 {
-        self.rows.live_rows
+        self.rows.live_rows + self.few_rows
     }
 
     /// Bytes of their memory.
     pub fn memory_bytes(&self) -> u64 {
         let (blocks, heaps) = self.rows.memory_bytes();
-        blocks + heaps
+        blocks + heaps + self.few_bytes as u64
+    }
+
+    /// With another limit up to which rows are inserted one by one, for tests.
+    pub fn with_few(self, most_few: u64) -> Self {
+        Self { most_few, ..self }
     }
 
     /// Without the rows, to begin again.
     pub fn emptied(self) -> Self {
-        Self { rows: self.rows.apart_as(), failed: None, ..self }
+        let rows = self.rows.apart_as();
+        Self { few: Vec::new(), few_rows: 0, few_bytes: 0, rows, failed: None, ..self }
     }
 
     /// Adds the rows of a batch: the table's columns in order, with the types of [`crate::arrow_type`], or
@@ -80,35 +101,66 @@ impl Staging {
             return Err(failed.clone());
         }
         let before = self.row_count();
-        let Err(mut fault) = self.lay(batch) else { return Ok(()) };
+        let Err(mut fault) = self.take(batch) else { return Ok(()) };
         fault.row = fault.row.map(|row| before + row);
         self.failed = Some(fault.clone());
         Err(fault)
     }
 
+    fn take(&mut self, batch: &RecordBatch) -> Result<(), RowFault> {
+        let (rows, bytes) = (batch.num_rows() as u64, batch.get_array_memory_size());
+        let is_few = self.row_count() + rows <= self.most_few && self.few_bytes + bytes <= FEW_BYTES;
+        if is_few && self.rows.live_rows == 0 {
+            self.check(batch)?;
+            self.few.push(batch.clone());
+            (self.few_rows, self.few_bytes) = (self.few_rows + rows, self.few_bytes + bytes);
+            return Ok(());
+        }
+        for few in std::mem::take(&mut self.few) {
+            // These were checked, so only memory can be missing.
+            batch::lay(&self.spec, self.placement, &mut self.rows, &few)?;
+        }
+        (self.few_rows, self.few_bytes) = (0, 0);
+        self.lay(batch)
+    }
+
+    /// Looks for what [`Staging::lay`] would not take.
+    fn check(&self, batch: &RecordBatch) -> Result<(), RowFault> {
+        let shape = batch::check(&self.spec, self.placement, batch);
+        shape.map_err(|error| self.fault(batch, error))?;
+        batch::first_fault(&self.spec, batch).map_or(Ok(()), |found| Err(at_row(found)))
+    }
+
     fn lay(&mut self, batch: &RecordBatch) -> Result<(), RowFault> {
-        let fault = |(row, error)| RowFault { row: Some(row as u64), error, key: Vec::new() };
         match batch::lay(&self.spec, self.placement, &mut self.rows, batch) {
             Ok(()) if self.spec.checks.is_empty() => Ok(()),
-            Ok(()) => batch::first_unmet(&self.spec, batch).map_or(Ok(()), |found| Err(fault(found))),
-            Err(
-                error @ (TableError::OutOfMemory(_)
-                | TableError::WrongType { .. }
-                | TableError::WrongPartition { .. }),
-            ) => Err(error.into()),
-            Err(error) => match batch::first_fault(&self.spec, batch) {
-                Some(found) => Err(fault(found)),
-                None => Err(error.into()),
-            },
+            Ok(()) => batch::first_unmet(&self.spec, batch).map_or(Ok(()), |found| Err(at_row(found))),
+            Err(error) => Err(self.fault(batch, error)),
         }
     }
+
+    /// The first fault of a batch of which `error` is known.
+    fn fault(&self, batch: &RecordBatch, error: TableError) -> RowFault {
+        match error {
+            TableError::OutOfMemory(_) | TableError::WrongType { .. } | TableError::WrongPartition { .. } => {
+                error.into()
+            }
+            error => batch::first_fault(&self.spec, batch).map_or_else(|| error.into(), at_row),
+        }
+    }
+}
+
+fn at_row((row, error): (usize, TableError)) -> RowFault {
+    RowFault { row: Some(row as u64), error, key: Vec::new() }
 }
 
 impl Table {
     /// An empty staging for rows of this table.
     pub fn staging(&self) -> Staging {
         let (spec, placement) = (Arc::clone(&self.spec), self.placement);
-        Staging { spec, placement, rows: self.rows.apart(), failed: None }
+        let rows = self.rows.apart();
+        let (few, few_rows, few_bytes, most_few) = (Vec::new(), 0, 0, FEW_ROWS);
+        Staging { spec, placement, few, few_rows, few_bytes, most_few, rows, failed: None }
     }
 
     /// Makes staged rows rows of the table, and counts each in `progress` once it stands in all indexes.
@@ -126,6 +178,10 @@ impl Table {
     ) -> Result<u64, RowFault> {
         if let Some(failed) = staged.failed {
             return Err(failed);
+        }
+        if !staged.few.is_empty() {
+            debug_assert!(staged.rows.live_rows == 0);
+            return self.insert_few(undo, &staged.few, progress);
         }
         let mut runs = Vec::new();
         let done = self.rows.absorb(staged.rows, &mut runs);
@@ -145,6 +201,37 @@ impl Table {
         }
         self.note_untidy(undo);
         Ok(runs.iter().map(|run| run.rows).sum())
+    }
+
+    /// Inserts rows one by one.
+    fn insert_few(
+        &mut self,
+        undo: &mut UndoLog,
+        few: &[RecordBatch],
+        progress: &StatementProgress,
+    ) -> Result<u64, RowFault> {
+        let (start, spec, mut count) = (undo.savepoint(), Arc::clone(&self.spec), 0);
+        let mut values = Vec::with_capacity(self.columns);
+        for (batch, row) in few.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch, row))) {
+            let columns = batch.columns().iter().zip(&spec.columns);
+            values.clear();
+            values.extend(columns.map(|(array, column)| batch::value_in(array, column.ty, row)));
+            if let Err(error) = self.insert_values(undo, &values) {
+                self.roll_back_to(undo, start);
+                let (row, mut key) = (Some(count), Vec::new());
+                if let TableError::Duplicate { index, .. } = error {
+                    let columns = spec.indexes[index.index()].columns.iter();
+                    key = columns.map(|column| values[column.index()].clone()).collect();
+                }
+                return Err(match error {
+                    TableError::OutOfMemory(_) => error.into(),
+                    _ => RowFault { row, error, key },
+                });
+            }
+            count += 1;
+        }
+        progress.add(count);
+        Ok(count)
     }
 
     fn index_runs(&mut self, runs: &[RowRun], progress: &StatementProgress) -> Result<(), RowFault> {
@@ -212,10 +299,14 @@ impl Table {
 
     /// Takes rows back that stand in no index.
     fn retract(&mut self, run: RowRun) {
-        // Chunks that have no other rows go with their heaps.
-        if run.first.slot() > 0 && !self.rows.layout.heap_columns.is_empty() {
-            let chunk = run.first.chunk();
-            run.tids().take_while(|tid| tid.chunk() == chunk).for_each(|tid| self.count_texts(tid, 1));
+        if !self.rows.layout.heap_columns.is_empty() {
+            // Chunks that begin with one of the last rows go with their heaps.
+            let stays = match (self.rows.are_last(run), run.first.slot()) {
+                (true, 0) => 0,
+                (true, slot) => (CHUNK_ROWS - slot) as u64,
+                (false, _) => run.rows,
+            };
+            run.tids().take(stays as usize).for_each(|tid| self.count_texts(tid, 1));
         }
         self.rows.retract(run);
     }

@@ -73,17 +73,21 @@ impl DatabaseSnapshot {
         &self.scope
     }
 
-    /// Whether another snapshot of the same scope shows the same rows with the same values. It looks at blocks,
-    /// not at rows: what was changed and changed back is not the same.
-    pub fn shows_same(&self, other: &Self) -> bool {
-        let same = |(a, b): (&Option<Arc<TableParts>>, &Option<Arc<TableParts>>)| match (a, b) {
-            (Some(a), Some(b)) => a.shows_same(b),
-            (None, None) => true,
-            _ => false,
-        };
-        self.scope == other.scope
-            && self.tables.len() == other.tables.len()
-            && self.tables.iter().zip(&other.tables).all(same)
+    /// Whether `table`, of `partition`, still has the rows that the snapshot shows of it, with the values that it
+    /// covers; so does a table that it does not cover. It looks at blocks, not at rows: what was changed and
+    /// changed back is not the same. The caller owns the partition.
+    ///
+    /// This snapshot lives, so a block that it covers is replaced before it is written where it has rows, and
+    /// its address is not given out again: the same address and birth are the same values. Rows that came
+    /// since lie in slots beyond `slots`, or in blocks that were replaced.
+    pub fn is_current(&self, partition: PartitionId, table: &Table) -> bool {
+        let id = table.spec().id;
+        if self.scope.columns_of(id).is_none() {
+            return true;
+        }
+        let Some(parts) = self.tables.get(id.index()).and_then(Option::as_ref) else { return false };
+        let part = parts.parts.iter().find(|part| part.partition == partition);
+        part.is_some_and(|part| parts.is_current(part, table))
     }
 
     /// The table as it was; `None` if it did not exist then or is not covered.
@@ -99,19 +103,19 @@ impl DatabaseSnapshot {
 }
 
 impl TableParts {
-    fn shows_same(&self, other: &Self) -> bool {
-        let entries = self.layout.entries();
-        let covered = |index: &usize| self.layout.entry_columns[index % entries].meets(self.columns);
-        let same = |(a, b): (&Part, &Part)| {
-            let in_use = a.slots.div_ceil(CHUNK_ROWS as u64) as usize * entries;
-            let content =
-                |part: &Part, index: usize| (part.dir.entries[index].block, part.dir.entries[index].tag);
-            (a.partition, a.slots, a.live_rows) == (b.partition, b.slots, b.live_rows)
-                && (0..in_use).filter(covered).all(|index| content(a, index) == content(b, index))
-        };
-        self.layout.id == other.layout.id
-            && self.parts.len() == other.parts.len()
-            && self.parts.iter().zip(&other.parts).all(same)
+    fn is_current(&self, part: &Part, table: &Table) -> bool {
+        let (rows, layout) = (&table.rows, &self.layout);
+        if layout.id != table.layout().id || (part.slots, part.live_rows) != (rows.slots, rows.live_rows) {
+            return false;
+        }
+        let in_use = part.slots.div_ceil(CHUNK_ROWS as u64) as usize * layout.entries();
+        let then = part.dir.entries[..in_use].chunks(layout.entries());
+        let now = rows.dir.entries[..in_use].chunks(layout.entries());
+        let covered = |entry: usize| layout.entry_columns[entry].meets(self.columns);
+        then.zip(now).all(|(then, now)| {
+            let mut both = then.iter().zip(now).enumerate().filter(|(entry, _)| covered(*entry));
+            both.all(|(_, (then, now))| (then.block, then.tag) == (now.block, now.tag))
+        })
     }
 }
 

@@ -68,7 +68,8 @@ impl<'a> Parts<'a> {
         let Written { runs, spans, .. } = written;
         self.appended = spans.iter().map(|span| span.rows).sum();
         for row in rows(runs) {
-            if spans.iter().any(|span| span.has(row.tid.0)) {
+            let span = spans[..spans.partition_point(|span| span.first <= row.tid.0)].last();
+            if span.is_some_and(|span| span.has(row.tid.0)) {
                 // Whatever else became of it, it is written as it is now.
                 if row.fate(group.undo) == Fate::Deleted {
                     self.gone.push(row.tid.0);

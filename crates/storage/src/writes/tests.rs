@@ -182,7 +182,7 @@ impl World {
         builder.add(PartitionId(0), &mut other.table);
         let snapshot = builder.finish();
         let view = snapshot.table(spec.id).expect("the table is in the snapshot");
-        let mut staging = self.table.staging();
+        let mut staging = self.table.staging().with_few(random.below(3));
         for chunk in (0..view.chunk_count()).map(|chunk| view.chunk(chunk)) {
             let columns = (0..spec.columns.len()).map(|column| chunk.column(ColumnId(column as u16)));
             let batch = RecordBatch::try_new(other.table.arrow_schema(), columns.collect());

@@ -182,7 +182,8 @@ impl World {
             Op::Squeeze(spare) => self.squeeze(spare.into()),
             Op::Release => self.release(),
             Op::Stage(picks, count, step, length) => {
-                self.stage(self.some_rows(&picks, count, step), length);
+                let few = if length % 3 == 0 { 20 } else { 0 };
+                self.stage_few(self.some_rows(&picks, count, step), length, few);
             }
             Op::Append => self.append_staged(),
             Op::Reload(plain) => self.reload(plain),

@@ -236,7 +236,9 @@ impl World {
         self.commit();
         let mut builder = SnapshotBuilder::new(&self.registry, scope).expect("the budget is large");
         builder.add(PartitionId(0), &mut self.table);
-        self.snapshots.push(Seen { snapshot: builder.finish(), rows: self.current.clone() });
+        let snapshot = builder.finish();
+        assert!(snapshot.is_current(PartitionId(0), &self.table), "nothing has happened since");
+        self.snapshots.push(Seen { snapshot, rows: self.current.clone() });
     }
 
     /// Commits and takes a snapshot of another table, or drops the one that `pick` names.
@@ -304,6 +306,9 @@ impl World {
         for seen in &self.snapshots {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
             check::view_equals(&view, &self.shape, &seen.rows);
+            if seen.snapshot.is_current(PartitionId(0), &self.table) {
+                check::covered_equal(&view, &self.shape, &seen.rows, &self.current);
+            }
             check::versions_tell_content(&view, &self.shape, &mut self.versions);
             check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }

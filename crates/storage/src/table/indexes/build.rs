@@ -22,7 +22,7 @@ const AHEAD: usize = 16;
 struct Batch {
     /// The first 16 bytes, and the row's position in what follows.
     keys: Vec<(u128, u32)>,
-    /// Ascending.
+    /// Ascending, unless rows went to free slots.
     tids: Vec<Tid>,
     /// Where each key's other bytes end in `rests`.
     ends: Vec<u32>,
@@ -59,7 +59,7 @@ impl Batch {
     /// What is behind the first 16 bytes of a row's key, if the row is of the batch.
     fn rest_of(&self, tid: Tid) -> Option<&[u8]> {
         let first = self.tids.first()?;
-        // Where no row is dead, TIDs are positions.
+        // Where no row is dead, TIDs are positions. A row that is not found is read in the table.
         let guess = tid.0.checked_sub(first.0)? as usize;
         let row = match self.tids.get(guess) {
             Some(&there) if there == tid => guess,
@@ -140,7 +140,7 @@ impl TableIndex {
         runs.iter().flat_map(|run| run.tids()).for_each(|tid| self.remove(rows, tid));
     }
 
-    /// Puts rows in, whose TIDs ascend. After a failure `batch` is the one in which it was; so many of its keys
+    /// Puts rows in. After a failure `batch` is the one in which it was; so many of its keys
     /// are in.
     fn insert_all(
         &mut self,
