@@ -249,6 +249,30 @@ impl Partitions {
         Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
     }
 
+    /// Like [`Partitions::crossing_with_snapshot`], for work that was done ahead on the snapshot `seen`. If what it
+    /// shows is still the present state, `work` gets no snapshot: what was found on `seen` holds at this
+    /// moment too, and the transaction is serializable. Otherwise it gets one of this moment, of the same
+    /// scope, and has to look again.
+    ///
+    /// # Errors
+    /// As [`Partitions::crossing_with_snapshot`].
+    pub fn crossing_since<R>(
+        &self,
+        call: &Call<'_>,
+        seen: Arc<DatabaseSnapshot>,
+        work: impl FnOnce(&mut Transaction<'_, '_>, Option<Arc<DatabaseSnapshot>>) -> Result<R, Abort>,
+    ) -> Result<Result<R, CallError>, BudgetSpent> {
+        let mut all = self.own_all(Purpose::Work);
+        let is_current = all.is_current(&seen);
+        let scope = seen.scope().clone();
+        // What nobody sees any more need not be copied when it is written.
+        drop(seen);
+        let now = if is_current { None } else { Some(all.snapshot(&scope)?) };
+        let ran = all.run(0, call, |tx| work(tx, now));
+        drop(all);
+        Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
+    }
+
     /// Queues a call for the partition's executor thread; waits while the queue is full.
     pub fn submit<P: Procedure>(
         self: &Arc<Self>,
