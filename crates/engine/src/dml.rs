@@ -325,6 +325,10 @@ impl Run<'_> {
         crate::query::result(self.database.inner.olap.run(prepared, &arguments, &snapshot, options)?)
     }
 
+    fn crossing_call<'n>(&self, name: &'n str) -> Call<'n> {
+        Call { synchronous: self.settings.synchronous, ..Call::new(Route::Crossing, name) }
+    }
+
     /// Runs `work` over all partitions, with a snapshot for `queries`.
     fn crossing<R>(
         &self,
@@ -332,11 +336,8 @@ impl Run<'_> {
         queries: &[Arc<Prepared>],
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let result = {
-            let synchronous = self.settings.synchronous;
-            let call = Call { synchronous, ..Call::new(Route::Crossing, name) };
-            self.database.inner.partitions.crossing_with_snapshot(&call, &scope_of(queries), work)
-        };
+        let partitions = &self.database.inner.partitions;
+        let result = partitions.crossing_with_snapshot(&self.crossing_call(name), &scope_of(queries), work);
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;
         result.map_err(|error| self.database.explain_call(error))
     }

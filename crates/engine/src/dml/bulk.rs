@@ -2,7 +2,10 @@
 //!
 //! The query runs on a snapshot and its rows are laid down beside the table while transactions go on. Then all
 //! partitions are owned. If what the query read is still the same, the rows are appended: the statement is
-//! serializable, as if it had run at that moment. If it is not, the query runs again, with the partitions owned.
+//! serializable, as if it had run at that moment. If it is not, the query runs again, with the partitions owned,
+//! as it also does if the budget of snapshots ended the first one. An error that the first run meets stands:
+//! it is what the statement would have met had it run at the moment of its snapshot, and it changes nothing.
+//! Only if there is no memory for the rows beside the table, they are inserted one by one.
 //!
 //! Values are converted as [`albireo_base::Value::coerce`] does; by Arrow's kernels only where these give the same,
 //! which is where the source's values fit exactly.
@@ -12,14 +15,14 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, StatementProgress, Value};
 use albireo_olap::relation::Snapshot;
 use albireo_olap::{OutputColumn, Prepared, arrow_type};
-use albireo_partition::{AppendError, BulkInsert};
+use albireo_partition::{AppendError, BulkInsert, Transaction};
 use albireo_sql::{InsertPlan, TableDef};
-use albireo_storage::{DatabaseSnapshot, RowFault};
+use albireo_storage::{DatabaseSnapshot, RowFault, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{Decimal128Type, Field, Schema, SchemaRef};
 
-use super::{Changed, Run, assigned};
+use super::{Changed, Run, assigned, insert_rows};
 use crate::adapters::{AddressedSnapshot, scope_of, value_at};
 use crate::arrays;
 use crate::ddl::handle;
@@ -34,28 +37,53 @@ impl Run<'_> {
     ) -> Result<Changed, SqlError> {
         let table = &plan.table;
         let filling = Filling::new(table, &plan.columns, self.defaults(table)?, prepared.columns())?;
-        let queries = std::slice::from_ref(prepared);
+        let mut fault = None;
+        let inserted = self.append_query(table, &filling, prepared, &mut fault);
+        match (inserted, fault) {
+            (Err(_), Some(RowFault { error: TableError::OutOfMemory(_), .. })) => {
+                self.insert_query_by_rows(table, &filling, prepared)
+            }
+            (Err(_), Some(fault)) => Err(self.database.explain_fault(&fault)),
+            (inserted, _) => inserted,
+        }
+    }
+
+    /// Lays the rows of a query down and appends them. What is wrong with one of them is left in `fault`.
+    fn append_query(
+        &self,
+        table: &TableDef,
+        filling: &Filling<'_>,
+        prepared: &Arc<Prepared>,
+        fault: &mut Option<RowFault>,
+    ) -> Result<Changed, SqlError> {
         let partitions = &self.database.inner.partitions;
-        let snapshot = partitions.snapshot(&scope_of(queries));
-        let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
+        let scope = scope_of(std::slice::from_ref(prepared));
         let dropped = || SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped");
         let mut rows = partitions.bulk_insert(handle(table)).ok_or_else(dropped)?;
-        self.fill(&mut rows, &filling, prepared, &snapshot)?;
-        let mut fault = None;
-        let inserted = self.crossing("INSERT", queries, |tx, now| {
-            if !now.shows_same(&snapshot) {
-                rows = rows.emptied();
-                self.fill(&mut rows, &filling, prepared, &now)?;
-            }
-            // What nobody sees any more need not be copied when it is written.
-            drop((snapshot, now));
-            tx.append(rows, &StatementProgress::default()).map_err(|error| keep_fault(error, &mut fault))
-        });
-        match (inserted, fault) {
-            (Ok(rows), _) => Ok(Changed { rows, returned: None }),
-            (Err(_), Some(fault)) => Err(self.database.explain_fault(&fault)),
-            (Err(error), None) => Err(error),
+        let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
+        match self.fill(&mut rows, filling, prepared, &seen, fault) {
+            Err(_) if fault.is_none() && seen.is_cancelled() && !self.cancel.is_cancelled() => {}
+            filled => filled?,
         }
+        let (ended, call) = (seen.is_cancelled(), self.crossing_call("INSERT"));
+        let work = |tx: &mut Transaction<'_, '_>, now: Option<Arc<DatabaseSnapshot>>| {
+            if let Some(now) = now {
+                rows = rows.emptied();
+                self.fill(&mut rows, filling, prepared, &now, fault)?;
+            }
+            let appended = tx.append(rows, &StatementProgress::default());
+            appended.map_err(|error| keep_fault(error, fault))
+        };
+        let inserted = match ended {
+            false => partitions.crossing_since(&call, seen, work),
+            true => {
+                drop(seen);
+                partitions.crossing_with_snapshot(&call, &scope, |tx, now| work(tx, Some(now)))
+            }
+        };
+        let inserted = inserted.map_err(|spent| crate::errors::session(spent.into()))?;
+        let rows = inserted.map_err(|error| self.database.explain_call(error))?;
+        Ok(Changed { rows, returned: None })
     }
 
     /// Runs the query and lays its rows down.
@@ -65,6 +93,7 @@ impl Run<'_> {
         filling: &Filling<'_>,
         prepared: &Arc<Prepared>,
         snapshot: &Arc<DatabaseSnapshot>,
+        fault: &mut Option<RowFault>,
     ) -> Result<(), SqlError> {
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
         let arguments = self.arguments(prepared)?;
@@ -72,9 +101,39 @@ impl Run<'_> {
         let mut stream = self.database.inner.olap.run_stream(prepared, &arguments, &snapshot, options);
         while let Some(batch) = stream.next_blocking() {
             let batch = filling.batch(&batch?)?;
-            rows.push(&batch).map_err(|fault| self.database.explain_fault(&fault))?;
+            if let Err(found) = rows.push(&batch) {
+                let error = self.database.explain_fault(&found);
+                *fault = Some(found);
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Inserts the rows of a query one by one, when there is no memory for them beside the table: they may have
+    /// room in its free slots.
+    #[cold]
+    fn insert_query_by_rows(
+        &self,
+        table: &TableDef,
+        filling: &Filling<'_>,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Changed, SqlError> {
+        self.crossing("INSERT", std::slice::from_ref(prepared), |tx, snapshot| {
+            let result = self.run(prepared, &snapshot)?;
+            drop(snapshot);
+            let mut rows = 0;
+            for batch in &result.batches {
+                let batch = filling.batch(batch)?;
+                for row in 0..batch.num_rows() {
+                    let columns = batch.columns().iter().zip(&table.columns);
+                    let values: Vec<Value> =
+                        columns.map(|(array, column)| value_at(array, row, column.ty)).collect();
+                    rows += insert_rows(tx, table, std::slice::from_ref(&values))?;
+                }
+            }
+            Ok(Changed { rows, returned: None })
+        })
     }
 }
 
@@ -190,8 +249,11 @@ fn exact(array: &ArrayRef, from: SqlType, to: SqlType) -> Option<ArrayRef> {
     match (from, to) {
         (from, Char(limit) | Varchar(limit)) if from.is_string() => {
             let texts = array.as_string_view();
+            let loses_blanks = matches!(to, Char(_)) && !matches!(from, Char(_));
             // As many bytes as characters are allowed are never too many.
-            texts.lengths().all(|bytes| bytes <= limit).then(same).flatten()
+            let fits = texts.lengths().all(|bytes| bytes <= limit)
+                && !(loses_blanks && texts.iter().flatten().any(|text| text.ends_with(' ')));
+            fits.then(same).flatten()
         }
         (from, to) if from.is_string() && to.is_string() => same(),
         (Decimal { scale, .. }, Decimal { precision, scale: wanted_scale }) if scale == wanted_scale => {
