@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
+use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -23,7 +24,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
-use sqlparser::ast::{ObjectName, Statement, visit_relations};
+use sqlparser::ast::{ObjectName, Statement};
 
 use crate::engine::{Olap, Shared};
 use crate::errors::{external, from_io, to_sql_error};
@@ -61,13 +62,13 @@ pub(crate) async fn sources(
     statement: &Statement,
 ) -> Result<HashMap<String, Arc<dyn TableSource>>> {
     let mut paths = Vec::new();
-    let _ = visit_relations(statement, |name| {
+    statement.any_relation(&mut |name| {
         if let Some(path) = path_of(name)
             && relations.relation(None, path).is_none()
         {
             paths.push(path.to_owned());
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let mut sources = HashMap::new();
     for path in paths {

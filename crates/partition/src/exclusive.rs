@@ -13,18 +13,70 @@ use parking_lot::MutexGuard;
 
 use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
 use crate::executor::{Partition, Purpose};
-use crate::journal::{self, Receipt, Workspace};
+use crate::journal::{Receipt, Workspace};
 use crate::run::{Around, count, run};
 use crate::{Abort, Call, CallError, Transaction};
 
-/// All partitions, owned: nobody else reads or writes them as long as this lives.
-pub struct Exclusive<'a> {
+/// The tokens of all partitions, and with them all references to the shared tables. Dropped, they are given back
+/// and the barrier is lowered.
+pub(crate) struct Tokens<'a> {
     states: Vec<MutexGuard<'a, PartitionState>>,
     partitions: &'a [Arc<Partition>],
+    purpose: Purpose,
+}
+
+impl<'a> Tokens<'a> {
+    /// Takes them; the barrier has been raised for `purpose`, and nobody else takes them at the same time.
+    pub(crate) fn take_raised(partitions: &'a [Arc<Partition>], purpose: Purpose) -> Self {
+        let mut states: Vec<_> = partitions.iter().map(|p| p.enter_raised()).collect();
+        for state in &mut states[1..] {
+            state.data.shared = None;
+        }
+        Self { states, partitions, purpose }
+    }
+
+    /// Takes a snapshot of `scope`.
+    ///
+    /// # Errors
+    /// Snapshots hold as much memory as they may.
+    pub(crate) fn snapshot(
+        &mut self,
+        registry: &Arc<SnapshotRegistry>,
+        scope: &SnapshotScope,
+    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
+        for state in &mut self.states {
+            let id = state.data.id;
+            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+        }
+        let shared = self.shared();
+        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
+        Ok(builder.finish())
+    }
+
+    fn shared(&mut self) -> &mut SharedTables {
+        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
+    }
+}
+
+impl Drop for Tokens<'_> {
+    fn drop(&mut self) {
+        let shared = self.states[0].data.shared.clone();
+        for state in &mut self.states[1..] {
+            state.data.shared = shared.clone();
+        }
+        drop(shared);
+        self.states.clear();
+        self.partitions.iter().for_each(|p| p.lower(self.purpose));
+    }
+}
+
+/// All partitions, owned: nobody else reads or writes them as long as this lives.
+pub struct Exclusive<'a> {
+    tokens: Tokens<'a>,
     work: MutexGuard<'a, Workspace>,
     registry: &'a Arc<SnapshotRegistry>,
     around: Around<'a>,
-    purpose: Purpose,
     /// Tables that were dropped or replaced, to be freed when the partitions are given back.
     gone: Vec<Option<Table>>,
 }
@@ -37,15 +89,11 @@ impl<'a> Exclusive<'a> {
         work: MutexGuard<'a, Workspace>,
         registry: &'a Arc<SnapshotRegistry>,
         around: Around<'a>,
-        purpose: Purpose,
     ) -> Self {
-        partitions.iter().for_each(|p| p.raise(purpose));
-        let mut states: Vec<_> = partitions.iter().map(|p| p.enter_raised()).collect();
-        for state in &mut states[1..] {
-            state.data.shared = None;
-        }
+        partitions.iter().for_each(|p| p.raise(Purpose::Work));
+        let tokens = Tokens::take_raised(partitions, Purpose::Work);
         let around = Around { crossing: true, ..around };
-        Self { states, partitions, work, registry, around, purpose, gone: Vec::new() }
+        Self { tokens, work, registry, around, gone: Vec::new() }
     }
 
     /// What was dropped, for the caller to free when it has given the partitions back.
@@ -60,9 +108,9 @@ impl<'a> Exclusive<'a> {
         call: &Call<'_>,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<(R, Receipt), CallError> {
-        let mut sites: Vec<&mut PartitionData> = self.states.iter_mut().map(|s| &mut s.data).collect();
+        let mut sites: Vec<&mut PartitionData> = self.tokens.states.iter_mut().map(|s| &mut s.data).collect();
         let result = run(&mut sites, &mut self.work, self.around, home, call, work);
-        count(&mut self.states[home as usize], &result);
+        count(&mut self.tokens.states[home as usize], &result);
         result
     }
 
@@ -88,24 +136,12 @@ impl<'a> Exclusive<'a> {
         })
     }
 
-    /// What a crash could still take back of what can be seen now.
-    pub(crate) fn reader_receipt(&self) -> Receipt {
-        self.around.log.map_or(Receipt::default(), |log| Receipt::of_reader(journal::newest(log)))
-    }
-
     /// Takes a snapshot of `scope`.
     ///
     /// # Errors
     /// Snapshots hold as much memory as they may.
     pub fn snapshot(&mut self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut builder = SnapshotBuilder::new(self.registry, scope.clone())?;
-        for state in &mut self.states {
-            let id = state.data.id;
-            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
-        }
-        let shared = self.shared();
-        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
-        Ok(builder.finish())
+        self.tokens.snapshot(self.registry, scope)
     }
 
     /// Whether all that `seen` covers is still as it shows it.
@@ -131,7 +167,7 @@ impl<'a> Exclusive<'a> {
     /// first of a shared one. They are not in place yet.
     pub fn empty_tables(&self, spec: TableSpec, layout: &Arc<Layout>) -> Vec<(PartitionId, Table)> {
         let spec = Arc::new(spec);
-        let partitions = self.states.len() as u16;
+        let partitions = self.tokens.states.len() as u16;
         let table = |partition: u16| {
             let placement = spec.partition_by.map(|column| Placement { column, partition, partitions });
             let table = Table::new(Arc::clone(&spec), Arc::clone(layout), placement, self.registry);
@@ -145,7 +181,7 @@ impl<'a> Exclusive<'a> {
     pub fn put_table(&mut self, table: TableHandle, partition: PartitionId, filled: Table) {
         let old = match table.shared {
             true => put(&mut self.shared().tables, table.id, filled),
-            false => put(&mut self.states[partition.index()].data.tables, table.id, filled),
+            false => put(&mut self.tokens.states[partition.index()].data.tables, table.id, filled),
         };
         self.gone.push(old);
     }
@@ -153,7 +189,7 @@ impl<'a> Exclusive<'a> {
     /// Write records will not be written again any more: gives back what was kept for that.
     pub fn end_replay(&mut self) {
         self.shared().tables.iter_mut().flatten().for_each(Table::end_finding);
-        for state in &mut self.states {
+        for state in &mut self.tokens.states {
             state.data.tables.iter_mut().flatten().for_each(Table::end_finding);
         }
     }
@@ -161,7 +197,7 @@ impl<'a> Exclusive<'a> {
     /// Drops all tables.
     pub fn drop_all_tables(&mut self) {
         let mut gone: Vec<Option<Table>> = self.shared().tables.drain(..).collect();
-        for state in &mut self.states {
+        for state in &mut self.tokens.states {
             gone.append(&mut state.data.tables);
         }
         self.gone.append(&mut gone);
@@ -181,7 +217,9 @@ impl<'a> Exclusive<'a> {
                 let gone = self.shared().tables[place].take();
                 self.gone.push(gone);
             }
-            false => self.gone.extend(self.states.iter_mut().map(|state| state.data.tables[place].take())),
+            false => {
+                self.gone.extend(self.tokens.states.iter_mut().map(|state| state.data.tables[place].take()))
+            }
         }
     }
 
@@ -227,27 +265,15 @@ impl<'a> Exclusive<'a> {
     }
 
     fn shared(&mut self) -> &mut SharedTables {
-        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
+        self.tokens.shared()
     }
 
     fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
         let index = table.id.index();
         match table.shared {
             true => self.shared().tables[index].iter_mut().collect(),
-            false => self.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
+            false => self.tokens.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
         }
-    }
-}
-
-impl Drop for Exclusive<'_> {
-    fn drop(&mut self) {
-        let shared = self.states[0].data.shared.clone();
-        for state in &mut self.states[1..] {
-            state.data.shared = shared.clone();
-        }
-        drop(shared);
-        self.states.clear();
-        self.partitions.iter().for_each(|p| p.lower(self.purpose));
     }
 }
 

@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::data::PartitionState;
 use crate::journal::Receipt;
+use crate::snapshot::Desk;
 use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
@@ -36,6 +37,8 @@ pub(crate) struct Partition {
     capacity: usize,
     closed: AtomicBool,
     clock: Clock,
+    /// Where snapshots are asked for.
+    desk: Arc<Desk>,
 }
 
 /// What somebody wants all partitions for.
@@ -61,7 +64,7 @@ pub enum Step {
 }
 
 impl Partition {
-    pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock) -> Self {
+    pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock, desk: Arc<Desk>) -> Self {
         Self {
             token: Mutex::new(state),
             wanted: AtomicU32::new(0),
@@ -72,6 +75,7 @@ impl Partition {
             capacity: capacity.max(1),
             closed: AtomicBool::new(false),
             clock,
+            desk,
         }
     }
 
@@ -94,8 +98,11 @@ impl Partition {
             let mut turns = 0;
             while self.wanted.load(Ordering::Acquire) > 0 {
                 parked = true;
-                for_snapshot |= self.for_snapshots.load(Ordering::Relaxed) > 0;
-                relax(&mut turns);
+                let is_for_snapshot = self.for_snapshots.load(Ordering::Relaxed) > 0;
+                for_snapshot |= is_for_snapshot;
+                if !(is_for_snapshot && self.desk.help()) {
+                    relax(&mut turns);
+                }
             }
             match self.token.try_lock() {
                 Some(state) => break state,
@@ -131,6 +138,11 @@ impl Partition {
         if purpose == Purpose::Snapshot {
             self.for_snapshots.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether nobody has the token.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.token.is_locked()
     }
 
     /// Takes the token for a crossing owner, which has raised the barrier.
@@ -177,6 +189,7 @@ impl Partition {
     /// One step of the executor.
     pub(crate) fn step(&self) -> Step {
         if self.wanted.load(Ordering::Acquire) > 0 {
+            self.desk.help();
             return Step::Parked;
         }
         let Some(task) = self.pop() else {
@@ -220,7 +233,7 @@ impl Partition {
 }
 
 /// One turn of waiting: first in place, then giving the core to others.
-fn relax(turns: &mut u32) {
+pub(crate) fn relax(turns: &mut u32) {
     *turns += 1;
     match *turns < SPINS {
         true => std::hint::spin_loop(),

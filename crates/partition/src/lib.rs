@@ -7,7 +7,8 @@
 //!
 //! A partition's owner holds its *token*. Its executor thread takes the token while there is work
 //! in its queue; a caller that finds the partition free takes it and runs its transaction on its
-//! own thread, which saves a thread switch. A crossing transaction and a snapshot take all tokens.
+//! own thread, which saves a thread switch. A crossing transaction and a snapshot take all tokens; a snapshot is
+//! taken by an executor that waits for it, rather than by whoever asked (`snapshot`).
 //!
 //! ```text
 //!            a caller or the executor enters            work done, nobody waits
@@ -37,6 +38,7 @@ mod journal;
 mod partitions;
 mod procedure;
 mod run;
+mod snapshot;
 mod transaction;
 
 pub use bulk::{AppendError, BulkInsert};

@@ -11,10 +11,11 @@ use parking_lot::Mutex;
 
 use crate::data::{self, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
-use crate::executor::{Executor, Partition, Pending, Purpose, Task};
+use crate::executor::{Executor, Partition, Pending, Task};
 use crate::journal::{self, Receipt, Workspace};
 use crate::procedure::{Procedure, Route};
 use crate::run::{Around, run_in};
+use crate::snapshot::{Desk, Request};
 use crate::{Abort, Call, CallError, SubmitError, Transaction};
 
 /// How partitions are set up.
@@ -57,7 +58,8 @@ pub struct MemoryUse {
 
 /// The partitions of one database.
 pub struct Partitions {
-    partitions: Vec<Arc<Partition>>,
+    partitions: Arc<[Arc<Partition>]>,
+    desk: Arc<Desk>,
     registry: Arc<SnapshotRegistry>,
     /// Held by whoever wants all partitions, so that there is one at a time.
     crossing: Mutex<Workspace>,
@@ -74,13 +76,16 @@ struct Started {
 impl Partitions {
     /// Empty partitions.
     pub fn new(config: PartitionsConfig, registry: Arc<SnapshotRegistry>, env: &Env) -> Self {
-        let shared = Arc::new(SharedTables::default());
+        let (shared, desk) = (Arc::new(SharedTables::default()), Arc::new(Desk::default()));
         let partitions = (0..config.partitions.max(1))
             .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
-            .map(|state| Arc::new(Partition::new(state, config.queue_capacity, env.clock.clone())))
+            .map(|state| {
+                let (clock, desk) = (env.clock.clone(), Arc::clone(&desk));
+                Arc::new(Partition::new(state, config.queue_capacity, clock, desk))
+            })
             .collect();
         let (crossing, log) = (Mutex::default(), OnceLock::new());
-        Self { partitions, registry, crossing, clock: env.clock.clone(), log }
+        Self { partitions, desk, registry, crossing, clock: env.clock.clone(), log }
     }
 
     /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
@@ -91,7 +96,7 @@ impl Partitions {
     pub fn start_log(&self, log: Log, synchronous: bool) {
         assert_eq!(log.lanes(), self.partitions.len(), "a lane for each partition");
         // Nobody may be inside of a transaction that has seen no log.
-        let _all = self.own_all(Purpose::Work);
+        let _all = self.own_all();
         assert!(self.log.set(Started { log, synchronous }).is_ok(), "partitions have one log");
     }
 
@@ -175,14 +180,12 @@ impl Partitions {
             journal::wait_for_room(log);
         }
         let home = match call.route {
-            Route::Crossing => return self.own_all(Purpose::Work).run(0, call, work),
+            Route::Crossing => return self.own_all().run(0, call, work),
             route => self.home(route),
         };
         let result = run_in(&mut self.partitions[home].enter(), self.around(), call, &mut work);
         match result {
-            Err(CallError::Aborted(Abort::Crossing)) => {
-                self.own_all(Purpose::Work).run(home as u16, call, work)
-            }
+            Err(CallError::Aborted(Abort::Crossing)) => self.own_all().run(home as u16, call, work),
             result => result,
         }
     }
@@ -228,7 +231,7 @@ impl Partitions {
         call: &Call<'_>,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let ran = self.own_all(Purpose::Work).run(self.home(home) as u16, call, work);
+        let ran = self.own_all().run(self.home(home) as u16, call, work);
         let (value, receipt) = ran?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(value)
@@ -242,7 +245,7 @@ impl Partitions {
         scope: &SnapshotScope,
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
-        let mut all = self.own_all(Purpose::Work);
+        let mut all = self.own_all();
         let snapshot = all.snapshot(scope)?;
         let ran = all.run(0, call, |tx| work(tx, snapshot));
         drop(all);
@@ -339,7 +342,7 @@ impl Partitions {
                         let call = Call::new(route, procedure.name());
                         let home = this.home(route) as u16;
                         let work = |tx: &mut Transaction<'_, '_>| procedure.run(tx, &args);
-                        deliver.put(this.own_all(Purpose::Work).run(home, &call, work));
+                        deliver.put(this.own_all().run(home, &call, work));
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
                     let _ = albireo_env::spawn("albireo-cross", run);
@@ -353,10 +356,12 @@ impl Partitions {
     /// Takes a snapshot of `scope` between two transactions, and waits until a crash cannot take back what
     /// it shows.
     pub fn snapshot(&self, scope: &SnapshotScope) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut all = self.own_all(Purpose::Snapshot);
-        let snapshot = all.snapshot(scope)?;
-        let receipt = all.reader_receipt();
-        drop(all);
+        let (partitions, registry) = (Arc::clone(&self.partitions), Arc::clone(&self.registry));
+        let request = Request::new(scope.clone(), partitions, registry, self.log().cloned());
+        let alone = self.crossing.lock();
+        let taken = request.ask(&self.desk);
+        drop(alone);
+        let (snapshot, receipt) = taken?;
         if let Some(Started { log, synchronous: true }) = self.log.get() {
             // If the log fails, readers go on: this is no error.
             let _ = receipt.wait(log);
@@ -366,7 +371,7 @@ impl Partitions {
 
     /// Runs `work` with all partitions at its hands and nobody else about: for changes of tables.
     pub fn exclusively<R>(&self, work: impl FnOnce(&mut Exclusive<'_>) -> R) -> R {
-        let mut all = self.own_all(Purpose::Work);
+        let mut all = self.own_all();
         let result = work(&mut all);
         let gone = all.take_gone();
         drop(all);
@@ -409,7 +414,7 @@ impl Partitions {
             pauses_ns: empty.clone(),
             snapshot_pauses_ns: empty,
         };
-        for partition in &self.partitions {
+        for partition in self.partitions.iter() {
             let state = partition.enter();
             sum.committed += state.committed;
             sum.rolled_back += state.rolled_back;
@@ -421,7 +426,7 @@ impl Partitions {
 
     /// Forgets the pauses seen so far.
     pub fn reset_pauses(&self) {
-        for partition in &self.partitions {
+        for partition in self.partitions.iter() {
             let mut state = partition.enter();
             state.pauses.reset();
             state.snapshot_pauses.reset();
@@ -451,11 +456,11 @@ impl Partitions {
         usage
     }
 
-    fn own_all(&self, purpose: Purpose) -> Exclusive<'_> {
-        if let (Some(log), Purpose::Work) = (self.log(), purpose) {
+    fn own_all(&self) -> Exclusive<'_> {
+        if let Some(log) = self.log() {
             journal::wait_for_room(log);
         }
         let work = self.crossing.lock();
-        Exclusive::enter(&self.partitions, work, &self.registry, self.around(), purpose)
+        Exclusive::enter(&self.partitions, work, &self.registry, self.around())
     }
 }

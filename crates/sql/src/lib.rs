@@ -25,6 +25,7 @@ pub mod parse;
 pub mod script;
 pub mod source;
 pub mod types;
+pub mod walk;
 
 /// The syntax tree, as the parser we use defines it.
 pub use sqlparser::ast;

@@ -6,8 +6,8 @@ use albireo_base::{SqlError, TableId, Value};
 use albireo_olap::memory::MemoryRelation;
 use albireo_olap::relation::{Relation, RelationColumn, RelationData, Relations, Snapshot};
 use albireo_olap::{Prepared, Query};
-use albireo_sql::ast::ObjectName;
 use albireo_sql::dml::Returning;
+use albireo_sql::walk::Walk as _;
 use albireo_sql::{DeletePlan, TableDef};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
@@ -66,10 +66,8 @@ impl Run<'_> {
         if returning.is_empty() {
             return Ok(None);
         }
-        let reads_tables = |column: &Returning| {
-            let visit = |_: &ObjectName| std::ops::ControlFlow::Break(());
-            albireo_sql::ast::visit_relations(&column.expr, visit).is_break()
-        };
+        let reads_tables =
+            |column: &Returning| column.expr.any_relation(&mut |_| std::ops::ControlFlow::Break(()));
         if returning.iter().any(reads_tables) {
             return Err(SqlError::unsupported("a subquery in RETURNING"));
         }

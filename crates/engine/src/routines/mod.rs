@@ -27,8 +27,9 @@ use albireo_procedure::body::{Signature, find_removed};
 use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
 use albireo_procedure::plan::is_aggregate;
-use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visit, Visitor};
+use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visitor};
 use albireo_sql::names::fold;
+use albireo_sql::walk::Walk as _;
 use albireo_sql::{Catalog, TableDef};
 
 use crate::{Database, Outcome};
@@ -168,7 +169,7 @@ pub(crate) fn calls(library: &Library, query: &Statement) -> bool {
         return false;
     }
     let mut finder = Finder { library, found: false };
-    let _ = query.visit(&mut finder);
+    let _ = query.walk(&mut finder);
     finder.found
 }
 

@@ -1,25 +1,23 @@
 //! Values for `$1`, `$2`, ... in statements that call routines: each becomes a literal of its type.
 
-use std::ops::ControlFlow;
-
 use albireo_base::{SqlError, SqlState, SqlType, Value};
-use albireo_sql::ast::{CastKind, DataType, Expr, Value as Literal, VisitMut, visit_expressions_mut};
+use albireo_sql::ast::{CastKind, DataType, Expr, Value as Literal};
+use albireo_sql::walk::WalkMut;
 
 /// Puts values in the place of parameters. A text is a literal whose type the place says, so that `'{1,2}'`
 /// is an array where one is wanted.
 ///
 /// # Errors
 /// 42P02 if there are not as many values as the highest parameter says.
-pub(crate) fn fill<T: VisitMut>(tree: &mut T, values: &[Value]) -> Result<(), SqlError> {
+pub(crate) fn fill(tree: &mut dyn WalkMut, values: &[Value]) -> Result<(), SqlError> {
     let mut highest = 0;
-    let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
+    tree.each_expression_mut(&mut |expr| {
         if let Some(number) = number_of(expr) {
             highest = highest.max(number);
             if let Some(value) = number.checked_sub(1).and_then(|index| values.get(index)) {
                 *expr = literal(value);
             }
         }
-        ControlFlow::Continue(())
     });
     if highest == values.len() {
         return Ok(());

@@ -15,7 +15,8 @@ use albireo_procedure::expr::{Expr, ExprKind, given, is_open};
 use albireo_procedure::plan::tree::{AccessInfo, Change};
 use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
 use albireo_procedure::types::{Scalar, Type};
-use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal, visit_expressions};
+use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
+use albireo_sql::walk::Walk as _;
 
 use super::home::Home;
 use super::rows::Shape;
@@ -134,7 +135,7 @@ fn miscounted(wanted: usize, found: usize) -> SqlError {
 /// The highest `$n`.
 fn highest_parameter(statement: &Statement) -> usize {
     let mut highest = 0;
-    let _: ControlFlow<()> = visit_expressions(statement, |expr| {
+    statement.any_expression(&mut |expr| {
         if let Tree::Value(value) = expr
             && let Literal::Placeholder(name) = &value.value
             && let Some(number) = name.strip_prefix('$').and_then(|digits| digits.parse().ok())

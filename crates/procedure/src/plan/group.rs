@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, ObjectNamePart, Query as AstQuery, Visit, VisitMut, Visitor, VisitorMut,
+    FunctionArguments, Ident, ObjectNamePart, Query as AstQuery, Visitor, VisitorMut,
 };
 use albireo_sql::names;
 use albireo_sql::source::Source;
+use albireo_sql::walk::{Walk, WalkMut as _};
 
 use super::query::order_options;
 use super::scope::{GROUP_KEY, Scope};
@@ -81,7 +82,7 @@ pub(super) fn plain_args<'f>(function: &'f Function, source: Source<'_>) -> Resu
 }
 
 /// Whether an aggregate stands in an expression, outside of queries in it.
-pub(super) fn has_aggregate<T: Visit>(tree: &T) -> bool {
+pub(super) fn has_aggregate(tree: &dyn Walk) -> bool {
     struct Find(usize);
     impl Visitor for Find {
         type Break = ();
@@ -102,7 +103,7 @@ pub(super) fn has_aggregate<T: Visit>(tree: &T) -> bool {
             }
         }
     }
-    tree.visit(&mut Find(0)).is_break()
+    tree.walk(&mut Find(0)).is_break()
 }
 
 impl Scope<'_> {
@@ -124,7 +125,7 @@ impl Scope<'_> {
             return None;
         }
         let mut ast = ast.clone();
-        let _ = VisitMut::visit(&mut ast, &mut Replace { group: &self.group, inside: 0 });
+        let _ = ast.walk_mut(&mut Replace { group: &self.group, inside: 0 });
         Some(ast)
     }
 

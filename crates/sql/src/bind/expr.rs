@@ -3,14 +3,13 @@
 use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
-use sqlparser::ast::{
-    AccessExpr, Expr, FunctionArguments, Query, SetExpr, Value, Values, VisitMut, VisitorMut,
-};
+use sqlparser::ast::{AccessExpr, Expr, FunctionArguments, Query, SetExpr, Value, Values, VisitorMut};
 use sqlparser::tokenizer::Span;
 
 use super::scope::Found;
 use super::{Binder, Mode, Scope, rewrite};
 use crate::names;
+use crate::walk::WalkMut;
 
 /// How many parameters a statement may have; the wire protocol's limit.
 const MAX_PARAMETERS: usize = 65_535;
@@ -24,16 +23,14 @@ pub(super) fn bind(binder: &mut Binder<'_>, expr: &mut Expr, scope: &Scope<'_>) 
 
 /// Binds all expressions in a part of a syntax tree that holds no FROM clause of its own, except in
 /// subqueries.
-pub(super) fn walk<T: VisitMut>(
+pub(super) fn walk(
     binder: &mut Binder<'_>,
-    part: &mut T,
+    part: &mut dyn WalkMut,
     scope: &Scope<'_>,
 ) -> Result<(), SqlError> {
-    let mut walker = Walker { binder, scope, held: Vec::new(), unchecked: 0 };
-    match part.visit(&mut walker) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    let mut walker = Walker { binder, scope, held: Vec::new(), unchecked: 0, failed: None };
+    let _ = part.walk_mut(&mut walker);
+    walker.failed.map_or(Ok(()), Err)
 }
 
 struct Walker<'w, 'a> {
@@ -45,22 +42,22 @@ struct Walker<'w, 'a> {
     held: Vec<Box<Query>>,
     /// How many expressions around this one have identifiers that are no columns.
     unchecked: usize,
+    /// Why the walk has ended early.
+    failed: Option<SqlError>,
 }
 
 impl VisitorMut for Walker<'_, '_> {
-    type Break = SqlError;
+    type Break = ();
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if holds_other_names(expr) {
             self.unchecked += 1;
         }
-        match self.enter(expr) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        let entered = self.enter(expr);
+        self.go_on(entered)
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if holds_other_names(expr) {
             self.unchecked -= 1;
         }
@@ -69,14 +66,23 @@ impl VisitorMut for Walker<'_, '_> {
             *place = self.held.pop().expect("the subquery was held");
         }
         let in_filter = self.binder.in_filter;
-        match rewrite::expression(expr).and_then(|()| self.binder.subquery_expression(expr, in_filter)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        let done = rewrite::expression(expr).and_then(|()| self.binder.subquery_expression(expr, in_filter));
+        self.go_on(done)
     }
 }
 
 impl Walker<'_, '_> {
+    /// Ends the walk at an error.
+    fn go_on(&mut self, done: Result<(), SqlError>) -> ControlFlow<()> {
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
     fn enter(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let is_scalar = matches!(expr, Expr::Subquery(_));
         let is_not_in = matches!(expr, Expr::InSubquery { negated: true, .. });

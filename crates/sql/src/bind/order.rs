@@ -1,13 +1,12 @@
 //! ORDER BY: by place, by output name, or by expression.
 
-use std::ops::ControlFlow;
-
 use albireo_base::{SqlError, SqlState};
-use sqlparser::ast::{Distinct, Expr, Ident, OrderBy, OrderByKind, Spanned, Value, visit_expressions_mut};
+use sqlparser::ast::{Distinct, Expr, Ident, OrderBy, OrderByKind, Spanned, Value};
 
 use super::select::Output;
 use super::{Binder, Columns, Mode, Scope, Tree};
 use crate::names;
+use crate::walk::WalkMut as _;
 
 impl Binder<'_> {
     /// ORDER BY behind a SELECT.
@@ -156,22 +155,19 @@ pub(super) fn ordinal(expr: &Expr) -> Option<i64> {
 /// The expression with its columns written in one way, so that equal ones compare equal.
 pub(super) fn canonical(expr: &Expr, tree: &Tree) -> Expr {
     let mut expr = expr.clone();
-    let _: ControlFlow<()> = visit_expressions_mut(&mut expr, |part| {
-        match part {
-            Expr::Identifier(ident) => {
-                let name = names::fold(ident);
-                if let Some(found) = tree.named(&name).next() {
-                    *part = found.expr.clone();
-                }
+    expr.each_expression_mut(&mut |part| match part {
+        Expr::Identifier(ident) => {
+            let name = names::fold(ident);
+            if let Some(found) = tree.named(&name).next() {
+                *part = found.expr.clone();
             }
-            Expr::CompoundIdentifier(parts) => {
-                for part in parts {
-                    *part = names::quoted(&names::fold(part));
-                }
-            }
-            _ => {}
         }
-        ControlFlow::Continue(())
+        Expr::CompoundIdentifier(parts) => {
+            for part in parts {
+                *part = names::quoted(&names::fold(part));
+            }
+        }
+        _ => {}
     });
     expr
 }

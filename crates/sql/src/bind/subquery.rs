@@ -19,11 +19,12 @@ use std::ops::ControlFlow;
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator,
-    VisitMut, VisitorMut, visit_expressions,
+    VisitorMut,
 };
 
 use super::Binder;
 use super::Tree;
+use crate::walk::{Walk as _, WalkMut as _};
 
 impl Binder<'_> {
     /// Rewrites one expression whose parts are bound. `in_filter`: it is part of a WHERE or HAVING.
@@ -151,10 +152,11 @@ impl Binder<'_> {
                 self.values_in_conditions(right)
             }
             Expr::InSubquery { .. } | Expr::Exists { .. } => Ok(()),
-            other => match other.visit(&mut Values { binder: self, depth: 0 }) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(error) => Err(error),
-            },
+            other => {
+                let mut values = Values { binder: self, depth: 0, failed: None };
+                let _ = other.walk_mut(&mut values);
+                values.failed.map_or(Ok(()), Err)
+            }
         }
     }
 
@@ -202,26 +204,29 @@ struct Values<'b, 'a> {
     binder: &'b mut Binder<'a>,
     /// How many queries deep.
     depth: usize,
+    /// Why the walk has ended early.
+    failed: Option<SqlError>,
 }
 
 impl VisitorMut for Values<'_, '_> {
-    type Break = SqlError;
+    type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if self.depth == 0
             && let Err(error) = self.binder.subquery_expression(expr, false)
         {
-            return ControlFlow::Break(error);
+            self.failed = Some(error);
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
@@ -260,11 +265,10 @@ fn plain_select(query: &Query) -> Option<&Select> {
 /// Whether a column calls functions: they may be aggregates.
 fn calls_functions(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return false };
-    visit_expressions(expr, |part| match part {
+    expr.any_expression(&mut |part| match part {
         Expr::Function(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     })
-    .is_break()
 }
 
 fn only_value(select: &Select) -> Option<&Expr> {
@@ -288,9 +292,8 @@ fn counting(query: &Query) -> Option<String> {
 
 /// Whether an expression reads columns, or may.
 fn has_columns(expr: &Expr) -> bool {
-    visit_expressions(expr, |part| match part {
+    expr.any_expression(&mut |part| match part {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     })
-    .is_break()
 }

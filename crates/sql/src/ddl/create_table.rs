@@ -6,7 +6,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, IndexId, SqlError, SqlState};
 use sqlparser::ast::{
     self, ColumnOption, CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    NullsDistinctOption, TableConstraint, visit_expressions,
+    NullsDistinctOption, TableConstraint,
 };
 use sqlparser::tokenizer::Span;
 
@@ -19,6 +19,7 @@ use crate::catalog::{
 use crate::names::{self, QualifiedName};
 use crate::source::Source;
 use crate::types;
+use crate::walk::Walk as _;
 
 const TAG: &str = "CREATE TABLE";
 /// How many columns a table may have; PostgreSQL's limit.
@@ -420,8 +421,9 @@ fn foreign_key(source: Source<'_>, span: Span) -> SqlError {
 
 /// Refuses what no stored expression may contain.
 fn refuse_parts(expr: &Expr, place: &str, source: Source<'_>) -> Result<(), SqlError> {
-    let found = visit_expressions(expr, |part| {
-        let error = match part {
+    let mut found = None;
+    expr.any_expression(&mut |part| {
+        found = Some(match part {
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
                 SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}"))
             }
@@ -437,19 +439,16 @@ fn refuse_parts(expr: &Expr, place: &str, source: Source<'_>) -> Result<(), SqlE
                 SqlError::new(SqlState::GROUPING_ERROR, message)
             }
             _ => return ControlFlow::Continue(()),
-        };
-        ControlFlow::Break(error)
+        });
+        ControlFlow::Break(())
     });
-    match found {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    found.map_or(Ok(()), Err)
 }
 
 /// The last parts of all column references.
 fn referenced_columns(expr: &Expr) -> Vec<Ident> {
     let mut found = Vec::new();
-    let _: ControlFlow<()> = visit_expressions(expr, |part| {
+    expr.any_expression(&mut |part| {
         match part {
             Expr::Identifier(ident) => found.push(ident.clone()),
             Expr::CompoundIdentifier(parts) => found.extend(parts.last().cloned()),

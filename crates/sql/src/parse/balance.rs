@@ -7,15 +7,17 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Value, Values, VisitorMut,
 };
+
+use crate::walk::WalkMut;
 
 /// Chains up to this length stay as they are.
 const SHORT: usize = 16;
 
 /// Balances all chains of a statement or expression.
-pub(super) fn balance<T: VisitMut>(tree: &mut T) {
-    let _ = tree.visit(&mut Balancer);
+pub(super) fn balance(tree: &mut dyn WalkMut) {
+    let _ = tree.walk_mut(&mut Balancer);
 }
 
 struct Balancer;
