@@ -146,7 +146,7 @@ impl<'a> Exclusive<'a> {
 
     /// Whether all that `seen` covers is still as it shows it.
     pub(crate) fn is_current(&mut self, seen: &DatabaseSnapshot) -> bool {
-        let mut own = self.states.iter().flat_map(|state| {
+        let mut own = self.tokens.states.iter().flat_map(|state| {
             let id = state.data.id;
             state.data.tables.iter().flatten().map(move |table| (id, table))
         });

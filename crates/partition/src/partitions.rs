@@ -265,7 +265,7 @@ impl Partitions {
         seen: Arc<DatabaseSnapshot>,
         work: impl FnOnce(&mut Transaction<'_, '_>, Option<Arc<DatabaseSnapshot>>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
-        let mut all = self.own_all(Purpose::Work);
+        let mut all = self.own_all();
         let is_current = all.is_current(&seen);
         let scope = seen.scope().clone();
         // What nobody sees any more need not be copied when it is written.
