@@ -46,4 +46,6 @@ pub use manifest::{ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, TableE
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
 pub use verify::{Finding, is_sound, verify};
-pub use write::{ColumnMeta, Progress, Report, Request, Step, TableMeta, Writer, Written, write};
+pub use write::{
+    ColumnMeta, Gone, Progress, Report, Request, RestorePoint, Step, TableMeta, Writer, Written, write,
+};

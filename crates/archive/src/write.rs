@@ -126,6 +126,26 @@ pub struct Report {
     pub bytes_reused: u64,
     /// From the beginning to the end.
     pub duration_ns: u64,
+    /// What went afterwards, as whoever throws old archives away notes it.
+    pub gone: Option<Gone>,
+}
+
+/// A moment that a database can be restored to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RestorePoint {
+    /// The last record in it.
+    pub record: u64,
+    /// When it was, in microseconds since 1970.
+    pub time_us: i64,
+}
+
+/// Moments that a database can be restored to no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone {
+    /// The first of them.
+    pub from: RestorePoint,
+    /// The first that is left.
+    pub until: RestorePoint,
 }
 
 /// A complete archive.

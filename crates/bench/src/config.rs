@@ -96,6 +96,9 @@ pub struct Config {
     /// How long each kind of phase is measured, in one phase or several; before each comes a tenth of it,
     /// at most a second, as warm-up.
     pub duration: Duration,
+    /// So many transactions of each partition in each phase, in place of `duration` and without a warm-up, so
+    /// that no clock says what a run does. For tests.
+    pub transactions: Option<u64>,
     /// How tables lie in memory.
     pub layout: Layout,
     /// Which transactions run.
@@ -124,6 +127,7 @@ impl Default for Config {
             warehouses: 5,
             partitions: 1,
             duration: Duration::from_secs(20),
+            transactions: None,
             layout: Layout::Groups,
             mix: Mix::Spec,
             procedures: Procedures::default(),
@@ -177,7 +181,7 @@ impl Config {
         if u32::from(partitions) > warehouses as u32 {
             return Err(ConfigError::MorePartitionsThanWarehouses { partitions, warehouses });
         }
-        if self.duration.is_zero() {
+        if self.duration.is_zero() || self.transactions == Some(0) {
             return Err(ConfigError::NoTime);
         }
         match (&self.logging, &self.data) {

@@ -172,7 +172,6 @@ fn agree(partitions: u16, layout: Layout) {
         workload: Workload::Tpcc,
         warehouses: WAREHOUSES,
         partitions,
-        duration: Duration::from_secs(1),
         layout,
         mix: Mix::Spec,
         procedures: Procedures::Native,

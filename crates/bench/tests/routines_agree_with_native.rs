@@ -25,7 +25,6 @@ fn loaded(procedures: Procedures, partitions: u16) -> (Albireo, Env, SimulatedCl
         workload: Workload::Tpcc,
         warehouses: 3,
         partitions,
-        duration: Duration::from_secs(1),
         layout: Layout::Groups,
         mix: Mix::Spec,
         procedures,

@@ -45,7 +45,6 @@ fn loaded(env: &Env) -> Albireo {
         workload: Workload::Tpcc,
         warehouses: WAREHOUSES,
         partitions: 1,
-        duration: Duration::from_secs(1),
         layout: Layout::Groups,
         mix: Mix::Spec,
         procedures: Procedures::PlPgSql,

@@ -5,10 +5,13 @@
 
 use crate::args::{ArchiveArgs, ReportFormat};
 use crate::embedded::Embedded;
+use crate::log::time;
 use crate::progress::{Progress, megabytes, rate};
 use crate::settings::config;
 use crate::shell::report;
-use albireo::{ArchiveInspector, ArchiveReport, CheckpointOptions, Config, Database, SqlError, SqlState};
+use albireo::{
+    ArchiveReport, CheckpointOptions, Config, Database, DirectoryKind, SqlError, SqlState, gone_text,
+};
 use albireo_env::Env;
 use serde_json::json;
 use std::io::{self, Write};
@@ -34,12 +37,12 @@ pub fn complain(error: &SqlError) -> u8 {
 /// Opens a database that is there, for a tool; `instead` says what to do in a process that has it open.
 ///
 /// # Errors
-/// 58P01 if there is none, and those of opening.
+/// 58P01 or 55000 if it is none, and those of opening.
 pub fn open(directory: &Path, config: Config, env: &Env, instead: &str) -> Result<Database, SqlError> {
     // Opening would make an empty one, in the wrong place perhaps.
-    if ArchiveInspector::open(directory, env)?.is_none() {
-        let text = format!("there is no database in \"{}\"", directory.display());
-        return Err(SqlError::new(SqlState::UNDEFINED_FILE, text));
+    let kind = DirectoryKind::of(directory, env)?;
+    if kind != DirectoryKind::Database {
+        return Err(kind.refusal(directory, "an Albireo database"));
     }
     match Embedded::open(None, Some(directory), config, env) {
         Ok(embedded) => {
@@ -63,22 +66,28 @@ fn write(args: &ArchiveArgs, env: &Env) -> Result<ArchiveReport, SqlError> {
 }
 
 fn print(args: &ArchiveArgs, report: &ArchiveReport) -> u8 {
-    let ArchiveReport { number, rows, files_written, files_reused, bytes_written, bytes_reused, duration_ns } =
+    let ArchiveReport { number, rows, files_written, files_reused, bytes_written, bytes_reused, .. } =
         *report;
+    let ArchiveReport { duration_ns, gone, .. } = *report;
     let text = match args.format {
         ReportFormat::Table => format!(
             "archive {number} of {}: {rows} rows, {files_written} files with {} written, {files_reused} with {} of \
-             older archives used again, in {}",
+             older archives used again, in {}{}",
             args.directory.display(),
             megabytes(bytes_written),
             megabytes(bytes_reused),
-            rate(bytes_written, duration_ns)
+            rate(bytes_written, duration_ns),
+            gone.map_or_else(String::new, |gone| format!("\n{}", gone_text(&gone)))
         ),
         ReportFormat::Json => {
             let object = json!({
                 "archive": number, "directory": args.directory.display().to_string(), "rows": rows,
                 "files_written": files_written, "files_reused": files_reused, "bytes_written": bytes_written,
                 "bytes_reused": bytes_reused, "seconds": duration_ns as f64 / 1e9,
+                "restore_points_gone": gone.map(|gone| json!({
+                    "from_record": gone.from.record, "from_time": time(gone.from.time_us),
+                    "until_record": gone.until.record, "until_time": time(gone.until.time_us),
+                })),
             });
             format!("{object:#}")
         }

@@ -129,6 +129,9 @@ pub struct BenchArgs {
     /// Seconds to measure: transactions alone, as many with queries, each rate of snapshots
     #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
+    /// So many transactions of each partition in each phase, instead of seconds: for tests
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub transactions: Option<u64>,
     /// How rows lie in memory
     #[arg(long, value_enum, default_value_t = LayoutArg::Groups)]
     pub layout: LayoutArg,
@@ -440,6 +443,7 @@ mod tests {
             warehouses: 5,
             partitions: 1,
             seconds: 20,
+            transactions: None,
             layout: LayoutArg::Groups,
             mix: MixArg::Spec,
             procedures: ProceduresArg::Plpgsql,

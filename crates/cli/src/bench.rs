@@ -108,6 +108,7 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
         warehouses: args.warehouses,
         partitions: args.partitions,
         duration: Duration::from_secs(args.seconds.into()),
+        transactions: args.transactions,
         layout: match args.layout {
             LayoutArg::Column => Layout::Column,
             LayoutArg::Row => Layout::Row,

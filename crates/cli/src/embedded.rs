@@ -69,7 +69,7 @@ impl Embedded {
                 replay_ns as f64 / 1e9
             ),
         };
-        let notices = report.left_out.into_iter().chain(report.torn);
+        let notices = report.left_out.into_iter().chain(report.torn).chain(report.notices);
         let notices = notices.map(|notice| format!("albireo: {notice}"));
         std::iter::once(did).chain(notices).collect()
     }

@@ -7,7 +7,7 @@ pub mod line;
 
 use crate::args::{LogArgs, Moment};
 use crate::shell::report;
-use albireo::{Backup, LogContent, LogEntry, LogFault, LogInspector, SqlError};
+use albireo::{Backup, LogCompleteness, LogContent, LogEntry, LogFault, LogInspector, SqlError};
 use albireo_env::Env;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -58,7 +58,11 @@ pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write
     result?;
     let (status, summary) = (printer.status, inspector.summary());
     if let Some(torn) = &summary.torn {
-        writeln!(err, "albireo: {torn}, or it is being written just now")?;
+        let rest = match summary.completeness {
+            Some(LogCompleteness::Complete { .. }) => "",
+            _ => ", or it is being written just now",
+        };
+        writeln!(err, "albireo: {torn}{rest}")?;
     }
     if summary.is_growing {
         writeln!(err, "albireo: the log is being written; what came meanwhile was left out")?;

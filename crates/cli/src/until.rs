@@ -72,7 +72,7 @@ fn text(args: &RestoreArgs, done: &CopyReport) -> String {
 
 fn tell_notices(done: &CopyReport, to: &mut dyn Write) -> io::Result<()> {
     let CopyReport { recovery, notice, .. } = done;
-    let mut notices = recovery.left_out.iter().chain(&recovery.torn).chain(notice);
+    let mut notices = recovery.left_out.iter().chain(&recovery.torn).chain(&recovery.notices).chain(notice);
     notices.try_for_each(|notice| writeln!(to, "albireo: {notice}"))
 }
 

@@ -7,12 +7,16 @@
 //! archives, and of a backup the files that it should have.
 
 mod log;
+#[cfg(test)]
+mod tests;
 
 use crate::args::{ReportFormat, VerifyArgs};
 use crate::log::time;
 use crate::progress::{Progress, megabytes};
 use crate::shell::report;
-use albireo::{ArchiveCheck, ArchiveInspector, Backup, BackupFault, LogSummary, SqlError};
+use albireo::{
+    ArchiveCheck, ArchiveInspector, Backup, BackupFault, DirectoryKind, LogCompleteness, LogSummary, SqlError,
+};
 use albireo_env::Env;
 use log::LogReport;
 use serde_json::{Value, json};
@@ -53,9 +57,11 @@ pub fn check(args: &VerifyArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Wr
 
 /// All that was found.
 struct Report {
+    /// What the path is, in words.
+    kind: &'static str,
+    path: String,
     backup: Option<BackupPart>,
-    /// `None`: there is no log, and need not be one.
-    log: Option<LogReport>,
+    log: LogReport,
     /// `None`: the path is not the directory of a database.
     archives: Option<ArchivesPart>,
 }
@@ -76,27 +82,31 @@ struct ArchivesPart {
 
 impl Report {
     fn of(path: &Path, env: &Env) -> Result<Self, SqlError> {
-        let backup = if Backup::is_at(path, env) { Some(BackupPart::of(path, env)?) } else { None };
+        let kind = DirectoryKind::of(path, env)?;
+        let (word, backup) = match &kind {
+            DirectoryKind::Database => ("database", None),
+            DirectoryKind::Log(_) => ("redo log", None),
+            DirectoryKind::Backup | DirectoryKind::UnfinishedBackup | DirectoryKind::File => {
+                ("backup", Some(BackupPart::of(path, env)?))
+            }
+            other => return Err(other.refusal(path, "an Albireo database, a backup, or a redo log")),
+        };
         let env = backup.as_ref().map_or(env, |part| part.backup.env());
         // Before the log: it had come to their places then.
         let inspector = ArchiveInspector::open(path, env)?;
-        let has_archive = inspector.as_ref().is_some_and(|inspector| !inspector.is_empty());
-        let has_log = !matches!(env.disk.read_dir(&path.join("log")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let mut log = if has_log || !has_archive { Some(LogReport::of(path, env)?) } else { None };
-        if let (Some(log), Some(_), false) = (&mut log, &inspector, has_archive) {
+        let mut log = LogReport::of(path, env)?;
+        if inspector.as_ref().is_some_and(ArchiveInspector::is_empty) {
             log.miss_beginning();
         }
-        let summary = log.as_ref().map(LogReport::summary);
-        let mut archives = inspector.map(|inspector| ArchivesPart::of(&inspector, summary));
+        let mut archives = inspector.map(|inspector| ArchivesPart::of(&inspector, Some(log.summary())));
         if let Some(part) = &backup {
             // Each fault once.
             let is_known = |file: &Path| part.faults.iter().any(|fault| fault.file == file);
-            log.iter_mut().for_each(|log| log.leave_out(is_known));
+            log.leave_out(is_known);
             let checks = archives.iter_mut().flat_map(|part| &mut part.checks);
             checks.for_each(|check| check.faults.retain(|fault| !is_known(&fault.file)));
         }
-        Ok(Self { backup, log, archives })
+        Ok(Self { kind: word, path: path.display().to_string(), backup, log, archives })
     }
 
     fn checks(&self) -> &[ArchiveCheck] {
@@ -107,30 +117,24 @@ impl Report {
     fn count(&self) -> u64 {
         let backup = self.backup.as_ref().map_or(0, |part| part.faults.len());
         let archives: usize = self.checks().iter().map(|check| check.faults.len()).sum();
-        (backup + archives) as u64 + self.log.as_ref().map_or(0, LogReport::count)
+        (backup + archives) as u64 + self.log.count()
+    }
+
+    /// Whether nothing can be missing of which nobody knows.
+    fn is_known(&self) -> bool {
+        matches!(self.log.summary().completeness, None | Some(LogCompleteness::Complete { .. }))
     }
 
     /// Bytes and rows that were looked at.
     fn totals(&self) -> (u64, u64) {
-        let log = self.log.as_ref().map(|log| (log.summary().frame_bytes, log.summary().rows));
+        let log = (self.log.summary().frame_bytes, self.log.summary().rows);
         let archives = self.checks().iter().map(|check| (check.bytes, check.rows));
-        log.into_iter()
-            .chain(archives)
-            .fold((0, 0), |(bytes, rows), (more_bytes, more_rows)| (bytes + more_bytes, rows + more_rows))
+        archives.fold(log, |(bytes, rows), (more_bytes, more_rows)| (bytes + more_bytes, rows + more_rows))
     }
 
     /// What is no fault.
     fn notices(&self) -> Vec<String> {
-        let mut notices = self.log.as_ref().map_or_else(Vec::new, LogReport::notices);
-        let newest = self.checks().first();
-        let nothing = self.log.as_ref().is_none_or(|log| log.summary().frames == 0);
-        // A backup says itself what it should have.
-        if let (Some(newest), true, None) = (newest, nothing, &self.backup) {
-            notices.push(format!(
-                "the log is empty: if anything was committed after archive {}, it is not here",
-                newest.number
-            ));
-        }
+        let mut notices = self.log.notices();
         let incomplete = self.archives.iter().flat_map(|part| &part.incomplete);
         notices
             .extend(incomplete.map(|number| format!("archive {number} is not complete: it is being written just now, or never was and is not needed")));
@@ -138,8 +142,11 @@ impl Report {
     }
 
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.backup.iter().try_for_each(|part| part.print(out))?;
-        self.log.iter().try_for_each(|log| log.print(out))?;
+        match &self.backup {
+            Some(part) => part.print(out)?,
+            None => writeln!(out, "{} in {}", self.kind, self.path)?,
+        }
+        self.log.print(out)?;
         self.archives.iter().try_for_each(|part| part.print(out))?;
         for notice in self.notices() {
             writeln!(out, "notice: {notice}")?;
@@ -147,14 +154,15 @@ impl Report {
         for fault in self.backup.iter().flat_map(|part| &part.faults) {
             writeln!(out, "DAMAGED {fault}")?;
         }
-        self.log.iter().try_for_each(|log| log.print_faults(out))?;
+        self.log.print_faults(out)?;
         for fault in self.checks().iter().flat_map(|check| &check.faults) {
             writeln!(out, "DAMAGED {fault}")?;
         }
         let (bytes, rows) = self.totals();
         writeln!(out, "checked {} with {rows} rows", megabytes(bytes))?;
         match self.count() {
-            0 => writeln!(out, "sound"),
+            0 if self.is_known() => writeln!(out, "sound"),
+            0 => writeln!(out, "sound, as far as can be known"),
             1 => writeln!(out, "1 fault"),
             count => writeln!(out, "{count} faults"),
         }
@@ -163,9 +171,10 @@ impl Report {
     fn json(&self) -> Value {
         let (bytes, rows) = self.totals();
         json!({
-            "sound": self.count() == 0, "fault_count": self.count(), "bytes": bytes, "rows": rows,
+            "kind": self.kind, "sound": self.count() == 0, "known_complete": self.count() == 0 && self.is_known(),
+            "fault_count": self.count(), "bytes": bytes, "rows": rows,
             "notices": self.notices(),
-            "log": self.log.as_ref().map(LogReport::json),
+            "log": self.log.json(),
             "archives": self.checks().iter().map(archive_json).collect::<Vec<_>>(),
             "backup": self.backup.as_ref().map(BackupPart::json),
         })

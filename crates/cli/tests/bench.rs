@@ -26,7 +26,7 @@ fn assert_consistent(report: &Value) {
 #[test]
 fn bench_ch_prints_every_key_of_the_contract_and_is_consistent() {
     let report = json(
-        "bench ch --small --warehouses 2 --partitions 2 --seconds 1 --query-streams 1 --queries 6,top10 \
+        "bench ch --small --warehouses 2 --partitions 2 --transactions 400 --query-streams 1 --queries 6,top10 \
          --layout column --mix spec --seed 3 --format json",
     );
     for key in ["warehouses", "partitions", "layout", "mix", "load_seconds"] {
@@ -61,7 +61,8 @@ fn bench_ch_prints_every_key_of_the_contract_and_is_consistent() {
 
 #[test]
 fn bench_tpcc_runs_without_queries() {
-    let report = json("bench tpcc --small --warehouses 1 --seconds 1 --mix two --layout row --format json");
+    let report =
+        json("bench tpcc --small --warehouses 1 --transactions 400 --mix two --layout row --format json");
     assert!(report["oltp_alone"]["committed"].as_u64() > Some(0));
     assert!(report["oltp_mixed"].is_null() && report["queries"] == Value::Array(Vec::new()));
     assert_consistent(&report);
@@ -69,7 +70,7 @@ fn bench_tpcc_runs_without_queries() {
 
 #[test]
 fn bench_snapshot_measures_four_rates_and_memory() {
-    let report = json("bench snapshot --small --warehouses 1 --seconds 1 --format json");
+    let report = json("bench snapshot --small --warehouses 1 --transactions 400 --format json");
     assert_eq!(report["rates"].as_array().map(Vec::len), Some(4));
     assert!(report["memory"]["overhead_percent"].is_number());
     assert_consistent(&report);
@@ -87,7 +88,7 @@ fn bench_that_makes_no_sense_is_a_usage_error_in_words() {
 #[allow(clippy::disallowed_methods, reason = "the test looks at what the program leaves")]
 fn bench_recovery_prints_all_figures_and_leaves_nothing() {
     let directory = std::env::temp_dir().join(format!("albireo-bench-recovery-{}", std::process::id()));
-    let line = "bench recovery --small --warehouses 1 --seconds 1 --format json --data";
+    let line = "bench recovery --small --warehouses 1 --transactions 400 --format json --data";
     let report = json(&format!("{line} {}", directory.display()));
     let figures = report["figures"].as_array().expect("figures is a list");
     assert_eq!(figures.len(), 8);

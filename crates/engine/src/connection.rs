@@ -288,7 +288,9 @@ impl Connection {
             "archive {}: {} rows, {} bytes written, {} of older archives used again",
             report.number, report.rows, report.bytes_written, report.bytes_reused
         );
-        Ok(Outcome::Done { tag: "CHECKPOINT".to_owned(), rows: 0, notices: vec![written] })
+        let gone = report.gone.as_ref().map(durability::gone_text);
+        let notices = [written].into_iter().chain(gone).collect();
+        Ok(Outcome::Done { tag: "CHECKPOINT".to_owned(), rows: 0, notices })
     }
 
     /// BACKUP TO: a copy of the database, taken while transactions run.

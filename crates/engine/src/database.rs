@@ -210,7 +210,7 @@ impl Database {
         listener: &mut (dyn FnMut(RecoveryProgress) + Send),
     ) -> Result<Self, SqlError> {
         config.check()?;
-        let home = Home::open(&env.disk, path)?;
+        let home = Home::open(&env, path)?;
         let database = Self::with_env(config.clone(), env)?;
         database.start_log(home, &config, listener)?;
         Ok(database)

@@ -56,9 +56,10 @@ pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, ArchiveStatus, Backup,
     BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
-    CheckpointOptions, CheckpointSchedule, CopyReport, Durability, LogContent, LogEntry, LogFault,
-    LogInspector, LogRows, LogRowsIter, LogSummary, LogTable, LogWrite, RecoveryPhase, RecoveryProgress,
-    RecoveryReport, RecoveryTarget, RestoreOptions, RestoreReport, RowChange, restore,
+    CheckpointOptions, CheckpointSchedule, CopyReport, DirectoryKind, Durability, LogCompleteness,
+    LogContent, LogEntry, LogFault, LogInspector, LogRows, LogRowsIter, LogSummary, LogTable, LogWrite,
+    RecoveryPhase, RecoveryProgress, RecoveryReport, RecoveryTarget, RestoreOptions, RestorePointsGone,
+    RestoreReport, RowChange, gone_text, restore,
 };
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};

@@ -130,6 +130,9 @@ pub enum Fault {
     /// A segment's header does not check.
     #[error("the header of the segment does not check")]
     SegmentHeader,
+    /// Something else under the name of a segment.
+    #[error("the file is not a segment of a redo log")]
+    NoSegment,
     /// A segment says another number than its name, or other frames than are due.
     #[error("the segment's header says segment {number} from frame {first_sequence}, record {first_ordinal}")]
     OtherSegment {

@@ -18,8 +18,9 @@
 
 use crc32c::{crc32c, crc32c_append};
 
-/// The format of segments that this program writes and reads.
-pub const FORMAT: u32 = 1;
+/// The format of segments that this program writes and reads. Logs of format 1 have no control files, without which
+/// nobody can tell that their end is missing.
+pub const FORMAT: u32 = 2;
 
 /// Bytes of a segment before its first frame.
 pub const SEGMENT_HEADER_BYTES: usize = 4096;
@@ -63,6 +64,12 @@ pub(crate) struct SegmentHeader {
     pub(crate) first_ordinal: u64,
     pub(crate) created_us: i64,
     pub(crate) lanes: u32,
+}
+
+/// Whether the first bytes of a file cannot be those of a segment, however far writing its header had come.
+pub(crate) fn is_foreign(bytes: &[u8]) -> bool {
+    let begins = SEGMENT_MAGIC.iter().zip(bytes).take_while(|(ours, found)| ours == found).count();
+    bytes.iter().take(SEGMENT_MAGIC.len()).skip(begins).any(|&byte| byte != 0)
 }
 
 /// What the first bytes of a segment are.
@@ -273,11 +280,11 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(4096).all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 

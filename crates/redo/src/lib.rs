@@ -15,6 +15,9 @@
 //! own. Frames lie in *segments*. The order of records in the files is a serial order of the transactions:
 //! those of one partition in their order, crossing ones against all (Kemper and Neumann 2010, §4.4).
 //!
+//! Beside the segments a *control file* says how far the log was durable at least, and whether it was closed
+//! cleanly, so that an end that is missing can be told from one that a crash interrupted (`control`).
+//!
 //! I-1 A frame counts wholly or not at all. I-2 What is acknowledged is in a frame that was synced, behind
 //! frames that were. I-3 No byte in a file makes reading panic or give a record that was not written.
 //! (`tests/log`)
@@ -35,10 +38,12 @@
 //! years at ten million a second.
 #![forbid(unsafe_code)]
 
+mod control;
 mod error;
 mod format;
 mod lanes;
 mod log;
+mod mark;
 mod placement;
 mod reader;
 mod repair;
@@ -46,11 +51,13 @@ mod segment;
 mod statistics;
 mod writer;
 
+pub use control::{CONTROL_NAME, Control, ControlFault, Controls, Reached, Verdict};
 pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, StartError};
 pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 pub use lanes::Sealed;
 pub use log::{Config, Header, Log, LogStart, Target, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
+pub use segment::{SegmentInfo, is_segment_name, oldest_segment};
 pub use statistics::Statistics;
 pub use writer::Step;

@@ -5,7 +5,7 @@
 //!
 //! I-1 Nothing is durable for a waiter before the sync behind it has returned. I-2 Once a write or a sync
 //! has failed, no ticket becomes durable any more. I-3 What was appended before [`Log::close`] is durable
-//! when that returns `Ok`.
+//! when that returns `Ok`, and the control files say that the log was closed, as far as the disk takes it.
 //!
 //! How the log's thread sleeps and is woken. It says `parked`, then looks at every lane under its lock, and
 //! sleeps only if all are empty. An appender looks at `parked` after it has had its lane's lock. Either it
@@ -21,9 +21,11 @@ use std::time::Duration;
 use albireo_env::{Disk, Env, Interrupts, scope, spawn_scoped};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::control::CONTROL_NAME;
 use crate::error::{Failure, LogError, StartError, Tried};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::lanes::{Lanes, Sealed};
+use crate::mark::{Marker, Position};
 use crate::placement::{Placement, Watch};
 use crate::reader::holds_frames;
 use crate::segment::{self, Maker, Preparer};
@@ -87,6 +89,8 @@ pub struct Config {
     pub batch_bytes: u64,
     /// Others are closed so long after the one before.
     pub batch_delay: Duration,
+    /// Copies of the control file that is in the directory, elsewhere, in directories that are there.
+    pub control_copies: Vec<PathBuf>,
     /// How long [`Log::run`] waits for room before it tries again.
     pub full_retry: Duration,
 }
@@ -102,6 +106,7 @@ impl Config {
             fill_segments: true,
             batch_bytes: 64 << 10,
             batch_delay: Duration::from_micros(50),
+            control_copies: Vec::new(),
             full_retry: Duration::from_millis(100),
         }
     }
@@ -146,6 +151,7 @@ struct Shared {
     durable: AtomicU64,
     writer: Mutex<Writer>,
     preparer: Option<Arc<Preparer>>,
+    marker: Option<Arc<Marker>>,
     placement: Placement,
     /// The newest segment whose header is durable.
     begun: Arc<AtomicU64>,
@@ -189,10 +195,11 @@ impl Log {
         assert!(config.segment_bytes >= least, "a segment has at least {least} bytes");
         // Repairing has made those durable that there are.
         let begun = Arc::new(AtomicU64::new(start.next_segment.saturating_sub(1)));
-        let (device, preparer) = match &config.target {
-            Target::Null => (Device::Null, None),
+        let (device, preparer, marker) = match &config.target {
+            Target::Null => (Device::Null, None, None),
             Target::Directory(directory) => {
-                clear_the_way(&*env.disk, directory, &start)?;
+                let segment = clear_the_way(&*env.disk, directory, &start)?;
+                let marker = Arc::new(begin_marking(env, directory, &config, &start, segment)?);
                 let maker = Maker {
                     disk: Arc::clone(&env.disk),
                     directory: directory.clone(),
@@ -205,6 +212,7 @@ impl Log {
                     log_id: start.log_id,
                     lanes: config.lanes as u32,
                     preparer: Arc::clone(&preparer),
+                    marker: Arc::clone(&marker),
                     fill,
                     begun_ns: env.clock.now(),
                     next_segment: start.next_segment,
@@ -212,7 +220,7 @@ impl Log {
                     current: None,
                     coming: None,
                 });
-                (device, Some(preparer))
+                (device, Some(preparer), Some(marker))
             }
         };
         let writer = Writer { device, next_ordinal: start.next_ordinal, batch: None, frame: Vec::new() };
@@ -228,6 +236,7 @@ impl Log {
                 durable: AtomicU64::new(start.next_sequence - 1),
                 writer: Mutex::new(writer),
                 preparer,
+                marker,
                 begun,
                 statistics: Mutex::new(Statistics::new()),
                 parked: AtomicBool::new(false),
@@ -354,6 +363,12 @@ impl Log {
         ticket.0 <= self.durable()
     }
 
+    /// Whether the log's thread sleeps, or is about to, as nothing has been appended. For tests.
+    #[doc(hidden)]
+    pub fn is_parked(&self) -> bool {
+        self.shared.parked.load(Ordering::Relaxed)
+    }
+
     /// Waits until the ticket is durable. While the disk is full it goes on waiting.
     ///
     /// # Errors
@@ -429,17 +444,27 @@ impl Log {
         })
     }
 
+    /// Has the control files say how far the log is durable, if they do not; returns whether it did. [`Log::run`] has
+    /// a thread for it.
+    pub fn mark(&self) -> bool {
+        self.shared.marker.as_ref().is_some_and(|marker| marker.step())
+    }
+
     /// Body of the log's thread: steps until the log is closed or fails.
     pub fn run(&self) {
-        let Some(preparer) = &self.shared.preparer else { return self.shared.run() };
+        let Shared { preparer: Some(preparer), marker: Some(marker), .. } = &*self.shared else {
+            return self.shared.run(None);
+        };
         scope(|s| {
-            // Without a helper, steps make segments themselves.
+            // Without helpers, steps make segments themselves, and write the control files between them.
             let retry = self.shared.config.full_retry;
             let helper = spawn_scoped(s, "log segments", move || preparer.run(retry));
-            self.shared.run();
+            let marking = spawn_scoped(s, "log control", move || marker.run());
+            self.shared.run(marking.is_err().then_some(marker));
             // What is left of a prepared segment has no header, and the next start removes it.
             let _ = preparer.stop();
-            drop(helper);
+            marker.stop();
+            drop((helper, marking));
         });
     }
 
@@ -493,11 +518,14 @@ impl Log {
     }
 }
 
-/// Makes the directory durable, and removes segments without a header or frames from `next_segment` on.
-fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<(), StartError> {
+/// Makes the directory durable, and removes segments without a header or frames from `next_segment` on; the last one
+/// that is left, or 0.
+fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<u64, StartError> {
     disk.create_dir_all(directory).tried("create the directory", directory)?;
+    let mut last = 0;
     for found in segment::list(disk, directory)? {
         if found.number < start.next_segment {
+            last = if found.header().is_some() { found.number } else { last };
             continue;
         }
         let headless = matches!(found.head, SegmentHead::Blank | SegmentHead::Broken);
@@ -510,7 +538,25 @@ fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         disk.sync_directory(parent).tried("sync the directory", parent)?;
     }
-    Ok(())
+    Ok(last)
+}
+
+/// Has the control files say that the log is open, where it goes on; on a full disk, before the first frame.
+fn begin_marking(
+    env: &Env,
+    directory: &Path,
+    config: &Config,
+    start: &LogStart,
+    segment: u64,
+) -> Result<Marker, StartError> {
+    let (sequence, ordinal) = (start.next_sequence - 1, start.next_ordinal - 1);
+    let mut paths = vec![directory.join(CONTROL_NAME)];
+    paths.extend(config.control_copies.iter().cloned());
+    let marker = Marker::new(env, paths, start.log_id, Position { sequence, ordinal, segment });
+    match marker.begin() {
+        Err(failure) if !failure.is_full() => Err(failure.into()),
+        _ => Ok(marker),
+    }
 }
 
 impl Shared {
@@ -590,6 +636,11 @@ impl Shared {
         drop(self.door.lock());
         self.rooms[batch.sequence as usize % ROOMS].notify_all();
         writer.next_ordinal += u64::from(batch.records);
+        if let Some(marker) = &self.marker {
+            let segment = self.begun.load(Ordering::Relaxed);
+            let (sequence, ordinal) = (batch.sequence, writer.next_ordinal - 1);
+            marker.note(Position { sequence, ordinal, segment });
+        }
         let bytes = writer.frame.len() as u64;
         let step = Step::Wrote { sequence: batch.sequence, records: batch.records, bytes };
         {
@@ -614,7 +665,8 @@ impl Shared {
 
     /// Ends a log whose every record is durable.
     fn finish(&self, writer: &mut Writer) -> Step {
-        // Only a tail of zeros or a segment without a header is left if this fails: reading knows both.
+        // A tail of zeros, a segment without a header, or control files that do not say that the log was closed are
+        // left if this fails: reading knows all of them.
         let _ = writer.device.finish();
         self.state.fetch_or(CLOSED, Ordering::AcqRel);
         self.notify_all();
@@ -687,14 +739,17 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Body of the log's thread.
-    fn run(&self) {
+    /// Body of the log's thread, which writes the control files itself if it is given the `marker`.
+    fn run(&self, marker: Option<&Arc<Marker>>) {
         let delay = self.config.batch_delay.as_nanos() as u64;
         let mut watch = self.preparer.as_ref().map(|_| Watch::new(self.env.clock.clone()));
         loop {
             let closed_at = self.env.clock.now();
             let step = self.step(&mut self.writer.lock());
             let is_short = self.state.load(Ordering::Relaxed) & SHORT != 0;
+            if let Some(marker) = marker {
+                marker.step_if_due();
+            }
             match step {
                 Step::Wrote { .. } => {
                     let written_at = self.env.clock.now();

@@ -4,10 +4,10 @@
 //!
 //! What does not check is a *torn tail* if nothing follows that was written after it: no sound header of a
 //! later frame at any sector behind, and no later segment with a header. Then a crash interrupted writing
-//! it, nobody was told that it is durable, and it is left out with a notice ([`End::torn`]). Otherwise it is
-//! *corrupt*: it had been durable. A copy of the log's own bytes inside of a payload cannot pass for what
-//! follows, as only sequences count that are higher than any written before. Known gap: damage to the very
-//! last frame cannot be told from a torn tail, and is reported as one.
+//! it, and it is left out with a notice ([`End::torn`]). Otherwise it is *corrupt*: it had been durable. A copy of
+//! the log's own bytes inside of a payload cannot pass for what follows, as only sequences count that are higher
+//! than any written before. Damage to the last frame looks like a torn tail here: whoever reads must hold the end
+//! against the control files ([`Controls::judge`](crate::Controls::judge)).
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use albireo_env::Disk;
 use crate::error::{Corruption, Evidence, Fault, ReadError};
 use crate::format::{
     FRAME_HEADER_BYTES, FrameHeader, Kind, RawRecord, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead,
-    SegmentHeader, frame_bytes, is_zero, record_crc,
+    SegmentHeader, frame_bytes, is_foreign, is_zero, record_crc,
 };
 use crate::segment::{self, Found};
 
@@ -179,8 +179,7 @@ impl std::fmt::Display for Torn {
         let Self { path, offset, bytes, fault } = self;
         write!(
             f,
-            "left out {bytes} bytes of an unfinished write at the end of the log, in {} from byte {offset} \
-             ({fault}); nobody was told that they are durable",
+            "left out {bytes} bytes of an unfinished write at the end of the log, in {} from byte {offset} ({fault})",
             path.display()
         )
     }
@@ -277,7 +276,11 @@ impl LogReader {
             }
             _ => {
                 self.check_format(0)?;
-                self.end_before(0)
+                let first = segment::read(&*self.disk, &self.segments[0].path)?;
+                match is_foreign(&first) {
+                    true => Err(self.misplaced(0, Fault::NoSegment)),
+                    false => self.end_before(0),
+                }
             }
         }
     }
@@ -309,6 +312,11 @@ impl LogReader {
     /// Sequence of the frame that is due: before any was read, that of the oldest.
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
+    }
+
+    /// Ordinal of the record that is due.
+    pub fn next_ordinal(&self) -> u64 {
+        self.next_ordinal
     }
 
     /// Where the log ends, once [`LogReader::next_frame`] has given `None`.
@@ -431,19 +439,22 @@ impl LogReader {
         let number = self.segments[self.index].number;
         let mut later = first_frame(&self.data, behind, self.log_id, self.next_sequence + 1)
             .map(|(offset, sequence)| Evidence::LaterFrame { sequence, segment: number, offset });
-        for next in self.index + 1..self.segments.len() {
-            if later.is_some() {
-                break;
-            }
-            self.check_format(next)?;
-            later = self.later_in(next)?;
-        }
         // A sound header of a later frame where this one should be has lost what came before it.
         if later.is_none()
             && let Fault::OtherFrame { sequence, .. } = at.fault
             && sequence > self.next_sequence
         {
             later = Some(Evidence::LaterFrame { sequence, segment: number, offset: self.offset as u64 });
+        }
+        if later.is_none() && self.is_due_in_next() {
+            return self.advance();
+        }
+        for next in self.index + 1..self.segments.len() {
+            if later.is_some() {
+                break;
+            }
+            self.check_format(next)?;
+            later = self.later_in(next)?;
         }
         match later {
             Some(evidence) => Err(self.corrupt(self.index, at, evidence)),
@@ -453,6 +464,17 @@ impl LogReader {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the next segment says that it begins with the frame that is due: then nothing is missing here, whatever
+    /// lies behind the last frame.
+    fn is_due_in_next(&self) -> bool {
+        let next = self.segments.get(self.index + 1);
+        next.and_then(Found::header).is_some_and(|header| {
+            self.log_id == Some(header.log_id)
+                && header.number == self.segments[self.index].number + 1
+                && (header.first_sequence, header.first_ordinal) == (self.next_sequence, self.next_ordinal)
+        })
     }
 
     /// Evidence in a segment behind the one that is read.

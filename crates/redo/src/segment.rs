@@ -48,6 +48,11 @@ pub(crate) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:0DIGITS$}{SUFFIX}"))
 }
 
+/// Whether a path has the name of a segment.
+pub fn is_segment_name(path: &Path) -> bool {
+    number_of(path).is_some()
+}
+
 /// The number that a path of a segment says; `None` for other files.
 fn number_of(path: &Path) -> Option<u64> {
     let digits = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
@@ -98,7 +103,7 @@ fn read_head(disk: &dyn Disk, path: &Path) -> Result<(u64, SegmentHead), Failure
 }
 
 /// Reads from the beginning until the buffer is full or the file ends; returns the bytes read.
-fn read_full(file: &dyn albireo_env::ReadFile, buffer: &mut [u8]) -> std::io::Result<usize> {
+pub(crate) fn read_full(file: &dyn albireo_env::ReadFile, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
         match file.read_at(&mut buffer[read..], read as u64) {
@@ -109,6 +114,31 @@ fn read_full(file: &dyn albireo_env::ReadFile, buffer: &mut [u8]) -> std::io::Re
         }
     }
     Ok(read)
+}
+
+/// What the header of a segment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentInfo {
+    /// Its number.
+    pub number: u64,
+    /// Its first frame.
+    pub first_sequence: u64,
+    /// The first record in it.
+    pub first_ordinal: u64,
+    /// When it was begun, in microseconds since 1970.
+    pub created_us: i64,
+}
+
+/// The oldest segment of a log that has a header.
+///
+/// # Errors
+/// The operating system's.
+pub fn oldest_segment(disk: &dyn Disk, directory: &Path) -> Result<Option<SegmentInfo>, Failure> {
+    let info = |found: &Found| {
+        let SegmentHeader { number, first_sequence, first_ordinal, created_us, .. } = *found.header()?;
+        Some(SegmentInfo { number, first_sequence, first_ordinal, created_us })
+    };
+    Ok(list(disk, directory)?.iter().find_map(info))
 }
 
 /// All bytes of a segment.

@@ -23,6 +23,7 @@ use albireo_env::Env;
 use crate::error::{Failure, Tried};
 use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::lanes::Batch;
+use crate::mark::Marker;
 use crate::segment::{Preparer, Segment};
 
 /// Bytes a second up to which segments are filled with zeros ahead: what makes small writes quicker takes
@@ -77,6 +78,7 @@ pub(crate) struct Directory {
     pub(crate) log_id: u64,
     pub(crate) lanes: u32,
     pub(crate) preparer: Arc<Preparer>,
+    pub(crate) marker: Arc<Marker>,
     /// Whether segments are filled at all.
     pub(crate) fill: bool,
     /// When the segment in use was begun.
@@ -99,7 +101,7 @@ impl Device {
         }
     }
 
-    /// Ends the file with its last frame and removes what was prepared.
+    /// Ends the file with its last frame, removes what was prepared, and says that the log was closed.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         match self {
             Self::Null => Ok(()),
@@ -125,6 +127,7 @@ impl Directory {
 
     /// Begins the next segment, with room for a frame of `bytes`.
     fn begin(&mut self, bytes: u64, place: &Place) -> Result<(), Failure> {
+        self.marker.begin()?;
         if self.coming.is_none() {
             self.coming = Some(self.preparer.take(self.next_segment)?);
         }
@@ -169,6 +172,6 @@ impl Directory {
             segment.file.set_len(at).tried("cut", &segment.path)?;
             segment.file.sync().tried("sync", &segment.path)?;
         }
-        Ok(())
+        self.marker.close()
     }
 }

@@ -19,8 +19,9 @@
 //! Archives are written while other transactions run, and every operation of writing one, of throwing old ones
 //! and old segments away and of loading one may be the last. What CHECKPOINT has said is complete stays, each
 //! archive that is there is whole and has the log behind it, and nothing is left that none needs. A file that is
-//! damaged while no process runs is found: an archive is left out, a log refused, but for its last frame, which
-//! looks as if a crash had interrupted writing it (known and said; `crates/redo/src/reader.rs`).
+//! damaged while no process runs is found: an archive is left out, one of two control files is written anew, a log is
+//! refused. Only frames of the moment before a crash, which no control file knows, look as if the crash had interrupted
+//! writing them; that they may be missing is said then (`crates/redo/src/control.rs`).
 //!
 //! Whoever waits for the log in a run makes its steps meanwhile, so that calls that wait are there beside those
 //! that give a receipt. Not there: transactions that begin while another one is under way, which takes threads.

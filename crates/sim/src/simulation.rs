@@ -6,7 +6,7 @@ mod damage;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use albireo::{Database, Durability, Receipt, SqlError, SqlState, Value};
+use albireo::{Database, Durability, LogCompleteness, Receipt, SqlError, SqlState, Value};
 use albireo_env::Faults;
 use albireo_redo::Step;
 
@@ -44,6 +44,8 @@ enum Action {
     Step,
     /// The log makes the next segment.
     Prepare,
+    /// The control files say how far the log is.
+    Mark,
     /// The log closes a batch.
     Seal,
     /// Time passes.
@@ -100,6 +102,8 @@ pub struct Counts {
     pub damages: u64,
     /// Databases that did not open for a damage.
     pub found: u64,
+    /// Databases that were known to be complete, as they had been closed cleanly.
+    pub complete: u64,
 }
 
 /// A run under way.
@@ -178,8 +182,9 @@ impl Simulation {
 
     /// Opens the database, however often it crashes while that is done, and holds it against the model.
     fn open(&mut self) -> Result<Life, String> {
-        let mut crashes = 0;
+        let (mut crashes, mut attempts) = (0, 0);
         loop {
+            attempts += 1;
             let disk = &self.machine.disk;
             if crashes < CRASHES_IN_A_ROW && self.random.percent(35) {
                 let within = self.random.pick(&[50, 200]);
@@ -195,6 +200,7 @@ impl Simulation {
                 Ok(database) => {
                     let life = Life::new(process, database, durability, self.machine.room().clone());
                     self.recovered(&life, &expected)?;
+                    self.check_completeness(&life, attempts == 1)?;
                     self.after_damage();
                     return Ok(life);
                 }
@@ -218,6 +224,19 @@ impl Simulation {
                     // What was closed in peace, a crash may damage no more.
                 }
             }
+        }
+    }
+
+    /// Whether it is known that all is there after an orderly end, which a recovery that crashed may have made unknown.
+    fn check_completeness(&mut self, life: &Life, is_first: bool) -> Result<(), String> {
+        let completeness = life.database.recovery().completeness;
+        self.counts.complete += u64::from(matches!(completeness, Some(LogCompleteness::Complete { .. })));
+        match completeness {
+            Some(LogCompleteness::Unknown) => Err("the control files say nothing".to_owned()),
+            Some(LogCompleteness::Unclosed { .. }) if self.in_peace && is_first => {
+                Err("the database was closed, and is not known to be complete".to_owned())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -366,6 +385,11 @@ impl Simulation {
                 self.trace.note(format_args!("prepare: {made}"));
                 Ok(())
             }
+            Action::Mark => {
+                let done = life.log().mark();
+                self.trace.note(format_args!("mark: {done}"));
+                Ok(())
+            }
             Action::Seal => {
                 let sequence = life.log().seal();
                 self.trace.note(format_args!("seal: {}", sequence.sequence));
@@ -406,6 +430,7 @@ impl Simulation {
             100..130 if self.world.routines => Action::Pay,
             200..210 => Action::Prepare,
             210..215 => Action::Seal,
+            240..260 => Action::Mark,
             215..220 => Action::Wait,
             220..221 => Action::Query,
             221..224 => Action::Fill,

@@ -1,5 +1,7 @@
 //! Random tests whose seeds and counts are fixed, unless `cargo xtask explore` sets others.
 //!
+//! And [`wait_until`], for what another thread or process does.
+//!
 //! Responsible for: which seeds a test runs, the configuration of proptest, and the message that says how to
 //! repeat a failure. Not responsible for: what is generated and what is checked; the tests say that.
 //!
@@ -9,7 +11,9 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::io::Write as _;
 use std::ops::Range;
+use std::time::Duration;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -42,6 +46,11 @@ impl Test {
     /// A variable is not a number.
     pub fn seeds(&self, seeds: Range<u64>) -> Range<u64> {
         chosen(number(SEED), number(CASES), seeds)
+    }
+
+    /// Whether these are the usual seeds, about which more may be asserted than about any.
+    pub fn has_usual_seeds(&self) -> bool {
+        number(SEED).is_none() && number(CASES).is_none()
     }
 
     /// Calls `run` with each of [`Test::seeds`]. If it panics, how to repeat that is printed.
@@ -106,6 +115,25 @@ fn chosen(first: Option<u64>, count: Option<u64>, seeds: Range<u64>) -> Range<u6
     let count = count.unwrap_or(seeds.end - seeds.start);
     let first = first.unwrap_or(seeds.start);
     first..first.saturating_add(count)
+}
+
+/// Looks again and again until `is_so`, for as long as it takes: a bound in seconds would fail on a machine that is
+/// busy. If it takes many looks, standard error says `what` is waited for, so that a hang explains itself.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it waits for other threads and processes, which need the processor"
+)]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for look in 0_u64.. {
+        if is_so() {
+            return;
+        }
+        if look == 20_000 {
+            // The harness keeps what `eprintln!` prints until the test ends.
+            let _ = writeln!(std::io::stderr(), "still waiting until {what}");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Tests in proptest's form: `fn name(pattern in strategy, ...) { body }`, after `#![cases(number)]`.

@@ -1,10 +1,11 @@
-//! Repository rules: what `cargo fmt` and `clippy` cannot check, the sanitizers, long simulations, packages, and README's picture.
+//! Repository rules: what `cargo fmt` and `clippy` cannot check, the sanitizers, exploration, packages, and README's picture.
 //!
-//! Responsible for: `cargo xtask tidy`, `sanitize`, `simulate`, `package` and `picture`. Not responsible for: style within
+//! Responsible for: `cargo xtask tidy`, `sanitize`, `explore`, `simulate`, `package` and `picture`. Not responsible for: style within
 //! a line (rustfmt) and lints (clippy; `clippy.toml` bans calls).
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a tool for developers, never part of a database")]
 
+mod explore;
 mod package;
 mod picture;
 mod sanitize;
@@ -24,6 +25,9 @@ Commands:
   sanitize [address|thread]  Tests of storage, partition, session, redo, archive and procedure under sanitizers
                              (default: both); needs a nightly toolchain and is skipped, loudly, without one
   picture JSON SVG           README's picture from what `albireo bench ch --format json` printed
+  explore [--minutes N] [--seed S] [--release] [WHAT...]
+                             Random tests, kills and simulations with fresh seeds, for 10 minutes or so many;
+                             WHAT: words of names of parts, as it prints them, or of tests. A finding says how to repeat it
   simulate [--minutes N]     Simulations of new seeds, for 10 minutes or so many, with optimized code
   package                    Packs every crate, then builds and runs README's example against the packages
   help                       This text
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         },
         ["package"] => package::run(root),
         ["picture", json, picture] => picture::run(json, picture),
+        ["explore", arguments @ ..] => explore::run(root, arguments),
         ["simulate", arguments @ ..] => simulate::run(root, arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -2,7 +2,9 @@
 //!
 //! I-1 A transaction counts if it ended while the phase was measured; a query also if it is the first
 //! run of its kind, for which the last phase goes on when its time is over. I-2 When [`Phase::run`]
-//! returns, all its threads have ended. I-3 The first failure stops everything and is kept.
+//! returns, all its threads have ended. I-3 The first failure stops everything and is kept. I-4 A phase of so
+//! many transactions (`Config::transactions`) runs just these, all of them measured; of the last phase, half
+//! before the snapshot of the check and half after it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,6 +30,8 @@ const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
 const LONGEST_OVERLAP: Duration = Duration::from_millis(250);
 /// How often the watching thread looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often threads look that wait for each other.
+const WAIT_EVERY: Duration = Duration::from_millis(1);
 
 /// When a phase runs and how long.
 #[derive(Clone, Copy)]
@@ -65,8 +69,12 @@ pub(super) struct Phase<'a> {
     stop_queries: AtomicBool,
     /// Ends workers after their current batch.
     stop_transactions: AtomicBool,
-    /// Transactions ended so far, for the progress bar.
+    /// Transactions ended so far, for the progress bar and for phases of so many transactions.
     ended: AtomicU64,
+    /// How many transactions a worker of a phase of so many may run by now.
+    allowed: AtomicU64,
+    /// Whether the phase is over but for the first answers to queries and the snapshot of the check.
+    is_over: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -127,7 +135,10 @@ impl<'a> Phase<'a> {
     /// A phase that begins now, without queries.
     pub(super) fn new(run: &'a Run<'a>, span: Span) -> Self {
         let begin_ns = run.clock.now();
-        let measured_from_ns = begin_ns + span.warm_up.as_nanos() as u64;
+        let is_timed = run.config.transactions.is_none();
+        let measured_from_ns = if is_timed { begin_ns + span.warm_up.as_nanos() as u64 } else { begin_ns };
+        let measured_to_ns =
+            if is_timed { measured_from_ns + span.measured.as_nanos() as u64 } else { u64::MAX };
         Self {
             run,
             span,
@@ -136,10 +147,12 @@ impl<'a> Phase<'a> {
             snapshots_per_second: 0,
             begin_ns,
             measured_from_ns,
-            measured_to_ns: measured_from_ns + span.measured.as_nanos() as u64,
+            measured_to_ns,
             stop_queries: AtomicBool::new(false),
             stop_transactions: AtomicBool::new(false),
             ended: AtomicU64::new(0),
+            allowed: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
             failure: Mutex::new(None),
         }
     }
@@ -158,6 +171,13 @@ impl<'a> Phase<'a> {
     /// the snapshot for the check.
     pub(super) fn run(&self, name: &str, streams: &mut [Stream], is_last: bool) -> Finished<'a> {
         let homes = self.homes();
+        let working = homes.iter().filter(|homes| !homes.is_empty()).count() as u64;
+        let count = self.run.config.transactions;
+        // Those before the phase's end, as far as the snapshot of the check is concerned.
+        let first = count.map(|count| if is_last { count / 2 } else { count });
+        if self.snapshots_per_second == 0 || count.is_none() {
+            self.allow(first);
+        }
         let (workers, snapshot, end_ns) = albireo_env::scope(|scope| {
             let workers = homes.iter().enumerate().filter(|(_, homes)| !homes.is_empty());
             let workers: Vec<_> = workers
@@ -170,20 +190,43 @@ impl<'a> Phase<'a> {
                 .filter_map(|stream| self.start(scope, "queries", || self.stream(stream)))
                 .collect();
             let snapshots = (self.snapshots_per_second > 0)
-                .then(|| self.start(scope, "snapshots", || self.take_snapshots()))
+                .then(|| self.start(scope, "snapshots", move || self.take_snapshots(first)))
                 .flatten();
-            let end_ns = self.watch(name);
+            let end_ns = self.watch(name, first.map(|first| first * working));
+            self.is_over.store(true, Ordering::Relaxed);
             if is_last {
                 self.wait_for_answers(name);
             }
             self.stop_queries.store(true, Ordering::Relaxed);
             let snapshot = if is_last { self.snapshot_under_load() } else { None };
-            self.stop_transactions.store(true, Ordering::Relaxed);
+            self.allow(count);
+            let goes_on = count.is_some() && !self.run.cancel.is_cancelled();
+            self.stop_transactions.fetch_or(!goes_on, Ordering::Relaxed);
             self.join(snapshots.into_iter().collect());
             self.join(streams);
-            (self.join(workers), snapshot, end_ns)
+            let workers = self.join(workers);
+            (workers, snapshot, if goes_on { self.run.clock.now() } else { end_ns })
         });
         Finished { oltp: self.oltp(&workers, end_ns), snapshot, failure: self.failure.lock().take() }
+    }
+
+    /// Lets workers of a phase of so many transactions run `first` of them.
+    fn allow(&self, first: Option<u64>) {
+        self.allowed.fetch_max(first.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How many transactions a worker that has run `done` runs next; nothing if it is to end.
+    fn next_batch(&self, done: u64) -> Option<usize> {
+        let left = self.run.config.transactions.map_or(u64::MAX, |count| count - done);
+        loop {
+            if left == 0 || self.stop_transactions.load(Ordering::Relaxed) || self.run.cancel.is_cancelled() {
+                return None;
+            }
+            match self.allowed.load(Ordering::Relaxed).saturating_sub(done) {
+                0 => self.run.clock.sleep(WAIT_EVERY),
+                allowed => return Some(allowed.min(left).min(BATCH as u64) as usize),
+            }
+        }
     }
 
     /// The warehouses of each partition.
@@ -228,19 +271,19 @@ impl<'a> Phase<'a> {
         failure
     }
 
-    /// Shows progress until the phase is over, cancelled or failed; returns when that was.
-    fn watch(&self, name: &str) -> u64 {
+    /// Shows progress until the phase is over, that is `count` transactions have ended or its time has,
+    /// cancelled or failed; returns when that was.
+    fn watch(&self, name: &str, count: Option<u64>) -> u64 {
         let Run { clock, observer, cancel, .. } = self.run;
         let (mut before, mut ended_before) = (self.begin_ns, 0);
         loop {
             let now = clock.now();
-            if now >= self.measured_to_ns || self.stop_transactions.load(Ordering::Relaxed) {
+            let is_over = count.map_or(now >= self.measured_to_ns, |count| ended_before >= count);
+            if is_over || self.stop_transactions.load(Ordering::Relaxed) || cancel.is_cancelled() {
                 return now;
             }
-            if cancel.is_cancelled() {
-                return now;
-            }
-            clock.sleep(LOOK_EVERY.min(Duration::from_nanos(self.measured_to_ns - now)));
+            let look_every = if count.is_some() { WAIT_EVERY } else { LOOK_EVERY };
+            clock.sleep(look_every.min(Duration::from_nanos(self.measured_to_ns - now)));
             let (now, ended) = (clock.now(), self.ended.load(Ordering::Relaxed));
             let rate = (ended - ended_before) as f64 * 1e9 / (now - before).max(1) as f64;
             (before, ended_before) = (now, ended);
@@ -269,7 +312,9 @@ impl<'a> Phase<'a> {
         }
         let snapshot = self.run.target.snapshot().map_err(during("taking a snapshot under load"));
         let snapshot = snapshot.map_err(|failure| self.fail(failure)).ok()?;
-        self.run.clock.sleep(LONGEST_OVERLAP.min(self.run.config.duration));
+        if self.run.config.transactions.is_none() {
+            self.run.clock.sleep(LONGEST_OVERLAP.min(self.run.config.duration));
+        }
         Some(snapshot)
     }
 
@@ -288,9 +333,11 @@ impl<'a> Phase<'a> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut in_flight = InFlight::new(target, clock, config.in_flight);
         let mut cpu_before = albireo_env::cpu_time_ns();
-        while !self.stop_transactions.load(Ordering::Relaxed) && !self.run.cancel.is_cancelled() {
+        let mut done = 0;
+        while let Some(next) = self.next_batch(done) {
+            done += next as u64;
             batch.clear();
-            batch.extend(std::iter::repeat_with(|| inputs.next_transaction()).take(BATCH));
+            batch.extend(std::iter::repeat_with(|| inputs.next_transaction()).take(next));
             let mut kinds = batch.iter().map(|transaction| transaction.kind());
             let mut last = clock.now();
             let mut count = |started: Started, now| self.count(&mut tally, &started, now);
@@ -304,10 +351,10 @@ impl<'a> Phase<'a> {
             };
             worker.run(&batch, &mut ended).map_err(fail)?;
             assert_eq!(kinds.next(), None, "a transaction has not ended");
-            self.ended.fetch_add(BATCH as u64, Ordering::Relaxed);
+            self.ended.fetch_add(next as u64, Ordering::Relaxed);
             let cpu = albireo_env::cpu_time_ns();
             if self.is_measured(last) {
-                tally.metered += BATCH as u64;
+                tally.metered += next as u64;
                 tally.cpu_ns += cpu - cpu_before;
             }
             cpu_before = cpu;
@@ -328,7 +375,7 @@ impl<'a> Phase<'a> {
         while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {
             let i = stream.next;
             stream.next = (i + 1) % self.queries.len();
-            let is_over = self.run.clock.now() >= self.measured_to_ns;
+            let is_over = self.is_over.load(Ordering::Relaxed) || self.run.clock.now() >= self.measured_to_ns;
             if is_over && self.answered[i].load(Ordering::Relaxed) {
                 self.run.clock.sleep(Duration::from_millis(1));
                 continue;
@@ -340,8 +387,9 @@ impl<'a> Phase<'a> {
         Ok(())
     }
 
-    /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop.
-    fn take_snapshots(&self) -> Result<(), Failure> {
+    /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop. Transactions
+    /// of a phase of so many begin, with `first`, when there is one.
+    fn take_snapshots(&self, first: Option<u64>) -> Result<(), Failure> {
         let Run { target, clock, cancel, .. } = self.run;
         let period_ns = 1_000_000_000 / u64::from(self.snapshots_per_second);
         let (mut held, mut next_ns) = (None, clock.now());
@@ -355,6 +403,7 @@ impl<'a> Phase<'a> {
             drop(held.take());
             let taken = target.snapshot().map_err(during("taking a snapshot"));
             held = Some(taken.map_err(|failure| self.fail(failure))?);
+            self.allow(first);
         }
         Ok(())
     }

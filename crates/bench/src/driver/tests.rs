@@ -107,7 +107,7 @@ fn config(workload: Workload) -> Config {
         workload,
         warehouses: 4,
         partitions: 2,
-        duration: Duration::from_millis(60),
+        transactions: Some(3_000),
         layout: Layout::Column,
         mix: Mix::Spec,
         procedures: crate::config::Procedures::Native,
@@ -130,10 +130,9 @@ fn mixed_run_measures_both_phases_and_checks_twice() {
     let report = report(mixed("top10,6"), &Hollow::default(), &Cancel::default());
     assert_eq!((report.rows_loaded, report.error.as_ref(), report.interrupted), (1_234, None, false));
     for oltp in [report.oltp_alone.as_ref().unwrap(), report.oltp_mixed.as_ref().unwrap()] {
-        assert!((0.055..0.065).contains(&oltp.seconds), "{oltp:?}");
+        assert_eq!(oltp.committed + oltp.rolled_back, 6_000, "3,000 in each of two partitions");
+        assert!(oltp.latency_us.is_some() && oltp.seconds >= 0.0, "{oltp:?}");
         let ended = (oltp.committed + oltp.rolled_back) as f64;
-        assert!(ended > 1_000.0 && oltp.latency_us.is_some());
-        assert!((oltp.transactions_per_second * oltp.seconds - ended).abs() < ended / 10.0);
         let share = oltp.new_orders_per_second / oltp.transactions_per_second;
         assert!((0.44..0.46).contains(&share), "{share}");
         assert!(oltp.rolled_back > 0 && (oltp.rolled_back as f64) < ended * 0.01);
@@ -153,6 +152,31 @@ fn mixed_run_measures_both_phases_and_checks_twice() {
 fn transactions_alone_are_checked_under_load_too() {
     let report = report(Workload::Tpcc, &Hollow::default(), &Cancel::default());
     assert!(report.oltp_alone.is_some() && report.oltp_mixed.is_none() && report.queries.is_empty());
+    assert_eq!(report.consistency.under_load, [Some(0); 12]);
+}
+
+#[test]
+fn timed_run_measures_the_time_asked_for() {
+    let mut config = config(mixed("6"));
+    (config.duration, config.transactions) = (Duration::from_millis(60), None);
+    let report = run(&config, &Hollow::default(), &Clock::real(), &Silent, &Cancel::default()).unwrap();
+    for oltp in [report.oltp_alone.as_ref().unwrap(), report.oltp_mixed.as_ref().unwrap()] {
+        assert_eq!(oltp.seconds, 0.06, "however late its end was noticed");
+        let ended = (oltp.committed + oltp.rolled_back) as f64;
+        assert!(
+            (oltp.transactions_per_second * oltp.seconds - ended).abs() <= 1.0 + ended / 10.0,
+            "{oltp:?}"
+        );
+    }
+    assert!(report.passed());
+}
+
+#[test]
+fn run_of_so_many_transactions_runs_just_these() {
+    let target = Hollow::default();
+    let report = report(Workload::Tpcc, &target, &Cancel::default());
+    let oltp = report.oltp_alone.as_ref().unwrap();
+    assert_eq!((oltp.committed + oltp.rolled_back, target.transactions.into_inner()), (6_000, 6_000));
     assert_eq!(report.consistency.under_load, [Some(0); 12]);
 }
 
@@ -182,7 +206,7 @@ fn cancelled_run_ends_soon_with_what_it_has() {
     let hook = Arc::clone(&told);
     cancel.on_cancel(move || hook.store(true, Ordering::Relaxed));
     let mut config = config(mixed("all"));
-    config.duration = Duration::from_secs(3_600);
+    (config.duration, config.transactions) = (Duration::from_secs(3_600), None);
     let report = run(&config, &target, &Clock::real(), &Silent, &cancel).unwrap();
     assert!(report.interrupted && report.error.is_none());
     // The first of many phases is a mixed one.

@@ -57,6 +57,8 @@ impl Run<'_> {
             self.target.prepare(query).map_err(during(query.name))?;
         }
         let spans = match self.config.workload {
+            // So many transactions are not divided among phases.
+            Workload::Ch { .. } if self.config.transactions.is_some() => spans(SHORTEST),
             Workload::Ch { .. } => spans(self.config.duration),
             Workload::Tpcc => vec![(Span::single(0, self.config.duration), false)],
         };

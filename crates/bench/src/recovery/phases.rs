@@ -35,9 +35,20 @@ struct Counted<'a> {
     clock: &'a Clock,
     ended: &'a AtomicU64,
     records: &'a dyn Fn() -> u64,
+    /// Whether the worker has failed.
+    failed: &'a AtomicBool,
 }
 
 impl Counted<'_> {
+    /// Lets `duration` pass, or as many transactions end as a phase has.
+    fn wait(&self, config: &Config, duration: Duration) {
+        let Some(count) = config.transactions else { return self.clock.sleep(duration) };
+        let until = self.ended.load(Ordering::Relaxed) + count;
+        while self.ended.load(Ordering::Relaxed) < until && !self.failed.load(Ordering::Relaxed) {
+            self.clock.sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Transactions a second, and records a second, while `meanwhile` is done.
     fn rate<T>(&self, meanwhile: impl FnOnce() -> T) -> (f64, f64, T) {
         let before = (self.clock.now(), self.ended.load(Ordering::Relaxed), (self.records)());
@@ -57,13 +68,15 @@ pub(super) fn beside_archive(
     let population = Population::of(config, Timestamp(bench.env.clock.unix_us()));
     target.load(config, &population, &Loading::new(&population, bench.observer, bench.cancel))?;
     bench.go_on()?;
-    let (stop, ended) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, failed, ended) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let clock = &bench.env.clock;
     albireo_env::scope(|scope| {
-        let work = || transactions(config, target, &stop, &ended);
+        let work = || {
+            transactions(config, target, &stop, &ended).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+        };
         let worker = albireo_env::spawn_scoped(scope, "transactions", work)?;
         let records = || target.log_statistics().map_or(0, |log| log.records);
-        let counted = Counted { clock, ended: &ended, records: &records };
+        let counted = Counted { clock, ended: &ended, records: &records, failed: &failed };
         let measured = phases(bench, config, target, &counted);
         stop.store(true, Ordering::Relaxed);
         let panicked = || SqlError::new(SqlState::INTERNAL_ERROR, "the thread of transactions panicked");
@@ -81,10 +94,10 @@ fn phases(
     let alone = |name: &str| {
         bench.go_on()?;
         bench.observer.running(name, Duration::ZERO, config.duration, 0.0);
-        let (rate, records, ()) = counted.rate(|| counted.clock.sleep(config.duration));
+        let (rate, records, ()) = counted.rate(|| counted.wait(config, config.duration));
         Ok::<_, End>((rate, records))
     };
-    counted.clock.sleep(config.duration / 4);
+    counted.wait(config, config.duration / 4);
     let (before, _) = alone("before the archive")?;
     let start = counted.clock.now();
     let (beside, _, archive) = counted.rate(|| {

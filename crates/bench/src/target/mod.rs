@@ -66,7 +66,11 @@ fn expected_bytes(config: &Config) -> u64 {
         Workload::Tpcc => 1,
         Workload::Ch { .. } => 2,
     };
-    let seconds = phases * (config.duration.as_secs() + 1);
+    let seconds = match config.transactions {
+        // Not many.
+        Some(_) => 0,
+        None => phases * (config.duration.as_secs() + 1),
+    };
     let executors = u64::from(config.partitions).min(albireo_env::cores() as u64);
     let wanted = u64::from(config.warehouses.unsigned_abs()) * WAREHOUSE_BYTES
         + (executors * GROWTH_BYTES).saturating_mul(seconds);

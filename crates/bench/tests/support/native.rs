@@ -1,7 +1,5 @@
 //! A population in our own database, with the native procedures: what is compared with SQLite.
 
-use std::time::Duration;
-
 use albireo_base::{SqlError, Value};
 use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, Target};
@@ -24,7 +22,6 @@ impl Native {
             workload: Workload::Tpcc,
             warehouses: population.warehouses,
             partitions,
-            duration: Duration::from_secs(1),
             layout,
             mix: Mix::Spec,
             procedures: Procedures::Native,

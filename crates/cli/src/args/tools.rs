@@ -112,7 +112,10 @@ none is missing, that every record fits the tables as they were at its place, an
 archive needs of it. Of a backup also that it is complete. Prints what there is, and each fault with its file,
 byte and record. Nothing is locked or changed, so that the files may be read-only or in use.
 
-A write at the end that a crash interrupted is no fault: nobody was told that it is durable.
+The log is held against its control files, which say once a second how far it was durable, and at the end that
+it was closed cleanly. What was durable then and is not there is a fault. Of a database that is open, or was not
+closed cleanly, what was acknowledged after the control files were written last cannot be checked; then the last
+line says \"sound, as far as can be known\". A write at the end that a crash interrupted is no fault.
 
 Exit status: 0 all is sound; 1 something is damaged or cannot be read; 2 the command line makes no sense.";
 

@@ -2,7 +2,7 @@
 
 use crate::log::time;
 use crate::progress::megabytes;
-use albireo::{LogFault, LogInspector, LogSummary, SqlError};
+use albireo::{LogCompleteness, LogFault, LogInspector, LogSummary, SqlError};
 use albireo_env::Env;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ impl LogReport {
     /// Reads the log in `path`.
     ///
     /// # Errors
-    /// 58030 if there is none, or the directory cannot be read.
+    /// 58P01 if there is none, 58030 if the directory cannot be read.
     pub fn of(path: &Path, env: &Env) -> Result<Self, SqlError> {
         let mut inspector = LogInspector::open(path, env)?;
         let (mut faults, mut count) = (Vec::new(), 0);
@@ -39,6 +39,11 @@ impl LogReport {
             }
             ControlFlow::Continue(())
         });
+        for (file, reason) in &inspector.summary().control_faults {
+            let (file, offset, record, is_last) = (file.clone(), None, None, false);
+            faults.push(LogFault { file, offset, record, reason: reason.clone(), is_last });
+            count += 1;
+        }
         let directory = inspector.directory().display().to_string();
         Ok(Self { directory, summary: inspector.summary().clone(), faults, count })
     }
@@ -55,9 +60,11 @@ impl LogReport {
 
     /// A log that begins late, without an archive that has what was before.
     pub fn miss_beginning(&mut self) {
-        let first = self.summary.sequences.0;
-        if first > 1 {
-            let reason = format!("the log begins with frame {first}, and no archive has what was before it");
+        let (first, record) = self.summary.begins;
+        if first > 1 || record > 1 {
+            let reason = format!(
+                "the log begins with frame {first}, record {record}, and no archive has what was before it"
+            );
             let (file, offset, record, is_last) = (self.directory.clone().into(), None, None, false);
             self.faults.push(LogFault { file, offset, record, reason, is_last });
             self.count += 1;
@@ -85,6 +92,14 @@ impl LogReport {
         line("  write", format!("{writes} with {rows} rows"))?;
         line("  definition", definitions.to_string())?;
         line("  command", commands.to_string())?;
+        if let Some(completeness) = &self.summary.completeness {
+            let state = match completeness {
+                LogCompleteness::Complete { .. } => completeness.to_string(),
+                LogCompleteness::Unclosed { .. } => "open, or not closed cleanly".to_owned(),
+                _ => "unknown".to_owned(),
+            };
+            line("state", state)?;
+        }
         if untold > 0 {
             line("  untold", untold.to_string())?;
         }
@@ -105,7 +120,18 @@ impl LogReport {
 
     /// What is no fault.
     pub fn notices(&self) -> Vec<String> {
-        let torn = self.summary.torn.as_ref().map(|torn| format!("{torn}, or it is being written just now"));
+        let unclosed = !matches!(self.summary.completeness, Some(LogCompleteness::Complete { .. }));
+        let torn = self.summary.torn.as_ref().map(|torn| match unclosed {
+            true => format!("{torn}, or it is being written just now"),
+            false => {
+                format!("{torn}; the database was closed cleanly before that, and nothing of it is missing")
+            }
+        });
+        let unknown = self.summary.completeness.filter(|_| unclosed);
+        let unknown = unknown.map(|completeness| match completeness {
+            LogCompleteness::Unclosed { .. } => format!("the database is {completeness}"),
+            _ => format!("the state of the redo log is {completeness}"),
+        });
         let growing = "the log is being written; what came meanwhile was not checked".to_owned();
         let stopped = "what follows the last fault could not be checked".to_owned();
         let untold = self.summary.untold;
@@ -117,7 +143,12 @@ impl LogReport {
         });
         let is_stopped = self.faults.iter().any(|fault| fault.is_last);
         let growing = self.summary.is_growing.then_some(growing);
-        torn.into_iter().chain(growing).chain(untold).chain(is_stopped.then_some(stopped)).collect()
+        torn.into_iter()
+            .chain(unknown)
+            .chain(growing)
+            .chain(untold)
+            .chain(is_stopped.then_some(stopped))
+            .collect()
     }
 
     /// All of it for programs.
@@ -138,7 +169,7 @@ impl LogReport {
             "records": self.summary.records(), "first_record": ordinals.0, "last_record": ordinals.1,
             "writes": writes, "rows": rows, "definitions": definitions, "commands": commands,
             "untold": untold, "unknown": unknown, "first_frame": sequences.0, "last_frame": sequences.1,
-            "first_time": times.0, "last_time": times.1, "notices": self.notices(),
+            "state": self.summary.completeness.map(|completeness| completeness.to_string()), "first_time": times.0, "last_time": times.1, "notices": self.notices(),
             "faults": self.faults.iter().map(fault).collect::<Vec<_>>(), "fault_count": self.count,
         })
     }

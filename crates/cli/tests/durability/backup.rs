@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use albireo::{BackupOptions, Config, Database, Value};
+use albireo_testing::wait_until;
 use serde_json::Value as Json;
 
 use crate::mounted::Mounted;
@@ -101,7 +101,7 @@ fn tools_say_what_to_do_with_a_database_that_is_open_or_not_there() {
     for arguments in [&["archive", "PATH"][..], &["backup", "PATH", text(&target)]] {
         let output = albireo(arguments, &nowhere);
         assert_eq!(output.status.code(), Some(1));
-        assert!(err(&output).contains("there is no database in"), "{}", err(&output));
+        assert!(err(&output).contains("there is nothing at"), "{}", err(&output));
         assert!(!nowhere.exists(), "nothing was made");
     }
 }
@@ -237,7 +237,7 @@ fn killed_restore_and_killed_backup_are_refused_later() {
     assert_eq!(dump(&data).lines().count(), 2_001, "the database is as it was");
 }
 
-/// Starts the program and kills it soon after a file is there.
+/// Starts the program and kills it when a file is there.
 fn kill_at(arguments: &[&str], appears: &Path) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_albireo"))
         .args(arguments)
@@ -245,13 +245,12 @@ fn kill_at(arguments: &[&str], appears: &Path) {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts");
-    let start = Instant::now();
-    while !appears.exists() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{} did not appear", appears.display());
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    std::thread::sleep(Duration::from_millis(50));
-    assert!(child.try_wait().expect("it can be asked").is_none(), "{arguments:?} ended by itself");
+    let mut ended = None;
+    wait_until("the file appears", || {
+        ended = child.try_wait().expect("it can be asked");
+        appears.exists() || ended.is_some()
+    });
+    assert_eq!(ended, None, "{arguments:?} ended by itself");
     child.kill().expect("it can be killed");
     child.wait().expect("it has ended");
 }

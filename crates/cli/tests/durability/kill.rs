@@ -1,31 +1,53 @@
 //! A process that writes is killed at random moments, again and again; another one, this, has heard of each
 //! transaction that was acknowledged.
 //!
-//! `ALBIREO_KILL_ROUNDS=200` runs so many rounds instead of those that fit in 20 seconds;
-//! `ALBIREO_KILL_SEED` repeats the delays of a run.
+//! The moment is so many acknowledged transactions after its start, or so many looks at the process, as the
+//! round's seed says; no clock has a say in it. `ALBIREO_CASES=200` runs so many rounds.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+
+use albireo_testing::test;
 
 use crate::check::{Found, check};
 use crate::place::Place;
 use crate::writer::{self, mix, prepare};
 
-/// How long the test may take when no number of rounds is asked for.
-const TIME: Duration = Duration::from_secs(20);
+/// Rounds, by their seeds.
+const ROUNDS: Range<u64> = 0..30;
 /// After so many rounds a new database is begun, as each replays all of the log.
 const ROUNDS_OF_A_DATABASE: u64 = 10;
+
+/// When a process is killed.
+#[derive(Debug)]
+struct Moment {
+    /// So many transactions have been acknowledged; `None`: it may still be opening the database.
+    acknowledged: Option<u64>,
+    /// And then it has been looked at so many times.
+    looks: u64,
+}
+
+impl Moment {
+    /// Any.
+    fn of(seed: u64) -> Self {
+        let random = mix(seed);
+        let acknowledged = (!random.is_multiple_of(4)).then_some((random >> 8) % 400);
+        let most = if acknowledged.is_some() { 500 } else { 50_000 };
+        Self { acknowledged, looks: (random >> 32) % most }
+    }
+}
 
 /// A process that is killed at the latest when this is dropped.
 struct Killed {
     child: Child,
     reader: Option<JoinHandle<Heard>>,
-    begun: Receiver<()>,
+    /// One for each transaction that is acknowledged.
+    acknowledged: Receiver<()>,
 }
 
 /// What the process said.
@@ -48,17 +70,20 @@ impl Killed {
             .spawn()
             .expect("a process can be started");
         let out = child.stdout.take().expect("it is a pipe");
-        let (begin, begun) = channel();
-        let reader = Some(std::thread::spawn(move || read(BufReader::new(out), &begin)));
-        Self { child, reader, begun }
+        let (tell, acknowledged) = channel();
+        let reader = Some(std::thread::spawn(move || read(BufReader::new(out), &tell)));
+        Self { child, reader, acknowledged }
     }
 
-    /// Kills it so long after it was started, or has opened the database; all that it said.
-    fn kill_after(mut self, delay: Duration, is_open: bool) -> Heard {
-        if is_open {
-            let _ = self.begun.recv_timeout(Duration::from_secs(60));
+    /// Kills it at a moment; all that it said.
+    fn kill_at(mut self, moment: &Moment) -> Heard {
+        for _ in 0..moment.acknowledged.map_or(0, |count| count + 1) {
+            // One that has ended acknowledges no more.
+            let _ = self.acknowledged.recv();
         }
-        std::thread::sleep(delay);
+        for _ in 0..moment.looks {
+            self.child.try_wait().expect("it can be asked");
+        }
         let ended = self.child.try_wait().expect("it can be asked");
         self.kill();
         let reader = self.reader.take().expect("it is taken once");
@@ -80,15 +105,16 @@ impl Drop for Killed {
     }
 }
 
-fn read(out: impl BufRead, begin: &Sender<()>) -> Heard {
+fn read(out: impl BufRead, tell: &Sender<()>) -> Heard {
     let mut heard = Heard::default();
     for line in out.lines().map_while(Result::ok) {
         let number = line.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         match number {
-            Some(number) => heard.numbers.push(number),
-            None if line == "ready" => {
-                let _ = begin.send(());
+            Some(number) => {
+                heard.numbers.push(number);
+                let _ = tell.send(());
             }
+            None if line == "ready" => {}
             None => heard.other.push(line),
         }
     }
@@ -123,11 +149,8 @@ impl Trial {
     }
 
     /// Starts the writers, kills them, looks at what they left.
-    fn round(&mut self, random: u64, total: &mut Total) -> Found {
-        let delay = Duration::from_millis(5 + random % 296);
-        // Every fourth counts from the beginning of the process, so that it may be opening the database.
-        let is_open = !(random >> 32).is_multiple_of(4);
-        let heard = Killed::start(self.place.path(), self.durability).kill_after(delay, is_open);
+    fn round(&mut self, moment: &Moment, total: &mut Total) -> Found {
+        let heard = Killed::start(self.place.path(), self.durability).kill_at(moment);
         for &(writer, number) in &heard.numbers {
             let last = self.told.insert(writer, number);
             assert_eq!(number, last.unwrap_or(0) + 1, "writer {writer} goes on behind what is there");
@@ -143,27 +166,22 @@ impl Trial {
     }
 }
 
-fn number_from(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect("the variable is a number"))
-}
-
 #[test]
 fn killed_process_loses_nothing_that_it_acknowledged() {
-    let rounds = number_from("ALBIREO_KILL_ROUNDS");
-    let seed = number_from("ALBIREO_KILL_SEED").unwrap_or_else(|| albireo_env::Seeds::real().next_seed());
-    eprintln!("ALBIREO_KILL_SEED={seed}");
-    let (start, mut total, mut trial) = (Instant::now(), Total::default(), Trial::new("group"));
-    while rounds.map_or(start.elapsed() < TIME, |rounds| total.rounds < rounds) {
+    let (mut total, mut trial) = (Total::default(), Trial::new("group"));
+    let test = test!();
+    test.for_each_seed(ROUNDS, |seed| {
         if total.rounds > 0 && total.rounds.is_multiple_of(ROUNDS_OF_A_DATABASE) {
             trial = Trial::new("group");
         }
-        let found = trial.round(mix(seed.wrapping_add(total.rounds)), &mut total);
-        assert!(found.lost == 0 && found.wrong.is_empty(), "seed {seed}, {total:?}: {found:#?}");
+        let moment = Moment::of(seed);
+        let found = trial.round(&moment, &mut total);
+        assert!(found.lost == 0 && found.wrong.is_empty(), "{moment:?}, {total:?}: {found:#?}");
         // Those that were there without having been told of are told of by now: anybody can see them.
         trial.told = found.progress;
-    }
-    eprintln!("{total:?} in {:.1} s", start.elapsed().as_secs_f64());
-    assert!(total.acknowledged > 0, "nothing was written: {total:?}");
+    });
+    eprintln!("{total:?}");
+    assert!(total.acknowledged > 0 || !test.has_usual_seeds(), "nothing was written: {total:?}");
 }
 
 /// So that the test above is known to be able to fail.
@@ -171,8 +189,9 @@ fn killed_process_loses_nothing_that_it_acknowledged() {
 fn killed_process_that_acknowledges_before_it_writes_loses_whole_transactions_at_the_end() {
     let mut total = Total::default();
     while total.lost == 0 {
-        assert!(total.rounds < 30, "{total:?}");
-        let found = Trial::new("async").round(mix(total.rounds) | 7 << 32, &mut total);
+        assert!(total.rounds < 100, "{total:?}");
+        let moment = Moment { acknowledged: Some(20 * (1 + total.rounds)), looks: 0 };
+        let found = Trial::new("async").round(&moment, &mut total);
         assert!(found.wrong.is_empty(), "{found:#?}");
     }
     eprintln!("{total:?}");

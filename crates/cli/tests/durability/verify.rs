@@ -206,8 +206,11 @@ fn log_of_another_database_and_one_without_its_archives_are_faults() {
     assert!(said.iter().any(|fault| fault.contains("no archive has what was before it")), "{said:?}");
     std::fs::remove_dir_all(mixed.path().join("log")).unwrap();
     let (status, report) = verify(mixed.path());
-    assert_eq!(status, Some(0), "{report:#}");
-    assert!(report["notices"][0].as_str().unwrap().contains("the log is empty"), "{report:#}");
+    assert_eq!(status, Some(1), "opening refuses it as well: {report:#}");
+    assert!(
+        faults(&report)[0].contains("the log has no segment: the end of the log is missing"),
+        "{report:#}"
+    );
 }
 
 #[test]

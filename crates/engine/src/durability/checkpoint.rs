@@ -12,15 +12,17 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use albireo_archive::{
-    ArchiveError, ColumnMeta, Contents, LogPosition, Progress, Report, Request, TableMeta, retain, write,
+    ArchiveError, ColumnMeta, Contents, Gone, LogPosition, Progress, Report, Request, RestorePoint,
+    TableMeta, retain, write,
 };
 use albireo_base::{SqlError, SqlState};
-use albireo_redo::{Log, LogError, Ticket};
+use albireo_redo::{Log, LogError, Ticket, oldest_segment};
 use albireo_sql::Catalog;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use parking_lot::Mutex;
 
 use super::Home;
+use super::recovery::utc;
 use super::stored::Definitions;
 use crate::Database;
 use crate::errors::{log as log_error, session as snapshot_error};
@@ -89,6 +91,7 @@ impl Database {
             }
         };
         let work = Work { home, log, options, cancel, gently };
+        let earliest = self.earliest(home);
         self.inner.archiving.begin();
         let (mut began_ns, mut mark_bytes) = (0, 0);
         let mut attempt = || {
@@ -107,8 +110,40 @@ impl Database {
                 }
             }
         }
+        let done = self.tell_gone(home, earliest, done);
         self.inner.archiving.end(&done, began_ns, mark_bytes, self.inner.env.clock.now());
         done
+    }
+
+    /// The earliest moment that the database can be restored to.
+    fn earliest(&self, home: &Home) -> Option<RestorePoint> {
+        let env = &self.inner.env;
+        let oldest = oldest_segment(&*env.disk, &home.log()).ok().flatten();
+        if let Some(first) = oldest.filter(|first| (first.first_sequence, first.first_ordinal) == (1, 1)) {
+            return Some(RestorePoint { record: 1, time_us: first.created_us });
+        }
+        let listing = albireo_archive::list(env, &home.archive()).ok()?;
+        let oldest = listing.complete.iter().min_by_key(|manifest| manifest.log.sequence)?;
+        let record = oldest.log.next_record.saturating_sub(1);
+        Some(RestorePoint { record, time_us: oldest.time_us })
+    }
+
+    /// Says which moments the database could be restored to before, and no more.
+    fn tell_gone(
+        &self,
+        home: &Home,
+        before: Option<RestorePoint>,
+        done: Result<Report, SqlError>,
+    ) -> Result<Report, SqlError> {
+        let gone = before.zip(self.earliest(home));
+        let gone = gone.filter(|(from, until)| from.record < until.record);
+        let gone = gone.map(|(from, until)| Gone { from, until });
+        match (done, gone) {
+            (Ok(report), gone) => Ok(Report { gone, ..report }),
+            // Room was made for it.
+            (Err(error), Some(gone)) if error.detail().is_none() => Err(error.with_detail(gone_text(&gone))),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn archive_once(
@@ -216,6 +251,20 @@ impl Database {
         }
         Ok(0)
     }
+}
+
+/// Which restore points are gone, in words.
+pub fn gone_text(gone: &Gone) -> String {
+    let Gone { from, until } = gone;
+    format!(
+        "restore points from record {} of {} to record {} are gone with older archives and their log; the earliest is \
+         now record {} of {}",
+        from.record,
+        utc(from.time_us),
+        until.record - 1,
+        until.record,
+        utc(until.time_us)
+    )
 }
 
 /// What writing an archive needs.

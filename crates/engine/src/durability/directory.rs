@@ -2,12 +2,13 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_env::{Disk, DiskLock};
+use albireo_env::{Disk, DiskLock, Env};
+use albireo_redo::CONTROL_NAME;
 
 use super::backup;
+use super::kind::DirectoryKind;
 
 /// A file that is there as long as a restore into the directory has not ended.
 pub(super) const RESTORING_NAME: &str = "restore.unfinished";
@@ -51,6 +52,11 @@ fn refuse_marked(disk: &dyn Disk, path: &Path) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// The control files of the log of the database in a directory.
+pub(super) fn controls_of(path: &Path) -> Vec<PathBuf> {
+    vec![path.join("log").join(CONTROL_NAME), path.join(CONTROL_NAME)]
+}
+
 /// A directory that is locked for this process.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -62,14 +68,19 @@ impl Home {
     /// Creates the directory if it is not there, and locks it.
     ///
     /// # Errors
-    /// 55006 if another process has it open, 55000 if it is a backup or not restored wholly, 58030 if it cannot
-    /// be used.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, SqlError> {
+    /// 55006 if another process has it open, 55000 if it is a backup, not restored wholly, or a part of a database,
+    /// 58030 if it cannot be used.
+    pub(crate) fn open(env: &Env, path: &Path) -> Result<Self, SqlError> {
+        let disk = &env.disk;
         let cannot = |what: &str, error: &std::io::Error| {
             let text = format!("could not {what} \"{}\": {error}", path.display());
             SqlError::new(SqlState::IO_ERROR, text)
         };
         refuse_marked(&**disk, path)?;
+        let kind = DirectoryKind::of(path, env)?;
+        if matches!(kind, DirectoryKind::Log(_) | DirectoryKind::Archives(_)) {
+            return Err(kind.refusal(path, "the directory of a database"));
+        }
         disk.create_dir_all(path).map_err(|error| cannot("create the directory", &error))?;
         sync_names(&**disk, path).map_err(|error| cannot("make durable the directory", &error))?;
         let lock = path.join("lock");
@@ -92,6 +103,16 @@ impl Home {
     /// Where the log's segments are.
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Where the copy of the log's control file is.
+    pub(crate) fn control_copy(&self) -> PathBuf {
+        self.path.join(CONTROL_NAME)
+    }
+
+    /// All control files of the log.
+    pub(crate) fn controls(&self) -> Vec<PathBuf> {
+        controls_of(&self.path)
     }
 
     /// Says that a database is being restored into it: until that has ended, it is none.

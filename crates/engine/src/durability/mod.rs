@@ -6,14 +6,16 @@
 //!
 //! ```text
 //! DIRECTORY/lock     held as long as a process has the database open
-//! DIRECTORY/log/     segments of the redo log
+//! DIRECTORY/log/     segments of the redo log, and its control file
+//! DIRECTORY/control  a copy of the control file
 //! DIRECTORY/archive/ archives
 //! DIRECTORY/restore.unfinished  there until restoring into it has ended
 //! ```
 //!
 //! I-1 What recovery gives is the state at one moment: all that frames up to the last sound one say, and
 //! nothing else.
-//! I-2 Opening changes nothing that a crash while opening would make worse: it can be repeated any number
+//! I-2 What the control files say was durable is in it, or opening refuses (`completeness`).
+//! I-3 Opening changes nothing that a crash while opening would make worse: it can be repeated any number
 //! of times.
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.4, §4.7.
@@ -21,8 +23,10 @@
 mod backup;
 mod checkpoint;
 mod commands;
+mod completeness;
 mod directory;
 mod inspect;
+mod kind;
 mod load;
 mod point;
 mod progress;
@@ -36,21 +40,23 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
-use albireo_redo::{Config as LogConfig, Log, LogStart, StartError, Target};
+use albireo_redo::{Config as LogConfig, Controls, Log, LogStart, StartError, Target};
 
-pub use albireo_archive::{Progress as ArchiveProgress, Report as ArchiveReport};
+pub use albireo_archive::{Gone as RestorePointsGone, Progress as ArchiveProgress, Report as ArchiveReport};
 pub(crate) use backup::backup_target;
 pub use backup::{
     Backup, BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
     RestoreOptions, RestoreReport, restore,
 };
-pub use checkpoint::CheckpointOptions;
 pub(crate) use checkpoint::is_checkpoint;
+pub use checkpoint::{CheckpointOptions, gone_text};
+pub use completeness::LogCompleteness;
 pub(crate) use directory::Home;
 pub use inspect::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, LogContent, LogEntry, LogFault, LogInspector, LogRows,
     LogRowsIter, LogSummary, LogTable, LogWrite, RowChange,
 };
+pub use kind::DirectoryKind;
 pub use point::CopyReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
@@ -89,7 +95,9 @@ impl Database {
     ) -> Result<(), SqlError> {
         let reporter = Reporter::new(self.inner.env.clock.clone(), listener);
         let threads = config.recovery_threads;
-        let how = How { target: RecoveryTarget::End, threads, reporter: &reporter };
+        let controls = Controls::read(&*self.inner.env.disk, &home.controls());
+        let how =
+            How { target: RecoveryTarget::End, threads, reporter: &reporter, controls: Some(&controls) };
         let (start, report) = self.inner.pool.with_kept(|| self.recover(&home, &how))?;
         // Set once, by whoever made the database.
         let log_bytes = report.log_bytes;
@@ -99,6 +107,7 @@ impl Database {
         let target = Target::Directory(home.log());
         let config = LogConfig {
             segment_bytes: config.log_segment_bytes,
+            control_copies: vec![home.control_copy()],
             ..LogConfig::new(target, usize::from(self.partitions()))
         };
         let log = Log::start(&self.inner.env, config, start).map_err(not_started)?;

@@ -17,11 +17,13 @@ use std::sync::Arc;
 use albireo_archive::{LogPosition, Report, Request, list, write};
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{DiskLock, Env};
+use albireo_redo::{Control, Controls, LogReader};
 
 use super::checkpoint::{Frozen, archive_error, meta};
+use super::directory::controls_of;
 use super::progress::{RecoveryProgress, Reporter};
 use super::recovery::{How, State, utc};
-use super::{Home, LogInspector, RecoveryReport, RecoveryTarget};
+use super::{Backup, DirectoryKind, Home, LogInspector, RecoveryReport, RecoveryTarget};
 use crate::{Config, Database};
 
 /// What [`Database::recover_copy`] did.
@@ -77,22 +79,26 @@ impl Database {
         let (from, to) = (from.as_ref(), to.as_ref());
         check_empty(env, to)?;
         let _held = hold(env, from)?;
+        let kind = DirectoryKind::of(from, env)?;
+        if !matches!(kind, DirectoryKind::Database | DirectoryKind::Backup) {
+            return Err(kind.refusal(from, "an Albireo database or a backup in a directory"));
+        }
         let partitions = Self::kept_partitions(from, env)?.ok_or_else(|| {
-            let text = format!("there is no database in \"{}\"", from.display());
-            SqlError::new(SqlState::UNDEFINED_FILE, text).with_hint(
-                "Name the directory of a database or of a backup, with \"archive\" and \"log\" in it.",
-            )
+            let text = format!("the database in \"{}\" has no record yet", from.display());
+            SqlError::new(SqlState::UNDEFINED_FILE, text)
         })?;
         let config = Config { partitions, ..config };
         config.check()?;
         let threads = config.recovery_threads;
         let database = Self::with_env(config, env.clone())?;
         let reporter = Reporter::new(env.clock.clone(), listener);
-        let how = How { target, threads, reporter: &reporter };
+        let controls = Controls::read(&*env.disk, &controls_of(from));
+        let controls = (!Backup::is_at(from, env)).then_some(&controls);
+        let how = How { target, threads, reporter: &reporter, controls };
         let mut recovery = RecoveryReport::default();
         let (archives, log) = (from.join("archive"), from.join("log"));
         let state = database.read_state(&archives, &log, &how, &mut recovery)?;
-        let notice = check_reached(&state, target)?;
+        let notice = check_reached(&state, target, &|| first_moment(env, &log))?;
         let last_record = state.last_record();
         let archive = database.write_new(to, last_record + 1)?;
         let last_time_us = state.last.map(|last| last.time_us);
@@ -120,16 +126,17 @@ impl Database {
             let text = format!("could not restore into \"{}\": {error}", to.display());
             SqlError::new(SqlState::IO_ERROR, text)
         };
-        let home = Home::open(&env.disk, to)?;
+        let home = Home::open(env, to)?;
         home.begin_restore(&*env.disk).map_err(failed)?;
         for directory in [home.log(), home.archive()] {
             env.disk.create_dir_all(&directory).map_err(failed)?;
         }
         env.disk.sync_directory(to).map_err(failed)?;
         let Frozen { time_us, snapshot, definitions, catalog, .. } = self.freeze()?;
+        let log_id = env.seeds.next_seed();
         let request = Request {
             time_us,
-            log: LogPosition { log: env.seeds.next_seed(), sequence: 0, next_record },
+            log: LogPosition { log: log_id, sequence: 0, next_record },
             partitions: self.partitions(),
             catalog: definitions.to_json(),
             tables: catalog.tables().map(|table| meta(table)).collect(),
@@ -137,6 +144,16 @@ impl Database {
             cancel: Arc::default(),
         };
         let written = write(env, &home.archive(), snapshot, request, None, |_| {}).map_err(archive_error)?;
+        let control = Control {
+            log_id,
+            generation: 1,
+            is_closed: true,
+            sequence: 0,
+            ordinal: next_record - 1,
+            segment: 0,
+            time_us: env.clock.unix_us(),
+        };
+        control.write(&*env.disk, &home.controls()).map_err(|failure| failed(failure.source))?;
         home.end_restore(&*env.disk).map_err(failed)?;
         Ok(written.report)
     }
@@ -177,8 +194,19 @@ fn hold(env: &Env, from: &Path) -> Result<Option<Box<dyn DiskLock>>, SqlError> {
     }
 }
 
+/// When the first record of a log was made, in microseconds since 1970.
+fn first_moment(env: &Env, log: &Path) -> Option<i64> {
+    let mut reader = LogReader::open(Arc::clone(&env.disk), log, 0, None).ok()?;
+    let frame = reader.next_frame().ok()??;
+    frame.records().next().map(|record| record.time_us)
+}
+
 /// Whether the moment that was asked for is one of the log; if the log ended before, that is said.
-fn check_reached(state: &State, target: RecoveryTarget) -> Result<Option<String>, SqlError> {
+fn check_reached(
+    state: &State,
+    target: RecoveryTarget,
+    first: &dyn Fn() -> Option<i64>,
+) -> Result<Option<String>, SqlError> {
     let last = state.last_record();
     let refused = |text: String, detail: String| {
         Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_detail(detail))
@@ -193,7 +221,10 @@ fn check_reached(state: &State, target: RecoveryTarget) -> Result<Option<String>
         }
         RecoveryTarget::Record(_) => Ok(None),
         RecoveryTarget::Time(time_us) if last == 0 => {
-            refused(format!("nothing is kept of {}", utc(time_us)), "The log begins later.".to_owned())
+            let begins = first().map_or_else(String::new, |time_us| {
+                format!(" with record 1 of {}: restoring is possible from then on", utc(time_us))
+            });
+            refused(format!("nothing is kept of {}", utc(time_us)), format!("The log begins later{begins}."))
         }
         RecoveryTarget::Time(time_us) => Ok(state.end.is_some().then(|| {
             let of = state.last.map_or_else(String::new, |last| format!(" of {}", utc(last.time_us)));

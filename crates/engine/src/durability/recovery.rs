@@ -6,10 +6,11 @@ use albireo_archive::Manifest;
 use albireo_base::{PartitionId, SqlError, SqlState, StatementProgress, Value};
 use albireo_env::Env;
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
-use albireo_redo::{End, Frame, Kind, LogReader, LogStart, ReadError, Record, repair};
+use albireo_redo::{Controls, End, Frame, Kind, LogReader, LogStart, Reached, ReadError, Record, repair};
 use albireo_storage::ApplyError;
 
 use super::Home;
+use super::completeness::{self, LogCompleteness, Missing};
 use super::load::{Loaded, Place};
 use super::progress::Reporter;
 use super::replay::{Last, Replay};
@@ -40,6 +41,10 @@ pub struct RecoveryReport {
     pub replay_ns: u64,
     /// What was left out at the end of the log: the rest of a write that a crash interrupted.
     pub torn: Option<String>,
+    /// What is known of the end of the log; `None` if it was not read so far, or nothing had ever been logged.
+    pub completeness: Option<LogCompleteness>,
+    /// Other things to know: control files that could not be used, and what cannot be known after a crash.
+    pub notices: Vec<String>,
 }
 
 /// How files are read.
@@ -50,6 +55,8 @@ pub(super) struct How<'a, 'r> {
     pub(super) threads: usize,
     /// Is told how far it is.
     pub(super) reporter: &'a Reporter<'r>,
+    /// What says how far the log must go; of a backup, its manifest does.
+    pub(super) controls: Option<&'a Controls>,
 }
 
 /// What files said.
@@ -100,8 +107,10 @@ impl Database {
         })?;
         let position = state.archive.map(|archive| archive.log);
         let next_record = position.map_or(1, |at| at.next_record);
+        let control = how.controls.and_then(Controls::newest).map(|control| control.log_id);
+        let log_id = end.log_id.or(position.map(|at| at.log)).or(control);
         let start = LogStart {
-            log_id: end.log_id.or(position.map(|at| at.log)).unwrap_or_else(|| seeds.next_seed()),
+            log_id: log_id.unwrap_or_else(|| seeds.next_seed()),
             next_sequence: end.next_sequence,
             next_ordinal: end.next_ordinal.max(next_record),
             next_segment: end.next_segment,
@@ -149,13 +158,13 @@ impl Database {
         let position = state.archive.as_ref().map(|archive| archive.log);
         let (from, log_id) = position.map_or((0, None), |at| (at.sequence + 1, Some(at.log)));
         let reader = LogReader::open(disk.clone(), directory, from, log_id).map_err(damaged)?;
-        if position.is_none() && reader.next_sequence() > 1 {
-            return Err(headless(reader.next_sequence(), others.last(), how.target));
+        if position.is_none() && (reader.next_sequence() > 1 || reader.next_ordinal() > 1) {
+            return Err(headless((reader.next_sequence(), reader.next_ordinal()), others.last(), how.target));
         }
         let redo = |frame: &Frame, record: &Record<'_>| {
             self.redo(record).map_err(|error| stopped(frame, record, &error))
         };
-        let &How { target, threads, reporter } = how;
+        let &How { target, threads, reporter, .. } = how;
         let replay = Replay { redo: &redo, lanes: self.partitions(), threads, target, reporter };
         let done = replay.run(reader)?;
         self.inner.partitions.exclusively(|all| all.end_replay());
@@ -163,7 +172,10 @@ impl Database {
         report.torn = done.end.as_ref().and_then(|end| end.torn.as_ref()).map(ToString::to_string);
         (state.last, state.end) = (done.last, done.end);
         match &state.end {
-            Some(end) if !state.is_at(target) => check_tail(end, others, directory),
+            Some(end) if !state.is_at(target) => {
+                check_tail(end, others, directory)?;
+                check_controls(end, state, how, directory, report)
+            }
             _ => Ok(()),
         }
     }
@@ -258,8 +270,58 @@ fn check_tail(end: &End, archives: &[Place], directory: &Path) -> Result<(), Sql
     Err(SqlError::new(SqlState::DATA_CORRUPTED, text).with_hint(hint))
 }
 
+/// What the control files say was durable must be there.
+fn check_controls(
+    end: &End,
+    state: &State,
+    how: &How<'_, '_>,
+    directory: &Path,
+    report: &mut RecoveryReport,
+) -> Result<(), SqlError> {
+    let Some(controls) = how.controls else { return Ok(()) };
+    let position = state.archive.as_ref().map(|archive| archive.log);
+    let reached = Reached::new(end, position.map(|at| at.log), position.map_or(1, |at| at.next_record));
+    let completeness =
+        completeness::judge(controls, end, &reached, directory).map_err(|missing| incomplete(*missing))?;
+    if reached.segment == 0 && position.is_none() {
+        return Ok(());
+    }
+    report.completeness = Some(completeness);
+    let faults = controls.faults().into_iter();
+    report.notices.extend(faults.map(|(path, reason)| {
+        format!("the control file {} could not be used and is written anew: {reason}", path.display())
+    }));
+    match completeness {
+        LogCompleteness::Complete { .. } => {}
+        LogCompleteness::Unclosed { .. } => {
+            report
+                .notices
+                .push(format!("the database was {}", completeness.to_string().replacen("open, or ", "", 1)));
+        }
+        LogCompleteness::Unknown => {
+            report.notices.push(format!("the state of the redo log is {completeness}"))
+        }
+    }
+    Ok(())
+}
+
+/// XX001 for a log whose end is missing.
+fn incomplete(missing: Missing) -> SqlError {
+    let Missing { file, offset, reason, last_record, hint } = missing;
+    let place = offset.map_or_else(String::new, |offset| format!(", byte {offset}"));
+    let restore = "Restore a backup, or put the missing files back.";
+    let hint = hint.unwrap_or_else(|| match last_record {
+        0 => restore.to_owned(),
+        last => format!(
+            "{restore} To do without what is missing, make a new database of what is left: albireo restore DIRECTORY \
+             NEW --until {last}"
+        ),
+    });
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("{}{place}: {reason}", file.display())).with_hint(hint)
+}
+
 /// A log that does not begin at its beginning, without an archive to begin with.
-fn headless(sequence: u64, oldest: Option<&Place>, target: RecoveryTarget) -> SqlError {
+fn headless((sequence, record): (u64, u64), oldest: Option<&Place>, target: RecoveryTarget) -> SqlError {
     match oldest {
         Some(Place { number, time_us, log }) if target != RecoveryTarget::End => {
             let (time, record) = (utc(*time_us), log.next_record.saturating_sub(1));
@@ -269,14 +331,17 @@ fn headless(sequence: u64, oldest: Option<&Place>, target: RecoveryTarget) -> Sq
             };
             let text = format!("{asked} is before all that is kept");
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
-                .with_detail(format!("The oldest archive, {number}, is of {time}, after record {record}."))
+                .with_detail(format!(
+                    "The oldest archive, {number}, is of {time}, after record {record}: restoring is possible from then on."
+                ))
                 .with_hint(
                     "Ask for a moment after it, or restore a backup that was made before the moment asked for.",
                 )
         }
         _ => {
             let text = format!(
-                "the beginning of the redo log is missing: it begins with frame {sequence}, and there is no archive"
+                "the beginning of the redo log is missing: it begins with frame {sequence}, record {record}, and there is no \
+                 archive"
             );
             SqlError::new(SqlState::DATA_CORRUPTED, text)
                 .with_hint("Put the archives back into the directory \"archive\", or restore a backup.")

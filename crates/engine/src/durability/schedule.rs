@@ -97,7 +97,7 @@ impl CheckpointSchedule {
 pub struct ArchiveStatus {
     /// How far the one is that is being written.
     pub running: Option<Progress>,
-    /// The last complete one that was written since then.
+    /// The last complete one that was written since then, with the restore points that went with older ones.
     pub last: Option<Report>,
     /// Why the last attempt failed; nothing once one has succeeded.
     pub failure: Option<SqlError>,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use albireo::{CheckpointOptions, CheckpointSchedule, Config, Database, Durability, SqlState};
-use albireo_env::{Clock, Disk, Env, MemoryDisk, SimulatedClock};
+use albireo_env::{Disk, Env, MemoryDisk, SimulatedClock};
+use albireo_testing::wait_until;
 
 use crate::support::{ask, run};
 
@@ -31,14 +32,6 @@ fn stepped(disk: &MemoryDisk, checkpoint: CheckpointSchedule) -> (Database, Simu
 
 fn settle(db: &Database) {
     while !matches!(db.log().unwrap().step(), albireo_redo::Step::Idle) {}
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let clock = Clock::real();
-    while !is_so() {
-        assert!(clock.now() < 60_000_000_000, "waited in vain until {what}");
-        clock.sleep(Duration::from_millis(5));
-    }
 }
 
 fn insert(db: &Database, rows: u32) {
@@ -153,12 +146,11 @@ fn closing_gives_up_an_archive_that_is_being_written() {
     run(&db, "INSERT INTO t VALUES (0, 'while it is written')");
     // Of the empty table there may be one.
     let complete = db.archive_status().last.map(|report| report.number);
-    let clock = Clock::real();
     let other = db.clone();
     drop(db);
     assert!(other.archive_status().running.is_some(), "somebody still has it open");
+    // Would not come back before the archive is written, which takes hours.
     drop(other);
-    assert!(clock.now() < 20_000_000_000, "{} ns", clock.now());
     let db = open(&disk, CheckpointSchedule::never());
     assert_eq!((db.recovery().archive, db.recovery().archive_rows), (complete, 0));
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), "40001");

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use albireo::{Argument, CancelToken, Config, Database, Outcome, Value};
+use albireo::{Abort, Argument, Config, Database, Outcome, Procedure, Route, SqlState, Transaction, Value};
+use parking_lot::Mutex;
 
 use crate::support::{ask, fails, is_well, run, small, state};
 
@@ -59,21 +60,39 @@ fn notices(db: &Database, sql: &str) -> Vec<String> {
     }
 }
 
+/// Says that it has the partition of a key, and keeps it until told to end, or the test has ended.
+struct Busy {
+    has_begun: Sender<()>,
+    may_end: Mutex<Receiver<()>>,
+}
+
+impl Procedure for Busy {
+    type Args = i64;
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn route(&self, key: &i64) -> Route {
+        Route::Key(*key)
+    }
+
+    fn run(&self, _: &mut Transaction<'_, '_>, _: &i64) -> Result<(), Abort> {
+        let _ = self.has_begun.send(());
+        let _ = self.may_end.lock().recv();
+        Err(Abort::raise(SqlState::RAISE_EXCEPTION, "told to end"))
+    }
+}
+
 #[test]
 fn call_needs_no_partition_but_that_of_its_argument() {
     let db = bank(3);
-    let (cancel, ended) = (CancelToken::new(), Arc::new(AtomicBool::new(false)));
-    let busy = {
-        let (hold, cancel, ended) = (db.routine("hold").unwrap(), cancel.clone(), Arc::clone(&ended));
-        albireo_env::spawn("busy", move || {
-            let held = hold.call_until(&cancel, Some(Duration::from_secs(20)), &[0.into()]);
-            ended.store(true, Ordering::SeqCst);
-            held.unwrap_err()
-        })
-        .unwrap()
-    };
-    albireo_env::Clock::real().sleep(Duration::from_millis(200));
-    // Of the partitions, 0 is busy; none of these waits for it.
+    let ((has_begun, begun), (end, may_end)) = (channel(), channel());
+    let busy = db.register_procedure(Busy { has_begun, may_end: Mutex::new(may_end) });
+    let busy = albireo_env::spawn("busy", move || busy.call(&0).unwrap_err()).unwrap();
+    begun.recv().unwrap();
+    // Of the partitions, 0 is busy. A call that waited for it would hang.
     let note = db.routine("note").unwrap();
     note.call(&[11_i64.into(), 1.into()]).unwrap();
     note.call(&[12_i64.into(), 2.into()]).unwrap();
@@ -82,9 +101,8 @@ fn call_needs_no_partition_but_that_of_its_argument() {
     let with = |sql: &str, values: &[Value]| drop(db.execute_with(sql, values).unwrap());
     with("CALL note($1, $2)", &[16_i64.into(), 1.into()]);
     with("SELECT noted($1, $2)", &[17_i64.into(), Value::SmallInt(2)]);
-    assert!(!ended.load(Ordering::SeqCst), "a call waited for the busy partition");
-    cancel.cancel();
-    assert_eq!(state(&busy.join().unwrap()), "57014");
+    end.send(()).unwrap();
+    assert_eq!(state(&busy.join().unwrap()), "P0001");
     assert_eq!(balances(&db), "100 16 17 100 14");
     is_well(&db);
 }

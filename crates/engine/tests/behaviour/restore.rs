@@ -147,9 +147,23 @@ fn moments_that_are_not_kept_are_refused() {
     for n in 0..4 {
         let filler = "x".repeat(200_000);
         db.execute(&format!("CREATE TABLE t{n} (a TEXT); INSERT INTO t{n} VALUES ('{filler}')")).unwrap();
-        db.execute("CHECKPOINT").unwrap();
+        let done = db.execute("CHECKPOINT").unwrap();
+        let [albireo::Outcome::Done { notices, .. }] = &done[..] else { panic!("{done:?}") };
+        // Two are kept, and the log from its beginning as long as there are not more.
+        let gone = notices.iter().find(|notice| notice.starts_with("restore points from record "));
+        assert_eq!(gone.is_some(), n > 0, "{notices:?}");
     }
+    let gone = db.archive_status().last.unwrap().gone.unwrap();
     drop(db);
+    let record = gone.until.record;
+    let error = refused(&disk, RecoveryTarget::Record(record - 1));
+    assert!(
+        error
+            .detail()
+            .unwrap()
+            .contains(&format!("after record {record}: restoring is possible from then on"))
+    );
+    assert_eq!(copy(&disk, "/oldest", RecoveryTarget::Record(record)).unwrap().last_record, record);
     for target in [RecoveryTarget::Record(10), RecoveryTarget::Time(first)] {
         let error = refused(&disk, target);
         assert!(error.message().ends_with(" is before all that is kept"), "{error}");

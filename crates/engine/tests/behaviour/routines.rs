@@ -182,17 +182,14 @@ fn endless_loop_runs_out_of_time_and_memory_and_leaves_the_partition_alive() {
     );
     let client = db.connect();
     client.execute("SET statement_timeout = '200ms'").unwrap();
-    let clock = albireo_env::Clock::real();
-    let start = clock.now();
     assert_eq!(state(&client.execute("SELECT forever()").unwrap_err()), "57014");
-    assert!(Duration::from_nanos(clock.now() - start) < Duration::from_secs(20));
     let forever = db.routine("forever").unwrap();
     let ended = forever.call_until(&albireo::CancelToken::new(), Some(Duration::from_millis(50)), &[]);
     assert_eq!(state(&ended.unwrap_err()), "57014");
     let cancel = albireo::CancelToken::new();
     cancel.cancel();
     assert_eq!(state(&forever.call_until(&cancel, None, &[]).unwrap_err()), "57014");
-    client.execute("SET statement_timeout = '60s'").unwrap();
+    client.execute("SET statement_timeout = 0").unwrap();
     assert_eq!(state(&client.execute("SELECT greedy()").unwrap_err()), "53200");
     assert_eq!(state(&client.execute("SELECT deep(1)").unwrap_err()), "54001");
     assert_eq!(ask(&db, "SELECT id, cents FROM account ORDER BY id"), "1,100.00 2,50.00 3,0.00");

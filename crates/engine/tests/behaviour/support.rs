@@ -60,13 +60,7 @@ pub(crate) fn is_well(db: &Database) {
     assert_eq!(ask(db, "SELECT a FROM well"), "12");
     run(db, "DROP TABLE well");
     // Tasks of a query that was given up end a moment after it.
-    for _ in 0..500 {
-        if db.memory().queries_bytes == 0 {
-            return;
-        }
-        albireo_env::Clock::real().sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("queries still hold memory: {:?}", db.memory());
+    albireo_testing::wait_until("queries hold no memory any more", || db.memory().queries_bytes == 0);
 }
 
 /// `t (a INTEGER, b TEXT)` with `rows` rows: a from 0, b forty characters of no order.

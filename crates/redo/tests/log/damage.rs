@@ -60,7 +60,16 @@ fn every_single_bit_that_flips_is_found_and_no_record_is_wrong() {
             let disk = on_disk(&damaged);
             let (found, end) = read(&disk, 0);
             assert_eq!(found[..], frames[..found.len()], "segment {number}, bit {bit}");
+            let sector = bit / 8 / 512 * 512;
             match end {
+                // Behind the last frame of a segment that another one follows.
+                Ok(end) if end.torn.is_none() && *number < last_frame.0 => {
+                    assert!(
+                        bytes[sector..].iter().all(|&byte| byte == 0),
+                        "segment {number}, bit {bit}: not found"
+                    );
+                    assert_eq!(found.len(), 4);
+                }
                 Ok(end) => {
                     assert!(end.torn.is_some(), "segment {number}, bit {bit}: not found");
                     assert!((*number, bit / 8) >= last_frame, "segment {number}, bit {bit}: torn");
@@ -216,7 +225,7 @@ fn segment_of_another_format_is_refused_by_number() {
     let (found, end) = read(&on_disk(&files), 0);
     assert_eq!(found.len(), 2);
     let message = end.unwrap_err().to_string();
-    assert!(message.contains("was written by log format 9, this program reads 1"), "{message}");
+    assert!(message.contains("was written by log format 9, this program reads 2"), "{message}");
 }
 
 #[test]

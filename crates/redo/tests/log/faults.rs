@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use albireo_env::{Disk, Env, MemoryDisk, scope, spawn_scoped};
 use albireo_redo::{LogError, Step, Ticket};
+use albireo_testing::wait_until;
 
 use crate::support::{Call, JournalDisk, config, put, put_freeing, read, reopen, texts, try_put};
 
@@ -109,7 +110,7 @@ fn full_disk_refuses_records_keeps_the_batch_and_heals() {
 
 #[test]
 fn log_on_a_small_disk_keeps_the_last_segment_for_what_frees_and_goes_on_when_segments_are_removed() {
-    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 1024 + 100);
     let env = Env { disk: Arc::new(memory), ..Env::simulated(1).0 };
     let (_, _, log) = reopen(&env, config(1, 8192));
     let mut written = 0;
@@ -150,25 +151,16 @@ fn log_on_a_small_disk_keeps_the_last_segment_for_what_frees_and_goes_on_when_se
 
 #[test]
 fn log_that_runs_by_itself_gives_ordinary_records_room_again() {
-    let memory = MemoryDisk::with_capacity(3 * 8192 + 100);
+    let memory = MemoryDisk::with_capacity(3 * 8192 + 1024 + 100);
     let env = Env { disk: Arc::new(memory), ..Env::real() };
     let (_, _, log) = reopen(&env, config(1, 8192));
     scope(|scope| {
         spawn_scoped(scope, "log", || log.run()).unwrap();
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            for _ in 0..2000 {
-                if is_so() {
-                    return;
-                }
-                env.clock.sleep(Duration::from_millis(5));
-            }
-            panic!("waited in vain until {what}");
-        };
-        until("it is short", &|| try_put(&log, Some(0), &[1; 300]).is_err());
+        wait_until("it is short", || try_put(&log, Some(0), &[1; 300]).is_err());
         log.wait(put_freeing(&log, Some(0), b"less").unwrap()).unwrap();
         assert!(log.is_short());
         assert!(log.remove_before(u64::MAX).unwrap() > 0);
-        until("there is room", &|| log.check().is_ok());
+        wait_until("there is room", || log.check().is_ok());
         log.wait(put(&log, Some(0), b"more")).unwrap();
         log.close().unwrap();
     });
@@ -201,7 +193,7 @@ fn closed_log_refuses_and_leaves_a_file_that_ends_with_its_last_frame() {
     let path = format!("{}/00000000000000000001.log", crate::support::DIRECTORY);
     assert_eq!(memory.get(path).unwrap().len(), 4096 + 512);
     let paths = env.disk.read_dir(std::path::Path::new(crate::support::DIRECTORY)).unwrap();
-    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths.len(), 2, "a segment and the control file: {paths:?}");
 }
 
 #[test]

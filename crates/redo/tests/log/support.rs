@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use albireo_env::{Disk, DiskLock, Env, MemoryDisk, PlacedFile, ReadFile, WriteFile};
 use albireo_redo::{
-    Config, End, Frame, Header, Kind, Log, LogReader, LogStart, ReadError, Record, Target, Ticket, repair,
+    CONTROL_NAME, Config, Controls, End, Frame, Header, Kind, Log, LogReader, LogStart, Reached, ReadError,
+    Record, Target, Ticket, Verdict, repair,
 };
 use parking_lot::Mutex;
 
 pub const DIRECTORY: &str = "/db/log";
+/// Where the copy of the control file is.
+pub const COPY: &str = "/db/control";
 pub const LOG_ID: u64 = 0x0123_4567_89ab_cdef;
 
 /// A record as it was put in, and as it must come out.
@@ -30,7 +33,7 @@ pub type Frames = Vec<(u64, Vec<Entry>)>;
 
 pub fn config(lanes: usize, segment_bytes: u64) -> Config {
     let target = Target::Directory(DIRECTORY.into());
-    Config { segment_bytes, ..Config::new(target, lanes) }
+    Config { segment_bytes, control_copies: vec![COPY.into()], ..Config::new(target, lanes) }
 }
 
 /// Appends a record with this text to a lane, or as a crossing one.
@@ -100,6 +103,18 @@ pub fn read(disk: &Arc<dyn Disk>, from: u64) -> (Frames, Result<End, ReadError>)
             Err(error) => return (frames, Err(error)),
         }
     }
+}
+
+/// What the control files say of a log that can be read to its end.
+pub fn judge(disk: &Arc<dyn Disk>) -> Result<Verdict, ReadError> {
+    let (_, end) = read(disk, 0);
+    let reached = Reached::new(&end?, None, 1);
+    Ok(controls(&**disk).judge(&reached))
+}
+
+/// Both control files.
+pub fn controls(disk: &dyn Disk) -> Controls {
+    Controls::read(disk, &[Path::new(DIRECTORY).join(CONTROL_NAME), COPY.into()])
 }
 
 /// Reads all, repairs, and goes on.

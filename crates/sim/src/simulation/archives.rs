@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use albireo::{CheckpointOptions, SqlError, SqlState};
 use albireo_archive::{Listing, Manifest, list, verify};
 use albireo_env::Env;
-use albireo_redo::LogReader;
+use albireo_redo::{CONTROL_NAME, LogReader, is_segment_name};
 
 use super::{Simulation, shown};
 use crate::life::Life;
@@ -23,6 +23,16 @@ pub(super) fn archive_directory() -> PathBuf {
 /// Where the log is.
 pub(super) fn log_directory() -> PathBuf {
     Path::new(DIRECTORY).join("log")
+}
+
+/// The control files of the log.
+pub(super) fn control_paths() -> [PathBuf; 2] {
+    [log_directory().join(CONTROL_NAME), Path::new(DIRECTORY).join(CONTROL_NAME)]
+}
+
+/// Whether a file is a segment of the log.
+pub(super) fn is_segment(path: &Path) -> bool {
+    path.starts_with(log_directory()) && is_segment_name(path)
 }
 
 /// The manifest of an archive.
@@ -239,7 +249,7 @@ impl Simulation {
         let Some(oldest) = self.check_log_behind(image, listing)? else { return Ok(()) };
         let begins = |bytes: &Vec<u8>| Some(u64::from_le_bytes(*bytes.get(32..)?.first_chunk()?));
         let files = self.machine.disk.files();
-        let segments = files.iter().filter(|(path, _)| path.starts_with(log_directory()));
+        let segments = files.iter().filter(|(path, _)| is_segment(path));
         let mut firsts: Vec<u64> = segments.filter_map(|(_, bytes)| begins(bytes)).collect();
         if life.log().check_freeing().is_err() {
             // Nobody knows whether the header that was written last is on the disk.

@@ -1,17 +1,18 @@
 //! Files that change while no process runs: bits that flip, sectors that are overwritten, files cut short.
 //!
 //! I-1 Damage is found, or is where nobody looks: a database that opens holds what it has to. An archive that
-//! is damaged is left out; a log that is damaged is refused, but for its last frame, which is as if a crash
-//! had interrupted writing it.
+//! is damaged is left out, and so is one of the two control files; a log that is damaged is refused. Only what a
+//! crash came so soon after that the control files do not say it was durable is as if the crash had interrupted
+//! writing it, and then it is said that it may be missing.
 
 use std::path::{Path, PathBuf};
 
 use albireo::{RecoveryReport, SqlError, SqlState};
 use albireo_env::CrashDisk;
-use albireo_redo::{Frame, LogReader};
+use albireo_redo::{Control, Controls, Frame, LogReader, SEGMENT_HEADER_BYTES};
 
 use super::Simulation;
-use super::archives::{Expected, archive_directory, log_directory, manifest_path};
+use super::archives::{Expected, archive_directory, control_paths, is_segment, log_directory, manifest_path};
 use crate::random::Random;
 
 /// Bytes of a sector.
@@ -40,12 +41,11 @@ pub(super) struct LogHarm {
 /// What a damage of the log hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
-    /// Frames that others follow, or what describes them; or what is behind the last frame in a segment that
-    /// another follows, as a frame might be that was lost.
+    /// Frames that others follow or that the control files know, or what describes them.
     Inside,
-    /// The last frame; so many records come before it.
+    /// The last frame, or several, that no control file knows; so many records come before them.
     Last(u64),
-    /// What comes behind the last frame, in the last segment.
+    /// What comes behind the last frame of a segment.
     Behind,
 }
 
@@ -61,6 +61,7 @@ impl Harm {
                 after[start..end].iter_mut().for_each(|byte| *byte = random.bits() as u8 | 1);
             }
             3..5 if can_cut => after.truncate(at),
+            5 if can_cut => after.clear(),
             _ => after[at] ^= 1 << random.below(8),
         }
         let from = before.iter().zip(&after).position(|(old, new)| old != new);
@@ -97,9 +98,10 @@ impl Simulation {
         if !self.random.percent(self.world.damages) {
             return Ok(());
         }
-        match self.random.percent(50) {
-            true => self.damage_archive(),
-            false => self.damage_log(),
+        match self.random.below(10) {
+            0..4 => self.damage_archive(),
+            4..6 => self.damage_control(),
+            _ => self.damage_log(),
         }
     }
 
@@ -132,6 +134,27 @@ impl Simulation {
         Ok(())
     }
 
+    /// Damages one of the two control files.
+    fn damage_control(&mut self) -> Result<(), String> {
+        if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
+            self.harms
+                .retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(&self.machine.disk));
+        }
+        if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
+            return Ok(());
+        }
+        let path = self.random.pick(&[0, 1]);
+        let path = control_paths()[path].clone();
+        let bytes = self.machine.disk.contents(&path).map_or(0, |bytes| bytes.len() as u64);
+        let at = self.random.below(bytes.max(1)) as usize;
+        if let Some(harm) = Harm::new(&self.machine.disk, path, at, true, &mut self.random) {
+            self.trace.note(format_args!("{} is damaged from byte {}", harm.path.display(), harm.from));
+            self.counts.damages += 1;
+            self.harms.push(harm);
+        }
+        Ok(())
+    }
+
     fn damage_log(&mut self) -> Result<(), String> {
         if self.harms.iter().any(|harm| harm.is_there(&self.machine.disk)) {
             // Two damages at once may be more than can be borne.
@@ -155,10 +178,13 @@ impl Simulation {
                 (path, self.random.below(bytes.max(1)))
             }
         };
-        let harm = Harm::new(&self.machine.disk, path, at as usize, false, &mut self.random);
+        let control = Controls::read(&*self.machine.image().disk, &control_paths()).newest().copied();
+        let can_cut = segments.last() == Some(&path)
+            || frames.last().is_some_and(|last| segment_path(last.segment) == path);
+        let harm = Harm::new(&self.machine.disk, path, at as usize, can_cut, &mut self.random);
         if let Some(harm) = harm {
             let is_followed = segments.last().is_some_and(|last| harm.path < *last);
-            let reach = reach(&harm, frames.last(), is_followed);
+            let reach = reach(&harm, &frames, is_followed, control.as_ref());
             if matches!(reach, Reach::Last(before) if before < self.model.base_records) {
                 // The model has forgotten what was before.
                 harm.undo(&self.machine.disk);
@@ -214,10 +240,10 @@ impl Simulation {
         if records >= least || records < before {
             return Ok(false);
         }
-        match report.torn {
-            Some(_) => Ok(true),
-            None if is_old => Ok(true),
-            None => Err("the last frame is left out and nothing is said".to_owned()),
+        match report.torn.is_some() || !report.notices.is_empty() {
+            true => Ok(true),
+            false if is_old => Ok(true),
+            false => Err("the last frame is left out and nothing is said".to_owned()),
         }
     }
 
@@ -240,23 +266,37 @@ impl Simulation {
     }
 }
 
-fn is_segment(path: &Path) -> bool {
-    path.starts_with(log_directory()) && path.extension().is_some_and(|extension| extension == "log")
-}
-
 fn segment_path(number: u64) -> PathBuf {
     log_directory().join(format!("{number:020}.log"))
 }
 
-fn reach(harm: &Harm, last: Option<&Frame>, is_followed: bool) -> Reach {
-    let behind = if is_followed { Reach::Inside } else { Reach::Behind };
-    let Some(last) = last else { return behind };
-    let (in_segment, from) = (segment_path(last.segment), harm.from as u64);
-    match () {
-        () if harm.path > in_segment || (harm.path == in_segment && from >= last.offset + last.bytes) => {
-            behind
+/// What a damage hits of a log whose control files say `control`.
+fn reach(harm: &Harm, frames: &[Frame], is_followed: bool, control: Option<&Control>) -> Reach {
+    let begun = control.map_or(0, |control| control.segment);
+    let known = control.map_or(0, |control| control.sequence);
+    let number = harm.path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()).unwrap_or(0);
+    // A segment that was begun must be there; and what is no segment at all is refused, where there is no other.
+    let behind =
+        if is_followed || number <= begun || frames.is_empty() { Reach::Inside } else { Reach::Behind };
+    let Some(last) = frames.last() else { return behind };
+    let from = harm.from as u64;
+    let ends =
+        frames.iter().rev().find(|frame| frame.segment == number).map(|frame| frame.offset + frame.bytes);
+    if number > last.segment || ends.is_some_and(|end| from >= end) {
+        let is_header = from < SEGMENT_HEADER_BYTES as u64;
+        return if is_header && (is_followed || number <= begun) { Reach::Inside } else { Reach::Behind };
+    }
+    // What is cut takes all that was behind it.
+    let is_cut = harm.after.len() < harm.before.len();
+    let hit = frames.iter().find(|frame| frame.segment == number && from < frame.offset + frame.bytes);
+    match hit {
+        Some(hit)
+            if number == last.segment
+                && hit.sequence > known
+                && (is_cut || hit.sequence == last.sequence) =>
+        {
+            Reach::Last(hit.first_ordinal - 1)
         }
-        () if harm.path == in_segment && from >= last.offset => Reach::Last(last.first_ordinal - 1),
-        () => Reach::Inside,
+        _ => Reach::Inside,
     }
 }

@@ -17,7 +17,7 @@ const ALL_TESTS: &str = "cargo test --workspace";
 /// What a reader needs beside cargo itself, and subcommands that cargo has.
 const TOOLS: &[&str] = &["git", "cd", "rustup", "curl"];
 const CARGO: &[&str] = &["bench", "build", "check", "clippy", "doc", "fmt", "install", "run", "test"];
-const XTASK: &[&str] = &["tidy", "sanitize", "simulate"];
+const XTASK: &[&str] = &["tidy", "sanitize", "explore", "simulate", "package", "picture"];
 
 pub fn check(files: &[File], workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();

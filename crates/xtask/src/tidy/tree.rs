@@ -45,11 +45,12 @@ fn read_directory(directory: &Path, prefix: &str, files: &mut Vec<File>) -> io::
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
+        // In a linked work tree, `.git` is a file.
+        if prefix.is_empty() && (name == ".git" || name == "target") {
+            continue;
+        }
         if kind.is_dir() {
-            let is_skipped = prefix.is_empty() && (name == ".git" || name == "target");
-            if !is_skipped {
-                read_directory(&entry.path(), &format!("{path}/"), files)?;
-            }
+            read_directory(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file() {
             // What is not UTF-8 (a test's Parquet file, a picture) has no words to check.
             if let Ok(text) = String::from_utf8(std::fs::read(entry.path())?) {

@@ -56,7 +56,7 @@ use target::Target;
 use transfer::Transfer;
 
 pub use manifest::{BackupFile, BackupManifest};
-pub(super) use manifest::{NAME, UNFINISHED_NAME};
+pub(in crate::durability) use manifest::{NAME, UNFINISHED_NAME};
 pub use restore::{RestoreOptions, RestoreReport, restore};
 pub use source::{Backup, BackupFault};
 pub(crate) use statement::backup_target;

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use albireo_archive::list;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Env, available_memory_bytes};
-use albireo_redo::LogReader;
+use albireo_redo::{Control, LogReader, SECTOR_BYTES};
 
 use super::source::Backup;
 use super::target::{find_empty, make_directory};
 use super::transfer::{Transfer, failed};
 use super::{BackupManifest, BackupOptions, BackupProgress, BackupStep};
 use crate::durability::checkpoint::archive_error;
-use crate::durability::directory::{RESTORING_NAME, sync_names};
+use crate::durability::directory::{RESTORING_NAME, controls_of, sync_names};
 use crate::durability::recovery::damaged;
 use crate::{Config, Database, RecoveryReport};
 
@@ -140,7 +140,8 @@ fn check_room(
     let free = env.disk.free_bytes(place).map_err(|error| failed("look at", place, &error))?;
     // A database that is open has a segment of the log to go on with.
     let segment = if options.opens { options.config.log_segment_bytes } else { 0 };
-    let needed = manifest.bytes().saturating_add(segment);
+    let controls = controls_of(directory).len() as u64 * SECTOR_BYTES as u64;
+    let needed = manifest.bytes().saturating_add(segment).saturating_add(controls);
     if free >= needed {
         return Ok(());
     }
@@ -210,15 +211,37 @@ fn copy(
             return Err(SqlError::new(SqlState::DATA_CORRUPTED, text));
         }
     }
+    let control = control(backup)?;
     let end = || {
         for path in directories.iter().rev() {
             disk.sync_directory(path)?;
         }
+        disk.create_dir_all(&directory.join("log"))?;
+        control.write(&**disk, &controls_of(directory)).map_err(|failure| failure.source)?;
         disk.sync_directory(directory)?;
         disk.remove_file(&mark)?;
         disk.sync_directory(directory)
     };
     end().map_err(|error| failed("finish", directory, &error))
+}
+
+/// The control file of what is restored: it has no record behind the backup's last.
+fn control(backup: &Backup) -> Result<Control, SqlError> {
+    let (manifest, root) = (backup.manifest(), backup.path());
+    let listing = list(backup.env(), &root.join("archive")).map_err(archive_error)?;
+    let archived = listing.complete.first().map_or(1, |archive| archive.log.next_record);
+    let names = manifest.files.iter().map(|file| Path::new(&file.path));
+    let number = |path: &Path| path.file_stem()?.to_str()?.parse().ok();
+    let segments = names.filter(|path| path.starts_with("log")).filter_map(number);
+    Ok(Control {
+        log_id: manifest.log,
+        generation: 1,
+        is_closed: true,
+        sequence: manifest.last_frame,
+        ordinal: archived.saturating_sub(1) + manifest.records,
+        segment: segments.max().unwrap_or(0),
+        time_us: manifest.time_us,
+    })
 }
 
 /// Opens what was restored, and compares it with what the backup says.

@@ -11,6 +11,7 @@ use super::manifest::{BackupFile, BackupManifest, NAME, UNFINISHED_NAME};
 use super::tar_disk::TarDisk;
 use super::transfer::{Transfer, failed};
 use super::{BackupOptions, BackupProgress, BackupStep};
+use crate::durability::kind::DirectoryKind;
 
 /// A file of a backup that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -90,6 +91,17 @@ impl Backup {
             let text = format!("the backup in \"{place}\" was not finished");
             return SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
                 .with_hint("Remove it, and take another.");
+        }
+        match DirectoryKind::of(path, env) {
+            Ok(kind @ DirectoryKind::Database) => {
+                let hint =
+                    "Make a backup of it with `albireo backup`, or a copy as of a moment with --until.";
+                return kind.refusal(path, "a backup").with_hint(hint);
+            }
+            Ok(kind @ (DirectoryKind::Empty | DirectoryKind::Log(_) | DirectoryKind::Archives(_))) => {
+                return kind.refusal(path, "a backup");
+            }
+            _ => {}
         }
         SqlError::new(
             SqlState::UNDEFINED_FILE,

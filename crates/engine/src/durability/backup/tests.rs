@@ -239,7 +239,7 @@ fn backups_of_other_formats_and_what_is_no_backup_are_refused() {
     assert!(error.message().contains("is not the path of a file of a backup"), "{error}");
     disk.put("/b.tar", b"this is a letter");
     for (path, state) in [
-        ("/data", SqlState::UNDEFINED_FILE),
+        ("/data", SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
         ("/nowhere", SqlState::UNDEFINED_FILE),
         ("/b.tar", SqlState::DATA_CORRUPTED),
     ] {

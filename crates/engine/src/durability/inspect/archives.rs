@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use albireo_archive::{Listing, Manifest, list, verify};
+use albireo_archive::{Listing, LogPosition, Manifest, list, verify};
 use albireo_base::SqlError;
 use albireo_env::Env;
 
@@ -93,6 +93,13 @@ impl ArchiveInspector {
         before.or_else(|| complete.last())
     }
 
+    /// How far a log had come at the newest archive that is of it.
+    pub(super) fn position(&self, log_id: Option<u64>) -> Option<LogPosition> {
+        let positions = self.listing.complete.iter().map(|manifest| manifest.log);
+        let mut same = positions.filter(|at| log_id.is_none_or(|id| id == at.log));
+        same.next()
+    }
+
     /// Partitions of the database, as the newest archive says.
     pub(super) fn partitions(&self) -> Option<u16> {
         self.listing.complete.first().map(|manifest| manifest.partitions)
@@ -162,7 +169,7 @@ impl ArchiveInspector {
 
 /// Why an archive and a log are not of one piece.
 fn disagreement(archive: &Manifest, log: &LogSummary) -> Option<String> {
-    let (at, (first, last)) = (archive.log.sequence, log.sequences);
+    let (at, (first, _)) = (archive.log.sequence, log.begins);
     match log.log_id {
         Some(id) if id != archive.log.log => {
             return Some(format!(
@@ -171,8 +178,6 @@ fn disagreement(archive: &Manifest, log: &LogSummary) -> Option<String> {
                 archive.log.log
             ));
         }
-        // Nothing was committed since, or a backup was restored that had nothing else.
-        _ if log.frames == 0 => return None,
         _ => {}
     }
     if first > at + 1 {
@@ -181,10 +186,13 @@ fn disagreement(archive: &Manifest, log: &LogSummary) -> Option<String> {
              missing"
         ));
     }
-    (last < at && !log.is_cut).then(|| {
-        format!(
-            "it has come to frame {at} of the log, and the log ends with frame {last}: the end of the log is \
-             missing"
-        )
+    // As recovery has it: the newest segment stays, whatever archives there are.
+    let is_there = at == 0 || (log.has_segment && log.next_sequence > at);
+    (!is_there && !log.is_cut).then(|| {
+        let ends = match log.has_segment {
+            true => format!("ends with frame {}", log.next_sequence - 1),
+            false => "has no segment".to_owned(),
+        };
+        format!("it has come to frame {at} of the log, and the log {ends}: the end of the log is missing")
     })
 }

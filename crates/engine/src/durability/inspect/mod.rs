@@ -1,8 +1,8 @@
 //! What a redo log says, read without opening the database: for `albireo log` and `albireo verify`.
 //!
 //! Responsible for: reading all records in order, following the definitions among them so that tables,
-//! columns and routines have their names (`names`), what is wrong and where; archives, and whether they fit
-//! the log (`archives`). Not responsible for: printing.
+//! columns and routines have their names (`names`), what is wrong and where, whether its end is there
+//! (`completeness`); archives, and whether they fit the log (`archives`). Not responsible for: printing.
 //!
 //! A log whose beginning is gone, because an archive has it, begins with the definitions of an archive.
 //!
@@ -21,8 +21,14 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
-use albireo_redo::{Evidence, Frame, LogReader, ReadError, Record};
+use albireo_redo::{
+    CONTROL_NAME, Controls, End, Evidence, Fault, Frame, LogReader, Reached, ReadError, Record,
+    is_segment_name,
+};
 
+use super::completeness::{self, LogCompleteness, Missing};
+use super::directory::controls_of;
+use super::kind::DirectoryKind;
 use crate::routines::Argument;
 pub use archives::{ArchiveCheck, ArchiveFault, ArchiveInspector};
 use names::Names;
@@ -194,6 +200,16 @@ pub struct LogSummary {
     pub is_growing: bool,
     /// Reading ended at a fault; what follows is not known.
     pub is_cut: bool,
+    /// The first frame and the first record that the log has or would have.
+    pub begins: (u64, u64),
+    /// The frame behind its last one; of a log that is being written, as far as it was read.
+    pub next_sequence: u64,
+    /// There is a segment with a header.
+    pub has_segment: bool,
+    /// What is known of its end, once it has been read; `None` of a backup, whose manifest says it.
+    pub completeness: Option<LogCompleteness>,
+    /// Control files that cannot be used, or contradict each other.
+    pub control_faults: Vec<(PathBuf, String)>,
 }
 
 impl LogSummary {
@@ -257,18 +273,28 @@ pub struct LogInspector {
     directory: PathBuf,
     /// The archives beside the log, if it is a database's.
     archives: Option<ArchiveInspector>,
+    /// Read before the log; `None` of a backup.
+    controls: Option<Controls>,
     names: Names,
     summary: LogSummary,
 }
 
 impl LogInspector {
-    /// Opens the log of the database in `path`, or the log that is in `path` itself.
+    /// Opens the log of the database or backup in `path`, or the log that is in `path` itself.
     ///
     /// # Errors
-    /// 58030 if there is no log, or the directory cannot be read.
+    /// 58P01 or 55000 if `path` is something else, 58030 if it cannot be read.
     pub fn open(path: impl AsRef<Path>, env: &Env) -> Result<Self, SqlError> {
         let path = path.as_ref();
-        let (directory, segments) = find(path, env)?;
+        let kind = DirectoryKind::of(path, env)?;
+        let directory = match &kind {
+            DirectoryKind::Database | DirectoryKind::Backup => path.join("log"),
+            DirectoryKind::Log(_) => path.to_owned(),
+            other => return Err(other.refusal(path, "an Albireo database, a backup, or a redo log")),
+        };
+        // Before the log: it had come to their places by then.
+        let controls = controls(path, &kind, env);
+        let segments = segments(&directory, env)?;
         let mut summary = LogSummary { segments: segments.len() as u64, ..LogSummary::default() };
         for segment in segments {
             // One that is gone by now is no concern of ours; one that cannot be read is found later.
@@ -277,7 +303,7 @@ impl LogInspector {
         // What is wrong with them is not for the log to say.
         let archives = directory.parent().and_then(|parent| ArchiveInspector::open(parent, env).ok());
         let (archives, names) = (archives.flatten(), Names::new(env));
-        Ok(Self { env: env.clone(), directory, archives, names, summary })
+        Ok(Self { env: env.clone(), directory, archives, controls, names, summary })
     }
 
     /// The directory of the log's segments.
@@ -319,7 +345,8 @@ impl LogInspector {
                     break;
                 }
             };
-            if self.summary.frames == 0 && frame.sequence > 1 {
+            // The frames of a restored copy count from 1, and its records go on counting.
+            if self.summary.frames == 0 && (frame.sequence > 1 || frame.first_ordinal > 1) {
                 self.begin_late(frame.sequence, frames.log_id);
             }
             if self.visit_frame(&frame, visitor).is_break() {
@@ -329,6 +356,38 @@ impl LogInspector {
         self.summary.log_id = frames.log_id;
         self.summary.is_growing = frames.is_growing;
         self.summary.torn = frames.torn();
+        self.summary.begins = frames.begins;
+        if let Err(missing) = self.conclude(frames.end()) {
+            let Missing { file, offset, reason, .. } = *missing;
+            let _ = visitor(Err(LogFault { file, offset, record: None, reason, is_last: false }));
+        }
+    }
+
+    /// Whether the log ends where it should, now that it has been read; without an `end` somebody is writing it.
+    fn conclude(&mut self, end: Option<&End>) -> Result<(), Box<Missing>> {
+        let summary = &mut self.summary;
+        summary.next_sequence = end.map_or(summary.sequences.1 + 1, |end| end.next_sequence);
+        summary.has_segment = end.is_none_or(|end| end.tail.is_some());
+        let Some(controls) = &self.controls else { return Ok(()) };
+        let archived = self.archives.as_ref().and_then(|archives| archives.position(summary.log_id));
+        if !summary.has_segment && archived.is_none() && controls.newest().is_none() {
+            // A database in which nothing was ever done, or of which everything is gone.
+            summary.completeness = Some(LogCompleteness::Unknown);
+            return Ok(());
+        }
+        summary.control_faults = controls.faults();
+        let Some(end) = end.filter(|_| !summary.is_cut) else {
+            let unclosed = |control: &albireo_redo::Control| LogCompleteness::Unclosed {
+                durable_record: control.ordinal,
+                durable_time_us: control.time_us,
+                record: summary.ordinals.1,
+            };
+            summary.completeness = controls.newest().filter(|_| !summary.is_cut).map(unclosed);
+            return Ok(());
+        };
+        let reached = Reached::new(end, archived.map(|at| at.log), archived.map_or(1, |at| at.next_record));
+        summary.completeness = Some(completeness::judge(controls, end, &reached, &self.directory)?);
+        Ok(())
     }
 
     /// Takes the names from an archive, for a log that begins with the frame `first`. Damage of the archive is not for
@@ -385,28 +444,40 @@ impl LogInspector {
     }
 }
 
-/// The directory with the segments, and these.
-fn find(path: &Path, env: &Env) -> Result<(PathBuf, Vec<PathBuf>), SqlError> {
-    let cannot = |path: &Path, error: &std::io::Error| {
-        let text = format!("could not read the directory \"{}\": {error}", path.display());
-        SqlError::new(SqlState::IO_ERROR, text)
-    };
-    let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
-    let inside = path.join("log");
-    let (directory, paths) = match env.disk.read_dir(&inside) {
-        Ok(paths) => (inside, paths),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let paths = env.disk.read_dir(path).map_err(|error| cannot(path, &error))?;
-            if !paths.iter().any(is_segment) {
-                let text = format!("there is no redo log in \"{}\"", path.display());
-                return Err(SqlError::new(SqlState::IO_ERROR, text)
-                    .with_hint("Name the directory of a database, or the directory \"log\" in it."));
-            }
-            (path.to_owned(), paths)
+/// The control files of the log in `path`, which somebody may be writing.
+fn controls(path: &Path, kind: &DirectoryKind, env: &Env) -> Option<Controls> {
+    let paths = match kind {
+        DirectoryKind::Database => controls_of(path),
+        DirectoryKind::Log(of) => {
+            let copy = of.join(CONTROL_NAME);
+            let copy = Some(copy).filter(|copy| env.disk.open(copy).is_ok());
+            [path.join(CONTROL_NAME)].into_iter().chain(copy).collect()
         }
-        Err(error) => return Err(cannot(&inside, &error)),
+        _ => return None,
     };
-    Ok((directory, paths.into_iter().filter(is_segment).collect()))
+    let mut controls = Controls::read(&*env.disk, &paths);
+    for _ in 1..LOOKS {
+        if controls.faults().is_empty() {
+            break;
+        }
+        controls = Controls::read(&*env.disk, &paths);
+    }
+    Some(controls)
+}
+
+/// The segments in a directory; none if it is not there.
+fn segments(directory: &Path, env: &Env) -> Result<Vec<PathBuf>, SqlError> {
+    match env.disk.read_dir(directory) {
+        Ok(mut paths) => {
+            paths.retain(|path| is_segment_name(path));
+            Ok(paths)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => {
+            let text = format!("could not read the directory \"{}\": {error}", directory.display());
+            Err(SqlError::new(SqlState::IO_ERROR, text))
+        }
+    }
 }
 
 /// The frames of a log that somebody may be writing.
@@ -425,13 +496,15 @@ struct Frames {
     /// The last frame to be read, so that nobody runs after a log for ever.
     last: Option<u64>,
     is_growing: bool,
+    /// The first frame and record that the log has or would have.
+    begins: (u64, u64),
 }
 
 impl Frames {
     fn new(env: &Env, directory: &Path) -> Self {
         let (env, directory) = (env.clone(), directory.to_owned());
-        let (reader, log_id, last) = (None, None, None);
-        Self { env, directory, reader, next: 0, log_id, looks: 0, last, is_growing: false }
+        let (reader, log_id, last, begins) = (None, None, None, (0, 0));
+        Self { env, directory, reader, next: 0, log_id, looks: 0, last, is_growing: false, begins }
     }
 
     fn next(&mut self) -> Result<Option<Frame>, ReadError> {
@@ -462,24 +535,47 @@ impl Frames {
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<Frame>, ReadError> {
-        let reader = match &mut self.reader {
-            Some(reader) => reader,
-            none => {
-                let disk = Arc::clone(&self.env.disk);
-                none.insert(LogReader::open(disk, &self.directory, self.next, self.log_id)?)
+    /// Opens the log at the frame before the next one, so that what is wrong between the two is found again.
+    fn open(&self) -> Result<LogReader, ReadError> {
+        let open = |from| LogReader::open(Arc::clone(&self.env.disk), &self.directory, from, self.log_id);
+        match open(self.next.saturating_sub(1)) {
+            // Its segment has been removed meanwhile.
+            Err(ReadError::Corrupt(corruption))
+                if matches!(corruption.fault, Fault::MissingFrames { .. }) =>
+            {
+                open(self.next)
             }
-        };
-        let frame = reader.next_frame()?;
+            opened => opened,
+        }
+    }
+
+    fn try_next(&mut self) -> Result<Option<Frame>, ReadError> {
+        if self.reader.is_none() {
+            let reader = self.open()?;
+            if self.next == 0 {
+                self.begins = (reader.next_sequence(), reader.next_ordinal());
+            }
+            self.reader = Some(reader);
+        }
+        let reader = self.reader.as_mut().expect("opened above");
+        let mut frame = reader.next_frame()?;
+        while frame.as_ref().is_some_and(|frame| frame.sequence < self.next) {
+            frame = reader.next_frame()?;
+        }
         if self.log_id.is_none() {
             self.log_id = reader.give_up().log_id;
         }
         Ok(frame)
     }
 
+    /// Where the log ends, if it was read so far.
+    fn end(&self) -> Option<&End> {
+        self.reader.as_ref()?.end()
+    }
+
     /// What was left out at the end.
     fn torn(&self) -> Option<String> {
-        let torn = self.reader.as_ref()?.end()?.torn.as_ref()?;
+        let torn = self.end()?.torn.as_ref()?;
         Some(torn.to_string())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use albireo_env::{Disk, Env, MemoryDisk};
 use albireo_redo::{Config, Header, Kind, Log, LogStart, Target};
+use albireo_testing::test;
 use parking_lot::Mutex;
 
 use super::*;
@@ -130,27 +131,27 @@ const SEEDS: std::ops::Range<u64> = 1..60;
 
 #[test]
 fn threads_do_all_records_in_an_order_that_is_one_of_the_log() {
-    for seed in SEEDS {
+    test!().for_each_seed(SEEDS, |seed| {
         let disk = Random(seed).log();
         let all = contents(&disk);
         let (serial, outcome) = replay(&disk, 1, RecoveryTarget::End, &[]);
-        assert_eq!(serial, all, "seed {seed}");
+        assert_eq!(serial, all);
         assert_eq!(outcome.unwrap().rows, 2 * all.len() as u64);
         for threads in [2, 3, 4, 9] {
             let (mut done, outcome) = replay(&disk, threads, RecoveryTarget::End, &[]);
             check_order(&done);
             done.sort_unstable();
-            assert_eq!(done, all, "seed {seed}");
+            assert_eq!(done, all);
             let outcome = outcome.unwrap();
             assert_eq!((outcome.records, outcome.rows), (all.len() as u64, 2 * all.len() as u64));
             assert_eq!(outcome.end.unwrap().next_ordinal, all.len() as u64 + 1);
         }
-    }
+    });
 }
 
 #[test]
 fn first_record_that_fails_is_told_whatever_the_threads_do() {
-    for seed in SEEDS {
+    test!().for_each_seed(SEEDS, |seed| {
         let mut random = Random(seed);
         let disk = random.log();
         let all = contents(&disk).len() as u64;
@@ -159,16 +160,16 @@ fn first_record_that_fails_is_told_whatever_the_threads_do() {
         for threads in [1, 2, 4] {
             let (done, outcome) = replay(&disk, threads, RecoveryTarget::End, &failing);
             check_order(&done);
-            assert_eq!(outcome.err().unwrap().message(), format!("record {first}"), "seed {seed}");
+            assert_eq!(outcome.err().unwrap().message(), format!("record {first}"));
             let before = done.iter().filter(|(ordinal, ..)| *ordinal < first).count() as u64;
             assert_eq!(before, first - 1, "all before it are done");
         }
-    }
+    });
 }
 
 #[test]
 fn target_ends_replay_behind_its_record() {
-    for seed in SEEDS {
+    test!().for_each_seed(SEEDS, |seed| {
         let mut random = Random(seed);
         let disk = random.log();
         let all = contents(&disk);
@@ -178,12 +179,12 @@ fn target_ends_replay_behind_its_record() {
             check_order(&done);
             done.sort_unstable();
             let count = all.len().min(at as usize);
-            assert_eq!(done, all[..count], "seed {seed}");
+            assert_eq!(done, all[..count]);
             let outcome = outcome.unwrap();
             assert_eq!(outcome.last.map_or(0, |last| last.ordinal), count as u64);
             assert_eq!(outcome.end.is_some(), at >= all.len() as u64);
         }
-    }
+    });
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod generate;
 use std::sync::Arc;
 
 use albireo_base::{Decimal, SqlError, SqlType, Value};
+use albireo_testing::test;
 
 use super::cache::Found;
 use super::road::Road;
@@ -83,7 +84,8 @@ fn value(value: &Value) -> String {
 
 #[test]
 fn both_roads_give_the_same_results_and_leave_the_same_rows() {
-    for (partitions, seed) in [(1, 1), (3, 2)] {
+    test!().for_each_seed(1..3, |seed| {
+        let partitions = if seed % 2 == 0 { 3 } else { 1 };
         let (live, snapshot) =
             (forced(partitions, Road::Transactional), forced(partitions, Road::Analytical));
         let mut generator = Generator::new(seed);
@@ -93,7 +95,7 @@ fn both_roads_give_the_same_results_and_leave_the_same_rows() {
             let (a, b) = (live.execute_with(&sql, &values), snapshot.execute_with(&sql, &values));
             let errors = format!("{:?}\n{:?}", a.as_ref().err(), b.as_ref().err());
             let (a, b) = (shown(a), shown(b));
-            assert_eq!(a, b, "seed {seed}, round {round}:\n{sql}\n{values:?}\n{errors}");
+            assert_eq!(a, b, "round {round}:\n{sql}\n{values:?}\n{errors}");
             match a.lines().count() {
                 1 if a.starts_with("error") => failed += 1,
                 1 if a.contains(" 0 rows") => {}
@@ -112,7 +114,7 @@ fn both_roads_give_the_same_results_and_leave_the_same_rows() {
         let counts = format!("{refused} refused, {failed} failed, {changed} changed rows, {read} gave some");
         assert!(refused < ROUNDS / 20 && failed < ROUNDS / 3, "{counts}");
         assert!(changed > ROUNDS / 10 && read > ROUNDS / 8, "{counts}");
-    }
+    });
 }
 
 #[test]

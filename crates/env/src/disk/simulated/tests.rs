@@ -1,6 +1,7 @@
 use super::*;
 use crate::clock::Clock;
 use crate::random::Generator;
+use albireo_testing::test;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 
@@ -79,7 +80,7 @@ impl Promise {
 
 #[test]
 fn synced_data_survives_any_crash() {
-    for seed in 0..1_000 {
+    test!().for_each_seed(0..1_000, |seed| {
         let disk = CrashDisk::new(seed);
         let mut random = Generator::new(!seed);
         let new = || Promise { synced: vec![], present: vec![], floor: 0, dirty: BTreeSet::new() };
@@ -105,7 +106,7 @@ fn synced_data_survives_any_crash() {
                 promise.sync();
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -300,7 +301,7 @@ fn new_names_survive_as_a_prefix_and_those_synced_for_certain() {
 
 #[test]
 fn directory_after_a_crash_is_one_that_it_was_since_its_sync() {
-    for seed in 0..1_000 {
+    test!().for_each_seed(0..1_000, |seed| {
         let disk = CrashDisk::new(seed);
         let mut random = Generator::new(!seed);
         let mut states = vec![disk.files()];
@@ -325,12 +326,12 @@ fn directory_after_a_crash_is_one_that_it_was_since_its_sync() {
         }
         disk.crash();
         assert!(states.contains(&disk.files()), "seed {seed}: {:?} of {states:?}", disk.files());
-    }
+    });
 }
 
 #[test]
 fn files_moved_about_are_each_in_one_place_after_a_crash() {
-    for seed in 0..1_000 {
+    test!().for_each_seed(0..1_000, |seed| {
         let disk = CrashDisk::new(seed);
         let mut random = Generator::new(!seed);
         for file in 0..4 {
@@ -351,7 +352,7 @@ fn files_moved_about_are_each_in_one_place_after_a_crash() {
         let mut found: Vec<Vec<u8>> = disk.files().into_values().collect();
         found.sort();
         assert_eq!(found, [[0], [1], [2], [3], [4]], "seed {seed}");
-    }
+    });
 }
 
 #[test]

@@ -79,51 +79,66 @@ pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
 
 /// The arguments converted: an array first, and what follows it.
 fn with_array(name: &str, args: &[Expr], takes: Takes) -> Result<Vec<Expr>> {
-    let element = match (&args[0].ty, args.get(1).map(|arg| &arg.ty), &takes) {
-        (Type::Array(element), _, Takes::Scalars(_)) => *element,
-        (Type::Array(element), Some(Type::Scalar(item)), _) => {
-            common(&[*element, *item]).ok_or_else(|| missing(name, args))?
-        }
-        (Type::Scalar(Scalar::Unknown), _, _) => {
-            let message = "could not determine polymorphic type because input has type unknown";
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
-        }
-        _ => return Err(missing(name, args)),
+    let elements = match takes {
+        Takes::Scalars(_) => 0,
+        Takes::Elements(count) => count,
+        Takes::ElementAndStart => 1,
     };
-    let mut bound = vec![implicit_to_type(args[0].clone(), &Type::Array(element))?];
+    if elements == 0 && args[0].ty == Type::Scalar(Scalar::Unknown) {
+        let message = "could not determine polymorphic type because input has type unknown";
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+    }
+    let element = element_of(name, args, &args[..1], &args[1..=elements])?;
+    let mut bound = vec![converted(name, args, &args[0], &Type::Array(element))?];
     for (n, arg) in args[1..].iter().enumerate() {
         let to = match takes {
+            _ if n < elements => element,
             Takes::Scalars(types) => types.get(n).copied().ok_or_else(|| missing(name, args))?,
-            Takes::Elements(count) if n < count => element,
-            Takes::ElementAndStart if n == 0 => element,
             _ => Scalar::Integer,
         };
-        bound.push(implicit_to(arg.clone(), to).map_err(|_| missing(name, args))?);
+        bound.push(converted(name, args, arg, &Type::Scalar(to))?);
     }
     Ok(bound)
 }
 
+/// The type of elements that `arrays` and `elements`, some of the arguments, have in common; TEXT if all are
+/// literals in quotes or NULL, as PostgreSQL has it for `anycompatiblearray`.
+fn element_of(name: &str, args: &[Expr], arrays: &[Expr], elements: &[Expr]) -> Result<Scalar> {
+    let of_array = arrays.iter().map(|arg| match &arg.ty {
+        Type::Array(element) => Ok(*element),
+        Type::Scalar(Scalar::Unknown) => Ok(Scalar::Unknown),
+        _ => Err(missing(name, args)),
+    });
+    let of_element = elements.iter().map(|arg| match &arg.ty {
+        Type::Scalar(element) => Ok(*element),
+        _ => Err(missing(name, args)),
+    });
+    let types: Vec<Scalar> = of_array.chain(of_element).collect::<Result<_>>()?;
+    match common(&types) {
+        Some(Scalar::Unknown) => Ok(Scalar::Text),
+        Some(element) => Ok(element),
+        None => Err(missing(name, args)),
+    }
+}
+
+/// One of the arguments as a type; a literal in quotes that is none of it has an error of its own.
+fn converted(name: &str, args: &[Expr], arg: &Expr, to: &Type) -> Result<Expr> {
+    let is_literal = arg.ty == Type::Scalar(Scalar::Unknown);
+    implicit_to_type(arg.clone(), to).map_err(|error| if is_literal { error } else { missing(name, args) })
+}
+
 /// The functions that `||` stands for.
 fn joined(name: &str, args: &[Expr]) -> Result<Expr> {
-    let (left, right) = (args[0].clone(), args[1].clone());
-    let bad = |_| missing(name, args);
-    let (array, item) = if name == "array_prepend" { (&right, &left) } else { (&left, &right) };
-    if name == "array_cat" {
-        return crate::expr::operator::binary("||", left, right).map_err(bad);
-    }
-    let (element, item) = match (&array.ty, &item.ty) {
-        (Type::Array(element), Type::Scalar(item)) => (*element, *item),
-        (Type::Scalar(Scalar::Unknown), Type::Scalar(item)) => (*item, *item),
-        _ => return Err(missing(name, args)),
+    let (op, arrays, elements) = match name {
+        "array_append" => (Binary::ArrayAppend, &args[..1], &args[1..]),
+        "array_prepend" => (Binary::ArrayPrepend, &args[1..], &args[..1]),
+        _ => (Binary::ArrayConcat, args, &args[..0]),
     };
-    let element = common(&[element, item]).ok_or_else(|| missing(name, args))?;
-    let ty = Type::Array(element);
-    let array = implicit_to_type(array.clone(), &ty).map_err(bad)?;
-    let (op, pair) = match name {
-        "array_prepend" => (Binary::ArrayPrepend, (implicit_to(left, element).map_err(bad)?, array)),
-        _ => (Binary::ArrayAppend, (array, implicit_to(right, element).map_err(bad)?)),
-    };
-    Ok(Expr { kind: ExprKind::Binary(op, Box::new(pair)), ty })
+    let element = element_of(name, args, arrays, elements)?;
+    let (array, item) = (Type::Array(element), Type::Scalar(element));
+    let left = converted(name, args, &args[0], if op == Binary::ArrayPrepend { &item } else { &array })?;
+    let right = converted(name, args, &args[1], if op == Binary::ArrayAppend { &item } else { &array })?;
+    Ok(Expr { kind: ExprKind::Binary(op, Box::new((left, right))), ty: array })
 }
 
 fn split_call(args: &[Expr]) -> Result<Expr> {

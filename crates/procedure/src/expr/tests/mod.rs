@@ -159,6 +159,7 @@ fn expression_has_the_type_and_value_postgres_gives_it() {
         // Our TEXT is also what VARCHAR is, and the name of a type is a TEXT.
         let expected = match expected.split_once(": ") {
             Some(("character varying" | "regtype", value)) => format!("text: {value}"),
+            Some(("character varying[]", value)) => format!("text[]: {value}"),
             _ => expected.to_owned(),
         };
         let found = says(expression);
