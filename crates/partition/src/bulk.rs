@@ -84,12 +84,6 @@ impl BulkInsert {
         self.parts.iter().map(|part| part.staging.memory_bytes()).sum()
     }
 
-    /// Without the rows, to begin again.
-    pub fn emptied(self) -> Self {
-        let emptied = |part: Part| Part { staging: part.staging.emptied(), numbers: Vec::new() };
-        Self { parts: self.parts.into_iter().map(emptied).collect(), count: 0, ..self }
-    }
-
     /// Adds the rows of a batch; see [`Staging::push`].
     ///
     /// # Errors

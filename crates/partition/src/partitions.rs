@@ -252,28 +252,29 @@ impl Partitions {
         Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
     }
 
-    /// Like [`Partitions::crossing_with_snapshot`], for work that was done ahead on the snapshot `seen`. If what it
-    /// shows is still the present state, `work` gets no snapshot: what was found on `seen` holds at this
-    /// moment too, and the transaction is serializable. Otherwise it gets one of this moment, of the same
-    /// scope, and has to look again.
+    /// Runs `work` as one transaction over all partitions if they still are as the snapshot `seen` shows them: what
+    /// was found on it then holds at this moment too, and the transaction is serializable. `None`: something that
+    /// it covers has changed, and nothing was done.
     ///
     /// # Errors
-    /// As [`Partitions::crossing_with_snapshot`].
-    pub fn crossing_since<R>(
+    /// As [`Partitions::crossing`].
+    pub fn crossing_if_current<R>(
         &self,
         call: &Call<'_>,
         seen: Arc<DatabaseSnapshot>,
-        work: impl FnOnce(&mut Transaction<'_, '_>, Option<Arc<DatabaseSnapshot>>) -> Result<R, Abort>,
-    ) -> Result<Result<R, CallError>, BudgetSpent> {
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<Option<R>, CallError> {
         let mut all = self.own_all();
-        let is_current = all.is_current(&seen);
-        let scope = seen.scope().clone();
+        if !all.is_current(&seen) {
+            return Ok(None);
+        }
         // What nobody sees any more need not be copied when it is written.
         drop(seen);
-        let now = if is_current { None } else { Some(all.snapshot(&scope)?) };
-        let ran = all.run(0, call, |tx| work(tx, now));
+        let ran = all.run(0, call, work);
         drop(all);
-        Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
+        let (value, receipt) = ran?;
+        self.acknowledge(call.synchronous, receipt)?;
+        Ok(Some(value))
     }
 
     /// Queues a call for the partition's executor thread; waits while the queue is full.

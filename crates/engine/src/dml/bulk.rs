@@ -2,9 +2,10 @@
 //!
 //! The query runs on a snapshot and its rows are laid down beside the table while transactions go on. Then all
 //! partitions are owned. If what the query read is still the same, the rows are appended: the statement is
-//! serializable, as if it had run at that moment. If it is not, the query runs again, with the partitions owned,
-//! as it also does if the budget of snapshots ended the first one. An error that the first run meets stands:
-//! it is what the statement would have met had it run at the moment of its snapshot, and it changes nothing.
+//! serializable, as if it had run at that moment. If it is not, the query runs again; after [`TRIES_AHEAD`] runs,
+//! or if the budget of snapshots ended one, it runs with the partitions owned, so that it ends however often
+//! others write. An error that a run meets stands: it is what the statement would have met had it run at the
+//! moment of its snapshot, and it changes nothing.
 //! Only if there is no memory for the rows beside the table, they are inserted one by one.
 //!
 //! Values are converted as [`albireo_base::Value::coerce`] does; by Arrow's kernels only where these give the same,
@@ -15,9 +16,9 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, StatementProgress, Value};
 use albireo_olap::relation::Snapshot;
 use albireo_olap::{OutputColumn, Prepared, arrow_type};
-use albireo_partition::{AppendError, BulkInsert, Transaction};
+use albireo_partition::{Abort, AppendError, BulkInsert, Transaction};
 use albireo_sql::{InsertPlan, TableDef};
-use albireo_storage::{DatabaseSnapshot, RowFault, TableError};
+use albireo_storage::{BudgetSpent, DatabaseSnapshot, RowFault, TableError};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{Decimal128Type, Field, Schema, SchemaRef};
@@ -27,6 +28,9 @@ use crate::adapters::{AddressedSnapshot, scope_of, value_at};
 use crate::arrays;
 use crate::ddl::handle;
 use crate::query::options;
+
+/// How often a query runs while others may change what it reads, before it runs alone.
+const TRIES_AHEAD: usize = 2;
 
 impl Run<'_> {
     /// Inserts the rows of a query.
@@ -57,32 +61,28 @@ impl Run<'_> {
         fault: &mut Option<RowFault>,
     ) -> Result<Changed, SqlError> {
         let partitions = &self.database.inner.partitions;
-        let scope = scope_of(std::slice::from_ref(prepared));
+        let (scope, call) = (scope_of(std::slice::from_ref(prepared)), self.crossing_call("INSERT"));
+        let spent = |spent: BudgetSpent| crate::errors::session(spent.into());
         let dropped = || SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped");
-        let mut rows = partitions.bulk_insert(handle(table)).ok_or_else(dropped)?;
-        let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
-        match self.fill(&mut rows, filling, prepared, &seen, fault) {
-            Err(_) if fault.is_none() && seen.is_cancelled() && !self.cancel.is_cancelled() => {}
-            filled => filled?,
+        let begin = || partitions.bulk_insert(handle(table)).ok_or_else(dropped);
+        for _ in 0..TRIES_AHEAD {
+            let (mut rows, seen) = (begin()?, partitions.snapshot(&scope).map_err(spent)?);
+            match self.fill(&mut rows, filling, prepared, &seen, fault) {
+                Err(_) if fault.is_none() && seen.is_cancelled() && !self.cancel.is_cancelled() => break,
+                filled => filled?,
+            }
+            let inserted = partitions.crossing_if_current(&call, seen, |tx| append(tx, rows, fault));
+            if let Some(rows) = inserted.map_err(|error| self.database.explain_call(error))? {
+                return Ok(Changed { rows, returned: None });
+            }
         }
-        let (ended, call) = (seen.is_cancelled(), self.crossing_call("INSERT"));
-        let work = |tx: &mut Transaction<'_, '_>, now: Option<Arc<DatabaseSnapshot>>| {
-            if let Some(now) = now {
-                rows = rows.emptied();
-                self.fill(&mut rows, filling, prepared, &now, fault)?;
-            }
-            let appended = tx.append(rows, &StatementProgress::default());
-            appended.map_err(|error| keep_fault(error, fault))
-        };
-        let inserted = match ended {
-            false => partitions.crossing_since(&call, seen, work),
-            true => {
-                drop(seen);
-                partitions.crossing_with_snapshot(&call, &scope, |tx, now| work(tx, Some(now)))
-            }
-        };
-        let inserted = inserted.map_err(|spent| crate::errors::session(spent.into()))?;
-        let rows = inserted.map_err(|error| self.database.explain_call(error))?;
+        let mut rows = begin()?;
+        let inserted = partitions.crossing_with_snapshot(&call, &scope, |tx, now| {
+            self.fill(&mut rows, filling, prepared, &now, fault)?;
+            drop(now);
+            append(tx, rows, fault)
+        });
+        let rows = inserted.map_err(spent)?.map_err(|error| self.database.explain_call(error))?;
         Ok(Changed { rows, returned: None })
     }
 
@@ -137,12 +137,18 @@ impl Run<'_> {
     }
 }
 
-/// Hands a row's fault over to be explained, and says what ends the transaction.
-pub(crate) fn keep_fault(error: AppendError, fault: &mut Option<RowFault>) -> albireo_partition::Abort {
-    if let AppendError::Row(row) = &error {
-        *fault = Some(row.clone());
-    }
-    error.into()
+/// Appends rows; what is wrong with one of them is left in `fault`.
+fn append(
+    tx: &mut Transaction<'_, '_>,
+    rows: BulkInsert,
+    fault: &mut Option<RowFault>,
+) -> Result<u64, Abort> {
+    tx.append(rows, &StatementProgress::default()).map_err(|error| {
+        if let AppendError::Row(row) = &error {
+            *fault = Some(row.clone());
+        }
+        error.into()
+    })
 }
 
 /// Where the columns of a table get their values from.

@@ -1,11 +1,13 @@
 //! INSERT ... SELECT: rows by the column, all or none, serializable.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo::{BudgetPolicy, Config, Database};
-use albireo_env::{scope, spawn_scoped};
+use albireo_env::{Env, MemoryDisk, scope, spawn_scoped};
+use albireo_testing::wait_until;
 
-use crate::support::{ask, fails, is_well, run, small, state};
+use crate::support::{ask, database, fails, is_well, run, small, state};
 
 fn partitioned(partitions: u16) -> Database {
     let db = Database::in_memory(Config { partitions, ..small() }).unwrap();
@@ -137,5 +139,103 @@ fn table_refilled_again_and_again_takes_no_more_memory() {
         let bytes = db.memory().in_use_bytes;
         assert!(bytes <= *most.get_or_insert(bytes) + (8 << 20), "{bytes}, not {most:?}");
         run(&db, "DELETE FROM t");
+    }
+}
+
+#[test]
+fn transactions_go_on_while_the_query_of_an_insert_runs() {
+    for partitions in [1, 3] {
+        let db = partitioned(partitions);
+        run(&db, "CREATE TABLE s (a INTEGER PRIMARY KEY, b INTEGER); INSERT INTO s VALUES (1, 0)");
+        let connection = db.connect();
+        scope(|s| {
+            let forever = "INSERT INTO t SELECT sum(x % 7 + y % 7)::integer, 'b', 1
+                FROM generate_series(1, 1000000) AS g(x), generate_series(1, 1000000) AS h(y)";
+            let inserter = spawn_scoped(s, "inserter", || connection.execute(forever).unwrap_err());
+            wait_until("the query runs", || db.memory().queries_bytes > 0);
+            for _ in 0..100 {
+                run(&db, "UPDATE s SET b = b + 1 WHERE a = 1");
+            }
+            connection.cancel();
+            assert_eq!(state(&inserter.unwrap().join().unwrap()), "57014");
+        });
+        assert_eq!(ask(&db, "SELECT b, (SELECT count(*) FROM t) FROM s"), "100,0");
+        is_well(&db);
+    }
+}
+
+#[test]
+fn insert_of_a_query_ends_though_others_change_what_it_reads_all_the_time() {
+    let db = database();
+    run(&db, "CREATE TABLE s (a INTEGER PRIMARY KEY, b INTEGER); CREATE TABLE t (a INTEGER, b BIGINT)");
+    run(&db, "INSERT INTO s SELECT a, a % 2 FROM generate_series(0, 19999) AS g(a)");
+    let done = AtomicBool::new(false);
+    scope(|s| {
+        let writers = [0, 10_000].map(|first| {
+            let (db, done) = (&db, &done);
+            spawn_scoped(s, "writer", move || {
+                let mut at = first;
+                while !done.load(Ordering::Acquire) {
+                    // The sum stays 10,000 after each transaction.
+                    run(db, &format!("UPDATE s SET b = 1 - b WHERE a = {at} OR a = {}", at + 1));
+                    at = (at + 2) % 20_000;
+                }
+            })
+        });
+        for run_at in 0..10 {
+            run(&db, &format!("INSERT INTO t SELECT {run_at}, sum(b) FROM s"));
+            run(&db, "INSERT INTO t SELECT a, (SELECT sum(b) FROM s) FROM s WHERE a >= 19900");
+        }
+        done.store(true, Ordering::Release);
+        writers.into_iter().for_each(|writer| writer.unwrap().join().unwrap());
+    });
+    assert_eq!(ask(&db, "SELECT count(*), min(b), max(b) FROM t"), "1010,10000,10000");
+    is_well(&db);
+}
+
+#[test]
+fn rows_inserted_by_queries_and_no_refused_ones_are_there_again_after_a_restart() {
+    for partitions in [1, 3] {
+        let disk = MemoryDisk::default();
+        let env = || Env { disk: Arc::new(disk.clone()), ..Env::real() };
+        let open = || Database::open_in("/data", Config { partitions, ..small() }, env()).unwrap();
+        let db = open();
+        let by = if partitions > 1 { " PARTITION BY HASH (a)" } else { "" };
+        run(
+            &db,
+            &format!(
+                "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c NUMERIC(6,2)){by}; CREATE INDEX ON t (b);
+                 CREATE TABLE u (a BIGINT, b VARCHAR(80), UNIQUE (b))"
+            ),
+        );
+        let rows = |from: u32, to: u32| {
+            format!(
+                "SELECT a, CASE a % 5 WHEN 0 THEN NULL ELSE repeat('long ', a % 7) || a END, a % 1000 / 8.0
+                 FROM generate_series({from}, {to}) AS g(a)"
+            )
+        };
+        run(&db, &format!("INSERT INTO t {}", rows(1, 30_000)));
+        run(&db, "DELETE FROM t WHERE a % 3 = 0");
+        run(&db, &format!("INSERT INTO t {}", rows(40_000, 65_000)));
+        // The last key is there already.
+        assert_eq!(
+            state(&fails(&db, &format!("INSERT INTO t {} ORDER BY a DESC", rows(64_000, 95_000)))),
+            "23505"
+        );
+        run(&db, "INSERT INTO u SELECT a, b FROM t");
+        run(&db, "UPDATE t SET b = 'new' WHERE a BETWEEN 50000 AND 50009; INSERT INTO t (a) SELECT 100000");
+        let sums = |table: &str| {
+            format!("SELECT count(*), count(b), sum(a), sum(length(b)), min(b), max(b) FROM {table}")
+        };
+        let shown =
+            |db: &Database| [ask(db, &sums("t")), ask(db, &sums("u")), ask(db, "SELECT sum(c) FROM t")];
+        let before = shown(&db);
+        assert!(before[0].starts_with("45002,"), "{before:?}");
+        drop(db);
+        let db = open();
+        assert_eq!(shown(&db), before);
+        assert_eq!(ask(&db, "SELECT b FROM t WHERE a = 50001"), "new");
+        assert_eq!(state(&fails(&db, "INSERT INTO t (a) SELECT a FROM t WHERE a = 41111")), "23505");
+        is_well(&db);
     }
 }

@@ -36,13 +36,6 @@ impl Rows {
         apart
     }
 
-    /// A store as this one was when [`Rows::apart`] gave it.
-    pub(crate) fn apart_as(&self) -> Self {
-        let mut again = Self::new(self.table, Arc::clone(&self.layout), Arc::clone(&self.registry));
-        again.slots = self.slots - self.live_rows;
-        again
-    }
-
     /// Takes all rows of `from` over, which has no dead ones, and appends where they are to `runs`. Also after
     /// a failure `runs` says which rows came.
     ///

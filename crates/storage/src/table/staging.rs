@@ -84,12 +84,6 @@ impl Staging {
         Self { most_few, ..self }
     }
 
-    /// Without the rows, to begin again.
-    pub fn emptied(self) -> Self {
-        let rows = self.rows.apart_as();
-        Self { few: Vec::new(), few_rows: 0, few_bytes: 0, rows, failed: None, ..self }
-    }
-
     /// Adds the rows of a batch: the table's columns in order, with the types of [`crate::arrow_type`], or
     /// texts as `Utf8` and byte strings as `Binary`; names do not matter.
     ///

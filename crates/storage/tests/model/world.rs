@@ -274,6 +274,11 @@ impl World {
         self.kept.clear();
     }
 
+    /// Memory that the pool has handed out.
+    pub fn in_use_bytes(&self) -> u64 {
+        self.pool.in_use_bytes()
+    }
+
     /// Takes all memory that the pool has left, but for `spare` blocks of each size.
     pub fn squeeze(&mut self, spare: usize) {
         self.release();
