@@ -38,6 +38,7 @@
 //! years at ten million a second.
 #![forbid(unsafe_code)]
 
+mod config;
 mod control;
 mod error;
 mod format;
@@ -51,11 +52,12 @@ mod segment;
 mod statistics;
 mod writer;
 
+pub use config::{Config, LogStart, Target};
 pub use control::{CONTROL_NAME, Control, ControlFault, Controls, Reached, Verdict};
 pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, StartError};
 pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 pub use lanes::Sealed;
-pub use log::{Config, Header, Log, LogStart, Target, Ticket};
+pub use log::{Header, Log, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
 pub use segment::{SegmentInfo, is_segment_name, oldest_segment};
