@@ -5,6 +5,7 @@ use crate::recovering::Shown;
 use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
 use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
 use albireo_env::Env;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,6 +93,14 @@ impl Sql for Embedded {
             });
         }
         Ok(answer)
+    }
+
+    fn copy_from(&self, sql: &str, reader: &mut (dyn Read + Send)) -> Result<u64, SqlError> {
+        self.connection.copy_from(sql, reader)
+    }
+
+    fn copy_to(&self, sql: &str, writer: &mut (dyn Write + Send)) -> Result<u64, SqlError> {
+        self.connection.copy_to(sql, writer)
     }
 
     fn canceller(&self) -> Canceller {

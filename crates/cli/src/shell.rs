@@ -8,6 +8,7 @@
 //! [`SCRIPT_FAILED`]; at a terminal nothing but `\q` and Ctrl-D does. I-2 Results go to standard
 //! output or to the file of `\o`; errors, notices and greetings to standard error.
 
+mod client;
 mod command;
 mod describe;
 mod editor;
@@ -39,11 +40,11 @@ pub struct Shell<'a> {
     env: &'a Env,
     interrupt: &'a Interrupt,
     /// Where results go unless `\o` says otherwise.
-    out: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
     /// Where everything else goes.
     err: &'a mut dyn Write,
     /// The file of `\o`.
-    file: Option<Box<dyn Write>>,
+    file: Option<Box<dyn Write + Send>>,
     format: Format,
     expanded: bool,
     timing: bool,
@@ -72,7 +73,7 @@ impl From<io::Error> for Stop {
 
 /// Runs the shell on standard input and output; returns the exit status.
 pub fn run(args: &ShellArgs, sql: &dyn Sql, env: &Env, interrupt: &Interrupt) -> u8 {
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut shell = Shell::new(sql, env, interrupt, &mut out, &mut err);
     shell.format = args.format;
     let result = shell.run(args);
@@ -85,7 +86,7 @@ impl<'a> Shell<'a> {
         sql: &'a dyn Sql,
         env: &'a Env,
         interrupt: &'a Interrupt,
-        out: &'a mut dyn Write,
+        out: &'a mut (dyn Write + Send),
         err: &'a mut dyn Write,
     ) -> Self {
         Self {
@@ -166,10 +167,10 @@ impl<'a> Shell<'a> {
                     let mut splitter = Splitter::default();
                     for piece in text.lines().flat_map(|line| splitter.push(line)).collect::<Vec<_>>() {
                         self.done = report::Done::default();
-                        let result = self.run_piece(None, &piece);
+                        let result = self.run_piece(None, &piece, &mut client::typed_line);
                         self.tell_stopped(&result)?;
                         match result {
-                            Ok(()) => {}
+                            Ok(_) => {}
                             Err(Stop::Failed) => break,
                             Err(stop) => return Err(stop),
                         }
@@ -225,15 +226,26 @@ impl<'a> Shell<'a> {
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
                 let is_last_known = index + 1 == pieces.len() && splitter.is_between();
-                self.run_script_piece(name, piece, is_last_known)?;
+                let mut next_line = |rows: &mut Vec<u8>| input.read_until(b'\n', rows);
+                let rows = self.run_script_piece(name, piece, is_last_known, &mut next_line)?;
+                splitter.skip_lines(rows);
+                line += rows;
             }
         }
-        splitter.finish().map_or(Ok(()), |piece| self.run_script_piece(name, &piece, true))
+        let piece = splitter.finish();
+        piece.map_or(Ok(()), |piece| self.run_script_piece(name, &piece, true, &mut |_| Ok(0)).map(drop))
     }
 
-    /// Runs a statement or command of a script, and remembers where the script stopped.
-    fn run_script_piece(&mut self, name: &str, piece: &Piece, is_last_known: bool) -> Result<(), Stop> {
-        let result = self.run_piece(Some(name), piece);
+    /// Runs a statement or command of a script, and remembers where the script stopped. Gives the number of lines
+    /// taken as rows of COPY.
+    fn run_script_piece(
+        &mut self,
+        name: &str,
+        piece: &Piece,
+        is_last_known: bool,
+        next_line: client::NextLine<'_>,
+    ) -> Result<usize, Stop> {
+        let result = self.run_piece(Some(name), piece, next_line);
         if matches!(result, Err(Stop::Failed)) {
             self.done.stop(name, piece.line(), is_last_known);
         }
@@ -241,25 +253,35 @@ impl<'a> Shell<'a> {
     }
 
     /// After a failure in a script: what of the script was run, and what was not.
-    fn tell_stopped(&mut self, result: &Result<(), Stop>) -> io::Result<()> {
+    fn tell_stopped<T>(&mut self, result: &Result<T, Stop>) -> io::Result<()> {
         match (result, self.done.told()) {
             (Err(Stop::Failed), Some(message)) => writeln!(self.err, "{message}"),
             _ => Ok(()),
         }
     }
 
-    /// Runs a statement or command of the script `name`, or of the terminal.
-    fn run_piece(&mut self, name: Option<&str>, piece: &Piece) -> Result<(), Stop> {
+    /// Runs a statement or command of the script `name`, or of the terminal. Gives the number of lines taken as
+    /// rows of COPY.
+    fn run_piece(
+        &mut self,
+        name: Option<&str>,
+        piece: &Piece,
+        next_line: client::NextLine<'_>,
+    ) -> Result<usize, Stop> {
         match piece {
-            Piece::Statement(text, line) => self.run_statement(name, text, *line),
+            Piece::Statement(text, line) => match client::end_of(text) {
+                Some(end) => return self.run_client_copy(name, (text, *line), end, next_line),
+                None => self.run_statement(name, text, *line)?,
+            },
             Piece::Command(text, line) => {
                 let command = match Command::parse(text) {
                     Ok(command) => command,
-                    Err(message) => return self.fail(&report::located(name, *line, &message)),
+                    Err(message) => return self.fail(&report::located(name, *line, &message)).map(|()| 0),
                 };
-                self.run_command(command)
+                self.run_command(command)?;
             }
         }
+        Ok(0)
     }
 
     fn run_statement(&mut self, name: Option<&str>, text: &str, line: usize) -> Result<(), Stop> {
@@ -311,7 +333,7 @@ impl<'a> Shell<'a> {
         output::print(table, style, self.results())
     }
 
-    fn results(&mut self) -> &mut dyn Write {
+    fn results(&mut self) -> &mut (dyn Write + Send) {
         match &mut self.file {
             Some(file) => file,
             None => self.out,

@@ -2,6 +2,7 @@
 
 use albireo_base::{SqlError, SqlType};
 use arrow::record_batch::RecordBatch;
+use std::io::{Read, Write};
 
 /// Stops what [`Sql::execute`] is doing; may be called from any thread at any time.
 pub type Canceller = Box<dyn Fn() + Send>;
@@ -13,6 +14,22 @@ pub trait Sql {
     /// # Errors
     /// The first statement's that fails; `57014` if it was cancelled.
     fn execute(&self, sql: &str) -> Result<Answer, SqlError>;
+
+    /// Runs `COPY ... FROM STDIN` on the rows in `reader`; gives their number.
+    ///
+    /// # Errors
+    /// As [`Sql::execute`].
+    fn copy_from(&self, sql: &str, _reader: &mut (dyn Read + Send)) -> Result<u64, SqlError> {
+        Err(SqlError::unsupported(sql))
+    }
+
+    /// Runs `COPY ... TO STDOUT`, the rows to `writer`; gives their number.
+    ///
+    /// # Errors
+    /// As [`Sql::execute`].
+    fn copy_to(&self, sql: &str, _writer: &mut (dyn Write + Send)) -> Result<u64, SqlError> {
+        Err(SqlError::unsupported(sql))
+    }
 
     /// What cancels the statement that runs when it is called.
     fn canceller(&self) -> Canceller;

@@ -1,5 +1,6 @@
 //! A connection: statements one after another, with settings and an open transaction between them.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
-use crate::copy::Watched;
+use crate::copy::{Client, Watched};
 use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
@@ -127,6 +128,75 @@ impl Connection {
             None => self.query_parsed(&statement, sql, parameters, &cancel),
             Some(outcome) => outcome.and_then(Outcome::into_rows),
         }
+    }
+
+    /// Runs `COPY ... FROM STDIN`: loads the rows that `reader` gives until its end, or until the line `\\.` in
+    /// the text format. Gives their number.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")?;
+    /// let connection = db.connect();
+    /// let rows = connection.copy_from("COPY t FROM STDIN (FORMAT csv)", "1,Ada\n2,Grace\n".as_bytes())?;
+    /// assert_eq!(rows, 2);
+    /// let mut text = Vec::new();
+    /// connection.copy_to("COPY (SELECT * FROM t ORDER BY id) TO STDOUT", &mut text)?;
+    /// assert_eq!(text, b"1\tAda\n2\tGrace\n");
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::execute`]; no row is loaded then. 0A000 for any other statement.
+    pub fn copy_from(&self, sql: &str, reader: impl Read + Send) -> Result<u64, SqlError> {
+        self.copy_client(sql, Client::Reader(Box::new(reader)))
+    }
+
+    /// Runs `COPY ... TO STDOUT`: writes the rows to `writer`, and flushes it. Gives their number.
+    ///
+    /// # Errors
+    /// As [`Connection::execute`]; a part of the rows may have been written then. 0A000 for any other
+    /// statement.
+    pub fn copy_to(&self, sql: &str, mut writer: impl Write + Send) -> Result<u64, SqlError> {
+        self.copy_client(sql, Client::Writer(&mut writer))
+    }
+
+    fn copy_client(&self, sql: &str, client: Client<'_>) -> Result<u64, SqlError> {
+        let cancel = self.begin_statement();
+        let parsed = albireo_sql::parse_one(sql)?;
+        if classify(&parsed)? != StatementClass::Copy {
+            let what = format!("{} with rows from or for the client", classify::name_of(&parsed));
+            return Err(SqlError::unsupported(what).with_hint("Use Connection::execute."));
+        }
+        let settings = {
+            let state = self.state.lock();
+            if state.failed {
+                return Err(aborted());
+            }
+            state.settings.clone()
+        };
+        let result = self.copy(&parsed, sql, &settings, &cancel, client);
+        let mut state = self.state.lock();
+        state.failed |= result.is_err() && state.session.is_some();
+        result.map(|outcome| match outcome {
+            Outcome::Done { rows, .. } => rows,
+            Outcome::Rows(_) => 0,
+        })
+    }
+
+    fn copy(
+        &self,
+        parsed: &Statement,
+        text: &str,
+        settings: &Settings,
+        cancel: &CancelToken,
+        client: Client<'_>,
+    ) -> Result<Outcome, SqlError> {
+        let session = self.state.lock().session.clone();
+        let watched = Watched { cancel, progress: &self.progress };
+        let outcome = self.database.run_copy(parsed, text, session.as_deref(), settings, watched, client);
+        self.progress.end();
+        outcome
     }
 
     /// Runs `work` in one transaction over all partitions, which is rolled back whatever happens in it, a
@@ -266,13 +336,7 @@ impl Connection {
                 self.progress.end();
                 outcome
             }
-            StatementClass::Copy => {
-                let session = self.state.lock().session.clone();
-                let watched = Watched { cancel, progress: &self.progress };
-                let outcome = self.database.run_copy(parsed, text, session.as_deref(), &settings, watched);
-                self.progress.end();
-                outcome
-            }
+            StatementClass::Copy => self.copy(parsed, text, &settings, cancel, Client::None),
             StatementClass::Explain => self.explain(parsed, text, cancel),
             StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),
             StatementClass::Set | StatementClass::Show => self.setting(&classify::setting(parsed)?),

@@ -9,38 +9,53 @@
 //!
 //! I-1 A load that fails leaves no row. I-2 A file written in part is never seen under its name.
 
+pub(crate) mod batch;
 mod csv;
 mod files;
+mod insert;
 mod parquet;
-mod staged;
+mod text;
 mod write;
 
-use std::sync::Arc;
+use std::io::{Read, Write};
 
-use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
+use albireo_files::{Cause, CellError, ColumnBuilder, Fault, refuse_url};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_sql::ast::Statement;
-use albireo_sql::copy::CopyFormat;
-use albireo_sql::{Catalog, CopyPlan, TableDef, plan_copy};
+use albireo_sql::copy::{CopyFormat, CopyPlace};
+use albireo_sql::{CopyPlan, TableDef, plan_copy};
+use arrow::array::{RecordBatch, RecordBatchOptions};
 
-use crate::ddl::handle;
 use crate::settings::Settings;
 use crate::{Database, Outcome, ReadOnlySession};
-use staged::StagedRows;
+use batch::{Batch, Places, Staged};
 
 /// Rows between two looks at the clock and the cancel token.
 const ROWS_PER_CHECK: u64 = 1024;
+
+/// Rows in a batch that is made value by value.
+const BATCH_ROWS: usize = 8192;
 
 /// What a load puts where, for rows and for errors.
 pub(crate) struct Target<'a> {
     table: &'a TableDef,
     /// The columns that the file fills, in the file's order.
     columns: &'a [ColumnId],
-    path: &'a str,
+    /// The file; `None` is what the client sends.
+    path: Option<&'a str>,
     /// What a row is called in the file: line or row.
     unit: &'static str,
+}
+
+/// The client's end of STDIN and STDOUT.
+pub(crate) enum Client<'a> {
+    /// It has none.
+    None,
+    /// What it sends.
+    Reader(Box<dyn Read + Send + 'a>),
+    /// Where it takes what is sent.
+    Writer(&'a mut (dyn Write + Send)),
 }
 
 /// How the client reaches a COPY that runs.
@@ -61,9 +76,30 @@ pub(crate) struct Limits<'a> {
 impl Target<'_> {
     /// Says where in the file an error is.
     fn at(&self, error: SqlError, place: u64, column: Option<ColumnId>) -> SqlError {
-        let mut context = format!("COPY {}, file \"{}\", {} {place}", self.table.name, self.path, self.unit);
+        let column = column.map(|column| self.table.column_def(column).name.as_str());
+        self.locate(error, Some(place), column, None)
+    }
+
+    /// Adds to an error where in the file it is, and what stands there.
+    fn locate(
+        &self,
+        error: SqlError,
+        place: Option<u64>,
+        column: Option<&str>,
+        value: Option<&str>,
+    ) -> SqlError {
+        let mut context = format!("COPY {}", self.table.name);
+        if let Some(path) = self.path {
+            context.push_str(&format!(", file \"{path}\""));
+        }
+        if let Some(place) = place {
+            context.push_str(&format!(", {} {place}", self.unit));
+        }
         if let Some(column) = column {
-            context.push_str(&format!(", column \"{}\"", self.table.column_def(column).name));
+            context.push_str(&format!(", column \"{column}\""));
+        }
+        if let Some(value) = value {
+            context.push_str(&format!(": \"{value}\""));
         }
         context.push('.');
         match error.detail() {
@@ -75,19 +111,68 @@ impl Target<'_> {
         }
     }
 
-    /// Packs a value read for the file's column `index`.
-    fn stage(&self, rows: &mut StagedRows, index: usize, value: &Value, place: u64) -> Result<(), SqlError> {
+    /// What is wrong with the file's column `index` at `place`.
+    fn cell_error(&self, error: CellError, place: u64, index: usize) -> SqlError {
         let column = self.columns[index];
-        let def = self.table.column_def(column);
-        if value.is_null() && !def.nullable {
-            let text = format!(
-                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                def.name, self.table.name
-            );
-            return Err(self.at(SqlError::new(SqlState::NOT_NULL_VIOLATION, text), place, Some(column)));
-        }
-        rows.push(value);
-        Ok(())
+        let error = match error {
+            CellError::Value(error) => error,
+            CellError::Null => self.null_error(&self.table.column_def(column).name),
+        };
+        self.at(error, place, Some(column))
+    }
+
+    fn null_error(&self, column: &str) -> SqlError {
+        let text = format!(
+            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+            self.table.name
+        );
+        SqlError::new(SqlState::NOT_NULL_VIOLATION, text)
+    }
+
+    /// What is wrong with a text file.
+    fn fault(&self, fault: Fault) -> SqlError {
+        let column = fault.column.as_deref();
+        let error = match fault.cause {
+            Cause::Io(error) => return files::read_error(self.path, &error),
+            Cause::Null => self.null_error(column.unwrap_or_default()),
+            Cause::Sql(error) => error,
+        };
+        self.locate(error, fault.place, column, fault.value.as_deref())
+    }
+}
+
+/// Rows that are read value by value.
+struct Rows<'a> {
+    target: &'a Target<'a>,
+    builders: Vec<ColumnBuilder>,
+    places: Vec<u64>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(target: &'a Target<'a>) -> Self {
+        let builder = |column: &ColumnId| {
+            let def = target.table.column_def(*column);
+            ColumnBuilder::new(def.ty, def.nullable, BATCH_ROWS, BATCH_ROWS * 16)
+        };
+        Self { target, builders: target.columns.iter().map(builder).collect(), places: Vec::new() }
+    }
+
+    /// A row begins.
+    fn begin(&mut self, place: u64) {
+        self.places.push(place);
+    }
+
+    fn push(&mut self, index: usize, value: Value) -> Result<(), SqlError> {
+        let place = *self.places.last().expect("a row was begun");
+        self.builders[index].push_value(value).map_err(|error| self.target.cell_error(error, place, index))
+    }
+
+    fn finish(self) -> Result<Batch, SqlError> {
+        let arrays = self.builders.into_iter().map(ColumnBuilder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.places.len()));
+        let columns = RecordBatch::try_new_with_options(batch::schema(self.target), arrays, &options);
+        let columns = columns.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
+        Ok(Batch { columns, places: Places::Listed(self.places) })
     }
 }
 
@@ -120,6 +205,7 @@ impl Database {
         session: Option<&ReadOnlySession>,
         settings: &Settings,
         watched: Watched<'_>,
+        client: Client<'_>,
     ) -> Result<Outcome, SqlError> {
         let catalog = self.catalog();
         let plan = plan_copy(&catalog, statement, text)?;
@@ -127,19 +213,29 @@ impl Database {
         let deadline_ns = timeout.map(|timeout| self.inner.env.clock.now().saturating_add(timeout));
         let Watched { cancel, progress } = watched;
         let limits = Limits { database: self, cancel, deadline_ns, progress };
+        check_client(&plan, &client)?;
+        if let CopyPlan::From { place: CopyPlace::File(path), .. }
+        | CopyPlan::To { place: CopyPlace::File(path), .. } = &plan
+        {
+            refuse_url(path)?;
+        }
         let rows = match &plan {
             CopyPlan::From { .. } if session.is_some() => {
                 let text = "cannot change anything in a read-only transaction";
                 return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, text));
             }
-            CopyPlan::From { table, columns, path, format } => {
+            CopyPlan::From { table, columns, place, format, encoding } => {
                 let unit = if *format == CopyFormat::Parquet { "row" } else { "line" };
+                let path = match place {
+                    CopyPlace::File(path) => Some(path.as_str()),
+                    CopyPlace::Client => None,
+                };
                 let target = Target { table, columns, path, unit };
-                let rows = self.stage(&target, format, &limits)?;
+                let rows = self.stage(&target, format, encoding.as_deref(), &limits, client)?;
                 let defaults = self.default_values(&catalog, table, settings, cancel)?;
-                self.insert_staged(&target, &rows, defaults, &limits)?
+                insert::insert_batches(&target, &rows, defaults, &limits)?
             }
-            CopyPlan::To { query, path, format } => {
+            CopyPlan::To { query, place, format } => {
                 let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
                 let session = match session {
                     Some(session) => session.session().clone(),
@@ -147,7 +243,7 @@ impl Database {
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
                 let source = write::Source { prepared: &prepared, query, snapshot, settings, watched };
-                self.write_file(&source, path, format)?
+                self.write_file(&source, place, format, client)?
             }
         };
         Ok(Outcome::Done { tag: format!("COPY {rows}"), rows, notices: Vec::new() })
@@ -158,65 +254,52 @@ impl Database {
         &self,
         target: &Target<'_>,
         format: &CopyFormat,
+        encoding: Option<&str>,
         limits: &Limits<'_>,
-    ) -> Result<StagedRows, SqlError> {
-        let file = self.inner.env.disk.open(target.path.as_ref());
-        let file = file.map_err(|error| files::open_error(target.path, &error))?;
-        match format {
-            CopyFormat::Csv(options) => csv::stage(file, options, target, limits),
-            CopyFormat::Parquet => parquet::stage(file, target, limits),
-        }
-    }
-
-    /// Puts staged rows into their table, all or none.
-    fn insert_staged(
-        &self,
-        target: &Target<'_>,
-        rows: &StagedRows,
-        defaults: Vec<Value>,
-        limits: &Limits<'_>,
-    ) -> Result<u64, SqlError> {
-        let _fixed = self.inner.definitions.read();
-        still_there(&self.catalog(), target.table)?;
-        limits.progress.begin(Phase::InsertingRows, Unit::Rows, Some(rows.count()));
-        let mut place_of_failure = None;
-        let inserted = self.inner.partitions.crossing(&Call::new(Route::Crossing, "COPY"), |tx| {
-            let mut count = 0_u64;
-            rows.replay(target.columns, defaults, |place, values| {
-                if count.is_multiple_of(ROWS_PER_CHECK) {
-                    limits.check(0)?;
-                    limits.progress.add(if count == 0 { 0 } else { ROWS_PER_CHECK });
-                }
-                count += 1;
-                insert(tx, target.table, values).inspect_err(|_| place_of_failure = Some(place))
-            })?;
-            Ok(count)
-        });
-        inserted.map_err(|error| {
-            let error = self.explain_call(error);
-            match place_of_failure {
-                Some(place) => target.at(error, place, None),
-                None => error,
+        client: Client<'_>,
+    ) -> Result<Staged, SqlError> {
+        let file = match (target.path, client) {
+            (Some(path), _) => {
+                let file = self.inner.env.disk.open(path.as_ref());
+                file.map_err(|error| files::open_error(path, &error))?
             }
-        })
+            (None, Client::Reader(reader)) => {
+                return text::stage(reader, None, format, encoding, target, limits);
+            }
+            (None, _) => {
+                return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY FROM STDIN without a client"));
+            }
+        };
+        match format {
+            CopyFormat::Parquet => parquet::stage(file, target, limits),
+            _ => {
+                let length_bytes = file.len().ok().filter(|length| *length > 0);
+                text::stage(Box::new(file), length_bytes, format, encoding, target, limits)
+            }
+        }
     }
 }
 
-fn insert(tx: &mut Transaction<'_, '_>, table: &TableDef, values: &[Value]) -> Result<(), Abort> {
-    let site = match table.partition_by {
-        Some(column) => tx.site_of_value(&values[column.index()])?,
-        None => tx.home(),
-    };
-    tx.insert_values_at(site, handle(table), values).map(|_| ())
-}
-
-/// The table may have been dropped while the file was read. Its columns never change.
-fn still_there(catalog: &Arc<Catalog>, table: &TableDef) -> Result<(), SqlError> {
-    match catalog.table(table.id) {
-        Some(_) => Ok(()),
-        None => {
-            let text = format!("relation \"{}\" was dropped while the file was read", table.name);
-            Err(SqlError::new(SqlState::UNDEFINED_TABLE, text))
+/// STDIN and STDOUT need a client at the other end, and no other statement does.
+fn check_client(plan: &CopyPlan, client: &Client<'_>) -> Result<(), SqlError> {
+    let invalid = |text: &str| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+    match (plan, client) {
+        (CopyPlan::From { place: CopyPlace::Client, format: CopyFormat::Parquet, .. }, _) => {
+            let error = SqlError::unsupported("COPY FROM STDIN of Parquet");
+            Err(error.with_hint("Its end has to be read first: name a file."))
         }
+        (CopyPlan::From { place: CopyPlace::Client, .. }, Client::Reader(_))
+        | (CopyPlan::To { place: CopyPlace::Client, .. }, Client::Writer(_)) => Ok(()),
+        (CopyPlan::From { place: CopyPlace::Client, .. }, _) => {
+            let error = invalid("COPY FROM STDIN needs the rows, and a statement alone has none");
+            Err(error.with_hint("Call Connection::copy_from(sql, reader), or name a file."))
+        }
+        (CopyPlan::To { place: CopyPlace::Client, .. }, _) => {
+            let error = invalid("COPY TO STDOUT needs a place for the rows, and a statement alone has none");
+            Err(error.with_hint("Call Connection::copy_to(sql, writer), or name a file."))
+        }
+        (_, Client::None) => Ok(()),
+        (CopyPlan::From { .. }, _) => Err(invalid("the statement is not COPY ... FROM STDIN")),
+        (CopyPlan::To { .. }, _) => Err(invalid("the statement is not COPY ... TO STDOUT")),
     }
 }

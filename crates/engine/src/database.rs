@@ -236,7 +236,7 @@ impl Database {
         let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
         let partitions = Arc::new(Partitions::new(setup, registry, &env));
         let sessions = Sessions::new(Arc::clone(&partitions), Box::new(CopyOnWrite), env.clock.clone());
-        let olap = Olap::new(olap_config(&config))?;
+        let olap = Olap::new(olap_config(&config, &env))?;
         let toucher = pool.clone();
         let toucher = albireo_env::spawn("albireo-memory", move || {
             // Without permission it runs at the priority it has.
@@ -563,13 +563,14 @@ impl Drop for Inner {
     }
 }
 
-fn olap_config(config: &Config) -> OlapConfig {
+fn olap_config(config: &Config, env: &Env) -> OlapConfig {
     OlapConfig {
         threads: config.query_threads,
         memory_limit_bytes: config.query_memory_bytes,
         query_memory_limit_bytes: config.query_limit_bytes,
         spill_directory: Some(config.spill_directory.clone().unwrap_or_else(std::env::temp_dir)),
         spill_limit_bytes: config.spill_limit_bytes,
+        disk: Arc::clone(&env.disk),
         on_thread_start: Some(Arc::new(|| {
             // Without permission queries run at the executors' priority.
             let _ = albireo_env::lower_priority();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
+use albireo_env::{Disk, RealDisk};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -39,6 +40,8 @@ pub struct OlapConfig {
     pub spill_limit_bytes: u64,
     /// Rows in a batch between operators.
     pub batch_rows: usize,
+    /// Where CSV and JSON files are. DataFusion reads Parquet, from the real disk.
+    pub disk: Arc<dyn Disk>,
     /// Called on each thread when it starts; the place to lower its scheduling priority.
     pub on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -52,6 +55,7 @@ impl Default for OlapConfig {
             spill_directory: None,
             spill_limit_bytes: 64 << 30,
             batch_rows: albireo_base::ids::CHUNK_ROWS,
+            disk: Arc::new(RealDisk),
             on_thread_start: None,
         }
     }

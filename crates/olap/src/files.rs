@@ -1,21 +1,27 @@
-//! Parquet and CSV files as relations (`FROM 'file.parquet'`), and Parquet in and out for COPY.
+//! Files as relations (`FROM 'file.parquet'`, `FROM read_csv('file')`), and Parquet out for COPY.
 //!
-//! Responsible for: finding the files a statement names, reading them with DataFusion's readers,
-//! writing Parquet. Not responsible for: COPY's own CSV dialect and its error positions (`engine`).
+//! Responsible for: finding the files a statement names, Parquet by DataFusion's reader, CSV and JSON by ours
+//! (`text`), writing Parquet. Not responsible for: what is in text files (`albireo_files`).
+
+mod functions;
+mod text;
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use albireo_base::{SqlError, SqlState};
+use albireo_env::{Disk, RealDisk};
+use albireo_files::{CsvHints, Damaged, Encoding, guarded, io_error};
 use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::provider_as_source;
@@ -30,20 +36,44 @@ use crate::engine::{Olap, Shared};
 use crate::errors::{external, from_io, to_sql_error};
 use crate::prepare::Prepared;
 use crate::relation::Relations;
+use text::TextTable;
 
-/// The format of a file, by its name.
+/// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Parquet,
     Csv,
+    Json,
 }
 
+/// A file to read, and how.
+#[derive(Clone, Debug)]
+struct Request {
+    path: String,
+    format: Format,
+    encoding: Encoding,
+    hints: CsvHints,
+}
+
+/// Rows that decide on the types of a file's columns.
+const SAMPLE_ROWS: usize = 20_480;
+
+/// The format that a file's name says.
 fn format_of(path: &str) -> Option<Format> {
-    let extension = path.rsplit_once('.')?.1.to_ascii_lowercase();
+    let bare = albireo_files::without_compression(path);
+    let extension = bare.rsplit_once('.')?.1.to_ascii_lowercase();
     match extension.as_str() {
-        "parquet" | "pq" => Some(Format::Parquet),
-        "csv" => Some(Format::Csv),
+        "parquet" | "pq" if bare.len() == path.len() => Some(Format::Parquet),
+        "csv" | "tsv" => Some(Format::Csv),
+        "json" | "jsonl" | "ndjson" => Some(Format::Json),
         _ => None,
+    }
+}
+
+impl Request {
+    fn new(path: &str, format: Format) -> Self {
+        let hints = CsvHints { sample_rows: Some(SAMPLE_ROWS), ..CsvHints::default() };
+        Self { path: path.to_owned(), format, encoding: Encoding::Utf8, hints }
     }
 }
 
@@ -55,43 +85,92 @@ fn path_of(name: &ObjectName) -> Option<&str> {
     (quoted && format_of(&ident.value).is_some()).then_some(&ident.value)
 }
 
-/// The files a statement names in its FROM clauses, ready to be scanned.
+/// What to say of a name that stands for nothing, if it looks like a file's.
+pub(crate) fn unknown_format(name: &str) -> Option<SqlError> {
+    if !name.contains(['.', '/']) {
+        return None;
+    }
+    let error = match albireo_files::refuse_url(name) {
+        Err(error) => error,
+        Ok(()) => SqlError::unsupported(format!("the file format of \"{name}\"")).with_hint(
+            "Names of files end in .parquet, .csv, .tsv, .json, .jsonl or .ndjson, the latter with .gz or .zst behind it; read_csv('...') takes any.",
+        ),
+    };
+    Some(error)
+}
+
+/// The files a statement names in its FROM clauses, ready to be scanned. Calls of `read_csv` and the like become
+/// names in the statement.
 pub(crate) async fn sources(
     shared: &Shared,
     relations: &dyn Relations,
-    statement: &Statement,
+    statement: &mut Statement,
 ) -> Result<HashMap<String, Arc<dyn TableSource>>> {
-    let mut paths = Vec::new();
+    let mut requests = functions::take_calls(statement).map_err(external)?;
     statement.any_relation(&mut |name| {
         if let Some(path) = path_of(name)
+            && let Some(format) = format_of(path)
             && relations.relation(None, path).is_none()
         {
-            paths.push(path.to_owned());
+            requests.push((path.to_owned(), Request::new(path, format)));
         }
         ControlFlow::Continue(())
     });
     let mut sources = HashMap::new();
-    for path in paths {
-        let table = table(shared, &path).await?;
-        sources.insert(path, provider_as_source(table));
+    for (name, request) in requests {
+        let table = table(shared, request).await?;
+        sources.insert(name, provider_as_source(table));
     }
     Ok(sources)
 }
 
-async fn table(shared: &Shared, path: &str) -> Result<Arc<dyn TableProvider>> {
-    let format: Arc<dyn FileFormat> = match format_of(path) {
-        Some(Format::Csv) => Arc::new(CsvFormat::default().with_has_header(true)),
-        _ => Arc::new(ParquetFormat::default()),
-    };
+async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvider>> {
+    albireo_files::refuse_url(&request.path).map_err(external)?;
+    if request.format != Format::Parquet {
+        return Ok(Arc::new(TextTable::new(&shared.config.disk, request).map_err(external)?));
+    }
+    let path = request.path.as_str();
+    check_parquet(path).map_err(external)?;
     let state = shared.state();
     let url = ListingTableUrl::parse(path)?;
-    let options = ListingOptions::new(format).with_file_extension("");
-    let schema = options.infer_schema(state, &url).await.map_err(|e| missing(path, e))?;
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
+    let schema = {
+        let mut infer = pin!(options.infer_schema(state, &url));
+        // A damaged footer can make the decoder panic.
+        let guarded = poll_fn(|context| match guarded(|| infer.as_mut().poll(context)) {
+            Ok(poll) => poll,
+            Err(Damaged) => Poll::Ready(Err(external(damaged(&format!("file \"{path}\""))))),
+        });
+        guarded.await.map_err(|e| missing(path, e))?
+    };
     if schema.fields().is_empty() {
         return Err(missing(path, DataFusionError::Execution("No such file".to_owned())));
     }
     let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
     Ok(Arc::new(ListingTable::try_new(config)?))
+}
+
+/// Says what is wrong with a file that is no Parquet file, before the decoder does in other words.
+fn check_parquet(path: &str) -> std::result::Result<(), SqlError> {
+    if path.contains('*') || path.ends_with('/') {
+        return Ok(());
+    }
+    let file = RealDisk.open(path.as_ref()).map_err(|error| io_error(Some(path), "open", &error))?;
+    match file.len() {
+        Ok(0) => Err(empty(path)),
+        _ => Ok(()),
+    }
+}
+
+fn empty(path: &str) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, format!("file \"{path}\" is empty"))
+        .with_detail("There is nothing in it to find columns in.")
+}
+
+/// A decoder panicked.
+pub(crate) fn damaged(what: &str) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, format!("{what} is damaged"))
+        .with_detail("It is not what a program that writes Parquet leaves behind.")
 }
 
 /// Names the file in the error when it is not there.
@@ -100,29 +179,24 @@ fn missing(path: &str, error: DataFusionError) -> DataFusionError {
     if converted.state() != SqlState::UNDEFINED_FILE {
         return error;
     }
-    let message = format!("could not open file \"{path}\": no such file");
-    external(
-        SqlError::new(SqlState::UNDEFINED_FILE, message)
-            .with_hint("Relative paths start at the directory the database was started in."),
-    )
+    external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
 }
 
 impl Olap {
-    /// Makes ready to read a whole Parquet or CSV file (with a header line), columns as the file
-    /// has them. Run the result like any query, on any snapshot.
+    /// Makes ready to read a whole Parquet, CSV or JSON file, columns as the file has them. Run the result like any query, on any snapshot.
     ///
     /// # Errors
     /// 58P01 when there is no such file, 22P04 when it is malformed, 0A000 when its name does not
     /// end in a known format's extension.
     pub fn prepare_file(&self, path: &str) -> Result<Arc<Prepared>, SqlError> {
-        if format_of(path).is_none() {
-            return Err(SqlError::unsupported(format!("the file format of \"{path}\""))
-                .with_hint("Names of files end in .parquet or .csv."));
-        }
+        let Some(format) = format_of(path) else {
+            let unknown = || SqlError::unsupported(format!("the file format of \"{path}\""));
+            return Err(unknown_format(path).unwrap_or_else(unknown));
+        };
         let (engine, path) = (self.clone(), path.to_owned());
         self.wait_for(async move {
             let scan = async {
-                let source = provider_as_source(table(&engine.shared, &path).await?);
+                let source = provider_as_source(table(&engine.shared, Request::new(&path, format)).await?);
                 LogicalPlanBuilder::scan("file", source, None)?.build()
             };
             let prepared = match scan.await {

@@ -2,11 +2,17 @@
 //! many rows out of few.
 //!
 //! Scans look at the token themselves. A join whose output explodes may not come back to its
-//! scans for minutes; so the outputs of joins are guarded.
+//! scans for minutes; so the outputs of joins are guarded. Scans of files that DataFusion decodes are
+//! guarded too, against panics: a damaged file makes some.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use albireo_files::{Damaged, guarded};
+use arrow::array::RecordBatch;
+use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::Result;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
@@ -18,12 +24,12 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
 use crate::errors::{cancelled, external, internal};
 use crate::run::QueryContext;
 
-/// Guards the outputs of all joins of a finished plan.
+/// Guards the outputs of all joins and file scans of a finished plan.
 pub(crate) fn cancellable(
     plan: Arc<dyn ExecutionPlan>,
     query: &Arc<QueryContext>,
@@ -33,7 +39,7 @@ pub(crate) fn cancellable(
             || node.is::<NestedLoopJoinExec>()
             || node.is::<CrossJoinExec>()
             || node.is::<SortMergeJoinExec>();
-        Ok(if is_join {
+        Ok(if is_join || node.is::<DataSourceExec>() {
             Transformed::yes(Arc::new(Guard { input: node, query: Arc::clone(query) }) as _)
         } else {
             Transformed::no(node)
@@ -131,6 +137,10 @@ impl ExecutionPlan for Guard {
         let query = Arc::clone(&self.query);
         let input = self.input.execute(partition, context)?;
         let schema = input.schema();
+        if self.input.is::<DataSourceExec>() {
+            let decoded = Decoded { input, query };
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, decoded)));
+        }
         let guarded = input.map(move |batch| match query.is_cancelled() {
             true => Err(external(cancelled())),
             false => batch,
@@ -154,6 +164,28 @@ impl ExecutionPlan for Guard {
             },
             Arc::clone,
         ))
+    }
+}
+
+/// What DataFusion reads of a file, which may be damaged.
+struct Decoded {
+    input: SendableRecordBatchStream,
+    query: Arc<QueryContext>,
+}
+
+impl Stream for Decoded {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.query.is_cancelled() {
+            return Poll::Ready(Some(Err(external(cancelled()))));
+        }
+        match guarded(|| self.input.poll_next_unpin(context)) {
+            Ok(poll) => poll,
+            Err(Damaged) => {
+                Poll::Ready(Some(Err(external(crate::files::damaged("a file that the query reads")))))
+            }
+        }
     }
 }
 

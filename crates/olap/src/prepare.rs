@@ -252,9 +252,9 @@ impl Olap {
 async fn prepare(
     shared: &Shared,
     relations: &dyn Relations,
-    query: Query,
+    mut query: Query,
 ) -> Result<Prepared, DataFusionError> {
-    let files = files::sources(shared, relations, &query.statement).await?;
+    let files = files::sources(shared, relations, &mut query.statement).await?;
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
     let relations_read = catalog.into_used();

@@ -65,6 +65,35 @@ fn csv_with_header_is_read() {
 }
 
 #[test]
+fn damaged_parquet_in_from_is_an_error_or_rows() {
+    let path = directory("damaged").join("x.parquet");
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("a", DataType::Int32, true),
+        Field::new("s", DataType::Utf8View, true),
+    ]));
+    let numbers = Int32Array::from_iter((0..2000).map(|i| (i % 5 != 0).then_some(i)));
+    let texts: StringViewArray = (0..2000).map(|i| Some(format!("text number {}", i % 300))).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(numbers), Arc::new(texts)]);
+    let mut whole = Vec::new();
+    write_parquet(&mut whole, &schema, [Ok(batch.unwrap())]).unwrap();
+    let f = fixture();
+    let test = albireo_testing::test!();
+    let mut refused = 0;
+    test.for_each_seed(0..400, |seed| {
+        let mut bytes = whole.clone();
+        albireo_testing::damage(&mut bytes, seed);
+        std::fs::write(&path, &bytes).unwrap();
+        let result = f.query(&format!("select count(a), max(s), min(a) from '{}'", path.display()));
+        if let Err(error) = result {
+            refused += 1;
+            assert_ne!(error.state().to_string(), "XX000", "{error}");
+            assert!(!error.to_string().contains("panicked"), "{error}");
+        }
+    });
+    assert!(refused > 150 || !test.has_usual_seeds(), "{refused}");
+}
+
+#[test]
 fn missing_or_malformed_file_is_a_clear_error() {
     let f = fixture();
     let e = f.query("select * from '/nowhere/x.parquet'").unwrap_err();

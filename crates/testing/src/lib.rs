@@ -1,6 +1,6 @@
 //! Random tests whose seeds and counts are fixed, unless `cargo xtask explore` sets others.
 //!
-//! And [`wait_until`], for what another thread or process does.
+//! And [`wait_until`], for what another thread or process does, and [`damage`], for what is not what was written.
 //!
 //! Responsible for: which seeds a test runs, the configuration of proptest, and the message that says how to
 //! repeat a failure. Not responsible for: what is generated and what is checked; the tests say that.
@@ -15,6 +15,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
+use proptest::prelude::Rng as _;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
@@ -115,6 +116,33 @@ fn chosen(first: Option<u64>, count: Option<u64>, seeds: Range<u64>) -> Range<u6
     let count = count.unwrap_or(seeds.end - seeds.start);
     let first = first.unwrap_or(seeds.start);
     first..first.saturating_add(count)
+}
+
+/// Damages `bytes` in a way that `seed` chooses: a part is flipped, overwritten, cut off, taken out, put in or moved. Half
+/// of the damage is in the last quarter, where many formats say what is in the rest.
+pub fn damage(bytes: &mut Vec<u8>, seed: u64) {
+    let mut draws = rng(seed);
+    let mut below = |end: usize| draws.next_u64() as usize % end.max(1);
+    let length = bytes.len();
+    if length == 0 {
+        return;
+    }
+    let start = if below(2) == 0 { 0 } else { length / 4 * 3 };
+    let at = start + below(length - start);
+    let end = (at + 1 + below(8)).min(length);
+    match below(8) {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(at..end)),
+        2 => drop(bytes.splice(at..at, vec![below(256) as u8; end - at])),
+        3 => bytes[at..end].fill(0xff),
+        4 => bytes[at..end].fill(0),
+        5 => bytes[at..end].iter_mut().for_each(|byte| *byte = below(256) as u8),
+        6 => {
+            let from = below(length - (end - at) + 1);
+            bytes.copy_within(from..from + (end - at), at);
+        }
+        _ => bytes[at] ^= 1 << below(8),
+    }
 }
 
 /// Looks again and again until `is_so`, for as long as it takes: a bound in seconds would fail on a machine that is
@@ -231,6 +259,22 @@ mod tests {
         assert_eq!(drawn(0..20), drawn(0..20));
         assert_eq!(drawn(7..8), drawn(0..20)[7..8]);
         assert_ne!(drawn(0..1), drawn(1..2));
+    }
+
+    #[test]
+    fn damage_is_the_same_for_a_seed_and_nearly_always_some() {
+        let whole: Vec<u8> = (0..=255).collect();
+        let damaged = |seed| {
+            let mut bytes = whole.clone();
+            damage(&mut bytes, seed);
+            bytes
+        };
+        assert!((0..500).all(|seed| damaged(seed) == damaged(seed)));
+        assert!((0..500).filter(|seed| damaged(*seed) == whole).count() < 10);
+        assert!(
+            (0..500).any(|seed| damaged(seed).len() < 64) && (0..500).any(|seed| damaged(seed).len() > 256)
+        );
+        (0..100).for_each(|seed| damage(&mut Vec::new(), seed));
     }
 
     #[test]

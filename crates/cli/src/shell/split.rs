@@ -94,6 +94,11 @@ impl Splitter {
         self.take_statement()
     }
 
+    /// Passes over lines that are none of its text.
+    pub fn skip_lines(&mut self, lines: usize) {
+        self.line += lines;
+    }
+
     /// Whether nothing has begun that must still end.
     pub fn is_between(&self) -> bool {
         self.statement.is_empty() && self.state == State::Plain

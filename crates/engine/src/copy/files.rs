@@ -4,44 +4,36 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, StatementProgress};
-use albireo_env::{Disk, ReadFile, WriteFile};
+use albireo_base::{SqlError, StatementProgress};
+use albireo_env::{Disk, WriteFile};
+use albireo_files::io_error;
 
 /// Bytes gathered before a write.
 const BUFFER_BYTES: usize = 256 << 10;
 
 pub(super) fn open_error(path: &str, error: &io::Error) -> SqlError {
-    file_error(path, "open", error)
+    io_error(Some(path), "open", error)
 }
 
-pub(super) fn read_error(path: &str, error: &io::Error) -> SqlError {
-    file_error(path, "read", error)
+/// `None` is the client.
+pub(super) fn read_error(path: Option<&str>, error: &io::Error) -> SqlError {
+    io_error(path, "read", error)
 }
 
-fn file_error(path: &str, verb: &str, error: &io::Error) -> SqlError {
-    let new =
-        |state, reason: &str| SqlError::new(state, format!("could not {verb} file \"{path}\": {reason}"));
-    match error.kind() {
-        io::ErrorKind::NotFound => new(SqlState::UNDEFINED_FILE, "no such file or directory")
-            .with_hint("Relative paths start at the directory the database was started in."),
-        io::ErrorKind::PermissionDenied => new(SqlState(*b"42501"), "permission denied"),
-        io::ErrorKind::IsADirectory => new(SqlState::WRONG_OBJECT_TYPE, "it is a directory"),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            new(SqlState::DISK_FULL, "no space left on device").with_hint("Nothing of the file was kept.")
-        }
-        _ => new(SqlState::IO_ERROR, &error.to_string()),
-    }
+/// `None` is the client.
+pub(super) fn write_error(path: Option<&str>, error: &io::Error) -> SqlError {
+    io_error(path, "write", error)
 }
 
 /// A file being read, whose bytes are counted.
 pub(super) struct Counted<'a> {
-    pub(super) file: Box<dyn ReadFile>,
+    pub(super) source: Box<dyn Read + Send + 'a>,
     pub(super) progress: &'a StatementProgress,
 }
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
+        let count = self.source.read(buffer)?;
         self.progress.add(count as u64);
         Ok(count)
     }
@@ -64,14 +56,18 @@ impl<'a> NewFile<'a> {
         let file = disk.create(&place).map_err(|error| {
             // A disk that is full may still have made the name.
             let _ = disk.remove_file(&place);
-            file_error(path, "create", &error)
+            io_error(Some(path), "create", &error)
         })?;
         let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self { disk, path, place, writer, finished: false })
     }
 
-    pub(super) fn error(&self, error: &io::Error) -> SqlError {
-        file_error(self.path, "write", error)
+    pub(super) fn path(&self) -> &'a str {
+        self.path
+    }
+
+    fn error(&self, error: &io::Error) -> SqlError {
+        write_error(Some(self.path), error)
     }
 
     /// Makes the contents durable and gives the file its name.

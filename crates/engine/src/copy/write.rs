@@ -1,23 +1,24 @@
 //! Query results into files, batch by batch.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use albireo_base::progress::{Phase, Unit};
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_files::{Compression, Compressor};
 use albireo_olap::relation::Snapshot;
 use albireo_olap::{Prepared, write_parquet};
 use albireo_sql::BoundQuery;
-use albireo_sql::copy::{CopyFormat, CsvOptions};
+use albireo_sql::copy::{CopyFormat, CopyPlace, Header};
 use albireo_storage::DatabaseSnapshot;
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::Watched;
-use super::csv::CsvWriter;
-use super::files::NewFile;
+use super::csv::{CsvWriter, json_record, text_record};
+use super::files::{NewFile, write_error};
+use super::{Client, Watched};
 use crate::Database;
 use crate::adapters::{StorageSnapshot, value_at};
 use crate::query::options;
@@ -35,24 +36,72 @@ pub(super) struct Source<'a> {
 /// Columns of the output: names and types; `None` is written as text.
 type Columns = Vec<(String, Option<SqlType>)>;
 
+/// Where the bytes go.
+enum Sink<'a> {
+    File(NewFile<'a>),
+    Client(&'a mut (dyn Write + Send)),
+}
+
+impl Sink<'_> {
+    fn path(&self) -> Option<&str> {
+        match self {
+            Self::File(file) => Some(file.path()),
+            Self::Client(_) => None,
+        }
+    }
+
+    fn finish(self) -> Result<(), SqlError> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Client(writer) => writer.flush().map_err(|error| write_error(None, &error)),
+        }
+    }
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Client(writer) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Client(writer) => writer.flush(),
+        }
+    }
+}
+
 impl Database {
     /// Writes a query's rows; gives their number.
     pub(super) fn write_file(
         &self,
         source: &Source<'_>,
-        path: &str,
+        place: &CopyPlace,
         format: &CopyFormat,
+        client: Client<'_>,
     ) -> Result<u64, SqlError> {
         let prepared = source.prepared;
         let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(source.snapshot)));
         let options = options(source.settings, source.watched.cancel);
         let column = |c: &albireo_olap::OutputColumn| (source.query.column_name(&c.name).to_owned(), c.ty);
         let columns: Columns = prepared.columns().iter().map(column).collect();
-        if *format == CopyFormat::Parquet {
+        if matches!(format, CopyFormat::Parquet | CopyFormat::Json) {
             distinct_names(&columns)?;
         }
-        let number = self.inner.files_written.fetch_add(1, Ordering::Relaxed);
-        let mut file = NewFile::create(&self.inner.env.disk, path, number)?;
+        let (mut sink, compression) = match (place, client) {
+            (CopyPlace::File(path), _) => {
+                let number = self.inner.files_written.fetch_add(1, Ordering::Relaxed);
+                let file = NewFile::create(&self.inner.env.disk, path, number)?;
+                (Sink::File(file), Compression::of_path(path))
+            }
+            (CopyPlace::Client, Client::Writer(writer)) => (Sink::Client(writer), Compression::None),
+            (CopyPlace::Client, _) => {
+                return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY TO STDOUT without a client"));
+            }
+        };
         let mut stream = self.inner.olap.run_stream(prepared, &[], &snapshot, options);
         let progress = source.watched.progress;
         progress.begin(Phase::WritingFile, Unit::Rows, None);
@@ -61,65 +110,100 @@ impl Database {
         let batches = batches.inspect(|batch| {
             progress.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
         });
-        let rows = match format {
-            CopyFormat::Csv(options) => write_csv(&mut file, &columns, options, batches)?,
-            CopyFormat::Parquet => {
-                let schema = parquet_schema(&columns, &schema);
-                let batches = batches.map(|batch| as_schema(&batch?, &schema));
-                write_parquet(&mut file, &schema, batches)?
-            }
-        };
-        file.finish()?;
+        if *format == CopyFormat::Parquet {
+            let schema = parquet_schema(&columns, &schema);
+            let batches = batches.map(|batch| as_schema(&batch?, &schema));
+            let rows = write_parquet(&mut sink, &schema, batches)?;
+            sink.finish()?;
+            return Ok(rows);
+        }
+        let path = sink.path().map(str::to_owned);
+        let failed = |error: &io::Error| write_error(path.as_deref(), error);
+        let mut compressor = Compressor::new(sink, compression).map_err(|error| failed(&error))?;
+        let mut rows = 0;
+        let mut lines = Lines::new(format, &columns);
+        for batch in batches {
+            let batch = batch?;
+            lines.add(&batch);
+            compressor.write_all(&lines.bytes).map_err(|error| failed(&error))?;
+            lines.bytes.clear();
+            rows += batch.num_rows() as u64;
+        }
+        // The header of no rows.
+        let written = compressor.write_all(&lines.bytes).and_then(|()| compressor.finish());
+        let sink = written.map_err(|error| failed(&error))?;
+        sink.finish()?;
         Ok(rows)
     }
 }
 
-fn write_csv(
-    file: &mut NewFile<'_>,
-    columns: &Columns,
-    options: &CsvOptions,
-    batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
-) -> Result<u64, SqlError> {
-    let mut rows = 0;
-    if options.header {
-        let header = |writer: &mut CsvWriter<'_, _>| {
-            columns.iter().try_for_each(|(name, _)| writer.field(Some(name)))?;
-            writer.end()
+/// Rows as lines of a text format.
+struct Lines<'a> {
+    format: &'a CopyFormat,
+    columns: &'a Columns,
+    /// The columns' names as JSON.
+    names: Vec<Vec<u8>>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Lines<'a> {
+    /// Begins with the header, if there is one.
+    fn new(format: &'a CopyFormat, columns: &'a Columns) -> Self {
+        let name = |(name, _): &(String, Option<SqlType>)| {
+            let mut json = Vec::new();
+            albireo_files::write_json_string(name, &mut json);
+            json
         };
-        let written = header(&mut CsvWriter::new(&mut *file, options));
-        written.map_err(|error| file.error(&error))?;
-    }
-    for batch in batches {
-        let batch = batch?;
-        let written = write_records(&mut CsvWriter::new(&mut *file, options), columns, &batch);
-        written.map_err(|error| file.error(&error))?;
-        rows += batch.num_rows() as u64;
-    }
-    Ok(rows)
-}
-
-fn write_records<W: io::Write>(
-    writer: &mut CsvWriter<'_, W>,
-    columns: &Columns,
-    batch: &RecordBatch,
-) -> io::Result<()> {
-    for row in 0..batch.num_rows() {
-        for (array, (_, ty)) in batch.columns().iter().zip(columns) {
-            let value = value_at(array, row, ty.unwrap_or(SqlType::Text));
-            writer.field(value.to_text().as_deref())?;
+        let mut lines =
+            Self { format, columns, names: columns.iter().map(name).collect(), bytes: Vec::new() };
+        let has_header = match format {
+            CopyFormat::Csv(options) => options.header != Header::None,
+            CopyFormat::Text(options) => options.header != Header::None,
+            CopyFormat::Json | CopyFormat::Parquet => false,
+        };
+        if has_header {
+            let names: Vec<Value> = columns.iter().map(|(name, _)| Value::Text(name.clone())).collect();
+            lines.record(&names);
         }
-        writer.end()?;
+        lines
     }
-    Ok(())
+
+    fn add(&mut self, batch: &RecordBatch) {
+        let mut values = Vec::with_capacity(self.columns.len());
+        for row in 0..batch.num_rows() {
+            values.clear();
+            let columns = batch.columns().iter().zip(self.columns);
+            values.extend(columns.map(|(array, (_, ty))| value_at(array, row, ty.unwrap_or(SqlType::Text))));
+            self.record(&values);
+        }
+    }
+
+    fn record(&mut self, values: &[Value]) {
+        let texts = || values.iter().map(Value::to_text);
+        match self.format {
+            CopyFormat::Csv(options) => {
+                let mut writer = CsvWriter::new(&mut self.bytes, options);
+                let written =
+                    texts().try_for_each(|text| writer.field(text.as_deref())).and_then(|()| writer.end());
+                written.expect("memory takes what is written");
+            }
+            CopyFormat::Text(options) => {
+                let texts: Vec<_> = texts().collect();
+                text_record(texts.iter().map(|text| text.as_deref()), options, &mut self.bytes);
+            }
+            CopyFormat::Json => json_record(&self.names, values.iter(), &mut self.bytes),
+            CopyFormat::Parquet => unreachable!("Parquet has no lines"),
+        }
+    }
 }
 
-/// Readers of Parquet tell columns apart by their names.
+/// Readers of Parquet and JSON tell columns apart by their names.
 fn distinct_names(columns: &Columns) -> Result<(), SqlError> {
     for (index, (name, _)) in columns.iter().enumerate() {
         if columns[..index].iter().any(|(other, _)| other == name) {
             let text = format!("column \"{name}\" appears twice in the result");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, text)
-                .with_hint("Give the columns of a Parquet file different names with AS."));
+                .with_hint("Give the columns of a Parquet or JSON file different names with AS."));
         }
     }
     Ok(())

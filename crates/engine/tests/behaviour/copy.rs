@@ -21,9 +21,18 @@ fn with_file(name: &str, contents: &str) -> Database {
 
 #[test]
 fn rows_of_all_types_survive_a_way_through_each_format() {
-    for format in
-        ["'/x.csv'", "'/x.csv' WITH (HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''')", "'/x.parquet'"]
-    {
+    let formats = [
+        "'/x.csv'",
+        "'/x.csv' WITH (HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''')",
+        "'/x.parquet'",
+        "'/x' (FORMAT text)",
+        "'/x' (FORMAT text, DELIMITER '|', NULL 'nil', HEADER)",
+        "'/x.jsonl'",
+        "'/x.csv.gz'",
+        "'/x.tsv.zst'",
+        "'/x.json.zst'",
+    ];
+    for format in formats {
         let db = database_on(MemoryDisk::default(), small());
         run(&db, ALL_TYPES);
         let before = ask(&db, "SELECT * FROM all_types");

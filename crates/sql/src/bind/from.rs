@@ -177,6 +177,10 @@ impl Binder<'_> {
         let lateral_scope = Scope { tree: before, parent: outer };
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias).map(Tree::from),
+            // Their options, `delim = ';'`, are no expressions; `olap` reads them.
+            TableFactor::Table { name, alias, args: Some(_), .. } if reads_file(name) => {
+                Ok(opaque(alias.as_ref(), name.0.last().and_then(|part| part.as_ident())))
+            }
             TableFactor::Table { name, alias, args: Some(args), .. } => {
                 expr::walk(self, &mut args.args, &lateral_scope)?;
                 Ok(opaque(alias.as_ref(), name.0.last().and_then(|part| part.as_ident())))
@@ -314,6 +318,14 @@ impl Binder<'_> {
         }
         Ok(columns)
     }
+}
+
+/// Whether a function in FROM reads a file.
+fn reads_file(name: &ObjectName) -> bool {
+    const FUNCTIONS: [&str; 6] =
+        ["read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "read_parquet"];
+    let [part] = name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|ident| FUNCTIONS.iter().any(|known| ident.value.eq_ignore_ascii_case(known)))
 }
 
 /// An alias without columns.

@@ -31,11 +31,12 @@ fn format_is_guessed_from_the_ending_unless_given() {
 #[test]
 fn csv_options_are_read_in_both_forms() {
     let expected = CopyFormat::Csv(CsvOptions {
-        header: true,
+        header: Header::Line,
         delimiter: b'|',
         quote: b'\'',
         escape: b'\\',
         null: "NULL".to_owned(),
+        ..CsvOptions::default()
     });
     let text = "copy t from 'x.csv' with (header, delimiter '|', quote '''', escape '\\', null 'NULL')";
     assert_eq!(format(text), expected);
@@ -44,11 +45,34 @@ fn csv_options_are_read_in_both_forms() {
 }
 
 #[test]
+fn formats_beside_csv_have_options_of_their_own() {
+    assert_eq!(format("copy t from stdin"), CopyFormat::Text(TextOptions::default()));
+    assert_eq!(format("copy t to stdout csv"), CopyFormat::Csv(CsvOptions::default()));
+    let text = TextOptions { header: Header::Line, delimiter: b'|', null: "-".to_owned() };
+    assert_eq!(
+        format("copy t from 'x' (format text, header, delimiter '|', null '-')"),
+        CopyFormat::Text(text)
+    );
+    assert_eq!(format("copy t from 'x.jsonl.zst'"), CopyFormat::Json);
+    assert_eq!(format("copy t from 'x.CSV.GZ'"), CopyFormat::Csv(CsvOptions::default()));
+    let CopyFormat::Csv(options) = format("copy t from 'x.csv' (header match, force_null (name, \"Odd\"))")
+    else {
+        panic!("not CSV")
+    };
+    assert_eq!((options.header, options.force_null), (Header::Match, vec![ColumnId(1), ColumnId(2)]));
+    let CopyPlan::From { encoding, place, .. } = plan("copy t from stdin (encoding 'LATIN1')").unwrap()
+    else {
+        panic!("not read")
+    };
+    assert_eq!((encoding.as_deref(), place), (Some("LATIN1"), CopyPlace::Client));
+}
+
+#[test]
 fn table_or_query_is_written_by_a_query() {
-    let CopyPlan::To { query, path, .. } = plan("copy t (name, \"Odd\") to 'x.csv'").unwrap() else {
+    let CopyPlan::To { query, place, .. } = plan("copy t (name, \"Odd\") to 'x.csv'").unwrap() else {
         panic!("not written")
     };
-    assert_eq!(path, "x.csv");
+    assert_eq!(place, CopyPlace::File("x.csv".to_owned()));
     assert_eq!(query.text(), "SELECT name AS \"__c0\", \"Odd\" AS \"__c1\" FROM public.t");
     let CopyPlan::To { query, .. } = plan("copy (select id + 1 from t) to 'x.parquet'").unwrap() else {
         panic!("not written")
@@ -67,7 +91,18 @@ fn copy_that_makes_no_sense_is_refused() {
         ("copy t (nme) from 'x.csv'", "42703", "column \"nme\" of relation \"t\" does not exist"),
         ("copy t (id, id) from 'x.csv'", "42701", "column \"id\" specified more than once"),
         ("copy t from 'x.dat'", "22023", "cannot tell the format of \"x.dat\" from its name"),
-        ("copy t from 'x' (format text)", "0A000", "COPY format \"text\" is not supported"),
+        ("copy t from 'x' (format binary)", "0A000", "COPY format \"binary\" is not supported"),
+        ("copy t from 'x.parquet.gz'", "0A000", "a compressed Parquet file is not supported"),
+        ("copy t from 'x' (format text, quote '!')", "0A000", "COPY QUOTE requires CSV mode"),
+        ("copy t from 'x' (format text, delimiter 'a')", "22023", "COPY delimiter cannot be \"a\""),
+        (
+            "copy t from 'x.csv' (force_null (nme))",
+            "42703",
+            "column \"nme\" of relation \"t\" does not exist",
+        ),
+        ("copy t to 'x.csv' (force_null (name))", "0A000", "COPY force null only available using COPY FROM"),
+        ("copy t to 'x.csv' (header match)", "0A000", "cannot use \"match\" with HEADER in COPY TO"),
+        ("copy t to 'x.csv' (encoding 'latin1')", "0A000", "encoding \"latin1\" in COPY TO is not supported"),
         ("copy t from 'x' (format orc)", "22023", "COPY format \"orc\" not recognized"),
         ("copy t from 'x.csv' (delimiter '\"')", "22023", "COPY delimiter and quote must be different"),
         (
@@ -77,7 +112,6 @@ fn copy_that_makes_no_sense_is_refused() {
         ),
         ("copy t from 'x.csv' (header, header false)", "42601", "conflicting or redundant options: header"),
         ("copy t from 'x.parquet' (header)", "0A000", "COPY HEADER requires CSV mode"),
-        ("copy t from stdin", "0A000", "COPY FROM STDIN is not supported"),
         ("copy (select $1) to 'x.csv'", "42P02", "there is no parameter $1"),
     ];
     for (text, code, message) in cases {

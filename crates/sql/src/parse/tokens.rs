@@ -7,7 +7,24 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// Everything the parser wants otherwise than PostgreSQL. Tokens keep their places in the text, so
 /// that errors still point right.
 pub(super) fn reorder(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    options_first(spell_out_table(tokens))
+    options_first(without_match(spell_out_table(tokens)))
+}
+
+/// `COPY ... (HEADER MATCH)`: the parser knows no MATCH there; `copy` looks for it in the text.
+fn without_match(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut words = (0..tokens.len()).filter(|i| !super::is_blank(&tokens[*i]));
+    if words.next().is_none_or(|first| keyword(&tokens[first]) != Some(Keyword::COPY)) {
+        return tokens;
+    }
+    let words: Vec<usize> = words.collect();
+    let found = words.windows(2).find(|pair| {
+        keyword(&tokens[pair[0]]) == Some(Keyword::HEADER)
+            && keyword(&tokens[pair[1]]) == Some(Keyword::MATCH)
+    });
+    if let Some(at) = found.map(|pair| pair[1]) {
+        tokens.remove(at);
+    }
+    tokens
 }
 
 /// Refuses what the parser reads and we do not want it to: statements of other languages than SQL,

@@ -11,6 +11,7 @@ const TIERS: &[(&str, u8)] = &[
     ("redo", 1),
     ("storage", 1),
     ("sql", 2),
+    ("files", 2),
     ("procedure", 3),
     ("archive", 3),
     ("partition", 4),

@@ -1,113 +1,83 @@
 use super::*;
-
-/// Fields of all records: text, or `None` where an unquoted field reads as NULL.
-fn read(text: &str, options: &CsvOptions) -> Result<Vec<Vec<Option<String>>>, CsvError> {
-    let mut reader = CsvReader::new(text.as_bytes(), options);
-    let (mut records, mut record) = (Vec::new(), Record::default());
-    while reader.read(&mut record)? {
-        let field = |i: usize| {
-            let null = !record.fields[i].quoted && record.field(i) == options.null.as_bytes();
-            (!null).then(|| String::from_utf8(record.field(i).to_vec()).unwrap())
-        };
-        records.push((0..record.fields.len()).map(field).collect());
-    }
-    Ok(records)
-}
-
-fn shown(text: &str, options: &CsvOptions) -> String {
-    let records = read(text, options).unwrap();
-    let field = |field: &Option<String>| field.as_deref().map_or("NULL".to_owned(), |f| format!("<{f}>"));
-    let record = |record: &Vec<Option<String>>| record.iter().map(field).collect::<String>();
-    records.iter().map(record).collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn records_are_read_as_postgresql_reads_them() {
-    let cases = [
-        ("", ""),
-        ("a,b\n1,2\n", "<a><b> <1><2>"),
-        ("a,b\r\n1,2", "<a><b> <1><2>"),
-        (",\"\"\n", "NULL<>"),
-        ("\n", "NULL"),
-        ("\"a,b\",\"c\"\"d\"\n", "<a,b><c\"d>"),
-        ("\"two\nlines\",x\n", "<two\nlines><x>"),
-        ("a\"b,c\"d,e\n", "<ab,cd><e>"),
-        ("\u{feff}a\n", "<a>"),
-        ("a,\n", "<a>NULL"),
-        ("\"\"", "<>"),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(shown(text, &CsvOptions::default()), expected, "{text:?}");
-    }
-    let options =
-        CsvOptions { delimiter: b'|', escape: b'\\', null: "\\N".to_owned(), ..CsvOptions::default() };
-    assert_eq!(shown("\\N|\"a\\\"b\\\\c\\d\"||\n", &options), "NULL<a\"b\\c\\d><><>");
-}
-
-#[test]
-fn malformed_records_are_refused() {
-    let error = |text: &str| read(text, &CsvOptions::default()).unwrap_err();
-    assert!(matches!(error("a\n\"b\nc\n"), CsvError::UnterminatedQuote));
-    assert!(matches!(error("a\rb\n"), CsvError::CarriageReturn));
-}
-
-#[test]
-fn record_after_a_quoted_line_end_knows_its_line() {
-    let options = CsvOptions::default();
-    let mut reader = CsvReader::new("\"a\nb\"\nc\n".as_bytes(), &options);
-    let mut record = Record::default();
-    assert!(reader.read(&mut record).unwrap());
-    assert_eq!(record.line, 1);
-    assert!(reader.read(&mut record).unwrap());
-    assert_eq!(record.line, 3);
-}
+use albireo_base::SqlType;
+use albireo_files::{Chunker, CsvDialect, Decoder, Field, TextDialect, TextFormat};
+use arrow::array::{Array, AsArray};
 
 /// A few thousand texts out of the bytes that matter.
 fn texts() -> impl Iterator<Item = String> {
-    const ALPHABET: [char; 8] = ['a', ',', '"', '\n', '\r', '\\', 'ä', '|'];
+    const ALPHABET: [char; 9] = ['a', ',', '"', '\n', '\r', '\\', 'ä', '|', 'N'];
     let mut state = 7_u64;
     std::iter::repeat_with(move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut bits = state >> 20;
-        let length = bits % 6;
-        (0..length)
+        (0..bits % 6)
             .map(|_| {
                 bits >>= 4;
-                ALPHABET[(bits % 8) as usize]
+                ALPHABET[(bits % 9) as usize]
             })
             .collect()
     })
 }
 
+/// Records of three texts.
+fn read(bytes: &[u8], format: &TextFormat) -> Vec<Option<String>> {
+    let fields =
+        ["a", "b", "c"].map(|name| Field { name: name.to_owned(), ty: SqlType::Text, nullable: true });
+    let decoder = Decoder::new(format.clone(), fields.to_vec());
+    let mut chunks = Chunker::new(Box::new(bytes), format);
+    let mut values = Vec::new();
+    while let Some(chunk) = chunks.next_chunk().unwrap() {
+        let batch = decoder.decode(&chunk).unwrap().batch.columns;
+        for row in 0..batch.num_rows() {
+            let value = |array: &arrow::array::ArrayRef| {
+                let array = array.as_string_view();
+                array.is_valid(row).then(|| array.value(row).to_owned())
+            };
+            values.extend(batch.columns().iter().map(value));
+        }
+    }
+    values
+}
+
 #[test]
-fn what_the_writer_writes_the_reader_reads() {
+fn what_is_written_is_read_again() {
+    let fields: Vec<Option<String>> =
+        texts().take(3_000).map(|text| (text.len() != 3).then_some(text)).collect();
     let dialects = [
         CsvOptions::default(),
         CsvOptions { delimiter: b'|', escape: b'\\', null: "a".to_owned(), ..CsvOptions::default() },
     ];
     for options in dialects {
-        let fields: Vec<Option<String>> =
-            texts().take(3_000).map(|text| (text.len() != 3).then_some(text)).collect();
         let mut bytes = Vec::new();
         let mut writer = CsvWriter::new(&mut bytes, &options);
         for record in fields.chunks(3) {
             record.iter().for_each(|field| writer.field(field.as_deref()).unwrap());
             writer.end().unwrap();
         }
-        let records = read(std::str::from_utf8(&bytes).unwrap(), &options).unwrap();
-        assert_eq!(records, fields.chunks(3).map(<[_]>::to_vec).collect::<Vec<_>>());
+        let CsvOptions { delimiter, quote, escape, null, .. } = options;
+        let dialect = CsvDialect { delimiter, quote, escape, null, ..CsvDialect::default() };
+        assert_eq!(read(&bytes, &TextFormat::Csv(dialect)), fields);
     }
+    let options = TextOptions { delimiter: b'|', ..TextOptions::default() };
+    let mut bytes = Vec::new();
+    fields.chunks(3).for_each(|r| text_record(r.iter().map(Option::as_deref), &options, &mut bytes));
+    let dialect = TextDialect { delimiter: b'|', null: options.null };
+    assert_eq!(read(&bytes, &TextFormat::Text(dialect)), fields);
 }
 
 #[test]
-fn what_the_csv_crate_writes_we_read_alike() {
-    let fields: Vec<String> = texts().take(3_000).collect();
-    let mut writer =
-        ::csv::WriterBuilder::new().quote_style(::csv::QuoteStyle::Always).from_writer(Vec::new());
-    fields.chunks(3).for_each(|record| writer.write_record(record).unwrap());
-    let bytes = writer.into_inner().unwrap();
-    let records = read(std::str::from_utf8(&bytes).unwrap(), &CsvOptions::default()).unwrap();
-    let expected: Vec<Vec<Option<String>>> =
-        fields.chunks(3).map(|record| record.iter().cloned().map(Some).collect()).collect();
-    assert_eq!(records, expected);
+fn json_has_numbers_where_it_can_hold_them() {
+    let values = [
+        Value::Integer(-1),
+        Value::Double(f64::INFINITY),
+        Value::Double(0.5),
+        Value::Bool(true),
+        Value::Null,
+        Value::Text("a\"\n\u{1}".to_owned()),
+    ];
+    let names: Vec<Vec<u8>> = (0..6).map(|i| format!("\"{i}\"").into_bytes()).collect();
+    let mut bytes = Vec::new();
+    json_record(&names, values.iter(), &mut bytes);
+    let expected = r#"{"0":-1,"1":"Infinity","2":0.5,"3":true,"4":null,"5":"a\"\n\u0001"}"#;
+    assert_eq!(String::from_utf8(bytes).unwrap(), format!("{expected}\n"));
 }
