@@ -71,7 +71,9 @@ impl Run<'_> {
                 Err(_) if fault.is_none() && seen.is_cancelled() && !self.cancel.is_cancelled() => break,
                 filled => filled?,
             }
-            let inserted = partitions.crossing_if_current(&call, seen, |tx| append(tx, rows, fault));
+            let inserted = partitions.crossing_if_current(&call, seen, |tx| {
+                append(tx, rows, &StatementProgress::default(), fault)
+            });
             if let Some(rows) = inserted.map_err(|error| self.database.explain_call(error))? {
                 return Ok(Changed { rows, returned: None });
             }
@@ -80,7 +82,7 @@ impl Run<'_> {
         let inserted = partitions.crossing_with_snapshot(&call, &scope, |tx, now| {
             self.fill(&mut rows, filling, prepared, &now, fault)?;
             drop(now);
-            append(tx, rows, fault)
+            append(tx, rows, &StatementProgress::default(), fault)
         });
         let rows = inserted.map_err(spent)?.map_err(|error| self.database.explain_call(error))?;
         Ok(Changed { rows, returned: None })
@@ -138,12 +140,13 @@ impl Run<'_> {
 }
 
 /// Appends rows; what is wrong with one of them is left in `fault`.
-fn append(
+pub(crate) fn append(
     tx: &mut Transaction<'_, '_>,
     rows: BulkInsert,
+    progress: &StatementProgress,
     fault: &mut Option<RowFault>,
 ) -> Result<u64, Abort> {
-    tx.append(rows, &StatementProgress::default()).map_err(|error| {
+    tx.append(rows, progress).map_err(|error| {
         if let AppendError::Row(row) = &error {
             *fault = Some(row.clone());
         }
