@@ -110,13 +110,13 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Adds the rows that follow.
+    /// Adds the rows that follow. The batch is its owner's again, who may give its memory back where it came from.
     ///
     /// # Errors
     /// One of them violates a constraint, or there is no memory.
-    pub(super) fn push(&mut self, batch: Batch) -> Result<(), SqlError> {
+    pub(super) fn push(&mut self, batch: &mut Batch) -> Result<(), SqlError> {
         let columns = self.complete(&batch.columns)?;
-        self.places.push((self.count, batch.places));
+        self.places.push((self.count, std::mem::replace(&mut batch.places, Places::Consecutive(0))));
         self.count += columns.num_rows() as u64;
         match &mut self.rows {
             Collected::Kept(batches, bytes) => {

@@ -6,7 +6,7 @@
 //! wrong the first row's counts.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType};
@@ -34,8 +34,8 @@ use crate::adapters::value_at;
 const BATCH_ROWS: usize = 8192;
 /// More threads than this would wait for the load.
 const MAX_THREADS: usize = 8;
-/// Batches of a row group that are decoded ahead: with [`BATCH_ROWS`] a row group as DuckDB writes it.
-const AHEAD: usize = 16;
+/// Batches of a row group that are decoded ahead of the load.
+const AHEAD: usize = 8;
 
 /// A file of ours as the reader wants one.
 #[derive(Clone)]
@@ -89,13 +89,17 @@ pub(super) fn read(file: Box<dyn ReadFile>, load: &mut Load<'_>) -> Result<(), S
     let (total, count) = (groups.metadata.metadata().file_metadata().num_rows(), groups.first_rows.len());
     load.limits().progress.begin(Phase::ReadingFile, Unit::Rows, u64::try_from(total).ok());
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| sync_channel(AHEAD)).unzip();
+    let workers = albireo_env::cores().min(MAX_THREADS).min(count);
     let waiting = Mutex::new(senders.into_iter().enumerate());
-    let work = || {
-        while let Some((group, sender)) = take_next(&waiting) {
-            let sent = |sent: Result<(), SendError<_>>| sent.is_ok();
-            let read = unless_damaged(target, || {
-                groups.read(group, target, |batch| sent(sender.send(Ok(Some(batch)))))
-            });
+    let spent: Spent = Default::default();
+    let (groups, waiting, spent) = (&groups, &waiting, &spent);
+    let work = move |thread: usize| {
+        while let Some((group, sender)) = take_next(waiting) {
+            let take = |batch| {
+                spent[thread].lock().clear();
+                sender.send(Ok(Some(Decoded { batch, thread }))).is_ok()
+            };
+            let read = unless_damaged(target, || groups.read(group, target, take));
             // Nobody listens any more where the load has ended.
             if sender.send(read.map(|()| None)).is_err() {
                 return;
@@ -103,15 +107,27 @@ pub(super) fn read(file: Box<dyn ReadFile>, load: &mut Load<'_>) -> Result<(), S
         }
     };
     albireo_env::scope(|threads| {
-        let workers = albireo_env::cores().min(MAX_THREADS).min(count);
-        let spawn = |_| albireo_env::spawn_scoped(threads, "albireo-copy", work).is_ok();
-        if (0..workers).map(spawn).filter(|spawned| *spawned).count() == 0 && count > 0 {
+        let spawn = |thread: &usize| {
+            let thread = *thread;
+            albireo_env::spawn_scoped(threads, "albireo-copy", move || work(thread)).is_ok()
+        };
+        if (0..workers).filter(spawn).count() == 0 && count > 0 {
             let text = "no thread could be started to read the file";
             return Err(SqlError::new(SqlState::OUT_OF_MEMORY, text));
         }
-        receivers.into_iter().try_for_each(|batches| take_group(&batches, load))
+        receivers.into_iter().try_for_each(|batches| take_group(&batches, spent, load))
     })
 }
+
+/// A batch, and the thread that made it.
+struct Decoded {
+    batch: Batch,
+    thread: usize,
+}
+
+/// Batches that the load is done with, for each thread those that it made: memory that goes back to the thread that
+/// took it is used again at once.
+type Spent = [Mutex<Vec<Batch>>; MAX_THREADS];
 
 fn take_next<T>(items: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     items.lock().next()
@@ -119,16 +135,17 @@ fn take_next<T>(items: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
 
 /// Gives the load the batches of a row group.
 fn take_group(
-    batches: &Receiver<Result<Option<Batch>, SqlError>>,
+    batches: &Receiver<Result<Option<Decoded>, SqlError>>,
+    spent: &Spent,
     load: &mut Load<'_>,
 ) -> Result<(), SqlError> {
     loop {
         let batch = batches.recv().map_err(|_| SqlError::new(SqlState::INTERNAL_ERROR, "a reader ended"))?;
-        let Some(batch) = batch? else { return Ok(()) };
+        let Some(Decoded { mut batch, thread }) = batch? else { return Ok(()) };
         load.check()?;
-        let rows = batch.columns.num_rows() as u64;
-        load.push(batch)?;
-        load.limits().progress.add(rows);
+        load.push(&mut batch)?;
+        load.limits().progress.add(batch.columns.num_rows() as u64);
+        spent[thread].lock().push(batch);
     }
 }
 

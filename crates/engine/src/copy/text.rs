@@ -178,11 +178,17 @@ struct Feed<'a> {
     is_done: bool,
 }
 
+/// A batch, and the thread that made it.
+struct Decoding {
+    batch: Batch,
+    thread: usize,
+}
+
 /// What has come of the chunks.
 #[derive(Default)]
 struct Results {
     /// Batches whose turn has not come.
-    waiting: BTreeMap<usize, Batch>,
+    waiting: BTreeMap<usize, Decoding>,
     /// The chunk whose batch goes to the load next.
     next: usize,
     /// A thread is giving batches to the load.
@@ -199,7 +205,7 @@ impl Results {
     }
 
     /// The next batch for the load, if it is there and counts.
-    fn take_next(&mut self) -> Option<(usize, Batch)> {
+    fn take_next(&mut self) -> Option<(usize, Decoding)> {
         let number = self.next;
         let counts = match &self.end {
             None => true,
@@ -219,6 +225,9 @@ struct Way<'a, 'l, 'f> {
     load: Mutex<&'a mut Load<'l>>,
     /// The load has taken a batch, or needs whoever has the next one.
     moved: Condvar,
+    /// Batches that the load is done with, for each thread those that it made: memory that goes back to the thread
+    /// that took it is used again at once.
+    spent: [Mutex<Vec<Batch>>; MAX_THREADS],
 }
 
 /// The turn to give batches to the load; ends by itself only when giving them panics.
@@ -240,20 +249,23 @@ fn decode_all(chunks: Chunker<'_>, decoder: &Decoder, load: &mut Load<'_>) -> Re
         results: Mutex::new(Results::default()),
         load: Mutex::new(load),
         moved: Condvar::new(),
+        spent: Default::default(),
     };
-    let work = || {
-        while let Some((number, chunk)) = way.next_chunk() {
+    let way_of = &way;
+    let work = move |thread: usize| {
+        while let Some((number, chunk)) = way_of.next_chunk() {
             let decoded = decoder.decode(&chunk);
-            way.feed.lock().chunks.recycle(chunk);
-            way.take(number, decoded);
+            way_of.feed.lock().chunks.recycle(chunk);
+            way_of.take(number, thread, decoded);
+            way_of.spent[thread].lock().clear();
         }
     };
     albireo_env::scope(|threads| {
-        for _ in 1..albireo_env::cores().min(MAX_THREADS) {
+        for thread in 1..albireo_env::cores().min(MAX_THREADS) {
             // Without another thread this one does it all.
-            let _ = albireo_env::spawn_scoped(threads, "albireo-copy", work);
+            let _ = albireo_env::spawn_scoped(threads, "albireo-copy", move || work(thread));
         }
-        work();
+        work(0);
     });
     match way.results.into_inner().end {
         Some((_, Some(failure))) => Err(failure),
@@ -292,11 +304,11 @@ impl Way<'_, '_, '_> {
     }
 
     /// Takes what has come of a chunk, and gives the load what it can be given.
-    fn take(&self, number: usize, decoded: Result<Decoded, Fault>) {
+    fn take(&self, number: usize, thread: usize, decoded: Result<Decoded, Fault>) {
         let mut results = self.results.lock();
         match decoded {
             Ok(Decoded { batch, is_end }) => {
-                results.waiting.insert(number, batch);
+                results.waiting.insert(number, Decoding { batch, thread });
                 if is_end {
                     results.end_at(number, None);
                 }
@@ -313,12 +325,13 @@ impl Way<'_, '_, '_> {
             return;
         }
         let turn = Turn(self);
-        while let Some((number, batch)) = results.take_next() {
+        while let Some((number, Decoding { mut batch, thread })) = results.take_next() {
             drop(results);
             self.moved.notify_all();
             let mut load = self.load.lock();
-            let pushed = load.check().and_then(|()| load.push(batch));
+            let pushed = load.check().and_then(|()| load.push(&mut batch));
             drop(load);
+            self.spent[thread].lock().push(batch);
             if pushed.is_err() {
                 self.feed.lock().is_done = true;
             }

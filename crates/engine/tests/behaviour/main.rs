@@ -8,6 +8,7 @@ mod classes;
 mod commands;
 mod constraints;
 mod copy;
+mod copy_bulk;
 mod copy_formats;
 mod definitions;
 mod durable;
