@@ -7,7 +7,7 @@
 //! I-1 The fault that is reported is that of the first row at fault in the order in which rows were given,
 //! whichever partition it belongs to.
 
-use albireo_base::{ColumnId, PartitionId, SqlType};
+use albireo_base::{ColumnId, PartitionId, SqlType, StatementProgress};
 use albireo_storage::{RowFault, Staging, TableError, partitions_of};
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
@@ -133,6 +133,12 @@ impl BulkInsert {
             }
         }
         first.map_or(Ok(()), Err)
+    }
+
+    /// After the last batch: does ahead what can be done of entering the rows into indexes, and counts those rows in
+    /// `progress`; see [`Staging::index`].
+    pub fn index(&mut self, progress: &StatementProgress) {
+        self.parts.iter_mut().for_each(|part| part.staging.index(progress));
     }
 
     /// Appends all rows by `append`, which is given the partition of each part.

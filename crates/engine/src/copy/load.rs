@@ -174,8 +174,11 @@ impl<'a> Load<'a> {
         // It may have been dropped while the file was read, and its indexes be others. Its columns never change.
         let catalog = database.catalog();
         let table = catalog.table(self.target.table.id).ok_or_else(|| dropped(self.target.table))?;
-        self.check()?;
         progress.begin(Phase::InsertingRows, Unit::Rows, Some(self.count));
+        if let Collected::Laid(rows) = &mut self.rows {
+            rows.index(progress);
+        }
+        self.check()?;
         let call = Call::new(Route::Crossing, "COPY");
         let mut fault = None;
         let rows = std::mem::replace(&mut self.rows, Collected::Kept(Vec::new(), 0));

@@ -88,7 +88,7 @@ impl Run<'_> {
         Ok(Changed { rows, returned: None })
     }
 
-    /// Runs the query and lays its rows down.
+    /// Runs the query, lays its rows down, and enters them into indexes as far as that can be done ahead.
     fn fill(
         &self,
         rows: &mut BulkInsert,
@@ -109,6 +109,7 @@ impl Run<'_> {
                 return Err(error);
             }
         }
+        rows.index(&StatementProgress::default());
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use albireo::{Config, Database};
+use albireo::{Config, Database, SqlError};
 use albireo_env::MemoryDisk;
 
 use crate::support::{ask, database_on, fails, is_well, run, small, state};
@@ -115,17 +115,17 @@ fn table_is_filled_again_from_a_file_though_its_rows_have_no_room_beside_it() {
     is_well(&db);
 }
 
-/// Rows between which the table changes.
-struct Slow<'a> {
-    db: &'a Database,
+/// Rows between which something is done, which is told how many are left.
+struct Slow<F> {
+    between: F,
     rest: u32,
     unread: Vec<u8>,
 }
 
-impl Read for Slow<'_> {
+impl<F: FnMut(u32)> Read for Slow<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.unread.is_empty() && self.rest > 0 {
-            run(self.db, &format!("UPDATE s SET n = n + 1; INSERT INTO t (a) VALUES (-{})", self.rest));
+            (self.between)(self.rest);
             self.rest -= 1;
             self.unread = lines(self.rest..self.rest + 1, &[]).into_bytes();
         }
@@ -142,13 +142,51 @@ fn transactions_change_the_table_while_a_client_sends_rows() {
         let db = database_on(MemoryDisk::default(), Config { partitions, ..small() });
         table(&db, partitions);
         run(&db, "CREATE TABLE s (n INTEGER); INSERT INTO s VALUES (0)");
-        let rows = db.connect().copy_from(
-            "COPY t (a, b, c) FROM STDIN (FORMAT csv)",
-            Slow { db: &db, rest: 3000, unread: Vec::new() },
-        );
-        assert!(format!("{rows:?}").contains("3000"), "{rows:?}");
+        let between = |rest| run(&db, &format!("UPDATE s SET n = n + 1; INSERT INTO t (a) VALUES (-{rest})"));
+        assert_eq!(send(&db, 3000, between), Ok(3000));
         assert_eq!(ask(&db, "SELECT count(*), min(a), max(a), count(b) FROM t"), "6000,-3000,2999,3000");
         assert_eq!(ask(&db, "SELECT n FROM s"), "3000");
+        is_well(&db);
+    }
+}
+
+fn send(db: &Database, rows: u32, between: impl FnMut(u32) + Send) -> Result<u64, SqlError> {
+    let slow = Slow { between, rest: rows, unread: Vec::new() };
+    db.connect().copy_from("COPY t (a, b, c) FROM STDIN (FORMAT csv)", slow)
+}
+
+#[test]
+fn table_may_get_and_lose_indexes_be_emptied_and_be_dropped_while_a_client_sends_rows() {
+    for partitions in [1, 3] {
+        let db = database_on(MemoryDisk::default(), Config { partitions, ..small() });
+        let during = |sql: &'static str| {
+            run(&db, "DROP TABLE IF EXISTS t");
+            table(&db, partitions);
+            send(&db, 2000, |rest| {
+                if rest == 1000 {
+                    run(&db, sql)
+                }
+            })
+        };
+        assert_eq!(during("CREATE INDEX late ON t (c, a)"), Ok(2000));
+        assert_eq!(ask(&db, "SELECT a FROM t WHERE c = 7.25 AND a = 1907"), "1907");
+        assert_eq!(during("DROP INDEX t_b_idx; CREATE INDEX other ON t (b, c)"), Ok(2000));
+        assert_eq!(ask(&db, &format!("SELECT a FROM t WHERE b = '{:0>40}' AND c = 8.25", 1908)), "1908");
+        assert_eq!(during("INSERT INTO t (a) VALUES (5000); TRUNCATE t"), Ok(2000));
+        assert_eq!(ask(&db, "SELECT count(*), max(a) FROM t"), "2000,1999");
+        assert_eq!(during("INSERT INTO t (a) VALUES (5000); DELETE FROM t"), Ok(2000));
+        assert_eq!(ask(&db, "SELECT count(*), max(a) FROM t"), "2000,1999");
+        let error = during("INSERT INTO t (a) VALUES (1200)").unwrap_err();
+        assert_eq!(state(&error), "23505");
+        assert!(
+            error.detail().unwrap().contains("Key (a)=(1200) already exists. COPY t, line 800."),
+            "{error}"
+        );
+        assert_eq!(ask(&db, "SELECT count(*) FROM t"), "1");
+        assert_eq!(state(&during("DROP TABLE t").unwrap_err()), "42P01");
+        let error =
+            during("CREATE UNIQUE INDEX ON t (a, c); DROP TABLE t; CREATE TABLE t (a INTEGER)").unwrap_err();
+        assert_eq!(state(&error), "42P01", "it is another table");
         is_well(&db);
     }
 }

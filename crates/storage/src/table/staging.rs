@@ -5,7 +5,8 @@
 //! in the order of their keys. So whoever appends owns the table for the second step alone, and the rows are in
 //! memory once. Rows that do not begin at a chunk's first slot, and chunks for which the table has free slots,
 //! are copied. Few rows are checked and kept as they are, and inserted one by one: they need no chunk of their
-//! own.
+//! own. The first rows of a table are entered into indexes of their own ahead ([`Staging::index`]): where a row lies
+//! is then known, and the table takes over the indexes too.
 //!
 //! Responsible for: NOT NULL, lengths, digits, CHECK constraints while rows are laid down; uniqueness when they
 //! are appended; the undo of both; which row is the first that violates something. Not responsible for:
@@ -24,6 +25,7 @@ use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{IndexId, StatementProgress, Tid, Value};
 use arrow_array::RecordBatch;
 
+use super::indexes::TableIndex;
 use super::{Placement, Table, TableError, TableSpec, batch};
 use crate::rows::{RowRun, Rows};
 use crate::undo::UndoLog;
@@ -63,6 +65,10 @@ pub struct Staging {
     most_few: u64,
     /// All others.
     rows: Rows,
+    /// The table never had a row.
+    is_first: bool,
+    /// All indexes of the table with these rows, or none.
+    indexes: Vec<TableIndex>,
     /// The first failure of [`Staging::push`]: rows are missing.
     failed: Option<RowFault>,
 }
@@ -94,11 +100,29 @@ impl Staging {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
+        self.indexes.clear();
         let before = self.row_count();
         let Err(mut fault) = self.take(batch) else { return Ok(()) };
         fault.row = fault.row.map(|row| before + row);
         self.failed = Some(fault.clone());
         Err(fault)
+    }
+
+    /// After the last batch: enters the rows into indexes ahead, and counts them in `progress`, if the table has no
+    /// rows yet; [`Table::append`] then need not do so, unless others came first. A fault is left for it to find.
+    pub fn index(&mut self, progress: &StatementProgress) {
+        if !self.is_first || self.failed.is_some() || self.rows.live_rows == 0 || !self.indexes.is_empty() {
+            return;
+        }
+        let (spec, rows) = (&self.spec, &self.rows);
+        let all = [RowRun { first: Tid(0), rows: rows.live_rows }];
+        let (unwatched, last) = (StatementProgress::default(), spec.indexes.len().saturating_sub(1));
+        let built = spec.indexes.iter().enumerate().map(|(position, index)| {
+            let mut index = TableIndex::new(index, &spec.columns, &rows.layout, rows.pool());
+            let watched = if position == last { progress } else { &unwatched };
+            index.insert_runs(rows, &all, watched).map(|()| index)
+        });
+        self.indexes = built.collect::<Result<_, _>>().unwrap_or_default();
     }
 
     fn take(&mut self, batch: &RecordBatch) -> Result<(), RowFault> {
@@ -154,10 +178,12 @@ impl Table {
         let (spec, placement) = (Arc::clone(&self.spec), self.placement);
         let rows = self.rows.apart();
         let (few, few_rows, few_bytes, most_few) = (Vec::new(), 0, 0, FEW_ROWS);
-        Staging { spec, placement, few, few_rows, few_bytes, most_few, rows, failed: None }
+        let (is_first, indexes) = (self.rows.slots == 0, Vec::new());
+        Staging { spec, placement, few, few_rows, few_bytes, most_few, rows, is_first, indexes, failed: None }
     }
 
-    /// Makes staged rows rows of the table, and counts each in `progress` once it stands in all indexes.
+    /// Makes staged rows rows of the table, and counts each in `progress` once it stands in all indexes, unless
+    /// [`Staging::index`] has.
     ///
     /// # Errors
     /// A key is there twice, or there is no memory; the table is then as it was.
@@ -177,10 +203,22 @@ impl Table {
             debug_assert!(staged.rows.live_rows == 0);
             return self.insert_few(undo, &staged.few, progress);
         }
-        let mut runs = Vec::new();
+        let (mut runs, count) = (Vec::new(), staged.rows.live_rows);
+        let is_first = self.rows.slots == 0 && self.indexes.iter().all(TableIndex::is_empty);
         let done = self.rows.absorb(staged.rows, &mut runs);
         let done = done.map_err(|full| TableError::from(full).into());
-        if let Err(fault) = done.and_then(|()| self.index_runs(&runs, progress)) {
+        let indexed = !staged.indexes.is_empty()
+            && staged.spec.indexes == self.spec.indexes
+            && is_first
+            && runs == [RowRun { first: Tid(0), rows: count }];
+        let done = done.and_then(|()| match indexed {
+            true => {
+                self.indexes = staged.indexes;
+                Ok(())
+            }
+            false => self.index_runs(&runs, progress),
+        });
+        if let Err(fault) = done {
             for &run in runs.iter().rev() {
                 self.retract(run);
             }
