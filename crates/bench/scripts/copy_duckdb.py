@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times the load of one CSV file into a table with a primary key: Albireo's shell against DuckDB.
 
-    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install duckdb
-    /tmp/venv/bin/python crates/bench/scripts/copy_duckdb.py target/release/albireo --megabytes 200 --runs 5
+    python3 -m venv target/venv && target/venv/bin/pip install duckdb
+    target/venv/bin/python crates/bench/scripts/copy_duckdb.py target/release/albireo --megabytes 200 --runs 5
 
 The file has the same bytes in every run (seed 1). Each run is a new process with a new database in memory; what is
 timed is the statement alone, as the program itself reports it (`\\timing`) or as measured around the call (DuckDB).

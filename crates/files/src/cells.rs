@@ -50,6 +50,8 @@ pub(crate) enum Stop {
     Missing(usize),
     /// More fields than columns.
     Extra,
+    /// `\.` where more stands on its line.
+    EndMark,
     Json(String),
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct Cells {
     pub(crate) ended: bool,
     /// How many records to read.
     limit: usize,
-    /// Where the record after the last one begins, if the limit was reached.
+    /// Where the record after the last one begins.
     pub(crate) next: usize,
 }
 

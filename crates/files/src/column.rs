@@ -35,6 +35,20 @@ pub(crate) struct Text<'a> {
     pub(crate) is_checked: bool,
 }
 
+impl<'a> Text<'a> {
+    /// The characters.
+    pub(crate) fn read(self) -> Result<&'a str, SqlError> {
+        let error = match std::str::from_utf8(self.bytes) {
+            Ok(text) => return Ok(text),
+            Err(error) => error,
+        };
+        let byte = self.bytes[error.valid_up_to()];
+        let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
+        let error = SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message);
+        Err(error.with_hint("Say with the option ENCODING how the file is encoded, such as LATIN1."))
+    }
+}
+
 /// A column that grows.
 pub struct ColumnBuilder {
     ty: SqlType,
@@ -255,11 +269,7 @@ impl ColumnBuilder {
 
     /// Reads a text as [`Value::parse`] does.
     fn push_text(&mut self, text: Text<'_>) -> Result<(), CellError> {
-        let Ok(text) = std::str::from_utf8(text.bytes) else {
-            let message = "invalid byte sequence for encoding \"UTF8\"";
-            let error = SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message);
-            return Err(CellError::Value(error.with_hint("Say how the file is encoded: ENCODING 'LATIN1'.")));
-        };
+        let text = text.read().map_err(CellError::Value)?;
         let value = Value::parse(text, self.ty).map_err(|error| CellError::Value(shortened(error, text)))?;
         self.append(&value);
         Ok(())

@@ -101,15 +101,8 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &CsvDialect, cells: 
             }
             None => Cell::of(start, at),
         };
-        if ends_record && dialect.skips_empty_lines && start == at && cells.open() == 0 {
-            (start, line) = (next_start(chunk, at), line + 1);
-            record_line = line;
-            if start >= chunk.len() {
-                return;
-            }
-            continue;
-        }
-        if !cells.push(cell) {
+        let is_left_out = ends_record && dialect.skips_empty_lines && start == at && cells.open() == 0;
+        if !is_left_out && !cells.push(cell) {
             return cells.fail(record_line, Stop::Extra);
         }
         if !ends_record {
@@ -117,10 +110,7 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &CsvDialect, cells: 
             continue;
         }
         start = next_start(chunk, at);
-        if !cells.end_record(record_line, start) {
-            return;
-        }
-        if start >= chunk.len() {
+        if !is_left_out && !cells.end_record(record_line, start) || start >= chunk.len() {
             return;
         }
         line += 1;

@@ -118,7 +118,8 @@ impl Decoder {
             }
             columns.push(builder);
         }
-        if let Some(fault) = fault.or_else(|| self.stopped(&cells)) {
+        let name = |field: usize| self.fields.get(field).map(|field| field.name.clone());
+        if let Some(fault) = fault.or_else(|| stop_fault(&cells, bytes, &name)) {
             return Err(fault);
         }
         let arrays = columns.into_iter().map(ColumnBuilder::finish).collect();
@@ -126,11 +127,6 @@ impl Decoder {
         let columns = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
         let columns = columns.expect("each array is of its field's type and has a value for each row");
         Ok(Decoded { is_end: cells.ended, batch: Batch { columns, places: cells.places() } })
-    }
-
-    fn stopped(&self, cells: &Cells) -> Option<Fault> {
-        let (line, stop) = cells.stop.as_ref()?;
-        Some(fault_of(*line, stop, &|field| self.fields.get(field).map(|field| field.name.clone())))
     }
 }
 
@@ -151,29 +147,33 @@ fn cell_fault(
     Fault { place: Some(line), column: Some(field.name.clone()), value, cause }
 }
 
-/// What is wrong with a record that could not be cut into fields.
-fn fault_of(line: u64, stop: &Stop, name: &dyn Fn(usize) -> Option<String>) -> Fault {
-    match stop {
-        Stop::UnterminatedQuote => Fault::at(line, Fault::bad_file("unterminated CSV quoted field")),
-        Stop::CarriageReturn => {
-            let error = Fault::bad_file("unquoted carriage return found in data")
-                .with_hint("Use quoted CSV field to represent carriage return.");
-            Fault::at(line, error)
-        }
+/// What is wrong with the record behind the last one that was cut into fields, if anything is.
+pub(crate) fn stop_fault(
+    cells: &Cells,
+    chunk: &[u8],
+    name: &dyn Fn(usize) -> Option<String>,
+) -> Option<Fault> {
+    let (line, stop) = cells.stop.as_ref()?;
+    let error = match stop {
+        Stop::UnterminatedQuote => Fault::bad_file("unterminated CSV quoted field"),
+        Stop::CarriageReturn => Fault::bad_file("unquoted carriage return found in data").with_hint(
+            "Quote the value; if carriage returns end the lines, have line feeds end them: tr '\\r' '\\n'.",
+        ),
         Stop::Missing(fields) => {
-            let column = name(*fields);
-            let shown = column.as_deref().unwrap_or_default();
-            let error = Fault::bad_file(format!("missing data for column \"{shown}\""));
-            Fault { column, ..Fault::at(line, error) }
+            let column = name(*fields).unwrap_or_default();
+            Fault::bad_file(format!("missing data for column \"{column}\""))
         }
-        Stop::Extra => Fault::at(line, Fault::bad_file("extra data after last expected column")),
-        Stop::Json(reason) => {
-            let error = Fault::bad_file("the line is not a JSON object")
-                .with_detail(format!("{reason}."))
-                .with_hint("One object stands on each line; jq -c '.[]' makes such lines of an array.");
-            Fault::at(line, error)
+        Stop::Extra => Fault::bad_file("extra data after last expected column"),
+        Stop::EndMark => {
+            Fault::bad_file("end-of-copy marker corrupt").with_hint("Write a backslash in a value as \\\\.")
         }
-    }
+        Stop::Json(reason) => Fault::bad_file("the line is not a JSON object")
+            .with_detail(format!("{reason}."))
+            .with_hint("One object stands on each line; jq -c '.[]' makes such lines of an array."),
+    };
+    let mut lines = chunk.get(cells.next..).unwrap_or_default().split(|byte| matches!(byte, b'\n' | b'\r'));
+    let text = lines.find(|line| !line.is_empty());
+    Some(Fault { value: text.map(excerpt), ..Fault::at(*line, error) })
 }
 
 impl Chunker<'_> {
@@ -186,8 +186,8 @@ impl Chunker<'_> {
         let bytes = &chunk.bytes[chunk.start..];
         let mut cells = Cells::new(Shape::Any, chunk.first_line, 64).with_limit(1);
         format.split(bytes, chunk.first_line, &mut cells);
-        if let Some((line, stop)) = &cells.stop {
-            return Err(fault_of(*line, stop, &|_| None));
+        if let Some(fault) = stop_fault(&cells, bytes, &|_| None) {
+            return Err(fault);
         }
         if cells.rows() == 0 {
             return Ok(None);

@@ -10,9 +10,11 @@
 
 use std::collections::HashMap;
 
-use albireo_base::{SqlType, Value};
+use albireo_base::{SqlError, SqlType, Value};
 
 use crate::cells::{Cells, Shape};
+use crate::column::Text;
+use crate::decode::stop_fault;
 use crate::json::{Kind, members};
 use crate::{Chunker, CsvDialect, Fault, Field, Force, TextFormat, csv, fast};
 
@@ -173,7 +175,8 @@ pub fn infer_csv(text: &mut Chunker<'_>, hints: &CsvHints) -> Result<Option<Infe
     let Some(chunk) = text.next_chunk()? else { return Ok(None) };
     let bytes = &chunk.bytes[chunk.start..];
     let delimiter = hints.delimiter.unwrap_or_else(|| delimiter_of(bytes, &hints.dialect));
-    let mut dialect = CsvDialect { delimiter, ..hints.dialect.clone() };
+    let begins_empty = matches!(bytes.first(), Some(b'\n' | b'\r'));
+    let mut dialect = CsvDialect { delimiter, skips_empty_lines: true, ..hints.dialect.clone() };
     let mut columns = Columns { first: Vec::new(), seen: Vec::new(), records: 0 };
     let limit = hints.sample_rows.map_or(usize::MAX, |rows| rows.saturating_add(1));
     let mut next = Some(chunk);
@@ -182,14 +185,19 @@ pub fn infer_csv(text: &mut Chunker<'_>, hints: &CsvHints) -> Result<Option<Infe
         let mut cells =
             Cells::new(Shape::Any, chunk.first_line, bytes.len() / 8).with_limit(limit - columns.records);
         csv::split(bytes, chunk.first_line, &dialect, &mut cells);
-        columns.add(&cells, bytes);
-        // What is malformed is reported when it is read.
+        columns.add(&cells, bytes)?;
+        // What is malformed behind the first record is reported when it is read.
+        if let Some(fault) = stop_fault(&cells, bytes, &|_| None).filter(|_| columns.records == 0) {
+            return Err(fault);
+        }
         let is_done = cells.stop.is_some() || columns.records >= limit;
         next = if is_done { None } else { text.next_chunk()? };
     }
     if columns.records == 0 {
         return Ok(None);
     }
+    // In a file of one column an empty line is NULL.
+    dialect.skips_empty_lines = begins_empty || columns.seen.len() > 1;
     let has_header = hints.header.unwrap_or_else(|| columns.has_header());
     if !has_header {
         columns.look_at_first();
@@ -209,13 +217,18 @@ pub fn infer_csv(text: &mut Chunker<'_>, hints: &CsvHints) -> Result<Option<Infe
 }
 
 impl Columns {
-    fn add(&mut self, cells: &Cells, bytes: &[u8]) {
+    fn add(&mut self, cells: &Cells, bytes: &[u8]) -> Result<(), Fault> {
         let view = cells.view(bytes);
         for row in 0..cells.rows() {
             self.records += 1;
             if self.records == 1 {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                self.first = view.record(row).map(|field| field.map(|field| text(field.bytes))).collect();
+                let name = |text: Text<'_>| {
+                    let text = text.read()?;
+                    Value::parse(text, SqlType::Text).map(|_| text.to_owned())
+                };
+                let names = view.record(row).map(|field| field.map(name).transpose());
+                let names: Result<_, SqlError> = names.collect();
+                self.first = names.map_err(|error| Fault::at(cells.line(row), error))?;
                 self.seen = vec![Seen::NOTHING; self.first.len()];
                 continue;
             }
@@ -228,6 +241,7 @@ impl Columns {
                 }
             }
         }
+        Ok(())
     }
 
     fn look_at_first(&mut self) {

@@ -37,6 +37,9 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &TextDialect, cells:
                 true
             }
             Some(b'\r') => return cells.fail(record_line, Stop::CarriageReturn),
+            Some(_) if is_misplaced_end(chunk, at, start == at && cells.open() == 0) => {
+                return cells.fail(record_line, Stop::EndMark);
+            }
             Some(_) => {
                 // What follows a backslash separates nothing.
                 is_escaped = true;
@@ -78,6 +81,12 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &TextDialect, cells:
         line += 1;
         record_line = line;
     }
+}
+
+/// Whether `\.` at `at` is not alone on its line, as the end of the data is.
+fn is_misplaced_end(chunk: &[u8], at: usize, begins_line: bool) -> bool {
+    let Some(rest) = chunk[at..].strip_prefix(b"\\.") else { return false };
+    !(begins_line && matches!(rest, [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r']))
 }
 
 /// Adds `text` to `to` with its escapes read.

@@ -21,11 +21,12 @@ use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlanBuilder, TableSource};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
@@ -134,17 +135,11 @@ async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvide
     let state = shared.state();
     let url = ListingTableUrl::parse(path)?;
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
-    let schema = {
-        let mut infer = pin!(options.infer_schema(state, &url));
-        // A damaged footer can make the decoder panic.
-        let guarded = poll_fn(|context| match guarded(|| infer.as_mut().poll(context)) {
-            Ok(poll) => poll,
-            Err(Damaged) => Poll::Ready(Err(external(damaged(&format!("file \"{path}\""))))),
-        });
-        guarded.await.map_err(|e| missing(path, e))?
-    };
+    let what = format!("file \"{path}\"");
+    let schema = unless_damaged(&what, options.infer_schema(state, &url)).await;
+    let schema = schema.map_err(|e| unreadable(path, e))?;
     if schema.fields().is_empty() {
-        return Err(missing(path, DataFusionError::Execution("No such file".to_owned())));
+        return Err(unreadable(path, DataFusionError::Execution("No such file".to_owned())));
     }
     let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
     Ok(Arc::new(ListingTable::try_new(config)?))
@@ -167,19 +162,47 @@ fn empty(path: &str) -> SqlError {
         .with_detail("There is nothing in it to find columns in.")
 }
 
+/// Whether a plan reads Parquet files.
+pub(crate) fn reads_parquet(plan: &LogicalPlan) -> bool {
+    let reads = |node: &LogicalPlan| match node {
+        LogicalPlan::TableScan(scan) => {
+            source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some())
+        }
+        _ => false,
+    };
+    plan.exists(|node| Ok(reads(node))).unwrap_or(false)
+}
+
+/// Drives what reads the footers of Parquet files. Damaged ones make it panic.
+pub(crate) async fn unless_damaged<T>(what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut work = pin!(work);
+    let guarded = poll_fn(|context| match guarded(|| work.as_mut().poll(context)) {
+        Ok(poll) => poll,
+        Err(Damaged) => Poll::Ready(Err(external(damaged(what)))),
+    });
+    guarded.await
+}
+
 /// A decoder panicked.
 pub(crate) fn damaged(what: &str) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, format!("{what} is damaged"))
         .with_detail("It is not what a program that writes Parquet leaves behind.")
 }
 
-/// Names the file in the error when it is not there.
-fn missing(path: &str, error: DataFusionError) -> DataFusionError {
+/// Names the file in an error of reading its schema.
+fn unreadable(path: &str, error: DataFusionError) -> DataFusionError {
     let converted = to_sql_error(&error);
-    if converted.state() != SqlState::UNDEFINED_FILE {
-        return error;
+    match converted.state() {
+        SqlState::UNDEFINED_FILE => {
+            external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
+        }
+        SqlState::BAD_COPY_FILE_FORMAT => {
+            let text = format!("file \"{path}\" is not a readable Parquet file");
+            let detail = converted.detail().unwrap_or(converted.message()).to_owned();
+            external(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(detail))
+        }
+        _ => error,
     }
-    external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
 }
 
 impl Olap {

@@ -18,11 +18,11 @@ use tokio::time::Instant;
 
 use crate::engine::{Olap, Shared};
 use crate::errors::{cancelled, from_panic, internal, timed_out, to_sql_error};
-use crate::guard;
 use crate::output;
 use crate::pool::QueryPool;
 use crate::prepare::{OutputColumn, Prepared};
 use crate::relation::Snapshot;
+use crate::{files, guard};
 
 /// Stops a query from another thread. Clones stop the same query.
 #[derive(Clone, Default)]
@@ -405,7 +405,11 @@ pub(crate) async fn start(
     let threads = options.threads.unwrap_or(shared.config.threads).max(1);
     let state = shared.query_state(Arc::clone(&context), threads);
     let logical = prepared.bind(optimized, parameters, &state)?;
-    let planned = state.query_planner().create_physical_plan(&logical, &state).await;
+    let planning = state.query_planner().create_physical_plan(&logical, &state);
+    let planned = match files::reads_parquet(&logical) {
+        true => files::unless_damaged("a file that the query reads", planning).await,
+        false => planning.await,
+    };
     let plan =
         guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context).map_err(|e| to_sql_error(&e))?;
     let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);

@@ -7,30 +7,9 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType, Value};
+pub use albireo_files::arrow_type;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
-
-/// The Arrow type of a column's values.
-pub fn arrow_type(ty: SqlType) -> DataType {
-    match ty {
-        SqlType::Bool => DataType::Boolean,
-        SqlType::SmallInt => DataType::Int16,
-        SqlType::Integer => DataType::Int32,
-        SqlType::BigInt => DataType::Int64,
-        SqlType::Real => DataType::Float32,
-        SqlType::Double => DataType::Float64,
-        SqlType::Decimal { precision, scale } => {
-            DataType::Decimal128(precision, i8::try_from(scale).unwrap_or(38))
-        }
-        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => DataType::Utf8View,
-        SqlType::Bytea => DataType::BinaryView,
-        SqlType::Date => DataType::Date32,
-        SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
-        SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-        SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some(utc())),
-        SqlType::Uuid => DataType::FixedSizeBinary(16),
-    }
-}
 
 fn utc() -> Arc<str> {
     Arc::from("UTC")

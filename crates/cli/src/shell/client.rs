@@ -25,8 +25,10 @@ pub fn end_of(text: &str) -> Option<End> {
         return None;
     }
     let words: Vec<String> = words.map(|word| word.to_ascii_lowercase()).collect();
+    // A query may read a table of that name.
+    let is_query = matches!(words.first().map(String::as_str), Some("select" | "with" | "values" | "table"));
     words.windows(2).find_map(|pair| match [pair[0].as_str(), pair[1].as_str()] {
-        ["from", "stdin"] => Some(End::Stdin),
+        ["from", "stdin"] if !is_query => Some(End::Stdin),
         ["to", "stdout"] => Some(End::Stdout),
         _ => None,
     })
@@ -179,6 +181,7 @@ mod tests {
             ("copy t from stdin", Some(End::Stdin)),
             ("-- rows\nCOPY t (a, b) FROM STDIN WITH (FORMAT csv);", Some(End::Stdin)),
             ("/* x */ copy (select 1) to stdout", Some(End::Stdout)),
+            ("copy (select a from stdin) to stdout", Some(End::Stdout)),
             ("copy t from 'from stdin'", None),
             ("copy \"from stdin\" from 'x.csv'", None),
             ("select 1 from stdin", None),

@@ -26,7 +26,8 @@ impl<'a, W: Write> CsvWriter<'a, W> {
         let Some(text) = text else { return self.sink.write_all(self.options.null.as_bytes()) };
         let CsvOptions { delimiter, quote, escape, .. } = *self.options;
         let special = |byte: u8| byte == delimiter || byte == quote || byte == b'\n' || byte == b'\r';
-        if text != self.options.null && !text.bytes().any(special) {
+        // Alone on a line `\.` ends the data for PostgreSQL and psql.
+        if text != self.options.null && text != "\\." && !text.bytes().any(special) {
             return self.sink.write_all(text.as_bytes());
         }
         self.sink.write_all(&[quote])?;

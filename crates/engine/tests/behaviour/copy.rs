@@ -48,7 +48,7 @@ fn rows_of_all_types_survive_a_way_through_each_format() {
 fn malformed_line_is_named_with_its_column_and_nothing_is_loaded() {
     let cases = [
         ("1,a\nx,b\n", "22P02", "line 2, column \"a\""),
-        ("1,a\n2\n", "22P04", "line 2, column \"b\""),
+        ("1,a\n2\n", "22P04", "line 2: \"2\""),
         ("1,a\n2,b,c\n", "22P04", "line 2"),
         ("1,a\n99999999999,b\n", "22003", "line 2, column \"a\""),
         ("1,a\n2,\"b\n", "22P04", "line 2"),

@@ -99,6 +99,16 @@ fn text_format_is_read_as_postgresql_reads_it_however_it_is_cut() {
 }
 
 #[test]
+fn end_mark_that_is_not_alone_on_its_line_is_refused() {
+    let format = TextFormat::Text(TextDialect::default());
+    for text in ["\\.\tb\n", "a\t\\.\n", "a\tb\\.", "\\.x\n"] {
+        let error = read(text.as_bytes(), &format, &TEXTS, 1000).unwrap_err();
+        assert_eq!(error, "1  22P04 end-of-copy marker corrupt", "{text:?}");
+    }
+    assert_eq!(read(b"a\tb\r\n\\.\r\nc", &format, &TEXTS, 1000).unwrap(), ["1:<a><b>"]);
+}
+
+#[test]
 fn lines_of_json_are_read_by_the_names_of_members() {
     let names = vec!["f0".to_owned(), "f1".to_owned()];
     let format = TextFormat::Json(JsonDialect { names, is_strict: true });
@@ -118,7 +128,7 @@ fn first_fault_is_the_one_reported() {
     let types = [SqlType::Integer, SqlType::Integer];
     let cases = [
         ("1,2\n3,x\ny,4\n", "2 f1 22P02 invalid input syntax for type integer: \"x\""),
-        ("1,2\n3\ny,4\n", "2 f1 22P04 missing data for column \"f1\""),
+        ("1,2\n3\ny,4\n", "2  22P04 missing data for column \"f1\""),
         ("1,2\n3,4,5\n", "2  22P04 extra data after last expected column"),
         ("1,2\n\"3\n,4\n", "2  22P04 unterminated CSV quoted field"),
         ("1,2\rx,4\n", "1  22P04 unquoted carriage return found in data"),

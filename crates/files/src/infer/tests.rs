@@ -96,6 +96,34 @@ fn members_of_json_get_the_types_of_their_values() {
 }
 
 #[test]
+fn empty_lines_are_no_records_but_in_a_file_of_one_column() {
+    let cases = [("a,b\n\n1,2\n\n", true), ("\n\na\n1\n", true), ("a\n\n1\n", false)];
+    for (text, skips) in cases {
+        let Inferred { format: TextFormat::Csv(dialect), .. } = infer(text, &CsvHints::default()) else {
+            panic!("not CSV")
+        };
+        assert_eq!(dialect.skips_empty_lines, skips, "{text:?}");
+    }
+}
+
+#[test]
+fn file_whose_first_record_is_no_text_is_refused() {
+    for (text, message) in [
+        (&b"a,\xff\n1,2\n"[..], "invalid byte sequence for encoding \"UTF8\": 0xff"),
+        (b"a,\0\n", "invalid byte sequence"),
+        (b"a\rb\r", "unquoted carriage return found in data"),
+        (b"\"a", "unterminated CSV quoted field"),
+    ] {
+        let format = TextFormat::Csv(CsvDialect::default());
+        let mut chunks = Chunker::new(Box::new(text), &format);
+        let fault = infer_csv(&mut chunks, &CsvHints::default()).unwrap_err();
+        let crate::Cause::Sql(error) = fault.cause else { panic!("{fault:?}") };
+        assert!(error.message().starts_with(message), "{error}");
+        assert_eq!(fault.place, Some(1));
+    }
+}
+
+#[test]
 fn types_found_over_all_records_take_every_value() {
     const VALUES: [&str; 14] = [
         "",

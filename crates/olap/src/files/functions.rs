@@ -92,7 +92,13 @@ fn request(name: &ObjectName, format: Format, args: &[FunctionArg]) -> Result<Re
             invalid(text).with_hint("Options are written as in delim = ';'.")
         })?;
         let known = set(&mut request, &option, value);
-        let wrong = || invalid(format!("the option \"{option}\" of {name} cannot be {value}"));
+        let wrong = || {
+            let error = invalid(format!("the option \"{option}\" of {name} cannot be {value}"));
+            match option.as_str() {
+                "encoding" => error.with_hint(format!("The encodings are {}.", Encoding::NAMES)),
+                _ => error,
+            }
+        };
         if !known.ok_or_else(wrong)? {
             return Err(invalid(format!("{name} has no option \"{option}\"")).with_hint(OPTIONS));
         }
@@ -115,7 +121,7 @@ fn option(arg: &FunctionArg) -> Option<(String, &Expr)> {
         } => Some((name.value.to_ascii_lowercase(), value)),
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
             left,
-            op: BinaryOperator::Eq,
+            op: BinaryOperator::Eq | BinaryOperator::Assignment,
             right,
         })) => match &**left {
             Expr::Identifier(name) => Some((name.value.to_ascii_lowercase(), right)),

@@ -110,7 +110,7 @@ fn matching(disk: &dyn Disk, path: &str) -> Result<Vec<String>, SqlError> {
     let found: Vec<String> =
         paths.iter().filter(|path| is_match(path)).map(|path| path.display().to_string()).collect();
     if found.is_empty() {
-        return Err(SqlError::new(SqlState::UNDEFINED_FILE, format!("no file is called \"{path}\"")));
+        return Err(SqlError::new(SqlState::UNDEFINED_FILE, format!("no file matches \"{path}\"")));
     }
     Ok(found)
 }
@@ -176,7 +176,7 @@ impl TextFile {
             Some(detail) => format!("{detail} {context}"),
             None => context,
         };
-        let is_beyond_sample = fault.value.is_some() && error.hint().is_none();
+        let is_beyond_sample = fault.column.is_some() && error.hint().is_none();
         let error = error.with_detail(context);
         match self.sample_rows.filter(|_| is_beyond_sample) {
             Some(rows) => {
