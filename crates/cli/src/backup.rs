@@ -70,7 +70,7 @@ fn print(args: &BackupArgs, report: &BackupReport) -> u8 {
                 count => format!(", {count} of them second names of the database's"),
             };
             format!(
-                "backup in {target}: archive {archive} with {rows} rows, {records} records of the log behind it, as of \
+                "backup in {target}: archive {archive} with {rows} rows, {records} records of the log after it, as of \
                  {}; {} in {files} files{linked}, in {}",
                 time(time_us),
                 megabytes(bytes),

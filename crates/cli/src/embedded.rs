@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
-use crate::sql::{Answer, Canceller, Column, Outcome, Sql, Table};
+use crate::sql::{About, Answer, Canceller, Column, Outcome, ProgressReader, Routine, Sql, Table};
 use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
 use albireo_env::Env;
 use std::io::{Read, Write};
@@ -106,6 +106,19 @@ impl Sql for Embedded {
     fn canceller(&self) -> Canceller {
         let connection = self.connection.clone();
         Box::new(move || connection.cancel())
+    }
+
+    fn progress(&self) -> ProgressReader {
+        let connection = self.connection.clone();
+        Box::new(move || connection.progress())
+    }
+
+    fn about(&self) -> About {
+        About { data: self.data.clone(), partitions: self.database().partitions() }
+    }
+
+    fn routines(&self) -> Vec<Routine> {
+        self.database().routines()
     }
 
     fn schemas(&self) -> Vec<String> {

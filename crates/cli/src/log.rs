@@ -65,7 +65,7 @@ pub fn print(args: &LogArgs, env: &Env, out: &mut dyn Write, err: &mut dyn Write
         writeln!(err, "albireo: {torn}{rest}")?;
     }
     if summary.is_growing {
-        writeln!(err, "albireo: the log is being written; what came meanwhile was left out")?;
+        writeln!(err, "albireo: the log is being written; later records were left out")?;
     }
     Ok(status)
 }

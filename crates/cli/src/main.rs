@@ -7,11 +7,28 @@
 //! [`sql::Sql`] only.
 #![forbid(unsafe_code)]
 
+/// As the standard library's, but without a panic where standard error is closed: whoever cannot be told need not be.
+macro_rules! eprint {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), $($argument)*);
+    }};
+}
+
+/// As [`eprint!`].
+macro_rules! eprintln {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+
 mod archive;
 mod args;
 mod backup;
 mod bench;
 mod catalog;
+mod crash;
 mod embedded;
 mod interrupt;
 mod log;
@@ -41,6 +58,11 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    crash::install();
+    crash::guard(run)
+}
+
+fn run() -> ExitCode {
     let cli = Cli::of_process();
     let env = Env::real();
     let interrupt = match Interrupt::install() {
@@ -57,6 +79,9 @@ fn main() -> ExitCode {
         Command::Shell(args) => match open(&args, &env) {
             Ok(sql) => {
                 sql.recovered().iter().for_each(|line| eprintln!("{line}"));
+                if let Some(spill) = sql.database().spill_files() {
+                    interrupt.at_exit(move || spill.remove());
+                }
                 ExitCode::from(shell::run(&args, &sql, &env, &interrupt))
             }
             Err(error) => failure(&shell::report::error(None, 1, "", &error)),

@@ -82,6 +82,19 @@ impl<'a> Table<'a> {
         Self { title: Some(title.into()), columns, rows: Rows::Own(rows) }
     }
 
+    /// Whether it is a list of the shell's own.
+    fn is_own(&self) -> bool {
+        matches!(self.rows, Rows::Own(_))
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        match &self.rows {
+            Rows::Own(rows) => rows.is_empty(),
+            Rows::Result { batches, .. } => batches.iter().all(|batch| batch.num_rows() == 0),
+        }
+    }
+
     /// Calls `f` with each row until it fails or `interrupt` is requested.
     fn for_each_row(
         &self,
@@ -108,13 +121,30 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Whether each value gets a line of its own, where the format is box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expanded {
+    /// Columns stand side by side.
+    Off,
+    /// Each value has its line.
+    On,
+    /// Columns stand side by side if the terminal is wide enough. Lists of the shell's own always do, broken into
+    /// lines where need be.
+    #[default]
+    Auto,
+}
+
 /// How a table is printed.
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
     /// The format.
     pub format: Format,
     /// Whether to print one line per value where the format is box.
-    pub expanded: bool,
+    pub expanded: Expanded,
+    /// Columns of the terminal, if what is printed goes to one.
+    pub width: Option<usize>,
+    /// How NULL is drawn where the format is box.
+    pub null: &'a str,
     /// What stops the printing.
     pub interrupt: &'a Interrupt,
 }
@@ -126,8 +156,8 @@ pub struct Style<'a> {
 pub fn print(table: &Table<'_>, style: Style<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
     match style.format {
-        Format::Box if style.expanded => drawn::expanded(table, style.interrupt, &mut out)?,
-        Format::Box => drawn::grid(table, style.interrupt, &mut out)?,
+        Format::Box if style.expanded == Expanded::On => drawn::expanded(table, style, &mut out)?,
+        Format::Box => drawn::grid(table, style, &mut out)?,
         Format::Csv => delimited::csv(table, style.interrupt, &mut out)?,
         Format::Json => json::array(table, style.interrupt, &mut out)?,
     }

@@ -10,26 +10,40 @@
 
 mod client;
 mod command;
+mod copy;
 mod describe;
 mod editor;
+mod interactive;
+mod outside;
+mod pager;
+mod perform;
 pub mod report;
 pub mod split;
+mod synopsis;
+mod terminal;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use crate::args::{Format, ShellArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{self, Style, Table};
+use crate::output::{Expanded, Table};
 use crate::sql::{Outcome, Sql};
+use albireo::SqlError;
 use albireo_env::Env;
 use command::Command;
-use editor::{Input, LineEditor};
-use split::{Piece, Splitter};
+use pager::Pager;
+use split::{Open, Piece, Splitter};
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use terminal::Terminal;
 
 /// Exit status when a statement or command of a script failed; psql's as well.
 pub const SCRIPT_FAILED: u8 = 3;
+
+/// The longest line of a script, in bytes: whatever is longer is no script.
+const LINE_BYTES: u64 = 256 << 20;
 
 /// How deep files may run files.
 const INCLUDE_DEPTH: usize = 16;
@@ -46,10 +60,21 @@ pub struct Shell<'a> {
     /// The file of `\o`.
     file: Option<Box<dyn Write + Send>>,
     format: Format,
-    expanded: bool,
+    expanded: Expanded,
+    /// How NULL is drawn.
+    null: String,
+    pager: Pager,
     timing: bool,
     /// Whether a person reads the results, so that statements without rows are confirmed.
     confirms: bool,
+    /// The person's terminal.
+    terminal: Option<Terminal>,
+    /// Columns and rows of the terminal that `out` is.
+    size: fn() -> (Option<NonZeroUsize>, Option<NonZeroUsize>),
+    /// Whether long statements show on the terminal how far they are.
+    watches: bool,
+    /// The statement that was run last, at a terminal.
+    latest: String,
     include_depth: usize,
     /// What a script has done.
     done: report::Done,
@@ -73,11 +98,22 @@ impl From<io::Error> for Stop {
 
 /// Runs the shell on standard input and output; returns the exit status.
 pub fn run(args: &ShellArgs, sql: &dyn Sql, env: &Env, interrupt: &Interrupt) -> u8 {
+    // Not locked: other threads write to standard error too.
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut shell = Shell::new(sql, env, interrupt, &mut out, &mut err);
     shell.format = args.format;
+    shell.size = terminal::size;
+    shell.watches = io::stderr().is_terminal();
     let result = shell.run(args);
     shell.exit_status(result)
+}
+
+/// The text that a statement or command stands in.
+struct Around<'a> {
+    /// Has the statement that is open.
+    splitter: &'a mut Splitter,
+    /// Reads the lines that come after it, which may be rows of COPY.
+    next_line: client::NextLine<'a>,
 }
 
 impl<'a> Shell<'a> {
@@ -97,9 +133,15 @@ impl<'a> Shell<'a> {
             err,
             file: None,
             format: Format::Box,
-            expanded: false,
+            expanded: Expanded::Auto,
+            null: "NULL".to_owned(),
+            pager: Pager::On,
             timing: false,
             confirms: false,
+            terminal: None,
+            size: || (None, None),
+            watches: false,
+            latest: String::new(),
             include_depth: 0,
             done: report::Done::default(),
         }
@@ -107,8 +149,12 @@ impl<'a> Shell<'a> {
 
     fn run(&mut self, args: &ShellArgs) -> Result<(), Stop> {
         let result = self.run_all(args);
-        self.tell_stopped(&result)?;
-        result
+        self.tell_stopped(&result);
+        // What is not printed is an error now or never.
+        match self.out.flush() {
+            Err(error) if !matches!(result, Err(Stop::Output(_))) => Err(Stop::Output(error)),
+            _ => result,
+        }
     }
 
     fn run_all(&mut self, args: &ShellArgs) -> Result<(), Stop> {
@@ -121,7 +167,7 @@ impl<'a> Shell<'a> {
         }
         if args.interactive || (args.file.is_none() && args.commands.is_empty()) {
             if io::stdin().is_terminal() {
-                return self.run_interactive(args.data.as_deref());
+                return self.run_interactive();
             }
             self.run_script("stdin", io::stdin().lock())?;
         }
@@ -136,52 +182,8 @@ impl<'a> Shell<'a> {
             // Whoever reads has read enough, as `head` does.
             Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Err(Stop::Output(error)) => {
-                let _ = writeln!(self.err, "albireo: cannot write: {error}");
+                self.say(&format!("albireo: cannot write: {error}"));
                 1
-            }
-        }
-    }
-
-    /// Reads from the terminal until `\q` or Ctrl-D; failures are said and forgotten.
-    fn run_interactive(&mut self, data: Option<&Path>) -> Result<(), Stop> {
-        let mut editor = match LineEditor::new(self.sql, self.env) {
-            Ok(editor) => editor,
-            Err(error) => {
-                writeln!(self.err, "albireo: no line editing on this terminal: {error}")?;
-                return self.run_script("stdin", io::stdin().lock());
-            }
-        };
-        writeln!(
-            self.err,
-            "albireo {}: a database {}.\nType SQL ending with ;, \\? for help, \\q to quit.\n",
-            env!("CARGO_PKG_VERSION"),
-            data.map_or_else(
-                || "in memory, gone when you leave".to_owned(),
-                |data| format!("kept in {}", data.display())
-            )
-        )?;
-        self.confirms = true;
-        loop {
-            match editor.read() {
-                Ok(Input::Lines(text)) => {
-                    let mut splitter = Splitter::default();
-                    for piece in text.lines().flat_map(|line| splitter.push(line)).collect::<Vec<_>>() {
-                        self.done = report::Done::default();
-                        let result = self.run_piece(None, &piece, &mut client::typed_line);
-                        self.tell_stopped(&result)?;
-                        match result {
-                            Ok(_) => {}
-                            Err(Stop::Failed) => break,
-                            Err(stop) => return Err(stop),
-                        }
-                    }
-                }
-                Ok(Input::Abandoned) => {}
-                Ok(Input::End) => return Ok(()),
-                Err(error) => {
-                    writeln!(self.err, "albireo: cannot read the terminal: {error}")?;
-                    return Err(Stop::Failed);
-                }
             }
         }
     }
@@ -209,8 +211,13 @@ impl<'a> Shell<'a> {
         loop {
             bytes.clear();
             line += 1;
-            match input.read_until(b'\n', &mut bytes) {
+            match io::Read::take(&mut input, LINE_BYTES + 1).read_until(b'\n', &mut bytes) {
                 Ok(0) => break,
+                Ok(count) if count as u64 > LINE_BYTES => {
+                    self.done.stop(name, line, false);
+                    let longest = LINE_BYTES >> 20;
+                    return self.fail(&format!("{name}:{line}: the line is longer than {longest} MiB"));
+                }
                 Ok(_) => {}
                 Err(error) => {
                     self.done.stop(name, line, false);
@@ -225,27 +232,34 @@ impl<'a> Shell<'a> {
             let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
             let pieces = splitter.push(text);
             for (index, piece) in pieces.iter().enumerate() {
-                let is_last_known = index + 1 == pieces.len() && splitter.is_between();
-                let mut next_line = |rows: &mut Vec<u8>| input.read_until(b'\n', rows);
-                let rows = self.run_script_piece(name, piece, is_last_known, &mut next_line)?;
-                splitter.skip_lines(rows);
-                line += rows;
+                let is_last_known = index + 1 == pieces.len() && splitter.open() == Open::Nothing;
+                let mut next_line = |rows: &mut Vec<u8>| {
+                    let read = input.read_until(b'\n', rows)?;
+                    line += usize::from(read > 0);
+                    Ok(read)
+                };
+                let mut around = Around { splitter: &mut splitter, next_line: &mut next_line };
+                self.run_script_piece(name, piece, is_last_known, &mut around)?;
             }
         }
-        let piece = splitter.finish();
-        piece.map_or(Ok(()), |piece| self.run_script_piece(name, &piece, true, &mut |_| Ok(0)).map(drop))
+        match splitter.finish() {
+            Some(piece) => {
+                let mut around = Around { splitter: &mut splitter, next_line: &mut |_| Ok(0) };
+                self.run_script_piece(name, &piece, true, &mut around)
+            }
+            None => Ok(()),
+        }
     }
 
-    /// Runs a statement or command of a script, and remembers where the script stopped. Gives the number of lines
-    /// taken as rows of COPY.
+    /// Runs a statement or command of a script, and remembers where the script stopped.
     fn run_script_piece(
         &mut self,
         name: &str,
         piece: &Piece,
         is_last_known: bool,
-        next_line: client::NextLine<'_>,
-    ) -> Result<usize, Stop> {
-        let result = self.run_piece(Some(name), piece, next_line);
+        around: &mut Around<'_>,
+    ) -> Result<(), Stop> {
+        let result = self.run_piece(Some(name), piece, around);
         if matches!(result, Err(Stop::Failed)) {
             self.done.stop(name, piece.line(), is_last_known);
         }
@@ -253,53 +267,52 @@ impl<'a> Shell<'a> {
     }
 
     /// After a failure in a script: what of the script was run, and what was not.
-    fn tell_stopped<T>(&mut self, result: &Result<T, Stop>) -> io::Result<()> {
-        match (result, self.done.told()) {
-            (Err(Stop::Failed), Some(message)) => writeln!(self.err, "{message}"),
-            _ => Ok(()),
+    fn tell_stopped(&mut self, result: &Result<(), Stop>) {
+        if let (Err(Stop::Failed), Some(message)) = (result, self.done.told()) {
+            self.say(&message);
         }
     }
 
-    /// Runs a statement or command of the script `name`, or of the terminal. Gives the number of lines taken as
-    /// rows of COPY.
-    fn run_piece(
+    /// Runs a statement or command of the script `name`, or of the terminal.
+    fn run_piece(&mut self, name: Option<&str>, piece: &Piece, around: &mut Around<'_>) -> Result<(), Stop> {
+        match piece {
+            Piece::Statement(text, line) => self.run_statement(name, text, *line, around),
+            Piece::Command(text, line) => match Command::parse(text) {
+                Ok(command) => self.run_command(name, *line, command, around),
+                Err(message) => self.fail(&report::located(name, *line, &message)),
+            },
+        }
+    }
+
+    fn run_statement(
         &mut self,
         name: Option<&str>,
-        piece: &Piece,
-        next_line: client::NextLine<'_>,
-    ) -> Result<usize, Stop> {
-        match piece {
-            Piece::Statement(text, line) => match client::end_of(text) {
-                Some(end) => return self.run_client_copy(name, (text, *line), end, next_line),
-                None => self.run_statement(name, text, *line)?,
-            },
-            Piece::Command(text, line) => {
-                let command = match Command::parse(text) {
-                    Ok(command) => command,
-                    Err(message) => return self.fail(&report::located(name, *line, &message)).map(|()| 0),
-                };
-                self.run_command(command)?;
-            }
+        text: &str,
+        line: usize,
+        around: &mut Around<'_>,
+    ) -> Result<(), Stop> {
+        if self.confirms && name.is_none() {
+            text.clone_into(&mut self.latest);
         }
-        Ok(0)
-    }
-
-    fn run_statement(&mut self, name: Option<&str>, text: &str, line: usize) -> Result<(), Stop> {
+        if let Some(end) = client::end_of(text) {
+            return self.run_client_copy(name, (text, line), end, around);
+        }
         let started = self.env.clock.now();
-        let (sql, interrupt) = (self.sql, self.interrupt);
-        let answer = interrupt.during(sql.canceller(), || {
+        let (sql, interrupt, clock) = (self.sql, self.interrupt, &self.env.clock);
+        let execute = || {
             let answer = sql.execute(text)?;
-            Ok((answer, self.env.clock.now() - started))
+            Ok((answer, clock.now() - started))
+        };
+        let answer = interrupt.during(sql.canceller(), || match self.watches && watch::may_tell(text) {
+            true => watch::during(sql.progress(), clock, execute),
+            false => execute(),
         });
         let (answer, elapsed_ns) = match answer {
             Ok(answer) => answer,
-            Err(error) => {
-                let message = report::error(name, line, text, &error);
-                return self.fail(message.trim_end());
-            }
+            Err(error) => return self.fail_statement(name, (text, line), &error),
         };
         for notice in &answer.notices {
-            writeln!(self.err, "NOTICE: {notice}")?;
+            self.say(&format!("NOTICE: {notice}"));
         }
         self.done.statements += 1;
         // Drawing a large result takes its time, so Ctrl-C reaches it too.
@@ -310,27 +323,32 @@ impl<'a> Shell<'a> {
         Ok(())
     }
 
+    /// Says why a statement failed.
+    fn fail_statement(
+        &mut self,
+        name: Option<&str>,
+        (text, line): (&str, usize),
+        error: &SqlError,
+    ) -> Result<(), Stop> {
+        if self.terminal.is_some() && self.interrupt.requested() {
+            // The terminal shows ^C where the cursor is.
+            self.say("");
+        }
+        let message = report::error(name, line, text, error);
+        self.fail(message.trim_end())
+    }
+
     fn print_outcomes(&mut self, outcomes: &[Outcome]) -> Result<(), Stop> {
         for outcome in outcomes {
             match outcome {
                 Outcome::Rows { columns, batches } => {
-                    match self.print_table(&Table::of_result(columns, batches)) {
-                        Err(_) if self.interrupt.requested() => {
-                            return self.fail("the rest of the result was not printed: interrupted");
-                        }
-                        result => result?,
-                    }
+                    self.print_with(self.expanded, &Table::of_result(columns, batches))?;
                 }
                 Outcome::Done { tag } if self.confirms => writeln!(self.results(), "{tag}")?,
                 Outcome::Done { .. } => {}
             }
         }
         Ok(())
-    }
-
-    fn print_table(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let style = Style { format: self.format, expanded: self.expanded, interrupt: self.interrupt };
-        output::print(table, style, self.results())
     }
 
     fn results(&mut self) -> &mut (dyn Write + Send) {
@@ -342,68 +360,24 @@ impl<'a> Shell<'a> {
 
     /// Says what went wrong.
     fn fail(&mut self, message: &str) -> Result<(), Stop> {
-        writeln!(self.err, "{message}")?;
+        self.say(message);
         Err(Stop::Failed)
     }
 
-    fn run_command(&mut self, command: Command) -> Result<(), Stop> {
-        match command {
-            Command::Describe(name) => self.describe(&name)?,
-            Command::Tables => self.list(&describe::tables(self.sql))?,
-            Command::Indexes => self.list(&describe::indexes(self.sql))?,
-            Command::Schemas => self.list(&describe::schemas(self.sql))?,
-            Command::Timing(wanted) => {
-                self.timing = wanted.unwrap_or(!self.timing);
-                self.confirm(if self.timing { "Timing is on." } else { "Timing is off." })?;
-            }
-            Command::Expanded(wanted) => {
-                self.expanded = wanted.unwrap_or(!self.expanded);
-                let is_on = self.expanded;
-                self.confirm(if is_on { "Expanded display is on." } else { "Expanded display is off." })?;
-            }
-            Command::Format(format) => self.format = format,
-            Command::Output(path) => self.redirect(path)?,
-            Command::Include(path) => self.run_file(&path)?,
-            Command::Help => self.results().write_all(command::HELP.as_bytes())?,
-            Command::Quit => return Err(Stop::Quit),
+    /// Confirms to a person what was set.
+    fn confirm(&mut self, message: &str) {
+        if self.confirms {
+            self.say(message);
         }
-        Ok(())
     }
 
-    fn confirm(&mut self, message: &str) -> io::Result<()> {
-        if self.confirms { writeln!(self.err, "{message}") } else { Ok(()) }
+    /// Prints a line beside the results.
+    fn say(&mut self, line: &str) {
+        self.say_text(&format!("{line}\n"));
     }
 
-    fn list(&mut self, table: &Table<'_>) -> io::Result<()> {
-        let interrupt = self.interrupt;
-        let style = Style { format: self.format, expanded: false, interrupt };
-        interrupt.during(Box::new(|| {}), || output::print(table, style, self.results()))
-    }
-
-    fn describe(&mut self, name: &str) -> Result<(), Stop> {
-        let found = describe::find(self.sql, name);
-        if found.is_empty() {
-            return self.fail(&format!("there is no table \"{name}\"; \\dt lists those there are"));
-        }
-        for table in &found {
-            let (columns, below) = describe::table(table);
-            self.list(&columns)?;
-            if self.format == Format::Box {
-                self.results().write_all(below.as_bytes())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn redirect(&mut self, path: Option<PathBuf>) -> Result<(), Stop> {
-        self.file = None;
-        let Some(path) = path else { return Ok(()) };
-        match self.env.disk.create(&path) {
-            Ok(file) => {
-                self.file = Some(file);
-                Ok(())
-            }
-            Err(error) => self.fail(&format!("cannot create {}: {error}", path.display())),
-        }
+    /// As [`Shell::say`], without a line break. Whoever cannot be told need not be.
+    fn say_text(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
 }

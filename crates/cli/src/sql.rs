@@ -1,11 +1,18 @@
 //! What the shell asks of a database. Narrow on purpose, so that tests can stand in for one.
 
+/// A function or procedure as `\df` shows it.
+pub use albireo::RoutineSummary as Routine;
+use albireo::progress::Progress;
 use albireo_base::{SqlError, SqlType};
 use arrow::record_batch::RecordBatch;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 
 /// Stops what [`Sql::execute`] is doing; may be called from any thread at any time.
 pub type Canceller = Box<dyn Fn() + Send>;
+
+/// How far what [`Sql::execute`] does is, if it tells; may be called from any thread at any time.
+pub type ProgressReader = Box<dyn Fn() -> Option<Progress> + Send>;
 
 /// A database that executes SQL.
 pub trait Sql {
@@ -34,11 +41,29 @@ pub trait Sql {
     /// What cancels the statement that runs when it is called.
     fn canceller(&self) -> Canceller;
 
+    /// What tells how far the statement that runs when it is called is.
+    fn progress(&self) -> ProgressReader;
+
+    /// Which database this is.
+    fn about(&self) -> About;
+
+    /// All stored functions and procedures, sorted by name.
+    fn routines(&self) -> Vec<Routine>;
+
     /// Names of all schemas, sorted.
     fn schemas(&self) -> Vec<String>;
 
     /// All tables, sorted by schema and name.
     fn tables(&self) -> Vec<Table>;
+}
+
+/// A database, for whoever asks which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The directory that it is kept in; `None`: in memory.
+    pub data: Option<PathBuf>,
+    /// Its partitions.
+    pub partitions: u16,
 }
 
 /// What statements gave.

@@ -369,7 +369,7 @@ impl Connection {
             }
         })?;
         let written = format!(
-            "backup of archive {} with {} rows and {} records of the log behind it, {} bytes in {} files",
+            "backup of archive {} with {} rows and {} records of the log after it, {} bytes in {} files",
             report.archive, report.rows, report.records, report.bytes, report.files
         );
         Ok(Outcome::Done { tag: "BACKUP".to_owned(), rows: 0, notices: vec![written] })

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
-use albireo_olap::{CancelToken, Olap, OlapConfig};
+use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
@@ -493,6 +493,12 @@ impl Database {
         while go_on(self.inner.pool.reserved_bytes()) && self.inner.pool.preallocate_slab(bytes) {}
     }
 
+    /// The files that queries have spilled, for a process that is about to end without closing the database: they
+    /// can be removed at any time, from any thread. The handle does not keep the database open.
+    pub fn spill_files(&self) -> Option<SpillFiles> {
+        self.inner.olap.spill_files().cloned()
+    }
+
     /// The number of partitions.
     pub fn partitions(&self) -> u16 {
         self.inner.partitions.count()
@@ -544,6 +550,9 @@ impl Database {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if let Some(spill) = self.olap.spill_files() {
+            spill.remove();
+        }
         self.partitions.close();
         self.pool.stop_toucher();
         let Threads { toucher, executors, log } = std::mem::take(&mut *self.threads.lock());
@@ -570,6 +579,7 @@ fn olap_config(config: &Config, env: &Env) -> OlapConfig {
         query_memory_limit_bytes: config.query_limit_bytes,
         spill_directory: Some(config.spill_directory.clone().unwrap_or_else(std::env::temp_dir)),
         spill_limit_bytes: config.spill_limit_bytes,
+        clock: env.clock.clone(),
         disk: Arc::clone(&env.disk),
         on_thread_start: Some(Arc::new(|| {
             // Without permission queries run at the executors' priority.

@@ -42,7 +42,7 @@ mod statements;
 
 pub use albireo_base::progress;
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value, ValueRef};
-pub use albireo_olap::CancelToken;
+pub use albireo_olap::{CancelToken, SpillFiles};
 pub use albireo_partition::{Abort, Procedure, Receipt, Route, Site, TableHandle, Transaction};
 pub use albireo_redo::{Log, Statistics as LogStatistics};
 pub use albireo_sql::{Catalog, TableDef, is_complete, split};
@@ -64,5 +64,5 @@ pub use durability::{
 pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};
 pub use query::{PreparedQuery, ReadOnlySession};
-pub use routines::{Argument, ArgumentRef, Items, LogRecords, Output, Reply, RoutineHandle};
+pub use routines::{Argument, ArgumentRef, Items, LogRecords, Output, Reply, RoutineHandle, RoutineSummary};
 pub use statements::Trial;

@@ -14,7 +14,7 @@ pub struct Clock(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Real { origin: Instant },
-    Simulated { elapsed_ns: Arc<AtomicU64> },
+    Simulated { start_us: i64, elapsed_ns: Arc<AtomicU64> },
 }
 
 /// The hand that moves a simulated [`Clock`].
@@ -31,8 +31,19 @@ impl Clock {
 
     /// A clock that stands at 0 (on the wall: 2000-01-01 00:00 UTC) until its hand is moved.
     pub fn simulated() -> (Self, SimulatedClock) {
+        Self::simulated_from(SIMULATED_START_US)
+    }
+
+    /// As [`Clock::simulated`], with another time on the wall to begin with, in microseconds since 1970: any, also
+    /// one before.
+    pub fn simulated_from(start_us: i64) -> (Self, SimulatedClock) {
         let elapsed_ns = Arc::new(AtomicU64::new(0));
-        (Self(Kind::Simulated { elapsed_ns: elapsed_ns.clone() }), SimulatedClock { elapsed_ns })
+        (Self(Kind::Simulated { start_us, elapsed_ns: elapsed_ns.clone() }), SimulatedClock { elapsed_ns })
+    }
+
+    /// Whether libraries can read the time: some take for granted that it is not before 1970.
+    pub fn is_set(&self) -> bool {
+        std::time::SystemTime::now() >= std::time::UNIX_EPOCH
     }
 
     /// Nanoseconds since this clock was made; never goes back. 64 bits last 584 years.
@@ -40,11 +51,11 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match &self.0 {
             Kind::Real { origin } => origin.elapsed().as_nanos() as u64,
-            Kind::Simulated { elapsed_ns } => elapsed_ns.load(Ordering::SeqCst),
+            Kind::Simulated { elapsed_ns, .. } => elapsed_ns.load(Ordering::SeqCst),
         }
     }
 
-    /// Wall-clock time in microseconds since 1970-01-01 00:00 UTC; may jump when the machine's
+    /// Wall-clock time in microseconds since 1970-01-01 00:00 UTC, negative before; may jump when the machine's
     /// clock is set.
     #[inline]
     pub fn unix_us(&self) -> i64 {
@@ -52,10 +63,10 @@ impl Clock {
             Kind::Real { .. } => {
                 // Every transaction asks; by way of `SystemTime` it would cost three times as much.
                 let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-                time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+                time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1_000)
             }
-            Kind::Simulated { elapsed_ns } => {
-                SIMULATED_START_US + (elapsed_ns.load(Ordering::SeqCst) / 1_000) as i64
+            Kind::Simulated { start_us, elapsed_ns } => {
+                start_us.saturating_add((elapsed_ns.load(Ordering::SeqCst) / 1_000) as i64)
             }
         }
     }
@@ -64,7 +75,7 @@ impl Clock {
     pub fn sleep(&self, duration: Duration) {
         match &self.0 {
             Kind::Real { .. } => std::thread::sleep(duration),
-            Kind::Simulated { elapsed_ns } => advance(elapsed_ns, duration),
+            Kind::Simulated { elapsed_ns, .. } => advance(elapsed_ns, duration),
         }
     }
 }
@@ -96,6 +107,16 @@ mod tests {
     #[test]
     fn real_wall_clock_is_past_the_year_2020() {
         assert!(Clock::real().unix_us() > 1_577_836_800_000_000);
+    }
+
+    #[test]
+    fn simulated_wall_clock_starts_at_any_time_and_stops_at_the_last() {
+        let (clock, hand) = Clock::simulated_from(-5);
+        hand.advance(Duration::from_micros(3));
+        assert_eq!(clock.unix_us(), -2);
+        let (clock, hand) = Clock::simulated_from(i64::MAX);
+        hand.advance(Duration::from_secs(1));
+        assert_eq!(clock.unix_us(), i64::MAX);
     }
 
     #[test]

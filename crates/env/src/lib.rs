@@ -19,6 +19,7 @@ pub mod disk;
 pub mod interrupts;
 pub mod memory;
 pub mod random;
+pub mod scratch;
 pub mod thread;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use disk::{
 pub use interrupts::Interrupts;
 pub use memory::{available_memory_bytes, memory_bytes};
 pub use random::Seeds;
+pub use scratch::Scratch;
 pub use thread::{
     JoinHandle, cores, cpu_time_ns, current_core, leave_core, lower_priority, scope, spawn, spawn_scoped,
 };

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_env::{Disk, RealDisk};
+use albireo_env::{Clock, Disk, RealDisk};
+use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -23,6 +24,7 @@ use crate::errors::{internal, to_sql_error};
 use crate::pool::QueryPool;
 use crate::run::QueryContext;
 use crate::scan::Caches;
+use crate::spill::SpillFiles;
 use crate::{functions, physical, semantics};
 
 /// How the engine is set up.
@@ -40,6 +42,8 @@ pub struct OlapConfig {
     pub spill_limit_bytes: u64,
     /// Rows in a batch between operators.
     pub batch_rows: usize,
+    /// What `now()` is.
+    pub clock: Clock,
     /// Where CSV and JSON files are. DataFusion reads Parquet, from the real disk.
     pub disk: Arc<dyn Disk>,
     /// Called on each thread when it starts; the place to lower its scheduling priority.
@@ -55,6 +59,7 @@ impl Default for OlapConfig {
             spill_directory: None,
             spill_limit_bytes: 64 << 30,
             batch_rows: albireo_base::ids::CHUNK_ROWS,
+            clock: Clock::real(),
             disk: Arc::new(RealDisk),
             on_thread_start: None,
         }
@@ -88,6 +93,7 @@ pub(crate) struct Shared {
     pub(crate) config: OlapConfig,
     runtime: Option<tokio::runtime::Runtime>,
     environment: RuntimeEnv,
+    spill: Option<SpillFiles>,
     state: SessionState,
     pub(crate) caches: Caches,
 }
@@ -99,17 +105,19 @@ impl fmt::Debug for Olap {
 }
 
 impl Olap {
-    /// Starts the engine's threads and prepares its temporary directory.
+    /// Starts the engine's threads, and removes spill files of processes that were killed.
     ///
     /// # Errors
-    /// The configuration makes no sense, the threads cannot be started, or the spill directory
-    /// cannot be used.
+    /// The configuration makes no sense, or the threads cannot be started.
     pub fn new(config: OlapConfig) -> Result<Self, SqlError> {
         check(&config)?;
         let runtime = start_runtime(&config)?;
-        let environment = environment(&config)?;
+        let spill =
+            config.spill_directory.as_ref().map(|base| SpillFiles::new(base, config.spill_limit_bytes));
+        let environment = environment(&config, spill.as_ref())?;
         let state = session_state(&config);
-        let shared = Shared { config, runtime: Some(runtime), environment, state, caches: Caches::default() };
+        let caches = Caches::default();
+        let shared = Shared { config, runtime: Some(runtime), environment, spill, state, caches };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -130,7 +138,12 @@ impl Olap {
 
     /// Bytes of temporary files now.
     pub fn spill_used_bytes(&self) -> u64 {
-        self.shared.environment.disk_manager.used_disk_space()
+        self.shared.spill.as_ref().map_or(0, SpillFiles::used_bytes)
+    }
+
+    /// The temporary files, to remove them; `None` if queries do not spill.
+    pub fn spill_files(&self) -> Option<&SpillFiles> {
+        self.shared.spill.as_ref()
     }
 }
 
@@ -152,16 +165,34 @@ impl Shared {
         self.state.config_options()
     }
 
-    /// A session for one run: its snapshot, parallelism and memory account.
-    pub(crate) fn query_state(&self, context: Arc<QueryContext>, threads: usize) -> SessionState {
+    /// A session for one run: its time, snapshot and parallelism.
+    ///
+    /// # Errors
+    /// 22008 if the machine's clock is beyond the range of timestamps.
+    pub(crate) fn query_state(
+        &self,
+        context: Arc<QueryContext>,
+        threads: usize,
+    ) -> Result<SessionState, SqlError> {
         let mut state = self.state.clone();
-        state.mark_start_execution();
+        let options = Arc::clone(state.config_options());
+        let properties = state.execution_props_mut();
+        let now = timestamp_us_to_datetime(self.config.clock.unix_us()).ok_or_else(unset_clock)?;
+        properties.query_execution_start_time = Some(now.and_utc());
+        properties.alias_generator = Arc::default();
+        properties.config_options = Some(options);
         let config = state.config_mut();
         if config.target_partitions() != threads {
             config.options_mut().execution.target_partitions = threads;
         }
         config.set_extension(context);
-        state
+        Ok(state)
+    }
+
+    /// # Errors
+    /// 22008 if the machine's clock shows a time before 1970: DataFusion would panic.
+    pub(crate) fn check_clock(&self) -> Result<(), SqlError> {
+        if self.config.clock.is_set() { Ok(()) } else { Err(unset_clock()) }
     }
 
     pub(crate) fn query_pool(&self, limit_bytes: usize) -> QueryPool {
@@ -190,6 +221,11 @@ impl Drop for Shared {
             runtime.shutdown_background();
         }
     }
+}
+
+fn unset_clock() -> SqlError {
+    let message = "the system clock is out of range: it is before 1970 or too far in the future";
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message).with_hint("Set the system's clock.")
 }
 
 fn check(config: &OlapConfig) -> Result<(), SqlError> {
@@ -221,15 +257,12 @@ fn start_runtime(config: &OlapConfig) -> Result<tokio::runtime::Runtime, SqlErro
     })
 }
 
-fn environment(config: &OlapConfig) -> Result<RuntimeEnv, SqlError> {
-    let mode = match &config.spill_directory {
-        Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
+fn environment(config: &OlapConfig, spill: Option<&SpillFiles>) -> Result<RuntimeEnv, SqlError> {
+    let mode = match spill {
+        Some(spill) => DiskManagerMode::Custom(Arc::new(spill.clone())),
         None => DiskManagerMode::Disabled,
     };
-    let mut disk = DiskManagerBuilder::default().with_mode(mode);
-    if config.spill_directory.is_some() {
-        disk.set_max_temp_directory_size(config.spill_limit_bytes);
-    }
+    let disk = DiskManagerBuilder::default().with_mode(mode);
     let top = NonZeroUsize::new(3).unwrap_or(NonZeroUsize::MIN);
     let pool = TrackConsumersPool::new(FairSpillPool::new(config.memory_limit_bytes), top);
     RuntimeEnvBuilder::new()
@@ -281,6 +314,7 @@ impl Olap {
         &self,
         future: impl Future<Output = Result<T, SqlError>> + Send + 'static,
     ) -> Result<T, SqlError> {
+        self.shared.check_clock()?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.shared.handle().spawn(async move {
             let guarded = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(future));

@@ -34,10 +34,12 @@ pub mod relation;
 mod run;
 mod scan;
 mod semantics;
+mod spill;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
 pub use files::write_parquet;
 pub use prepare::{OutputColumn, Prepared, Query};
 pub use run::{BoxedBatch, BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
+pub use spill::SpillFiles;
 pub use types::{arrow_type, result_type, sql_type};

@@ -401,9 +401,10 @@ pub(crate) async fn start(
     context: Arc<QueryContext>,
     options: &RunOptions,
 ) -> Result<Started, SqlError> {
+    shared.check_clock()?;
     let optimized = prepared.optimized(shared, &context.snapshot)?;
     let threads = options.threads.unwrap_or(shared.config.threads).max(1);
-    let state = shared.query_state(Arc::clone(&context), threads);
+    let state = shared.query_state(Arc::clone(&context), threads)?;
     let logical = prepared.bind(optimized, parameters, &state)?;
     let planning = state.query_planner().create_physical_plan(&logical, &state);
     let planned = match files::reads_parquet(&logical) {

@@ -293,6 +293,19 @@ fn time_functions_are_those_of_the_run() {
 }
 
 #[test]
+fn time_of_a_query_is_the_clocks_also_before_1970_and_after_2262() {
+    for (start_us, expected) in
+        [(-2_208_988_800_000_000, "1900-01-01"), (0, "1970-01-01"), (16_725_225_600_000_000, "2500-01-01")]
+    {
+        let (clock, _) = albireo_env::Clock::simulated_from(start_us);
+        let f = Fixture::with_config(Vec::new(), OlapConfig { clock, ..OlapConfig::default() });
+        let sql = "select cast(now() as timestamp)::varchar, current_date::varchar";
+        let found = rows(&f.query(sql).unwrap().batches);
+        assert!(found[0].starts_with(expected) && found[0].matches(expected).count() == 2, "{found:?}");
+    }
+}
+
+#[test]
 fn engine_refuses_configurations_without_sense() {
     let zero = OlapConfig { threads: 0, ..OlapConfig::default() };
     assert_eq!(Olap::new(zero).unwrap_err().state().to_string(), "22023");

@@ -6,14 +6,14 @@ use clap::Args;
 /// How much memory a database may use. What is not said is a share of what there is.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct MemoryArgs {
-    /// Memory for the whole database, from which the limits follow that are not given: 8GB, 512MB, or 50% of what
-    /// this process may use; without, all of that
+    /// Memory of the whole database, from which the other limits are derived: 8GB, 512MB, or 50% of what this process
+    /// may use; by default all of that
     #[arg(long, env = "ALBIREO_MEMORY", value_name = "SIZE", help_heading = "Memory")]
     pub memory: Option<Size>,
-    /// The most memory for tables, indexes and snapshots; without, 5/8 of --memory
+    /// Memory for tables, indexes and snapshots; by default 5/8 of --memory
     #[arg(long, env = "ALBIREO_DATA_LIMIT", value_name = "SIZE", help_heading = "Memory")]
     pub data_limit: Option<Size>,
-    /// The most memory for all running queries together, of which one may use half; without, 1/4 of --memory
+    /// Memory for all running queries together, of which one may use half; by default 1/4 of --memory
     #[arg(long, env = "ALBIREO_QUERY_MEMORY", value_name = "SIZE", help_heading = "Memory")]
     pub query_memory: Option<Size>,
 }

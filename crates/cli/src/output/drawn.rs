@@ -1,17 +1,19 @@
 //! Tables drawn with lines, as psql draws them with `linestyle unicode` and `border 2`.
 
-use super::{Cell, Kind, Table};
-use crate::interrupt::Interrupt;
+use super::{Cell, Expanded, Kind, Style, Table};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How NULL is drawn.
-const NULL: &str = "NULL";
+/// The least columns of text that are left of a table which is too wide by its frame alone.
+const LEAST_WIDTH: usize = 8;
 
-/// Prints columns side by side, and how many rows there are.
-pub fn grid(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> io::Result<()> {
-    let headers: Vec<Cell> = table.columns.iter().map(|(name, _)| Some(name.clone())).collect();
+/// Prints columns side by side, and how many rows there are. If they are wider than the terminal, each value gets its
+/// line instead; a single column and lists of the shell's own are broken into lines.
+pub fn grid(table: &Table<'_>, style: Style<'_>, out: &mut impl Write) -> io::Result<()> {
+    let Style { interrupt, null, .. } = style;
+    let mut headers: Vec<Cell> = table.columns.iter().map(|(name, _)| Some(name.clone())).collect();
+    let width = |cell: &Cell| width(cell, null);
     let mut widths: Vec<usize> = headers.iter().map(width).collect();
     let mut rows = Vec::new();
     table.for_each_row(interrupt, |row| {
@@ -21,12 +23,27 @@ pub fn grid(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> i
         rows.push(row.to_vec());
         Ok(())
     })?;
+    // What the frame takes: three columns for each of the table's, and one.
+    let room = style.width.map(|room| room.saturating_sub(3 * widths.len() + 1));
+    if let (Expanded::Auto, Some(room)) = (style.expanded, room)
+        && widths.iter().sum::<usize>() > room
+    {
+        if widths.len() > 1 && !table.is_own() {
+            return expanded(table, style, out);
+        }
+        narrow(&mut widths, room);
+        for row in rows.iter_mut().chain([&mut headers]) {
+            for (cell, width) in row.iter_mut().zip(&widths) {
+                cell.iter_mut().for_each(|text| *text = broken(text, *width));
+            }
+        }
+    }
     if let Some(title) = &table.title {
         writeln!(out, "{title}")?;
     }
     if !headers.is_empty() {
         rule(&widths, ["┌", "┬", "┐"], out)?;
-        cells(&headers, &widths, &vec![Align::Centre; widths.len()], out)?;
+        cells(&headers, &widths, &vec![Align::Centre; widths.len()], null, out)?;
         rule(&widths, ["├", "┼", "┤"], out)?;
         let aligns: Vec<Align> = table
             .columns
@@ -35,7 +52,7 @@ pub fn grid(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> i
             .collect();
         for row in &rows {
             interrupt.check()?;
-            cells(row, &widths, &aligns, out)?;
+            cells(row, &widths, &aligns, null, out)?;
         }
         rule(&widths, ["└", "┴", "┘"], out)?;
     }
@@ -43,20 +60,21 @@ pub fn grid(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> i
 }
 
 /// Prints one line per value, a heading per row.
-pub fn expanded(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> io::Result<()> {
+pub fn expanded(table: &Table<'_>, style: Style<'_>, out: &mut impl Write) -> io::Result<()> {
+    let null = style.null;
     let names: Vec<Cell> = table.columns.iter().map(|(name, _)| Some(name.clone())).collect();
-    let widest = names.iter().map(width).max().unwrap_or(0);
+    let widest = names.iter().map(|name| width(name, null)).max().unwrap_or(0);
     if let Some(title) = &table.title {
         writeln!(out, "{title}")?;
     }
     let mut count = 0;
-    table.for_each_row(interrupt, |row| {
+    table.for_each_row(style.interrupt, |row| {
         count += 1;
         let heading = format!("─[ RECORD {count} ]");
         writeln!(out, "{heading}{}", "─".repeat((widest + 2).saturating_sub(heading.width())))?;
         for (name, cell) in names.iter().zip(row) {
-            let mut names = lines(name);
-            for value in lines(cell) {
+            let mut names = lines(name, null);
+            for value in lines(cell, null) {
                 let name = names.next().unwrap_or_default();
                 let room = widest - name.as_ref().width();
                 writeln!(out, "{name}{} │ {value}", " ".repeat(room))?;
@@ -80,8 +98,14 @@ fn rule(widths: &[usize], [left, middle, right]: [&str; 3], out: &mut impl Write
 }
 
 /// Draws one row, as many lines high as its highest cell.
-fn cells(row: &[Cell], widths: &[usize], aligns: &[Align], out: &mut impl Write) -> io::Result<()> {
-    let mut drawn: Vec<_> = row.iter().map(|cell| lines(cell).peekable()).collect();
+fn cells(
+    row: &[Cell],
+    widths: &[usize],
+    aligns: &[Align],
+    null: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut drawn: Vec<_> = row.iter().map(|cell| lines(cell, null).peekable()).collect();
     while drawn.iter_mut().any(|lines| lines.peek().is_some()) {
         for ((lines, width), align) in drawn.iter_mut().zip(widths).zip(aligns) {
             let text = lines.next().unwrap_or_default();
@@ -91,7 +115,9 @@ fn cells(row: &[Cell], widths: &[usize], aligns: &[Align], out: &mut impl Write)
                 Align::Centre => room / 2,
                 Align::Right => room,
             };
-            write!(out, "│ {:left$}{text}{:right$} ", "", "", right = room - left)?;
+            // The standard library's padding ends at 65,535.
+            let (left, right) = (" ".repeat(left), " ".repeat(room - left));
+            write!(out, "│ {left}{text}{right} ")?;
         }
         writeln!(out, "│")?;
     }
@@ -99,14 +125,54 @@ fn cells(row: &[Cell], widths: &[usize], aligns: &[Align], out: &mut impl Write)
 }
 
 /// Columns of the terminal that a cell's widest line takes.
-fn width(cell: &Cell) -> usize {
-    lines(cell).map(|line| line.as_ref().width()).max().unwrap_or(0)
+fn width(cell: &Cell, null: &str) -> usize {
+    lines(cell, null).map(|line| line.as_ref().width()).max().unwrap_or(0)
 }
 
-/// A cell's lines, at least one, with tabs and control characters made visible so that nothing is
+/// Narrows the widest columns until all have room, as far as text can still be read in them.
+fn narrow(widths: &mut [usize], room: usize) {
+    let at_most = |most: usize| widths.iter().map(|width| *width.min(&most)).sum::<usize>();
+    let most = (LEAST_WIDTH..=room).take_while(|most| at_most(*most) <= room).last().unwrap_or(LEAST_WIDTH);
+    widths.iter_mut().for_each(|width| *width = most.min(*width));
+}
+
+/// `text` with line breaks, so that no line is wider than `room` columns: at a blank, which is left out, where there is
+/// one.
+fn broken(text: &str, room: usize) -> String {
+    let mut lines = Vec::new();
+    for line in lines_of(text) {
+        let (mut part, mut width, mut word) = (String::new(), 0, 0);
+        for c in line.chars() {
+            let more = c.width().unwrap_or(0);
+            if width + more > room && width > 0 {
+                let rest = if c != ' ' && word > 0 { part.split_off(word) } else { String::new() };
+                width = rest.width();
+                lines.push(std::mem::replace(&mut part, rest).trim_end().to_owned());
+                word = 0;
+                if c == ' ' {
+                    continue;
+                }
+            }
+            part.push(c);
+            width += more;
+            if c == ' ' {
+                word = part.len();
+            }
+        }
+        lines.push(part);
+    }
+    lines.join("\n")
+}
+
+/// A cell's lines, at least one.
+fn lines<'a>(cell: &'a Cell, null: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+    lines_of(cell.as_deref().unwrap_or(null))
+}
+
+/// The lines of a text, at least one, with tabs and control characters made visible so that nothing is
 /// shifted.
-fn lines(cell: &Cell) -> impl Iterator<Item = Cow<'_, str>> {
-    cell.as_deref().unwrap_or(NULL).split('\n').map(|line| {
+fn lines_of(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    text.split('\n').map(|line| {
         if !line.contains(char::is_control) {
             return Cow::Borrowed(line);
         }

@@ -1,13 +1,18 @@
 //! An array with one object per row and line.
+//!
+//! I-1 The names of an object differ: a column whose name another before it has is called `a_1`, the next `a_2`, and so
+//! on, unless a column has that name itself.
 
 use super::{Kind, Table};
 use crate::interrupt::Interrupt;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 /// Prints the rows. Numbers keep all their digits; those JSON has no words for (NaN, Infinity)
 /// become strings.
 pub fn array(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> io::Result<()> {
-    let names: Vec<String> = table.columns.iter().map(|(name, _)| quoted(name)).collect();
+    let names = unique(table.columns.iter().map(|(name, _)| name.as_str()).collect());
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     out.write_all(b"[")?;
     let mut separator = "\n";
     table.for_each_row(interrupt, |row| {
@@ -26,6 +31,26 @@ pub fn array(table: &Table<'_>, interrupt: &Interrupt, out: &mut impl Write) -> 
         out.write_all(b"}")
     })?;
     out.write_all(b"\n]\n")
+}
+
+/// Names that differ: those that come first stay, and so do those that come once.
+fn unique(names: Vec<&str>) -> Vec<String> {
+    let mut taken: HashSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let (mut seen, mut next) = (HashSet::new(), HashMap::new());
+    let of = |name: &str| {
+        if seen.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let number = next.entry(name.to_owned()).or_insert(0);
+        loop {
+            *number += 1;
+            let name = format!("{name}_{number}");
+            if taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    };
+    names.into_iter().map(of).collect()
 }
 
 fn quoted(text: &str) -> String {

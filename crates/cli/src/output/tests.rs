@@ -15,9 +15,14 @@ fn columns(columns: &[(&str, SqlType)]) -> Vec<Column> {
 }
 
 fn printed(table: &Table<'_>, format: Format, expanded: bool) -> String {
+    let expanded = if expanded { Expanded::On } else { Expanded::Off };
+    printed_for(table, format, expanded, None)
+}
+
+fn printed_for(table: &Table<'_>, format: Format, expanded: Expanded, width: Option<usize>) -> String {
     let mut out = Vec::new();
-    let interrupt = Interrupt::default();
-    print(table, Style { format, expanded, interrupt: &interrupt }, &mut out).unwrap();
+    let style = Style { format, expanded, width, null: "NULL", interrupt: &Interrupt::default() };
+    print(table, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -93,6 +98,83 @@ fn json_is_read_back_by_a_json_reader_with_the_same_values() {
 }
 
 #[test]
+fn table_wider_than_the_terminal_becomes_expanded_and_a_single_column_is_broken() {
+    let columns = columns(&[("a", SqlType::Text), ("b", SqlType::Text)]);
+    let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text.to_owned()])) };
+    let batches = [batch(vec![text("12345"), text("67890")])];
+    let table = Table::of_result(&columns, &batches);
+    let at = |width| printed_for(&table, Format::Box, Expanded::Auto, Some(width));
+    let grid = printed(&table, Format::Box, false);
+    assert_eq!((at(17), grid.lines().next().unwrap().chars().count()), (grid, 17));
+    for width in [16, 1, 0] {
+        assert_eq!(at(width), printed(&table, Format::Box, true));
+    }
+    let batches = [batch(vec![text("0123456789東京x")])];
+    let table = Table::of_result(&columns[..1], &batches);
+    let expected = "\
+┌─────────────┐
+│      a      │
+├─────────────┤
+│ 0123456789  │
+│ 東京x       │
+└─────────────┘
+(1 row)
+
+";
+    assert_eq!(printed_for(&table, Format::Box, Expanded::Auto, Some(15)), expected);
+    assert!(printed_for(&table, Format::Box, Expanded::Auto, Some(0)).contains("│ 01234567 │"));
+    let batches = [batch(vec![text("one two three  four fivesixseven 東 京 8")])];
+    let lines =
+        printed_for(&Table::of_result(&columns[..1], &batches), Format::Box, Expanded::Auto, Some(13));
+    let lines: Vec<_> = lines.lines().skip(3).take(6).map(|line| line.trim_matches(['│', ' '])).collect();
+    assert_eq!(lines, ["one two", "three", "four", "fivesixse", "ven 東 京", "8"]);
+    let off = printed_for(&table, Format::Box, Expanded::Off, Some(15));
+    assert!(off.contains("│ 0123456789東京x │"), "{off}");
+}
+
+#[test]
+fn list_of_the_shell_wider_than_the_terminal_is_broken_where_it_is_widest() {
+    let rows = vec![vec![Some("note".to_owned()), Some("'a default value'".to_owned())]];
+    let table = Table::own("List", &[("Column", Kind::Text), ("Default", Kind::Text)], rows);
+    let expected = "\
+List
+┌────────┬────────────┐
+│ Column │  Default   │
+├────────┼────────────┤
+│ note   │ 'a default │
+│        │ value'     │
+└────────┴────────────┘
+(1 row)
+
+";
+    assert_eq!(printed_for(&table, Format::Box, Expanded::Auto, Some(23)), expected);
+    let narrowest = printed_for(&table, Format::Box, Expanded::Auto, Some(3));
+    assert!(
+        narrowest.contains("│ 'a       │\n│        │ default  │\n│        │ value'   │\n"),
+        "{narrowest}"
+    );
+    assert!(printed_for(&table, Format::Box, Expanded::On, Some(23)).contains("RECORD 1"));
+}
+
+#[test]
+fn cell_beside_one_that_is_very_wide_is_padded() {
+    let columns = columns(&[("a", SqlType::Text)]);
+    let batches = [batch(vec![Arc::new(StringArray::from(vec!["x".repeat(100_000), "y".to_owned()]))])];
+    let text = printed(&Table::of_result(&columns, &batches), Format::Box, false);
+    assert!(text.contains(&format!("│ y{} │", " ".repeat(99_999))));
+}
+
+#[test]
+fn json_names_of_repeated_columns_differ() {
+    let names = ["a", "a", "b", "a_1", "a", ""].map(|name| (name, SqlType::Integer));
+    let columns = columns(&names);
+    let arrays = (0..6).map(|value| -> ArrayRef { Arc::new(Int32Array::from(vec![value])) });
+    let batches = [batch(arrays.collect())];
+    let text = printed(&Table::of_result(&columns, &batches), Format::Json, false);
+    assert!(text.contains("{\"a\": 0, \"a_2\": 1, \"b\": 2, \"a_1\": 3, \"a_3\": 4, \"\": 5}"), "{text}");
+}
+
+#[test]
 fn json_of_no_rows_is_an_empty_array() {
     let columns = columns(&[("id", SqlType::Integer)]);
     let text = printed(&Table::of_result(&columns, &[]), Format::Json, false);
@@ -161,7 +243,7 @@ fn printing_stops_when_interrupted() {
     let interrupt = Interrupt::default();
     interrupt.request();
     for format in [Format::Box, Format::Csv, Format::Json] {
-        let style = Style { format, expanded: false, interrupt: &interrupt };
+        let style = Style { format, expanded: Expanded::Off, width: None, null: "", interrupt: &interrupt };
         assert!(print(&Table::of_result(&columns, &batches), style, &mut Vec::new()).is_err());
     }
 }

@@ -3,8 +3,8 @@
 //! Responsible for: where the rows of such a statement are: in the lines after it, up to `\.`, as psql has it; of
 //! a statement of the command line (`-c`), on standard input. Not responsible for: what rows are (`albireo`).
 
-use super::{Shell, Stop, report};
-use std::io::{self, BufRead, Write};
+use super::{Around, Shell, Stop};
+use std::io::{self, Write};
 
 /// Adds the line that comes next to what it is given; gives its length, 0 at the end.
 pub type NextLine<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> io::Result<usize>;
@@ -63,16 +63,15 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 impl Shell<'_> {
-    /// Runs such a statement of the script `name`, or of the terminal. Gives the number of lines taken as rows.
+    /// Runs such a statement of the script `name`, or of the terminal.
     pub(super) fn run_client_copy(
         &mut self,
         name: Option<&str>,
         (text, line): (&str, usize),
         end: End,
-        next_line: NextLine<'_>,
-    ) -> Result<usize, Stop> {
+        around: &mut Around<'_>,
+    ) -> Result<(), Stop> {
         let (sql, interrupt) = (self.sql, self.interrupt);
-        let mut lines = 0;
         let result = match end {
             End::Stdout => {
                 let mut sink = Sink { sink: self.results(), error: None };
@@ -87,9 +86,16 @@ impl Shell<'_> {
             }
             End::Stdin => {
                 let mut rows = Vec::new();
-                match take_rows(next_line, &mut rows) {
-                    Ok(taken) => lines = taken,
-                    Err(error) => self.fail(&format!("cannot read the rows of COPY: {error}"))?,
+                if name.is_none() {
+                    self.say("Enter the rows, one on each line. End with \\. on a separate line, or Ctrl-D.");
+                    self.out.flush()?;
+                }
+                match take_rows(around.next_line, &mut rows) {
+                    Ok(taken) => around.splitter.skip_lines(taken),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        return self.fail("COPY was cancelled; nothing was inserted");
+                    }
+                    Err(error) => return self.fail(&format!("cannot read the rows of COPY: {error}")),
                 }
                 interrupt.during(sql.canceller(), || sql.copy_from(text, &mut rows.as_slice()))
             }
@@ -100,12 +106,9 @@ impl Shell<'_> {
                 if self.confirms && end == End::Stdin {
                     writeln!(self.results(), "COPY {rows}")?;
                 }
-                Ok(lines)
+                Ok(())
             }
-            Err(error) => {
-                let message = report::error(name, line, text, &error);
-                self.fail(message.trim_end()).map(|()| lines)
-            }
+            Err(error) => self.fail_statement(name, (text, line), &error),
         }
     }
 }
@@ -143,15 +146,6 @@ impl Write for Sink<'_> {
     }
 }
 
-/// A row that a person types, as a [`NextLine`].
-pub fn typed_line(rows: &mut Vec<u8>) -> io::Result<usize> {
-    if rows.is_empty() {
-        eprintln!("Enter the rows, one on each line. End with \\. on a line of its own, or Ctrl-D.");
-    }
-    eprint!(">> ");
-    io::stdin().lock().read_until(b'\n', rows)
-}
-
 /// Takes lines up to `\.` or the end; gives how many there were, with `\.`.
 fn take_rows(next_line: NextLine<'_>, rows: &mut Vec<u8>) -> io::Result<usize> {
     let mut lines = 0;
@@ -174,6 +168,7 @@ mod tests {
     use crate::embedded::Embedded;
     use crate::interrupt::Interrupt;
     use albireo_env::Env;
+    use std::io::BufRead as _;
 
     #[test]
     fn end_of_a_copy_is_found_outside_of_quotes_and_comments() {

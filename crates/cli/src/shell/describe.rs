@@ -1,11 +1,18 @@
-//! What `\d`, `\dt`, `\di` and `\dn` print.
+//! What `\d`, `\dt`, `\di`, `\dn`, `\df`, `\sf` and `\conninfo` print.
+//!
+//! Patterns are psql's: `*` stands for any characters, `?` for one, a point parts schema and name, and letters are in
+//! lower case unless quoted.
 
 use crate::output::{Cell, Kind, Table as Printed};
-use crate::sql::{Index, Sql, Table};
+use crate::sql::{About, Index, Routine, Sql, Table};
 
-/// `\dt`: all tables.
-pub fn tables(sql: &dyn Sql) -> Printed<'static> {
-    let rows = sql.tables().into_iter().map(|table| {
+/// The schema that a name without one is in.
+const DEFAULT_SCHEMA: &str = "public";
+
+/// The tables that match, or all.
+pub fn tables(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
+    let tables = sql.tables().into_iter();
+    let rows = tables.filter(|table| is_meant(pattern, &table.schema, &table.name)).map(|table| {
         let placement = placement(&table);
         vec![
             Some(table.schema),
@@ -25,9 +32,11 @@ pub fn tables(sql: &dyn Sql) -> Printed<'static> {
     Printed::own("List of tables", &columns, rows.collect())
 }
 
-/// `\di`: all indexes.
-pub fn indexes(sql: &dyn Sql) -> Printed<'static> {
-    let rows = sql.tables().into_iter().flat_map(|table| {
+/// The indexes that match, or all.
+pub fn indexes(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
+    let rows = sql.tables().into_iter().flat_map(|mut table| {
+        let schema = table.schema.clone();
+        table.indexes.retain(|index| is_meant(pattern, &schema, &index.name));
         let of_table = move |index: Index| {
             vec![
                 Some(table.schema.clone()),
@@ -51,10 +60,93 @@ pub fn indexes(sql: &dyn Sql) -> Printed<'static> {
     Printed::own("List of indexes", &columns, rows.collect())
 }
 
-/// `\dn`: all schemas.
-pub fn schemas(sql: &dyn Sql) -> Printed<'static> {
-    let rows = sql.schemas().into_iter().map(|name| vec![Some(name)]).collect();
-    Printed::own("List of schemas", &[("Name", Kind::Text)], rows)
+/// The schemas that match, or all.
+pub fn schemas(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
+    let names = sql.schemas().into_iter();
+    let rows = names.filter(|name| pattern.is_none_or(|pattern| matches(&fold(pattern), name)));
+    Printed::own("List of schemas", &[("Name", Kind::Text)], rows.map(|name| vec![Some(name)]).collect())
+}
+
+/// The functions and procedures that match, or all.
+pub fn routines(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
+    let routines = sql.routines().into_iter();
+    let rows = routines.filter(|routine| is_meant(pattern, DEFAULT_SCHEMA, &routine.name)).map(|routine| {
+        let kind = if routine.is_procedure { "procedure" } else { "function" };
+        vec![
+            Some(DEFAULT_SCHEMA.to_owned()),
+            Some(routine.name),
+            Some(routine.result),
+            Some(routine.arguments),
+            Some(kind.to_owned()),
+            Some(routine.language.to_owned()),
+        ]
+    });
+    let columns = [
+        ("Schema", Kind::Text),
+        ("Name", Kind::Text),
+        ("Result data type", Kind::Text),
+        ("Argument data types", Kind::Text),
+        ("Type", Kind::Text),
+        ("Language", Kind::Text),
+    ];
+    Printed::own("List of functions", &columns, rows.collect())
+}
+
+/// The statements that defined the functions and procedures called so; parentheses behind the name do not matter.
+pub fn source(sql: &dyn Sql, name: &str) -> Result<String, String> {
+    let plain = fold(name.split('(').next().unwrap_or(name));
+    let plain = plain.strip_prefix("public.").unwrap_or(&plain);
+    let text = |routine: Routine| routine.source.trim_end().trim_end_matches(';').to_owned() + ";\n";
+    let found: Vec<String> =
+        sql.routines().into_iter().filter(|routine| routine.name == plain).map(text).collect();
+    match found.is_empty() {
+        true => Err(format!("there is no function or procedure \"{name}\"; \\df lists those there are")),
+        false => Ok(found.join("\n")),
+    }
+}
+
+/// The database, in a sentence.
+pub fn about(sql: &dyn Sql) -> String {
+    let About { data, partitions } = sql.about();
+    let partitions =
+        if partitions == 1 { "1 partition".to_owned() } else { format!("{partitions} partitions") };
+    match data {
+        Some(data) => format!(
+            "You are using the database kept in {}, in this process, with {partitions}.",
+            data.display()
+        ),
+        None => format!("You are using a database in the memory of this process, with {partitions}."),
+    }
+}
+
+/// Whether an object is meant by a pattern.
+fn is_meant(pattern: Option<&str>, schema: &str, name: &str) -> bool {
+    let Some(pattern) = pattern else { return true };
+    match pattern.split_once('.') {
+        Some((schemas, names)) => matches(&fold(schemas), schema) && matches(&fold(names), name),
+        None => matches(&fold(pattern), name),
+    }
+}
+
+/// Whether `text` is as `pattern` has it, where `*` stands for any characters and `?` for one.
+fn matches(pattern: &str, text: &str) -> bool {
+    // Which beginnings of the pattern match what of the text was seen.
+    let mut reached = vec![true];
+    reached.extend(pattern.chars().scan(true, |stars, c| {
+        *stars &= c == '*';
+        Some(*stars)
+    }));
+    for seen in text.chars() {
+        let mut next = vec![false];
+        for (at, c) in pattern.chars().enumerate() {
+            next.push(match c {
+                '*' => next[at] || reached[at + 1],
+                c => reached[at] && (c == '?' || c == seen),
+            });
+        }
+        reached = next;
+    }
+    reached.last() == Some(&true)
 }
 
 /// The tables that `name`, with or without a schema, means: as SQL reads it first, as it is typed
@@ -130,5 +222,31 @@ fn uniqueness(index: &Index) -> &'static str {
         (true, _) => "primary key",
         (false, true) => "unique",
         (false, false) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_psql_reads_them() {
+        for (pattern, text, expected) in [
+            ("orders", "orders", true),
+            ("ord*", "orders", true),
+            ("*d*r*", "orders", true),
+            ("o?ders", "orders", true),
+            ("ord", "orders", false),
+            ("ord?", "orders", false),
+            ("*", "", true),
+            ("", "", true),
+            ("a*b", "ab", true),
+            ("a*b", "abc", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+        assert!(is_meant(Some("PUB*.Ord*"), "public", "orders"));
+        assert!(!is_meant(Some("\"Orders\""), "public", "orders"));
+        assert!(!is_meant(Some("other.*"), "public", "orders"));
     }
 }

@@ -1,6 +1,8 @@
-//! Line editing: history, statements over several lines, completion with Tab.
+//! Line editing: history, completion with Tab.
+//!
+//! Lines are read one at a time; what comes behind a line's end, typed or pasted ahead, is kept for the next (rustyline
+//! does so with its feature `buffer-redux`). A paste that the terminal marks as one is one text of several lines.
 
-use super::split::Splitter;
 use crate::sql::Sql;
 use albireo_env::Env;
 use rustyline::completion::{Completer, Pair};
@@ -8,12 +10,16 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::validate::Validator;
+use rustyline::{Behavior, CompletionType, Config, Context, Editor, Helper};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 /// Statements remembered.
 const HISTORY_ENTRIES: usize = 10_000;
+
+/// What is longer is not remembered.
+const ENTRY_BYTES: usize = 1 << 16;
 
 /// Reads statements from a terminal.
 pub struct LineEditor<'a> {
@@ -23,8 +29,10 @@ pub struct LineEditor<'a> {
 
 /// What the person at the terminal did.
 pub enum Input {
-    /// Entered complete statements or a command.
-    Lines(String),
+    /// Entered a line, or pasted several.
+    Text(String),
+    /// Entered what is no UTF-8.
+    Unreadable,
     /// Pressed Ctrl-C: forget what was begun.
     Abandoned,
     /// Pressed Ctrl-D on an empty line.
@@ -39,6 +47,8 @@ impl<'a> LineEditor<'a> {
             .max_history_size(HISTORY_ENTRIES)?
             .history_ignore_space(true)
             .completion_type(CompletionType::List)
+            // Where results go elsewhere, prompts still go to the terminal.
+            .behavior(if io::stdout().is_terminal() { Behavior::Stdio } else { Behavior::PreferTerm })
             .build();
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(SqlHelper { sql }));
@@ -51,20 +61,31 @@ impl<'a> LineEditor<'a> {
         Ok(Self { editor, history })
     }
 
-    /// Reads until what was typed is complete.
-    pub fn read(&mut self) -> Result<Input, ReadlineError> {
-        match self.editor.readline("albireo=> ") {
-            Ok(text) => {
-                self.editor.add_history_entry(text.trim_end())?;
-                if let Some(path) = &self.history {
-                    // History is a convenience: a full disk must not end the session.
-                    let _ = self.editor.append_history(path);
+    /// Reads a line.
+    pub fn read(&mut self, prompt: &str) -> Result<Input, ReadlineError> {
+        loop {
+            return Ok(match self.editor.readline(prompt) {
+                Ok(text) => Input::Text(text),
+                Err(ReadlineError::Interrupted) => Input::Abandoned,
+                Err(ReadlineError::Eof) => Input::End,
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    Input::Unreadable
                 }
-                Ok(Input::Lines(text))
-            }
-            Err(ReadlineError::Interrupted) => Ok(Input::Abandoned),
-            Err(ReadlineError::Eof) => Ok(Input::End),
-            Err(error) => Err(error),
+                // The window has another size, and nothing was typed.
+                Err(ReadlineError::Signal(_)) => continue,
+                Err(error) => return Err(error),
+            });
+        }
+    }
+
+    /// Puts what was entered into the history. History is a convenience: a full disk must not end the session.
+    pub fn remember(&mut self, entry: &str) {
+        if entry.len() > ENTRY_BYTES {
+            return;
+        }
+        let is_new = self.editor.add_history_entry(entry.trim_end());
+        if let (Ok(true), Some(path)) = (is_new, &self.history) {
+            let _ = self.editor.append_history(path);
         }
     }
 }
@@ -90,21 +111,7 @@ impl Hinter for SqlHelper<'_> {
 
 impl Highlighter for SqlHelper<'_> {}
 
-impl Validator for SqlHelper<'_> {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(if is_complete(context.input()) {
-            ValidationResult::Valid(None)
-        } else {
-            ValidationResult::Incomplete
-        })
-    }
-}
-
-fn is_complete(text: &str) -> bool {
-    let mut splitter = Splitter::default();
-    text.lines().for_each(|line| drop(splitter.push(line)));
-    splitter.is_between()
-}
+impl Validator for SqlHelper<'_> {}
 
 impl Completer for SqlHelper<'_> {
     type Candidate = Pair;
@@ -122,13 +129,16 @@ fn complete(sql: &dyn Sql, line: &str) -> (usize, Vec<String>) {
     let word = &line[line.trim_end_matches(is_word).len()..];
     let start = line.len() - word.len();
     if word.is_empty() {
-        return (start, Vec::new());
+        // Nothing to complete: a tab between words, pasted perhaps.
+        return (start, vec!["\t".to_owned()]);
     }
     let lower = word.to_lowercase();
     let mut candidates: Vec<String> = Vec::new();
     if word.starts_with('\\') {
-        candidates
-            .extend(COMMANDS.iter().filter(|name| name.starts_with(word)).map(|name| (*name).to_owned()));
+        let commands = super::command::HELP.split_whitespace().filter(|name| name.starts_with(word));
+        candidates.extend(commands.map(str::to_owned));
+        candidates.sort();
+        candidates.dedup();
         return (start, candidates);
     }
     for table in sql.tables() {
@@ -142,11 +152,14 @@ fn complete(sql: &dyn Sql, line: &str) -> (usize, Vec<String>) {
     candidates.extend(keywords.map(|word| if is_upper { word.to_uppercase() } else { word.to_owned() }));
     candidates.sort();
     candidates.dedup();
+    // A word that is complete stays, and is told from the next.
+    if let [candidate] = candidates.as_mut_slice()
+        && candidate == word
+    {
+        candidate.push(' ');
+    }
     (start, candidates)
 }
-
-const COMMANDS: &[&str] =
-    &["\\?", "\\d", "\\di", "\\dn", "\\dt", "\\format", "\\i", "\\o", "\\q", "\\timing", "\\x"];
 
 const KEYWORDS: &str = "all and analyze as asc avg begin between bigint boolean by bytea case cast char check \
     column commit constraint copy count create cross date decimal default delete delimiter desc distinct \
@@ -173,21 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn input_is_complete_after_a_semicolon_or_a_command() {
-        for text in ["", "select 1;", "\\d", "select\n1;", "-- only a comment"] {
-            assert!(is_complete(text), "{text}");
-        }
-        for text in ["select 1", "select ';", "select 1; select", "/* begun"] {
-            assert!(!is_complete(text), "{text}");
-        }
-    }
-
-    #[test]
     fn completion_offers_names_keywords_and_commands() {
         let fake = Fake::default();
         assert_eq!(complete(&fake, "select * from ord"), (14, vec!["order".to_owned(), "orders".to_owned()]));
         assert_eq!(complete(&fake, "SEL"), (0, vec!["SELECT".to_owned()]));
         assert_eq!(complete(&fake, "\\t"), (0, vec!["\\timing".to_owned()]));
-        assert_eq!(complete(&fake, "select "), (7, vec![]));
+        assert_eq!(complete(&fake, "select "), (7, vec!["\t".to_owned()]));
+        assert_eq!(complete(&fake, "select"), (0, vec!["select ".to_owned()]));
+        assert_eq!(complete(&fake, "x.nothing"), (2, vec![]));
     }
 }

@@ -2,6 +2,16 @@
 
 use albireo_base::SqlError;
 use std::fmt::Write;
+use unicode_width::UnicodeWidthChar;
+
+/// The most columns of a line of SQL that are shown with an error, so that a terminal of 80 has room for the rest.
+const EXCERPT_COLUMNS: usize = 60;
+
+/// So many of them are behind the place of the error, if there is so much.
+const COLUMNS_BEHIND: usize = 20;
+
+/// The most characters of a message, a detail or a hint that are shown: some have the statement in them.
+const MESSAGE_CHARS: usize = 2_000;
 
 /// `message`, with file and line before it if it comes from a script.
 pub fn located(script: Option<&str>, line: usize, message: &str) -> String {
@@ -46,41 +56,70 @@ impl Done {
 /// An error of the statement `text` that starts in `line` of its script, with the line it points
 /// into and a caret below, as psql prints it.
 pub fn error(script: Option<&str>, line: usize, text: &str, error: &SqlError) -> String {
-    let mut report = located(script, line, &format!("ERROR {}: {}\n", error.state(), error.message()));
-    if let Some((index, source, column)) = error.position().and_then(|at| line_of(text, at)) {
+    let message = format!("ERROR {}: {}\n", error.state(), shortened(error.message()));
+    let mut report = located(script, line, &message);
+    if let Some((index, source, column)) = error.position().and_then(|at| excerpt(text, at)) {
         let first = if script.is_some() { line } else { 1 };
         let prefix = format!("LINE {}: ", first + index);
         let indent = " ".repeat(prefix.len() + column);
         let _ = writeln!(report, "{prefix}{source}\n{indent}^");
     }
     if let Some(detail) = error.detail() {
-        let _ = writeln!(report, "DETAIL: {detail}");
+        let _ = writeln!(report, "DETAIL: {}", shortened(detail));
     }
     if let Some(hint) = error.hint() {
-        let _ = writeln!(report, "HINT: {hint}");
+        let _ = writeln!(report, "HINT: {}", shortened(hint));
     }
     report
 }
 
-/// The line of the character at `position` (from 1): its index, its text, the display columns
-/// before the character.
-fn line_of(text: &str, position: usize) -> Option<(usize, String, usize)> {
+/// The line around the character at `position` (from 1): its index, as much of its text as is shown, the display
+/// columns before the character.
+fn excerpt(text: &str, position: usize) -> Option<(usize, String, usize)> {
     let mut start = 1;
     for (index, line) in text.split('\n').enumerate() {
         let length = line.chars().count();
         // Just behind the last character is a place too: the end of the input.
         if position >= start && position <= start + length {
-            let before: String = line.chars().take(position - start).map(blank_tab).collect();
-            let shown = line.chars().map(blank_tab).collect();
-            return Some((index, shown, unicode_width::UnicodeWidthStr::width(before.as_str())));
+            let (shown, column) = cut(&line.chars().map(visible).collect::<Vec<_>>(), position - start);
+            return Some((index, shown, column));
         }
         start += length + 1;
     }
     None
 }
 
-fn blank_tab(c: char) -> char {
-    if c == '\t' { ' ' } else { c }
+/// The part of a line around its character `at`, and the columns before that character.
+fn cut(line: &[char], at: usize) -> (String, usize) {
+    let width = |c: &char| c.width().unwrap_or(0);
+    let (mut first, mut behind, mut columns) = (at, at, 0);
+    // First some of what stands behind, then what fits before, then more of what stands behind.
+    for room in [COLUMNS_BEHIND, EXCERPT_COLUMNS] {
+        while let Some(more) = line.get(behind).map(width).filter(|more| columns + more <= room) {
+            columns += more;
+            behind += 1;
+        }
+        while first > 0 && columns + width(&line[first - 1]) <= EXCERPT_COLUMNS {
+            first -= 1;
+            columns += width(&line[first]);
+        }
+    }
+    let sign = |is_cut: bool| if is_cut { "..." } else { "" };
+    let (left, right) = (sign(first > 0), sign(behind < line.len()));
+    let column = left.len() + line[first..at].iter().map(width).sum::<usize>();
+    (format!("{left}{}{right}", line[first..behind].iter().collect::<String>()), column)
+}
+
+/// Whatever would move the cursor, or do worse to a terminal, is a blank.
+fn visible(c: char) -> char {
+    if c.is_control() { ' ' } else { c }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}... ({} characters)", &text[..end], text.chars().count()),
+    }
 }
 
 /// A duration as `\timing` prints it: `12.345 ms`, with minutes beside it when it is long.
@@ -121,9 +160,57 @@ mod tests {
 
     #[test]
     fn position_at_the_end_is_shown_and_one_beyond_is_not() {
-        assert_eq!(line_of("ab\nc", 5), Some((1, "c".to_owned(), 1)));
-        assert_eq!(line_of("ab\nc", 6), None);
-        assert_eq!(line_of("ab", 0), None);
+        assert_eq!(excerpt("ab\nc", 5), Some((1, "c".to_owned(), 1)));
+        assert_eq!(excerpt("ab\nc", 6), None);
+        assert_eq!(excerpt("ab", 0), None);
+    }
+
+    /// What stands below the caret, and how wide the excerpt is.
+    fn pointed(text: &str, position: usize) -> (char, usize) {
+        let (_, shown, column) = excerpt(text, position).unwrap();
+        let mut width = 0;
+        let at = shown.chars().find(|c| {
+            let found = width == column;
+            width += c.width().unwrap_or(0);
+            found
+        });
+        (at.unwrap_or('$'), unicode_width::UnicodeWidthStr::width(shown.as_str()))
+    }
+
+    #[test]
+    fn long_line_is_cut_around_the_place_and_the_caret_stays_below_it() {
+        let length = 1_000_000;
+        let ascii: String = (0..length).map(|at| if at == 500_000 { '#' } else { 'a' }).collect();
+        let wide: String = (0..length).map(|at| if at == 500_000 { '#' } else { '東' }).collect();
+        for text in [&ascii, &wide] {
+            let (at, width) = pointed(text, 500_001);
+            assert!(
+                at == '#' && (EXCERPT_COLUMNS + 4..=EXCERPT_COLUMNS + 6).contains(&width),
+                "{at} {width}"
+            );
+        }
+        let (_, first, column) = excerpt(&ascii, 1).unwrap();
+        assert_eq!((column, first.len(), first.ends_with("a...")), (0, EXCERPT_COLUMNS + 3, true));
+        let (_, last, column) = excerpt(&ascii, length + 1).unwrap();
+        assert_eq!((column, last.len()), (EXCERPT_COLUMNS + 3, EXCERPT_COLUMNS + 3));
+        let whole = "x".repeat(EXCERPT_COLUMNS);
+        assert_eq!(excerpt(&whole, 40), Some((0, whole, 39)));
+    }
+
+    #[test]
+    fn excerpt_shows_nothing_that_a_terminal_obeys() {
+        assert_eq!(excerpt("a\tb\u{1b}[2Jc", 3), Some((0, "a b [2Jc".to_owned(), 2)));
+    }
+
+    #[test]
+    fn message_with_a_statement_in_it_is_shortened() {
+        let error = SqlError::new(SqlState::SYNTAX_ERROR, "é".repeat(1_000_000));
+        let report = error_of(&error);
+        assert!(report.len() < 5_000 && report.ends_with("... (1000000 characters)\n"), "{}", report.len());
+    }
+
+    fn error_of(found: &SqlError) -> String {
+        error(None, 1, "", found)
     }
 
     #[test]

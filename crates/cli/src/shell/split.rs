@@ -1,7 +1,7 @@
 //! Splits text into SQL statements and the shell's own commands.
 //!
 //! A statement ends at a `;` outside of quotes, comments and dollar quotes. A command starts with a
-//! `\` where a statement could start and ends with its line.
+//! `\` outside of them and ends with its line; the statement that it interrupts stays open.
 //! I-1 The pieces are those of the whole text, however it is cut into lines when it is given.
 
 /// A part of the input that can be executed.
@@ -31,7 +31,48 @@ pub struct Splitter {
     statement_line: usize,
     /// The line that comes next.
     line: usize,
+    /// Parentheses that are open in the statement.
+    depth: usize,
     state: State,
+}
+
+/// What is open at the end of a line, and so must still be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// Nothing.
+    Nothing,
+    /// A statement.
+    Statement,
+    /// A parenthesis of a statement.
+    Parenthesis,
+    /// `'...'`.
+    String,
+    /// `"..."`.
+    Name,
+    /// `/* ... */`.
+    Comment,
+    /// `$tag$...$tag$`.
+    Dollar,
+}
+
+impl Open {
+    /// Whether what follows is the text of quotes or of a comment, and so no command or statement.
+    pub fn is_enclosed(self) -> bool {
+        !matches!(self, Self::Nothing | Self::Statement | Self::Parenthesis)
+    }
+
+    /// How psql's prompt shows it.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Nothing => '=',
+            Self::Statement => '-',
+            Self::Parenthesis => '(',
+            Self::String => '\'',
+            Self::Name => '"',
+            Self::Comment => '*',
+            Self::Dollar => '$',
+        }
+    }
 }
 
 /// Where in a statement the text stands.
@@ -54,7 +95,7 @@ enum State {
 
 impl Default for Splitter {
     fn default() -> Self {
-        Self { statement: String::new(), statement_line: 1, line: 1, state: State::Plain }
+        Self { statement: String::new(), statement_line: 1, line: 1, depth: 0, state: State::Plain }
     }
 }
 
@@ -66,7 +107,7 @@ impl Splitter {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
-            if self.is_between() && c == '\\' {
+            if self.state == State::Plain && c == '\\' {
                 pieces.push(Piece::Command(rest[1..].trim_end().to_owned(), self.line));
                 rest = "";
                 break;
@@ -94,22 +135,36 @@ impl Splitter {
         self.take_statement()
     }
 
+    /// What is open.
+    pub fn open(&self) -> Open {
+        match &self.state {
+            State::String { .. } => Open::String,
+            State::Name => Open::Name,
+            State::BlockComment { .. } => Open::Comment,
+            State::Dollar(_) => Open::Dollar,
+            State::Plain | State::LineComment if self.statement.is_empty() => Open::Nothing,
+            State::Plain | State::LineComment if self.depth > 0 => Open::Parenthesis,
+            State::Plain | State::LineComment => Open::Statement,
+        }
+    }
+
     /// Passes over lines that are none of its text.
     pub fn skip_lines(&mut self, lines: usize) {
         self.line += lines;
     }
 
-    /// Whether nothing has begun that must still end.
-    pub fn is_between(&self) -> bool {
-        self.statement.is_empty() && self.state == State::Plain
+    /// The statement so far.
+    pub fn open_text(&self) -> &str {
+        self.statement.trim_end()
     }
 
-    /// Whether the text stands within quotes or a comment that goes on in the next line.
-    pub fn is_enclosed(&self) -> bool {
-        self.state != State::Plain
+    /// Forgets the statement so far.
+    pub fn reset(&mut self) {
+        let _ = self.finish();
     }
 
     fn take_statement(&mut self) -> Option<Piece> {
+        self.depth = 0;
         let text = std::mem::take(&mut self.statement);
         let text = text.trim_end();
         (!text.is_empty()).then(|| Piece::Statement(text.to_owned(), self.statement_line))
@@ -143,6 +198,11 @@ impl Splitter {
             },
             _ => (State::Plain, c.len_utf8()),
         };
+        match c {
+            '(' => self.depth += 1,
+            ')' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
         let is_comment = matches!(state, State::LineComment | State::BlockComment { .. });
         self.keep(&rest[..taken], !is_comment && !c.is_whitespace());
         self.state = state;
@@ -248,29 +308,57 @@ mod tests {
     }
 
     #[test]
-    fn command_starts_only_where_a_statement_could() {
-        let pieces = split("\\timing on\nselect 1\n\\x;\n  \\d t  \n/* c */ \\q");
+    fn command_may_interrupt_a_statement_but_no_quote() {
+        let pieces = split("\\timing on\nselect 1\n\\x\n+ '\\q\n'; \\d t  \n/* c */ \\q");
         let command = |text: &str, line| Piece::Command(text.to_owned(), line);
-        assert_eq!(
-            pieces,
-            [command("timing on", 1), statement("select 1\n\\x", 2), command("d t", 4), command("q", 5)]
-        );
+        let expected = [
+            command("timing on", 1),
+            command("x", 3),
+            statement("select 1\n\n+ '\\q\n'", 2),
+            command("d t", 5),
+            command("q", 6),
+        ];
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn what_is_open_is_told_as_psql_shows_it() {
+        let sign = |text: &str| {
+            let mut splitter = Splitter::default();
+            text.lines().for_each(|line| drop(splitter.push(line)));
+            splitter.open().sign()
+        };
+        for (text, expected) in [
+            ("", '='),
+            ("-- c", '='),
+            ("select 1;", '='),
+            ("select", '-'),
+            ("select (1 + (2)", '('),
+            ("select (1 + (2))", '-'),
+            ("select (1; select", '-'),
+            ("select ')' || '(", '\''),
+            ("select ('", '\''),
+            ("select \"a", '"'),
+            ("/* begun", '*'),
+            ("select $x$ ' $$", '$'),
+            ("select 1 -- (", '-'),
+        ] {
+            assert_eq!(sign(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn statement_that_is_forgotten_leaves_nothing_behind() {
+        let mut splitter = Splitter::default();
+        splitter.push("select ('a");
+        assert_eq!(splitter.open_text(), "select ('a");
+        splitter.reset();
+        assert_eq!((splitter.open(), splitter.open_text()), (Open::Nothing, ""));
+        assert_eq!(splitter.push("select 2;"), [statement("select 2", 2)]);
     }
 
     #[test]
     fn blanks_comments_and_lone_semicolons_are_no_statements() {
         assert_eq!(split(" ;; \n-- c;\n/* ; */ ;"), []);
-    }
-
-    #[test]
-    fn splitter_is_between_statements_only_when_nothing_has_begun() {
-        let mut splitter = Splitter::default();
-        assert!(splitter.is_between());
-        splitter.push("/* begun");
-        assert!(!splitter.is_between());
-        splitter.push("*/ select 'a");
-        assert!(!splitter.is_between());
-        assert_eq!(splitter.push("b';").len(), 1);
-        assert!(splitter.is_between());
     }
 }

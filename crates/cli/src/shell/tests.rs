@@ -1,5 +1,5 @@
 use super::*;
-use crate::sql::{Answer, Canceller, Column, Index, TableColumn};
+use crate::sql::{About, Answer, Canceller, Column, Index, ProgressReader, Routine, TableColumn};
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_env::MemoryDisk;
 use arrow::array::{ArrayRef, Int32Array};
@@ -43,6 +43,26 @@ impl Sql for Fake {
     fn canceller(&self) -> Canceller {
         let cancelled = self.cancelled.clone();
         Box::new(move || cancelled.store(true, Ordering::SeqCst))
+    }
+
+    fn progress(&self) -> ProgressReader {
+        Box::new(|| None)
+    }
+
+    fn about(&self) -> About {
+        About { data: Some("/bank".into()), partitions: 2 }
+    }
+
+    fn routines(&self) -> Vec<Routine> {
+        let routine = |name: &str, is_procedure| Routine {
+            name: name.to_owned(),
+            is_procedure,
+            result: if is_procedure { "" } else { "integer" }.to_owned(),
+            arguments: "a integer".to_owned(),
+            language: "sql",
+            source: format!("create function {name}(a int) ...;"),
+        };
+        vec![routine("pay", true), routine("plus", false)]
     }
 
     fn schemas(&self) -> Vec<String> {
@@ -265,7 +285,7 @@ Rows: 3
 
 #[test]
 fn lists_show_tables_indexes_and_schemas() {
-    let out = run("\\format csv\n\\dt\n\\di\n\\dn\n").out;
+    let out = run("\\format csv\n\\dt\n\\di\n\\dn\n\\df p?y\n\\dt x*\n").out;
     let expected = "\
 Schema,Name,Rows,Partitioning,Layout
 public,orders,3,hash (w_id),\"groups ((w_id, id), (note))\"
@@ -274,8 +294,50 @@ public,orders_pkey,orders,\"w_id, id\",hash,primary key
 public,orders_by_note,orders,\"w_id, id\",ordered,\"\"
 Name
 public
+Schema,Name,Result data type,Argument data types,Type,Language
+public,pay,\"\",a integer,procedure,sql
+Schema,Name,Rows,Partitioning,Layout
 ";
     assert_eq!(out, expected);
+    assert_eq!(run("\\sf public.plus(int)\n").out, "create function plus(a int) ...;\n");
+    assert!(run("\\sf minus\n").err.contains("no function or procedure \"minus\""));
+    let said = "You are using the database kept in /bank, in this process, with 2 partitions.\n";
+    assert_eq!([run("\\conninfo\n").out, run("\\l\n").out], [said, said]);
+    assert!(run("\\d orders_pkey\n").out.contains("primary key"));
+}
+
+#[test]
+fn commands_work_in_the_middle_of_a_statement() {
+    let ran =
+        run("select\n\\echo here\n7 \\g\nselect 7 \\gx\n\\echo 'there  is'\n\\warn beside\nselect 8\n\\r\n");
+    let expanded = "─[ RECORD 1 ]\nn │ 7\n(1 row)\n\n";
+    assert_eq!(ran.out, format!("here\n{SEVEN}{expanded}there  is\n"));
+    assert_eq!((ran.status, ran.err.as_str()), (0, "beside\n"));
+    assert_eq!(ran.executed, ["select\n\n7", "select 7"]);
+    let ran = run("select 7 \\g rows.txt\n\\p\n\\g\n");
+    assert_eq!(
+        (ran.out.as_str(), ran.disk.get("rows.txt").unwrap()),
+        ("Nothing is typed yet.\n", SEVEN.into())
+    );
+    assert!(ran.err.starts_with("there is no statement to run yet"), "{}", ran.err);
+    let ran = run("select 7,\n\\w kept.sql\n8 \\q\n");
+    assert_eq!((ran.status, ran.disk.get("kept.sql").unwrap()), (0, b"select 7,;\n".to_vec()));
+    assert_eq!(ran.executed.len(), 0);
+}
+
+#[test]
+fn copy_as_psql_spells_it_is_the_statement_copy() {
+    let ran = run("\\copy t from 'a.csv' csv header;\n\\copy t\n");
+    assert_eq!(ran.executed, ["COPY t from 'a.csv' csv header"]);
+    assert!(ran.err.contains("main.sql:2") && ran.err.contains("say \\copy TABLE from"), "{}", ran.err);
+}
+
+#[test]
+fn settings_of_printing_are_shown_and_obeyed() {
+    let ran = run("\\pset\n\\pset null '?'\n\\pset expanded on\n\\pset pager off\n\\pset\n");
+    let expected = "expanded  auto\nformat    box\npager     on\nnull      'NULL'\nexpanded  on\nformat    box\npager     \
+                    off\nnull      '?'\n";
+    assert_eq!(ran.out, expected);
 }
 
 #[test]

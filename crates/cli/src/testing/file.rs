@@ -109,7 +109,7 @@ impl Reader {
         let mut reader = Self { script, splitter: Splitter::default(), error: None };
         // Some editors put a mark of the encoding before the first line.
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let mark = if reader.splitter.is_enclosed() { None } else { Mark::of(line) };
+            let mark = if reader.splitter.open().is_enclosed() { None } else { Mark::of(line) };
             if let Some(mark) = mark {
                 reader.mark(&mark, index + 1)?;
             }
@@ -117,7 +117,7 @@ impl Reader {
                 reader.take(piece)?;
             }
         }
-        let enclosed = reader.splitter.is_enclosed();
+        let enclosed = reader.splitter.open().is_enclosed();
         let last = reader.splitter.finish();
         if enclosed {
             let line = match &last {

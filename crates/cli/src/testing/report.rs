@@ -4,7 +4,7 @@ use super::file::Step;
 use super::{Failure, Ran, Reason, Stop};
 use crate::args::{Format, ReportFormat};
 use crate::interrupt::Interrupt;
-use crate::output::{self, Style, Table};
+use crate::output::{self, Expanded, Style, Table};
 use crate::shell::report;
 use crate::sql::Column;
 use albireo::{Outcome, QueryResult, SqlError, Value};
@@ -202,7 +202,8 @@ fn drawn(result: &QueryResult) -> String {
     }
     // Few rows are drawn too soon to be interrupted.
     let interrupt = Interrupt::default();
-    let style = Style { format: Format::Box, expanded: false, interrupt: &interrupt };
+    let (format, expanded) = (Format::Box, Expanded::Off);
+    let style = Style { format, expanded, width: None, null: "NULL", interrupt: &interrupt };
     let mut bytes = Vec::new();
     match output::print(&Table::of_result(&columns, &batches), style, &mut bytes) {
         Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),

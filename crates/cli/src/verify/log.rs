@@ -132,7 +132,7 @@ impl LogReport {
             LogCompleteness::Unclosed { .. } => format!("the database is {completeness}"),
             _ => format!("the state of the redo log is {completeness}"),
         });
-        let growing = "the log is being written; what came meanwhile was not checked".to_owned();
+        let growing = "the log is being written; later records were not checked".to_owned();
         let stopped = "what follows the last fault could not be checked".to_owned();
         let untold = self.summary.untold;
         let untold = (untold > 0).then(|| {

@@ -289,7 +289,7 @@ fn check_controls(
     report.completeness = Some(completeness);
     let faults = controls.faults().into_iter();
     report.notices.extend(faults.map(|(path, reason)| {
-        format!("the control file {} could not be used and is written anew: {reason}", path.display())
+        format!("the control file {} could not be used and is rewritten: {reason}", path.display())
     }));
     match completeness {
         LogCompleteness::Complete { .. } => {}

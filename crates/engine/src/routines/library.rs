@@ -13,7 +13,7 @@ use albireo_env::Clock;
 use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
 use albireo_procedure::classify::{Class, remarks};
 use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
-use albireo_procedure::define::{self, Definition, RoutineStatement};
+use albireo_procedure::define::{self, Definition, Language, RoutineStatement};
 use albireo_procedure::expr::RoutineId;
 use albireo_sql::Catalog;
 
@@ -238,6 +238,15 @@ impl Library {
     /// All of them.
     pub(crate) fn signatures(&self) -> impl Iterator<Item = (u32, &Signature)> {
         self.routines.iter().map(|(id, routine)| (*id, routine.signature.as_ref()))
+    }
+
+    /// All of them: signatures, languages, and the statements that defined them.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (&Signature, Language, &str)> {
+        let of = |routine| {
+            let Registered { signature, definition, source, .. }: &Registered = routine;
+            (signature.as_ref(), definition.language, source.as_ref())
+        };
+        self.routines.values().map(of)
     }
 
     /// Whether there is none.

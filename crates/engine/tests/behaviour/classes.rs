@@ -171,7 +171,7 @@ fn explain_shows_class_version_and_access_paths() {
             "read-only: no, line 1 changes \"account\"",
             "sterile: no, give(integer, integer, bigint) writes \"account\"",
             "one-shot: yes, no statement needs what another one finds",
-            "two-phase: yes, nothing behind UPDATE of \"account\" in line 1 can fail",
+            "two-phase: yes, nothing after UPDATE of \"account\" in line 1 can fail",
             "repeatable: yes, the order in which rows lie decides about nothing",
             "line 1: UPDATE",
             "  account: write, index account_pkey (id), partition by p_id",

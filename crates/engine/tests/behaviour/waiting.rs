@@ -182,7 +182,7 @@ fn other_settings_in_a_routine_are_refused_with_a_remedy() {
         (
             "SET LOCAL jit = off",
             SqlState::FEATURE_NOT_SUPPORTED,
-            "Run it as a statement of its own before the call.",
+            "Run it as a separate statement before the call.",
         ),
         ("SET LOCAL synchronous_commit = maybe", SqlState::INVALID_PARAMETER_VALUE, "Use on or off."),
     ] {

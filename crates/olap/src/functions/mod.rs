@@ -16,6 +16,7 @@ pub(crate) mod decimal;
 mod distinct;
 pub(crate) mod intervals;
 mod mode;
+mod now;
 pub(crate) mod numbers;
 mod numerals;
 mod real;
@@ -51,6 +52,7 @@ pub(crate) fn register(state: &mut SessionState) {
         strings::row_functions(),
         templates::row_functions(),
         temporal::row_functions(),
+        vec![now::function()],
     ];
     for function in functions.into_iter().flatten() {
         let replaced = state.register_udf(function);

@@ -38,7 +38,7 @@ pub(super) fn verdict(routine: &Routine, reach: &Reach) -> Verdict {
         Err(why) => Verdict::no(why),
         Ok(()) => Verdict::yes(match phase.written {
             None => "it changes nothing".to_owned(),
-            Some(first) => format!("nothing behind {first} can fail"),
+            Some(first) => format!("nothing after {first} can fail"),
         }),
     }
 }
@@ -55,7 +55,7 @@ impl Phase<'_> {
     fn may_fail(&self, what: impl std::fmt::Display) -> Result<(), Reason> {
         match &self.written {
             None => Ok(()),
-            Some(first) => Err(format!("{what} may fail behind {first}")),
+            Some(first) => Err(format!("{what} may fail after {first}")),
         }
     }
 
@@ -163,7 +163,7 @@ impl Phase<'_> {
         match (returned, &*plan.change) {
             // Evaluated before the row is deleted.
             (Some(_), Change::Delete(_)) if one => Ok(()),
-            (Some(cause), _) => Err(format!("{cause} in RETURNING may fail behind {what}")),
+            (Some(cause), _) => Err(format!("{cause} in RETURNING may fail after {what}")),
             (None, _) => Ok(()),
         }
     }

@@ -192,9 +192,7 @@ impl<'a> Parser<'a> {
             let error = self.error(self.peek().span, SqlState::STATEMENT_TOO_COMPLEX, message);
             return Err(error
                 .with_detail(format!("Blocks, loops, IF and CASE may be nested {MAX_NESTING} deep."))
-                .with_hint(
-                    "Use ELSIF instead of IF within ELSE, or move a part to a procedure of its own.",
-                ));
+                .with_hint("Use ELSIF instead of IF within ELSE, or move a part to a separate procedure."));
         }
         self.depth += 1;
         let result = read(self);

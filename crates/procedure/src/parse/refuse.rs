@@ -87,7 +87,7 @@ impl Parser<'_> {
                 token,
                 &format!("{} inside a procedure", word.to_ascii_uppercase()),
                 "A procedure is compiled for the tables and settings there are; it reads and changes rows.",
-                "Run it as a statement of its own.",
+                "Run it as a separate statement.",
             ),
             _ => return None,
         })
@@ -99,7 +99,7 @@ impl Parser<'_> {
             "Of the settings only synchronous_commit belongs to a transaction, and to this one alone.";
         let remedy = match name {
             "synchronous_commit" => "Write SET LOCAL synchronous_commit.",
-            _ => "Run it as a statement of its own before the call.",
+            _ => "Run it as a separate statement before the call.",
         };
         self.refused(token, &what, reason, remedy)
     }

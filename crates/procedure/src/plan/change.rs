@@ -152,7 +152,7 @@ fn returning(
     let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
     if reads(&scope.accesses[before..], table) {
         let error = SqlError::unsupported("a query over the changed table in RETURNING");
-        return Err(error.with_hint("Query it in a statement of its own, before the change or after it."));
+        return Err(error.with_hint("Query it in a separate statement, before the change or after it."));
     }
     Ok(select::split(outputs))
 }

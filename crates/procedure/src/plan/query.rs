@@ -179,7 +179,7 @@ fn body(
         }
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
             return Err(SqlError::unsupported("a change with or inside of WITH")
-                .with_hint("Make the change in a statement of its own."));
+                .with_hint("Make the change in a separate statement."));
         }
     };
     for key in order_by {

@@ -110,7 +110,7 @@ impl Binder<'_> {
             SelectItem::QualifiedWildcard(ref kind, ref options) => {
                 refuse_options(options)?;
                 let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                    return Err(SqlError::unsupported("a wildcard behind an expression"));
+                    return Err(SqlError::unsupported("a wildcard after an expression"));
                 };
                 let name = names::qualified(name, self.source)?;
                 let relation = self.find_relation(name.schema.as_deref(), &name.name, name.span, scope)?;
@@ -319,7 +319,7 @@ fn refuse_options(options: &WildcardAdditionalOptions) -> Result<(), SqlError> {
         && options.opt_replace.is_none()
         && options.opt_rename.is_none()
         && options.opt_alias.is_none();
-    if plain { Ok(()) } else { Err(SqlError::unsupported("an option behind *")) }
+    if plain { Ok(()) } else { Err(SqlError::unsupported("an option after *")) }
 }
 
 fn refuse_clauses(select: &Select) -> Result<(), SqlError> {

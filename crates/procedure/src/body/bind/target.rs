@@ -237,7 +237,7 @@ impl Binder<'_> {
             .collect();
         fields.map(|fields| Arc::new(RowType { fields })).ok_or_else(|| {
             SqlError::unsupported("an array or row as the field of a record")
-                .with_hint("Read it into a variable of its own.")
+                .with_hint("Read it into a separate variable.")
         })
     }
 

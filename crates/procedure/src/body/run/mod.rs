@@ -137,7 +137,7 @@ impl<'a> Shared<'a> {
         let error = SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
         Err(error
             .with_detail(format!("{depth} routines are under way, one called by the other."))
-            .with_hint("A routine may call itself without end; else use a loop.")
+            .with_hint("A routine may call itself forever; otherwise use a loop.")
             .into())
     }
 

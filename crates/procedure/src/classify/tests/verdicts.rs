@@ -126,7 +126,7 @@ fn routine_is_two_phase_if_nothing_can_fail_behind_its_first_write() {
     ];
     for body in good {
         let found = verdict(&body.replace("{U}", UPDATE), |class| &class.two_phase);
-        assert!(found.starts_with("yes, nothing behind "), "{body}: {found}");
+        assert!(found.starts_with("yes, nothing after "), "{body}: {found}");
     }
     assert_eq!(verdict("BEGIN p := 1 / p; END", |class| &class.two_phase), "yes, it changes nothing");
 }
@@ -156,7 +156,7 @@ fn routine_is_not_two_phase_if_something_may_fail_behind_a_write() {
         ("BEGIN {U}; PERFORM sum(line) FROM entry WHERE account = p; END", "an aggregate"),
     ];
     for (body, what) in after {
-        let expected = format!("no, {what} may fail behind UPDATE of \"account\" in line 1");
+        let expected = format!("no, {what} may fail after UPDATE of \"account\" in line 1");
         assert_eq!(verdict(&body.replace("{U}", UPDATE), |class| &class.two_phase), expected, "{body}");
     }
     let other = [
@@ -192,7 +192,7 @@ fn function_that_may_reach_its_end_without_return_is_not_two_phase() {
          CREATE FUNCTION b(p integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
              DELETE FROM account WHERE id = p; IF p > 5 THEN RETURN 1; END IF; RETURN 2; END $$",
     );
-    let expected = "no, the end without RETURN may fail behind DELETE from \"account\" in line 2";
+    let expected = "no, the end without RETURN may fail after DELETE from \"account\" in line 2";
     assert_eq!(shown(&class_in(&database, "a").two_phase), expected);
     assert!(class_in(&database, "b").two_phase.holds);
 }

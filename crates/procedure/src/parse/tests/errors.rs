@@ -96,14 +96,14 @@ fn other_statements_of_sql_are_refused_with_position_reason_and_remedy() {
     );
     for word in ["CREATE", "DROP", "TRUNCATE", "SHOW", "COPY", "EXPLAIN", "LOCK"] {
         let body = format!("begin {word} x; end");
-        assert_refused(&body, word, &format!("{word} inside a procedure"), "statement of its own");
+        assert_refused(&body, word, &format!("{word} inside a procedure"), "separate statement");
     }
 }
 
 #[test]
 fn settings_of_a_connection_are_refused_with_position_reason_and_remedy() {
-    assert_refused("begin SET x = 1; end", "SET", "SET x inside a procedure", "statement of its own");
-    assert_refused("begin set local x to 1; end", "set", "SET LOCAL x inside a procedure", "its own");
+    assert_refused("begin SET x = 1; end", "SET", "SET x inside a procedure", "separate statement");
+    assert_refused("begin set local x to 1; end", "set", "SET LOCAL x inside a procedure", "a separate");
     let what = "SET synchronous_commit inside a procedure";
     assert_refused("begin set synchronous_commit = on; end", "set", what, "SET LOCAL");
 }

@@ -270,7 +270,9 @@ impl Running<'_> {
             }
             for site in &sites {
                 let stored = self.host.store().table(*site, table.id);
-                let missing = |_| SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped meanwhile");
+                let missing = |_| {
+                    SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped during the statement")
+                };
                 let handle = stored.index(index).map_err(missing)?;
                 if let Some(tid) = stored.find_key(handle, builder.key()) {
                     return Ok(Some((*site, tid)));

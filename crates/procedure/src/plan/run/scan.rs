@@ -476,7 +476,8 @@ pub(crate) fn fetch(
     seen: &BTreeSet<Tid>,
 ) -> Result<Vec<Tid>, Stop> {
     let handle = || -> Result<IndexRef, Stop> {
-        let missing = |_| SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped meanwhile");
+        let missing =
+            |_| SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped during the statement");
         Ok(table.index(index.unwrap_or_default()).map_err(missing)?)
     };
     let count = if seen.is_empty() { FIRST } else { usize::MAX };

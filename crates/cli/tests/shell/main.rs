@@ -1,0 +1,7 @@
+//! The shell as its users meet it: at a terminal, in pipes, with files that are none.
+#![allow(clippy::disallowed_methods, reason = "tests look at real files, processes and threads")]
+
+mod session;
+mod spill;
+mod streams;
+mod terminal;
