@@ -1,18 +1,17 @@
 //! COPY: tables from and to files.
 //!
-//! A load reads and checks the whole file first, into packed rows, while transactions go on; then
-//! it owns all partitions and puts the rows in as one transaction. So a file is loaded whole or not
-//! at all, and the executors stand still only for the insertion.
+//! A load reads and checks the whole file first, and lays its rows down beside the table, column by column,
+//! while transactions go on; then it owns all partitions and makes them the table's rows, as one transaction. So
+//! a file is loaded whole or not at all, and the executors stand still only for the index entries.
 //!
 //! Responsible for: files' contents as rows and back, errors that name file, line and column.
 //! Not responsible for: what the statement means (`sql::copy`), which rows are written (`olap`).
 //!
 //! I-1 A load that fails leaves no row. I-2 A file written in part is never seen under its name.
 
-pub(crate) mod batch;
 mod csv;
 mod files;
-mod insert;
+mod load;
 mod parquet;
 mod text;
 mod write;
@@ -20,22 +19,18 @@ mod write;
 use std::io::{Read, Write};
 
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
-use albireo_files::{Cause, CellError, ColumnBuilder, Fault, refuse_url};
+use albireo_files::{Cause, CellError, Fault, refuse_url};
 use albireo_olap::CancelToken;
 use albireo_sql::ast::Statement;
 use albireo_sql::copy::{CopyFormat, CopyPlace};
 use albireo_sql::{CopyPlan, TableDef, plan_copy};
-use arrow::array::{RecordBatch, RecordBatchOptions};
 
 use crate::settings::Settings;
 use crate::{Database, Outcome, ReadOnlySession};
-use batch::{Batch, Places, Staged};
+use load::Load;
 
 /// Rows between two looks at the clock and the cancel token.
 const ROWS_PER_CHECK: u64 = 1024;
-
-/// Rows in a batch that is made value by value.
-const BATCH_ROWS: usize = 8192;
 
 /// What a load puts where, for rows and for errors.
 pub(crate) struct Target<'a> {
@@ -46,6 +41,12 @@ pub(crate) struct Target<'a> {
     path: Option<&'a str>,
     /// What a row is called in the file: line or row.
     unit: &'static str,
+}
+
+/// What a load reads.
+struct Source<'a> {
+    format: &'a CopyFormat,
+    encoding: Option<&'a str>,
 }
 
 /// The client's end of STDIN and STDOUT.
@@ -141,41 +142,6 @@ impl Target<'_> {
     }
 }
 
-/// Rows that are read value by value.
-struct Rows<'a> {
-    target: &'a Target<'a>,
-    builders: Vec<ColumnBuilder>,
-    places: Vec<u64>,
-}
-
-impl<'a> Rows<'a> {
-    fn new(target: &'a Target<'a>) -> Self {
-        let builder = |column: &ColumnId| {
-            let def = target.table.column_def(*column);
-            ColumnBuilder::new(def.ty, def.nullable, BATCH_ROWS, BATCH_ROWS * 16)
-        };
-        Self { target, builders: target.columns.iter().map(builder).collect(), places: Vec::new() }
-    }
-
-    /// A row begins.
-    fn begin(&mut self, place: u64) {
-        self.places.push(place);
-    }
-
-    fn push(&mut self, index: usize, value: Value) -> Result<(), SqlError> {
-        let place = *self.places.last().expect("a row was begun");
-        self.builders[index].push_value(value).map_err(|error| self.target.cell_error(error, place, index))
-    }
-
-    fn finish(self) -> Result<Batch, SqlError> {
-        let arrays = self.builders.into_iter().map(ColumnBuilder::finish).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(self.places.len()));
-        let columns = RecordBatch::try_new_with_options(batch::schema(self.target), arrays, &options);
-        let columns = columns.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
-        Ok(Batch { columns, places: Places::Listed(self.places) })
-    }
-}
-
 impl Limits<'_> {
     /// Ends the statement with 57014 when it was cancelled or is out of time, with 53200 when the
     /// rows of a load can have no place in the end.
@@ -231,9 +197,9 @@ impl Database {
                     CopyPlace::Client => None,
                 };
                 let target = Target { table, columns, path, unit };
-                let rows = self.stage(&target, format, encoding.as_deref(), &limits, client)?;
                 let defaults = self.default_values(&catalog, table, settings, cancel)?;
-                insert::insert_batches(&target, &rows, defaults, &limits)?
+                let source = Source { format, encoding: encoding.as_deref() };
+                self.load_file(&target, &source, defaults, &limits, client)?
             }
             CopyPlan::To { query, place, format } => {
                 let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
@@ -249,32 +215,50 @@ impl Database {
         Ok(Outcome::Done { tag: format!("COPY {rows}"), rows, notices: Vec::new() })
     }
 
-    /// Reads and checks the whole file.
-    fn stage(
+    /// Loads the whole file, or nothing of it.
+    fn load_file(
         &self,
         target: &Target<'_>,
-        format: &CopyFormat,
-        encoding: Option<&str>,
+        source: &Source<'_>,
+        defaults: Vec<Value>,
         limits: &Limits<'_>,
         client: Client<'_>,
-    ) -> Result<Staged, SqlError> {
-        let file = match (target.path, client) {
+    ) -> Result<u64, SqlError> {
+        let mut load = Load::beside(target, defaults, limits)?;
+        let read = self.read_file(source, &mut load, client);
+        // What the client sent is gone.
+        if read.is_err() && load.is_short_of_memory() && target.path.is_some() {
+            load = load.kept();
+            self.read_file(source, &mut load, Client::None)?;
+        } else {
+            read?;
+        }
+        load.finish()
+    }
+
+    /// Reads and checks the whole file.
+    fn read_file(
+        &self,
+        source: &Source<'_>,
+        load: &mut Load<'_>,
+        client: Client<'_>,
+    ) -> Result<(), SqlError> {
+        let Source { format, encoding } = *source;
+        let file = match (load.target().path, client) {
             (Some(path), _) => {
                 let file = self.inner.env.disk.open(path.as_ref());
                 file.map_err(|error| files::open_error(path, &error))?
             }
-            (None, Client::Reader(reader)) => {
-                return text::stage(reader, None, format, encoding, target, limits);
-            }
+            (None, Client::Reader(reader)) => return text::read(reader, None, format, encoding, load),
             (None, _) => {
                 return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY FROM STDIN without a client"));
             }
         };
         match format {
-            CopyFormat::Parquet => parquet::stage(file, target, limits),
+            CopyFormat::Parquet => parquet::read(file, load),
             _ => {
                 let length_bytes = file.len().ok().filter(|length| *length > 0);
-                text::stage(Box::new(file), length_bytes, format, encoding, target, limits)
+                text::read(Box::new(file), length_bytes, format, encoding, load)
             }
         }
     }

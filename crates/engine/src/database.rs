@@ -11,7 +11,7 @@ use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
-use albireo_storage::{BlockPool, HandleError, SnapshotRegistry, SnapshotScope, Table};
+use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::durability::{Archiving, Closer, Home};
@@ -523,6 +523,13 @@ impl Database {
         let catalog = self.catalog();
         let key_of = |table, index, tid| self.key_of(&catalog, table, index, tid);
         Explainer { catalog: &catalog, key_of: &key_of }.call(error)
+    }
+
+    /// What a fault among rows that were to be appended means.
+    #[cold]
+    pub(crate) fn explain_fault(&self, fault: &RowFault) -> SqlError {
+        let catalog = self.catalog();
+        Explainer { catalog: &catalog, key_of: &|_, _, _| None }.row(fault)
     }
 
     /// The key of the row in the way of another. It may have changed since; then it says nothing.

@@ -1,7 +1,8 @@
 //! INSERT, UPDATE and DELETE whose rows no index finds, or with expressions that procedures do not know:
 //! what `statements` leaves over.
 //!
-//! An INSERT of literals for one partition runs there as a short transaction. Everything else runs
+//! An INSERT of literals for one partition runs there as a short transaction. An INSERT of a query's rows runs
+//! the query and lays the rows down before it owns the partitions (`bulk`). Everything else runs
 //! over all partitions: a query on a snapshot of that very moment finds the rows and computes the
 //! new values, and the changes follow before anyone else gets in, so the statement is serializable.
 //! That stops the executors while the query runs.
@@ -9,6 +10,7 @@
 //! Parameters: a `$n` that alone is a column's new value has the column's type; any other the type
 //! that the query around it asks for, and if it asks for none that of the value given.
 
+pub(crate) mod bulk;
 mod explain;
 mod returning;
 
@@ -140,6 +142,9 @@ impl Run<'_> {
             });
         }
         let prepared = self.prepare_source(plan)?;
+        if let (InsertSource::Query(_), [query], None) = (&plan.source, &prepared[..], returned) {
+            return self.insert_query(plan, query);
+        }
         let defaults = self.defaults(&plan.table)?;
         self.crossing("INSERT", &prepared, |tx, snapshot| {
             let mut all = Vec::new();
@@ -320,6 +325,10 @@ impl Run<'_> {
         crate::query::result(self.database.inner.olap.run(prepared, &arguments, &snapshot, options)?)
     }
 
+    fn crossing_call<'n>(&self, name: &'n str) -> Call<'n> {
+        Call { synchronous: self.settings.synchronous, ..Call::new(Route::Crossing, name) }
+    }
+
     /// Runs `work` over all partitions, with a snapshot for `queries`.
     fn crossing<R>(
         &self,
@@ -327,11 +336,8 @@ impl Run<'_> {
         queries: &[Arc<Prepared>],
         work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let result = {
-            let synchronous = self.settings.synchronous;
-            let call = Call { synchronous, ..Call::new(Route::Crossing, name) };
-            self.database.inner.partitions.crossing_with_snapshot(&call, &scope_of(queries), work)
-        };
+        let partitions = &self.database.inner.partitions;
+        let result = partitions.crossing_with_snapshot(&self.crossing_call(name), &scope_of(queries), work);
         let result = result.map_err(|spent| crate::errors::session(spent.into()))?;
         result.map_err(|error| self.database.explain_call(error))
     }
@@ -381,13 +387,7 @@ pub(crate) fn complete(
     defaults: &[Value],
     result: &QueryResult,
 ) -> Result<Vec<Vec<Value>>, SqlError> {
-    if result.columns.len() != columns.len() {
-        let text = match result.columns.len() > columns.len() {
-            true => "INSERT has more expressions than target columns",
-            false => "INSERT has more target columns than expressions",
-        };
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, text));
-    }
+    check_width(columns.len(), result.columns.len())?;
     let complete = |row: Vec<Value>| {
         let mut values = defaults.to_vec();
         for (column, value) in columns.iter().zip(row) {
@@ -396,6 +396,19 @@ pub(crate) fn complete(
         Ok(values)
     };
     result.rows().into_iter().map(complete).collect()
+}
+
+/// # Errors
+/// 42601: an INSERT of so many columns has more or fewer values.
+fn check_width(columns: usize, values: usize) -> Result<(), SqlError> {
+    if values == columns {
+        return Ok(());
+    }
+    let text = match values > columns {
+        true => "INSERT has more expressions than target columns",
+        false => "INSERT has more target columns than expressions",
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, text))
 }
 
 /// A value as a column takes it.

@@ -5,7 +5,7 @@ use albireo_partition::{Abort, CallError, SubmitError};
 use albireo_redo::LogError;
 use albireo_session::SessionError;
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{LayoutError, OutOfMemory, TableError};
+use albireo_storage::{LayoutError, OutOfMemory, RowFault, TableError};
 
 /// Knows names and rows, to say more than ids.
 pub(crate) struct Explainer<'a> {
@@ -79,6 +79,17 @@ impl Explainer<'_> {
                 .with_hint("Route the procedure by the value of the partitioning column.")
             }
             other => SqlError::new(SqlState::INTERNAL_ERROR, other.to_string()),
+        }
+    }
+
+    /// What is wrong with a row of many; its key is known, wherever the other row is.
+    pub(crate) fn row(&self, fault: &RowFault) -> SqlError {
+        match fault.error {
+            TableError::Duplicate { table, index, existing } if !fault.key.is_empty() => {
+                let key_of = |_, _, _| Some(fault.key.clone());
+                Explainer { catalog: self.catalog, key_of: &key_of }.duplicate(table, index, existing)
+            }
+            error => self.table(error),
         }
     }
 

@@ -34,6 +34,8 @@ pub struct CancelToken {
 struct CancelState {
     cancelled: AtomicBool,
     notify: Notify,
+    /// Cancelling it cancels this one too.
+    parent: Option<CancelToken>,
 }
 
 impl CancelToken {
@@ -51,12 +53,25 @@ impl CancelToken {
     /// Whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancelled.load(Ordering::Acquire)
+            || self.inner.parent.as_ref().is_some_and(Self::is_cancelled)
+    }
+
+    /// A token for a part of what this one stops: it can be stopped without the rest.
+    fn child(&self) -> Self {
+        Self { inner: Arc::new(CancelState { parent: Some(self.clone()), ..CancelState::default() }) }
     }
 
     async fn wait(&self) {
         let notified = self.inner.notify.notified();
-        if !self.is_cancelled() {
-            notified.await;
+        if self.is_cancelled() {
+            return;
+        }
+        match &self.inner.parent {
+            None => notified.await,
+            Some(parent) => {
+                let parent = Box::pin(parent.wait());
+                futures::future::select(std::pin::pin!(notified), parent).await;
+            }
         }
     }
 }
@@ -124,9 +139,8 @@ pub struct QueryStream {
     columns: Vec<OutputColumn>,
     schema: SchemaRef,
     batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+    /// Of this query alone: the client's token also belongs to what its statement does next.
     cancel: CancelToken,
-    /// The last row was fetched: there is nothing left to cancel.
-    ended: bool,
 }
 
 impl QueryStream {
@@ -142,11 +156,7 @@ impl QueryStream {
 
     /// The next batch; `None` at the end. After an error the stream is at its end.
     pub fn next_batch(&mut self) -> BoxedBatch<'_> {
-        Box::pin(async move {
-            let next = self.batches.recv().await;
-            self.ended = next.is_none();
-            next
-        })
+        Box::pin(self.batches.recv())
     }
 
     /// The next batch, waiting on this thread, which must not be one that drives futures.
@@ -163,10 +173,7 @@ impl fmt::Debug for QueryStream {
 
 impl Drop for QueryStream {
     fn drop(&mut self) {
-        // The token may also belong to the statements that follow this one.
-        if !self.ended {
-            self.cancel.cancel();
-        }
+        self.cancel.cancel();
     }
 }
 
@@ -234,15 +241,16 @@ impl Olap {
         prepared: &Arc<Prepared>,
         parameters: &[Value],
         snapshot: &Arc<dyn Snapshot>,
-        options: RunOptions,
+        mut options: RunOptions,
     ) -> QueryStream {
         let (sender, batches) = mpsc::channel(4);
+        options.cancel = options.cancel.child();
         let cancel = options.cancel.clone();
         let run = Run::new(self, prepared, parameters, snapshot, options);
         let columns = prepared.columns().to_vec();
         let schema = output::schema_of(&columns);
         self.shared.handle().spawn(run.deliver(sender, Arc::clone(&schema)));
-        QueryStream { columns, schema, batches, cancel, ended: false }
+        QueryStream { columns, schema, batches, cancel }
     }
 }
 

@@ -226,8 +226,16 @@ fn stream_delivers_every_row_and_stops_when_dropped() {
         count += batch.unwrap().num_rows();
     }
     assert_eq!(count, 40_000);
-    let mut stream = f.olap.run_stream(&prepared, &[], &f.snapshot(), RunOptions::default());
+    let options = RunOptions::default();
+    let mut stream = f.olap.run_stream(&prepared, &[], &f.snapshot(), options.clone());
     assert!(stream.next_blocking().is_some());
+    drop(stream);
+    assert!(!options.cancel.is_cancelled(), "what else the client's token stops goes on");
+    let mut stream = f.olap.run_stream(&prepared, &[], &f.snapshot(), options.clone());
+    assert!(stream.next_blocking().is_some());
+    options.cancel.cancel();
+    let last = std::iter::from_fn(|| stream.next_blocking()).last().unwrap();
+    assert_eq!(last.unwrap_err().state().to_string(), "57014");
 }
 
 #[test]

@@ -144,6 +144,16 @@ impl<'a> Exclusive<'a> {
         self.tokens.snapshot(self.registry, scope)
     }
 
+    /// Whether all that `seen` covers is still as it shows it.
+    pub(crate) fn is_current(&mut self, seen: &DatabaseSnapshot) -> bool {
+        let mut own = self.tokens.states.iter().flat_map(|state| {
+            let id = state.data.id;
+            state.data.tables.iter().flatten().map(move |table| (id, table))
+        });
+        let own_same = own.all(|(partition, table)| seen.is_current(partition, table));
+        own_same && self.shared().tables.iter().flatten().all(|table| seen.is_current(PartitionId(0), table))
+    }
+
     /// Creates an empty table in every partition, or one shared by all; one with the same id is replaced.
     pub fn create_table(&mut self, spec: TableSpec, layout: &Arc<Layout>) -> TableHandle {
         let handle = TableHandle { id: spec.id, shared: spec.partition_by.is_none() };

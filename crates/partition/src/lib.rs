@@ -28,6 +28,7 @@
 //! transactions).
 #![forbid(unsafe_code)]
 
+mod bulk;
 mod call;
 mod data;
 mod error;
@@ -40,6 +41,7 @@ mod run;
 mod snapshot;
 mod transaction;
 
+pub use bulk::{AppendError, BulkInsert};
 pub use call::{Call, Command, Measure};
 pub use data::TableHandle;
 pub use error::{Abort, CallError, SubmitError};

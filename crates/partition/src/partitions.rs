@@ -252,6 +252,31 @@ impl Partitions {
         Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
     }
 
+    /// Runs `work` as one transaction over all partitions if they still are as the snapshot `seen` shows them: what
+    /// was found on it then holds at this moment too, and the transaction is serializable. `None`: something that
+    /// it covers has changed, and nothing was done.
+    ///
+    /// # Errors
+    /// As [`Partitions::crossing`].
+    pub fn crossing_if_current<R>(
+        &self,
+        call: &Call<'_>,
+        seen: Arc<DatabaseSnapshot>,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+    ) -> Result<Option<R>, CallError> {
+        let mut all = self.own_all();
+        if !all.is_current(&seen) {
+            return Ok(None);
+        }
+        // What nobody sees any more need not be copied when it is written.
+        drop(seen);
+        let ran = all.run(0, call, work);
+        drop(all);
+        let (value, receipt) = ran?;
+        self.acknowledge(call.synchronous, receipt)?;
+        Ok(Some(value))
+    }
+
     /// Queues a call for the partition's executor thread; waits while the queue is full.
     pub fn submit<P: Procedure>(
         self: &Arc<Self>,

@@ -1,14 +1,14 @@
 //! What a procedure sees while it runs.
 
-use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
     Applied, ApplyError, CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape,
     RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WrittenTables, apply_writes,
 };
 
-use crate::Abort;
 use crate::data::{PartitionData, TableHandle, roll_back};
+use crate::{Abort, AppendError, BulkInsert};
 
 /// A partition that the running transaction owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,6 +227,23 @@ impl<'a, 'p> Transaction<'a, 'p> {
     ) -> Result<Tid, Abort> {
         let (table, undo) = self.table_mut(site, table)?;
         Ok(table.insert_values(undo, values)?)
+    }
+
+    /// Makes rows that were collected rows of their table, all or none, and counts them in `progress`.
+    ///
+    /// # Errors
+    /// A key is there twice, there is no memory, or the transaction does not own their partitions. Rows of some
+    /// partitions may have been appended: the transaction is to be rolled back.
+    pub fn append(&mut self, rows: BulkInsert, progress: &StatementProgress) -> Result<u64, AppendError> {
+        let handle = rows.table;
+        rows.append(|partition, staged| {
+            let site = match handle.shared {
+                true => Site(0),
+                false => self.owned_site(partition).map_err(|_| AppendError::Crossing)?,
+            };
+            let (table, undo) = self.table_mut(site, handle).map_err(|_| AppendError::Crossing)?;
+            Ok(table.append(undo, staged, progress)?)
+        })
     }
 
     /// Inserts a row of cells at `site`; see [`Table::insert_cells`].

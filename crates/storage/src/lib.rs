@@ -38,8 +38,8 @@ pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     FixedRow, INLINE_TEXT_APART, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement,
-    RowAddress, RowCheck, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Table, TableError,
-    TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table,
+    TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{Savepoint, UndoLog, UndoRecord};
 pub use view::{

@@ -16,10 +16,12 @@
 //!   the chunk's heap), also when the row is dead.
 //! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
 //!   renewed wherever `dir` changes.
-//! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in slots that were in use when that snapshot was taken.
+//! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in
+//!   slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a
 //!   snapshot is taken only between two transactions.
 
+mod absorb;
 mod bulk;
 mod heap;
 
@@ -37,6 +39,7 @@ use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::{Need, OutOfMemory};
 use crate::registry::{ColumnSet, Place, SnapshotRegistry};
 
+pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
@@ -667,6 +670,16 @@ impl Rows {
         Ok(())
     }
 
+    /// Leaves a block that was at `index` of the directory, or of a part of it that begins with a chunk, to the
+    /// snapshots that see it. The directory no longer holds it, or is going with it.
+    fn retire_entry(&self, index: usize, entry: Entry) {
+        let index = index % self.layout.entries();
+        let bytes = self.layout.entry_bytes[index] as usize;
+        let place = self.place_of(self.layout.entry_columns[index]);
+        // SAFETY: the block came from the pool with this size, and no directory of a live table holds it.
+        unsafe { self.registry.retire(place, entry.block, bytes, entry.tag..self.epoch) };
+    }
+
     /// Shares the directory with a snapshot and enters the next epoch.
     pub(crate) fn freeze(&mut self, next_epoch: u64) -> Arc<Directory> {
         debug_assert!(next_epoch > self.epoch);
@@ -705,14 +718,8 @@ impl Rows {
 
 impl Drop for Rows {
     fn drop(&mut self) {
-        let death = self.epoch;
         for (index, entry) in self.dir.entries.iter().enumerate() {
-            let index = index % self.layout.entries();
-            let bytes = self.layout.entry_bytes[index] as usize;
-            let place = self.place_of(self.layout.entry_columns[index]);
-            // SAFETY: the block came from the pool with this size; the table is going, so no
-            // directory of a live table holds it.
-            unsafe { self.registry.retire(place, entry.block, bytes, entry.tag..death) };
+            self.retire_entry(index, *entry);
         }
         for (index, heap) in self.dir.heaps.iter().enumerate() {
             let number = index % self.layout.heap_columns.len();

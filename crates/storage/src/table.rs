@@ -11,6 +11,7 @@
 //! - I-3 Undoing the records of a transaction, newest first, restores rows and indexes, except the
 //!   order of free slots and garbage in string heaps.
 
+mod batch;
 mod cells;
 mod finder;
 mod identity;
@@ -18,6 +19,7 @@ mod indexes;
 mod insert;
 mod load;
 mod shape;
+mod staging;
 mod update;
 mod values;
 
@@ -30,9 +32,10 @@ use crate::column::{Col, Fixed, HandleError, TextCol};
 use crate::layout::{ColumnSpec, Layout, LayoutChoice, LayoutError};
 use crate::pool::OutOfMemory;
 use crate::registry::SnapshotRegistry;
-use crate::rows::Rows;
+use crate::rows::{RowRun, Rows};
 use crate::undo::{Change, UndoLog, UndoRecord};
 
+pub use batch::partitions_of;
 pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     INLINE_TEXT_APART, RowAddress, RowLines, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
@@ -41,6 +44,7 @@ pub use indexes::{Asked, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
+pub use staging::{RowFault, Staging};
 pub use update::RowUpdate;
 
 use finder::Finder;
@@ -385,6 +389,7 @@ impl Table {
                 self.count_texts(tid, 1);
                 self.rows.unpublish(tid);
             }
+            Change::Appended { rows } => self.undo_append(RowRun { first: tid, rows: rows.into() }),
             Change::Deleted => {
                 self.rows.revive(tid);
                 let Self { rows, indexes, .. } = self;

@@ -6,11 +6,15 @@
 
 use albireo_base::{ColumnId, IndexId, Tid};
 
+use crate::rows::RowRun;
+
 /// What a record takes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     /// A row was inserted.
     Inserted,
+    /// Rows were appended: the record's and so many in the slots behind it, itself included.
+    Appended { rows: u32 },
     /// A row was deleted.
     Deleted,
     /// A value was overwritten.
@@ -65,6 +69,14 @@ impl UndoRecord {
     pub fn table(&self) -> u32 {
         self.table
     }
+
+    /// The rows, if they were appended together.
+    pub(crate) fn appended(&self) -> Option<RowRun> {
+        match self.change {
+            Change::Appended { rows } => Some(RowRun { first: self.tid, rows: rows.into() }),
+            _ => None,
+        }
+    }
 }
 
 /// The undo buffer of one executor; reused from transaction to transaction.
@@ -73,6 +85,8 @@ pub struct UndoLog {
     records: Vec<UndoRecord>,
     bytes: Vec<u8>,
     site: u16,
+    /// Rows that records of many rows stand for, beyond one each.
+    more_rows: usize,
     /// Rows whose slots become free at commit.
     deleted: Vec<(u16, u32, Tid)>,
     /// Tables with string heaps that are mostly garbage, to be rewritten at commit: site, table and
@@ -104,15 +118,19 @@ impl UndoLog {
         self.records.iter().all(|record| record.change == Change::Deleted)
     }
 
-    /// Changes so far.
+    /// Changes so far; each row that was appended with others is one.
     pub fn len(&self) -> usize {
-        self.records.len()
+        self.records.len() + self.more_rows
     }
 
     /// How often a row came or went so far: the same whichever way a statement takes.
     pub fn rows_moved(&self) -> u64 {
-        let moved = |record: &&UndoRecord| matches!(record.change, Change::Inserted | Change::Deleted);
-        self.records.iter().filter(moved).count() as u64
+        let moved =
+            |record: &UndoRecord| u64::from(matches!(record.change, Change::Inserted | Change::Deleted));
+        self.records
+            .iter()
+            .map(|record| record.appended().map_or_else(|| moved(record), |run| run.rows))
+            .sum()
     }
 
     /// The records, oldest first.
@@ -133,6 +151,27 @@ impl UndoLog {
     #[inline(always)]
     pub(crate) fn push(&mut self, table: u32, tid: Tid, change: Change) {
         self.records.push(UndoRecord { tid, site: self.site, table, change });
+    }
+
+    /// Notes that rows were appended.
+    pub(crate) fn push_appended(&mut self, table: u32, run: RowRun) {
+        let mut first = run.first;
+        let end = first.0 + run.rows;
+        while first.0 < end {
+            let rows = u32::try_from(end - first.0).unwrap_or(u32::MAX);
+            self.push(table, first, Change::Appended { rows });
+            self.more_rows += rows as usize - 1;
+            first = Tid(first.0 + u64::from(rows));
+        }
+    }
+
+    /// Takes the newest record off.
+    fn pop_record(&mut self) -> Option<UndoRecord> {
+        let record = self.records.pop()?;
+        if let Change::Appended { rows } = record.change {
+            self.more_rows -= rows as usize - 1;
+        }
+        Some(record)
     }
 
     #[inline]
@@ -174,7 +213,7 @@ impl UndoLog {
     /// The newest record after `to`, which is removed; `None` when all are undone.
     pub fn pop(&mut self, to: Savepoint) -> Option<UndoRecord> {
         if self.records.len() > to.records {
-            return self.records.pop();
+            return self.pop_record();
         }
         self.deleted.truncate(to.deleted);
         if to.records == 0 {
@@ -186,7 +225,7 @@ impl UndoLog {
 
     /// Like [`UndoLog::pop`], inside one statement: byte images of older records stay.
     pub(crate) fn pop_for_rollback(&mut self, to: Savepoint) -> Option<UndoRecord> {
-        (self.records.len() > to.records).then(|| self.records.pop()).flatten()
+        (self.records.len() > to.records).then(|| self.pop_record()).flatten()
     }
 
     /// Forgets everything; calls `free` for each deleted row and `tidy` for each heap with much
@@ -194,6 +233,7 @@ impl UndoLog {
     pub fn commit(&mut self, mut free: impl FnMut(u16, u32, Tid), mut tidy: impl FnMut(u16, u32, u32, u16)) {
         self.records.clear();
         self.bytes.clear();
+        self.more_rows = 0;
         if self.deleted.is_empty() && self.garbage.is_empty() {
             return;
         }

@@ -1,30 +1,44 @@
 //! Parquet files into tables.
+//!
+//! Several threads decode row groups, each ahead of the load by a few batches; the load takes them in order.
+//!
+//! I-1 The outcome does not depend on which thread was faster: rows come in the file's order, and of what goes
+//! wrong the first row's counts.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use albireo_base::progress::{Phase, Unit};
-use albireo_base::{ColumnId, SqlError, SqlState, SqlType, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType};
 use albireo_env::ReadFile;
-use albireo_files::{Damaged, guarded};
+use albireo_files::{Batch, CellError, ColumnBuilder, Damaged, Places, guarded};
 use albireo_sql::ColumnDef;
 use albireo_storage::arrow_type;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Decimal128Type, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Schema, SchemaRef, TimeUnit};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::batch::{Batch, Places, Staged, schema};
-use super::{Limits, Rows, Target, files};
+use super::load::schema;
+use super::{Load, Target, files};
 use crate::adapters::value_at;
 
 /// Rows decoded at once.
 const BATCH_ROWS: usize = 8192;
+/// More threads than this would wait for the load.
+const MAX_THREADS: usize = 8;
+/// Batches of a row group that are decoded ahead of the load.
+const AHEAD: usize = 8;
 
 /// A file of ours as the reader wants one.
+#[derive(Clone)]
 struct File {
     file: Arc<dyn ReadFile>,
     length_bytes: u64,
@@ -69,45 +83,147 @@ impl std::io::Read for Tail {
 }
 
 /// Reads and checks a whole file.
-pub(super) fn stage(
-    file: Box<dyn ReadFile>,
-    target: &Target<'_>,
-    limits: &Limits<'_>,
-) -> Result<Staged, SqlError> {
-    // A damaged file can make the decoder panic; that is the file's fault, not ours.
-    match guarded(|| read(file, target, limits)) {
-        Ok(result) => result,
-        Err(Damaged) => Err(bad_file(target, "Its pages are damaged.")),
+pub(super) fn read(file: Box<dyn ReadFile>, load: &mut Load<'_>) -> Result<(), SqlError> {
+    let target = load.target();
+    let groups = unless_damaged(target, || Groups::open(file, target))?;
+    let (total, count) = (groups.metadata.metadata().file_metadata().num_rows(), groups.first_rows.len());
+    load.limits().progress.begin(Phase::ReadingFile, Unit::Rows, u64::try_from(total).ok());
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| sync_channel(AHEAD)).unzip();
+    let workers = albireo_env::cores().min(MAX_THREADS).min(count);
+    let waiting = Mutex::new(senders.into_iter().enumerate());
+    let spent: Spent = Default::default();
+    let (groups, waiting, spent) = (&groups, &waiting, &spent);
+    let work = move |thread: usize| {
+        while let Some((group, sender)) = take_next(waiting) {
+            let take = |batch| {
+                spent[thread].lock().clear();
+                sender.send(Ok(Some(Decoded { batch, thread }))).is_ok()
+            };
+            let read = unless_damaged(target, || groups.read(group, target, take));
+            // Nobody listens any more where the load has ended.
+            if sender.send(read.map(|()| None)).is_err() {
+                return;
+            }
+        }
+    };
+    albireo_env::scope(|threads| {
+        let spawn = |thread: &usize| {
+            let thread = *thread;
+            albireo_env::spawn_scoped(threads, "albireo-copy", move || work(thread)).is_ok()
+        };
+        if (0..workers).filter(spawn).count() == 0 && count > 0 {
+            let text = "no thread could be started to read the file";
+            return Err(SqlError::new(SqlState::OUT_OF_MEMORY, text));
+        }
+        receivers.into_iter().try_for_each(|batches| take_group(&batches, spent, load))
+    })
+}
+
+/// A batch, and the thread that made it.
+struct Decoded {
+    batch: Batch,
+    thread: usize,
+}
+
+/// Batches that the load is done with, for each thread those that it made: memory that goes back to the thread that
+/// took it is used again at once.
+type Spent = [Mutex<Vec<Batch>>; MAX_THREADS];
+
+fn take_next<T>(items: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    items.lock().next()
+}
+
+/// Gives the load the batches of a row group.
+fn take_group(
+    batches: &Receiver<Result<Option<Decoded>, SqlError>>,
+    spent: &Spent,
+    load: &mut Load<'_>,
+) -> Result<(), SqlError> {
+    loop {
+        let batch = batches.recv().map_err(|_| SqlError::new(SqlState::INTERNAL_ERROR, "a reader ended"))?;
+        let Some(Decoded { mut batch, thread }) = batch? else { return Ok(()) };
+        load.check()?;
+        load.push(&mut batch)?;
+        load.limits().progress.add(batch.columns.num_rows() as u64);
+        spent[thread].lock().push(batch);
     }
 }
 
-fn read(file: Box<dyn ReadFile>, target: &Target<'_>, limits: &Limits<'_>) -> Result<Staged, SqlError> {
-    let length_bytes = file.len().map_err(|error| files::read_error(target.path, &error))?;
-    if length_bytes == 0 {
-        return Err(bad_file(target, "It is empty."));
+/// A damaged file can make the decoder panic; that is the file's fault, not ours.
+fn unless_damaged<R>(target: &Target<'_>, work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
+    guarded(work).unwrap_or_else(|Damaged| Err(bad_file(target, "Its pages are damaged.")))
+}
+
+/// A file's row groups, which are read one by one, on several threads.
+struct Groups {
+    file: File,
+    metadata: ArrowReaderMetadata,
+    mask: ProjectionMask,
+    /// Where each column of the target is among those that are read.
+    places: Vec<usize>,
+    /// The number of the first row of each, from 1.
+    first_rows: Vec<u64>,
+}
+
+impl Groups {
+    fn open(file: Box<dyn ReadFile>, target: &Target<'_>) -> Result<Self, SqlError> {
+        let length_bytes = file.len().map_err(|error| files::read_error(target.path, &error))?;
+        if length_bytes == 0 {
+            return Err(bad_file(target, "It is empty."));
+        }
+        let file = File { file: file.into(), length_bytes };
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
+        let metadata = with_views(metadata.map_err(|error| unreadable(target, &error))?);
+        let fields = fields_of(target, metadata.schema())?;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), fields.iter().copied());
+        // The projection keeps the file's order; the target has its own.
+        let mut sorted = fields.clone();
+        sorted.sort_unstable();
+        let places = fields.iter().map(|field| sorted.partition_point(|f| f < field)).collect();
+        let mut next = 1_u64;
+        let first_rows = metadata.metadata().row_groups().iter().map(|group| {
+            let first = next;
+            next = next.saturating_add(group.num_rows().try_into().unwrap_or(0));
+            first
+        });
+        let first_rows = first_rows.collect();
+        Ok(Self { file, metadata, mask, places, first_rows })
     }
-    let file = File { file: file.into(), length_bytes };
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| unreadable(target, &e))?;
-    let fields = fields_of(target, builder.schema())?;
-    let total = u64::try_from(builder.metadata().file_metadata().num_rows()).ok();
-    limits.progress.begin(Phase::ReadingFile, Unit::Rows, total);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), fields.iter().copied());
-    let reader = builder.with_batch_size(BATCH_ROWS).with_projection(mask).build();
-    let reader = reader.map_err(|e| unreadable(target, &e))?;
-    // The projection keeps the file's order; the target has its own.
-    let mut sorted = fields.clone();
-    sorted.sort_unstable();
-    let places: Vec<usize> = fields.iter().map(|field| sorted.partition_point(|f| f < field)).collect();
-    let mut staged = Staged::default();
-    let mut next_row = 1;
-    for batch in reader {
-        limits.check(staged.bytes())?;
-        let batch = batch.map_err(|error| bad_file(target, &error.to_string()))?;
-        staged.push(stage_batch(&batch, &places, next_row, target)?);
-        next_row += batch.num_rows() as u64;
-        limits.progress.add(batch.num_rows() as u64);
+
+    /// Reads a row group, until `take` wants no more.
+    fn read(
+        &self,
+        group: usize,
+        target: &Target<'_>,
+        mut take: impl FnMut(Batch) -> bool,
+    ) -> Result<(), SqlError> {
+        let builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
+        let builder = builder.with_row_groups(vec![group]).with_projection(self.mask.clone());
+        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(target, &e))?;
+        let mut next_row = self.first_rows[group];
+        for batch in reader {
+            let batch = batch.map_err(|error| bad_file(target, &error.to_string()))?;
+            if !take(batch_of(&batch, &self.places, next_row, target)?) {
+                break;
+            }
+            next_row += batch.num_rows() as u64;
+        }
+        Ok(())
     }
-    Ok(staged)
+}
+
+/// Texts as views, which the reader makes without copying them where it can.
+fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
+    let viewed = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
+        _ => Arc::clone(field),
+    };
+    let fields: Fields = metadata.schema().fields().iter().map(viewed).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone()));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata)
 }
 
 /// The file's field for each column: by name if the file has all names, by position if it has none
@@ -135,35 +251,45 @@ fn fields_of(target: &Target<'_>, schema: &SchemaRef) -> Result<Vec<usize>, SqlE
     target.columns.iter().zip(&found).map(field).collect()
 }
 
-fn stage_batch(
+/// A batch in the types of the target's columns.
+///
+/// # Errors
+/// What the first row raises that has a value which does not fit.
+fn batch_of(
     batch: &RecordBatch,
     places: &[usize],
     first_row: u64,
     target: &Target<'_>,
 ) -> Result<Batch, SqlError> {
-    let convert = |(place, column): (&usize, &ColumnId)| convert(batch.column(*place), *column, target);
-    let arrays: Vec<ArrayRef> = places.iter().zip(target.columns).map(convert).collect::<Result<_, _>>()?;
-    let as_it_is =
-        |(array, column): (&ArrayRef, &ColumnId)| as_it_is(array, target.table.column_def(*column));
-    let columns: Option<Vec<ArrayRef>> = arrays.iter().zip(target.columns).map(as_it_is).collect();
-    if let Some(columns) = columns {
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = RecordBatch::try_new_with_options(schema(target), columns, &options);
-        let columns = columns.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
-        return Ok(Batch { columns, places: Places::Consecutive(first_row) });
-    }
-    // Value by value: some have to be converted, or are none of the column's.
-    let mut rows = Rows::new(target);
-    for row in 0..batch.num_rows() {
-        let place = first_row + row as u64;
-        rows.begin(place);
-        for (index, (column, array)) in target.columns.iter().zip(&arrays).enumerate() {
-            let ty = target.table.column_def(*column).ty;
-            let value: Value = value_at(array, row, ty);
-            rows.push(index, value)?;
+    let mut first: Option<(usize, usize, CellError)> = None;
+    let mut arrays = Vec::with_capacity(places.len());
+    for (index, (place, column)) in places.iter().zip(target.columns).enumerate() {
+        let array = convert(batch.column(*place), *column, target)?;
+        let def = target.table.column_def(*column);
+        match as_it_is(&array, def).map_or_else(|| value_by_value(&array, def), Ok) {
+            Ok(array) => arrays.push(array),
+            Err((row, error)) if first.as_ref().is_none_or(|(before, ..)| row < *before) => {
+                first = Some((row, index, error));
+            }
+            Err(_) => {}
         }
     }
-    rows.finish()
+    if let Some((row, index, error)) = first {
+        return Err(target.cell_error(error, first_row + row as u64, index));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = RecordBatch::try_new_with_options(schema(target), arrays, &options);
+    let columns = columns.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
+    Ok(Batch { columns, places: Places::Consecutive(first_row) })
+}
+
+/// Values that have to be converted, or are none of the column's; or the first row that has one of these.
+fn value_by_value(array: &ArrayRef, def: &ColumnDef) -> Result<ArrayRef, (usize, CellError)> {
+    let mut builder = ColumnBuilder::new(def.ty, def.nullable, array.len(), array.len() * 16);
+    for row in 0..array.len() {
+        builder.push_value(value_at(array, row, def.ty)).map_err(|error| (row, error))?;
+    }
+    Ok(builder.finish())
 }
 
 /// The array, if each of its values is one of the column's.
@@ -174,9 +300,12 @@ fn as_it_is(array: &ArrayRef, def: &ColumnDef) -> Option<ArrayRef> {
         SqlType::Date | SqlType::Bool => *array.data_type() == wanted,
         SqlType::Text => array.as_string_view_opt().is_some(),
         // As many bytes are at least as many characters.
-        SqlType::Varchar(n) => {
+        SqlType::Varchar(n) => array.as_string_view_opt()?.lengths().all(|bytes| bytes <= n),
+        SqlType::Char(n) => {
             let texts = array.as_string_view_opt()?;
-            texts.views().iter().all(|view| (*view as u32) <= n)
+            // Blanks at the end are cut off.
+            texts.lengths().all(|bytes| bytes <= n)
+                && !texts.bytes_iter().any(|text| text.last() == Some(&b' '))
         }
         SqlType::Decimal { precision, .. } => {
             let numbers = array.as_primitive_opt::<Decimal128Type>()?;
@@ -187,19 +316,14 @@ fn as_it_is(array: &ArrayRef, def: &ColumnDef) -> Option<ArrayRef> {
     if !is_fitting || (array.null_count() > 0 && !def.nullable) {
         return None;
     }
-    let array = match array.data_type() {
-        ty if *ty == wanted => Arc::clone(array),
+    match array.data_type() {
+        ty if *ty == wanted => Some(Arc::clone(array)),
         // A smaller integer has its place in a larger one, a smaller float too.
         DataType::Int16 | DataType::Int32 | DataType::Float32 if is_wider(array.data_type(), &wanted) => {
-            cast_with_options(array, &wanted, &CastOptions { safe: false, ..CastOptions::default() }).ok()?
+            cast_with_options(array, &wanted, &CastOptions { safe: false, ..CastOptions::default() }).ok()
         }
-        _ => return None,
-    };
-    // The file's pages are shared by the arrays of many batches.
-    Some(match array.as_string_view_opt() {
-        Some(texts) => Arc::new(texts.gc()),
-        None => array,
-    })
+        _ => None,
+    }
 }
 
 fn is_wider(from: &DataType, to: &DataType) -> bool {

@@ -1,11 +1,15 @@
 //! Text files into batches, on several threads.
 //!
+//! Every thread takes chunks of the file and decodes them. Batches whose turn it is go to the load, by whichever
+//! thread comes with one; what is decoded before its turn waits, at most [`MOST_WAITING`] batches.
+//!
 //! Responsible for: the header, who decodes which chunk, the order of batches, the first of several errors.
 //! Not responsible for: what is in the bytes (`albireo_files`).
 //!
 //! I-1 The outcome does not depend on which thread was faster: chunks are handed out in order, and of what goes
 //! wrong the first chunk's counts.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use albireo_base::progress::{Phase, Unit};
@@ -15,23 +19,25 @@ use albireo_files::{
     TextDialect, TextFormat,
 };
 use albireo_sql::copy::{CopyFormat, Header};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
-use super::batch::Staged;
-use super::{Limits, Target, files};
+use super::{Load, Target, files};
 
 /// More threads than this would wait for the file.
 const MAX_THREADS: usize = 8;
 
+/// Batches that are decoded before their turn.
+const MOST_WAITING: usize = 2 * MAX_THREADS;
+
 /// Reads and checks a whole file.
-pub(super) fn stage<'a>(
+pub(super) fn read<'a>(
     source: Box<dyn Read + Send + 'a>,
     length_bytes: Option<u64>,
     format: &CopyFormat,
     encoding: Option<&str>,
-    target: &Target<'_>,
-    limits: &'a Limits<'_>,
-) -> Result<Staged, SqlError> {
+    load: &mut Load<'_>,
+) -> Result<(), SqlError> {
+    let (target, limits) = (load.target(), load.limits());
     limits.progress.begin(Phase::ReadingFile, Unit::Bytes, length_bytes);
     let source = files::Counted { source, progress: limits.progress };
     let encoding = encoding.map_or(Ok(Encoding::Utf8), encoding_of)?;
@@ -45,7 +51,7 @@ pub(super) fn stage<'a>(
     };
     let fields = target.columns.iter().map(|column| field(*column)).collect();
     let decoder = Decoder::new(format, fields);
-    let result = decode_all(chunks, &decoder, limits);
+    let result = decode_all(chunks, &decoder, load);
     result.map_err(|failure| match failure {
         Failure::Fault(fault) => target.fault(with_remedy(fault, decoder.format(), header)),
         Failure::Sql(error) => error,
@@ -172,11 +178,21 @@ struct Feed<'a> {
     is_done: bool,
 }
 
+/// A batch, and the thread that made it.
+struct Decoding {
+    batch: Batch,
+    thread: usize,
+}
+
 /// What has come of the chunks.
 #[derive(Default)]
 struct Results {
-    batches: Vec<(usize, Batch)>,
-    bytes: u64,
+    /// Batches whose turn has not come.
+    waiting: BTreeMap<usize, Decoding>,
+    /// The chunk whose batch goes to the load next.
+    next: usize,
+    /// A thread is giving batches to the load.
+    is_loading: bool,
     /// The first chunk after which nothing counts, and what is wrong with it.
     end: Option<(usize, Option<Failure>)>,
 }
@@ -187,80 +203,147 @@ impl Results {
             self.end = Some((chunk, failure));
         }
     }
+
+    /// The next batch for the load, if it is there and counts.
+    fn take_next(&mut self) -> Option<(usize, Decoding)> {
+        let number = self.next;
+        let counts = match &self.end {
+            None => true,
+            // The last chunk counts itself, one at fault has no batch.
+            Some((end, _)) => number <= *end,
+        };
+        let batch = counts.then(|| self.waiting.remove(&number)).flatten()?;
+        self.next += 1;
+        Some((number, batch))
+    }
 }
 
-fn decode_all(chunks: Chunker<'_>, decoder: &Decoder, limits: &Limits<'_>) -> Result<Staged, Failure> {
-    let feed = Mutex::new(Feed { chunks, next: 0, is_done: false });
-    let results = Mutex::new(Results::default());
-    let work = || {
-        while let Some((number, chunk)) = next_chunk(&feed, &results, limits) {
+/// A file on its way from chunks to the load.
+struct Way<'a, 'l, 'f> {
+    feed: Mutex<Feed<'f>>,
+    results: Mutex<Results>,
+    load: Mutex<&'a mut Load<'l>>,
+    /// The load has taken a batch, or needs whoever has the next one.
+    moved: Condvar,
+    /// Batches that the load is done with, for each thread those that it made: memory that goes back to the thread
+    /// that took it is used again at once.
+    spent: [Mutex<Vec<Batch>>; MAX_THREADS],
+}
+
+/// The turn to give batches to the load; ends by itself only when giving them panics.
+struct Turn<'t, 'a, 'l, 'f>(&'t Way<'a, 'l, 'f>);
+
+impl Drop for Turn<'_, '_, '_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.feed.lock().is_done = true;
+            self.0.results.lock().is_loading = false;
+            self.0.moved.notify_all();
+        }
+    }
+}
+
+fn decode_all(chunks: Chunker<'_>, decoder: &Decoder, load: &mut Load<'_>) -> Result<(), Failure> {
+    let way = Way {
+        feed: Mutex::new(Feed { chunks, next: 0, is_done: false }),
+        results: Mutex::new(Results::default()),
+        load: Mutex::new(load),
+        moved: Condvar::new(),
+        spent: Default::default(),
+    };
+    let way_of = &way;
+    let work = move |thread: usize| {
+        while let Some((number, chunk)) = way_of.next_chunk() {
             let decoded = decoder.decode(&chunk);
-            feed.lock().chunks.recycle(chunk);
-            let is_last = decoded.as_ref().map_or(true, |decoded| decoded.is_end);
-            if is_last {
-                feed.lock().is_done = true;
-            }
-            let mut results = results.lock();
-            match decoded {
-                Ok(Decoded { batch, is_end }) => {
-                    results.bytes += batch.bytes();
-                    results.batches.push((number, batch));
-                    if is_end {
-                        results.end_at(number, None);
-                    }
-                }
-                Err(fault) => results.end_at(number, Some(Failure::Fault(fault))),
-            }
+            way_of.feed.lock().chunks.recycle(chunk);
+            way_of.take(number, thread, decoded);
+            way_of.spent[thread].lock().clear();
         }
     };
     albireo_env::scope(|threads| {
-        for _ in 1..albireo_env::cores().min(MAX_THREADS) {
+        for thread in 1..albireo_env::cores().min(MAX_THREADS) {
             // Without another thread this one does it all.
-            let _ = albireo_env::spawn_scoped(threads, "albireo-copy", work);
+            let _ = albireo_env::spawn_scoped(threads, "albireo-copy", move || work(thread));
         }
-        work();
+        work(0);
     });
-    let Results { mut batches, end, .. } = results.into_inner();
-    batches.sort_unstable_by_key(|(number, _)| *number);
-    let end = match end {
-        Some((_, Some(failure))) => return Err(failure),
-        Some((end, None)) => end,
-        None => usize::MAX,
-    };
-    let mut staged = Staged::default();
-    batches.into_iter().filter(|(number, _)| *number <= end).for_each(|(_, batch)| staged.push(batch));
-    Ok(staged)
+    match way.results.into_inner().end {
+        Some((_, Some(failure))) => Err(failure),
+        _ => Ok(()),
+    }
 }
 
-/// The next chunk and its number; `None` if there is none, or nothing more counts.
-fn next_chunk(
-    feed: &Mutex<Feed<'_>>,
-    results: &Mutex<Results>,
-    limits: &Limits<'_>,
-) -> Option<(usize, Chunk)> {
-    let mut feed = feed.lock();
-    if feed.is_done {
-        return None;
+impl Way<'_, '_, '_> {
+    /// The next chunk and its number; `None` if there is none, or nothing more counts.
+    fn next_chunk(&self) -> Option<(usize, Chunk)> {
+        let mut results = self.results.lock();
+        while results.waiting.len() >= MOST_WAITING && results.is_loading {
+            self.moved.wait(&mut results);
+        }
+        drop(results);
+        let mut feed = self.feed.lock();
+        if feed.is_done {
+            return None;
+        }
+        let number = feed.next;
+        match feed.chunks.next_chunk() {
+            Ok(Some(chunk)) => {
+                feed.next += 1;
+                Some((number, chunk))
+            }
+            Ok(None) => {
+                feed.is_done = true;
+                None
+            }
+            Err(fault) => {
+                feed.is_done = true;
+                self.results.lock().end_at(number, Some(Failure::Fault(fault)));
+                None
+            }
+        }
     }
-    let staged_bytes = results.lock().bytes;
-    let chunk = match limits.check(staged_bytes) {
-        Ok(()) => feed.chunks.next_chunk().map_err(Failure::Fault),
-        Err(error) => Err(Failure::Sql(error)),
-    };
-    let number = feed.next;
-    match chunk {
-        Ok(Some(chunk)) => {
-            feed.next += 1;
-            Some((number, chunk))
+
+    /// Takes what has come of a chunk, and gives the load what it can be given.
+    fn take(&self, number: usize, thread: usize, decoded: Result<Decoded, Fault>) {
+        let mut results = self.results.lock();
+        match decoded {
+            Ok(Decoded { batch, is_end }) => {
+                results.waiting.insert(number, Decoding { batch, thread });
+                if is_end {
+                    results.end_at(number, None);
+                }
+            }
+            Err(fault) => results.end_at(number, Some(Failure::Fault(fault))),
         }
-        Ok(None) => {
-            feed.is_done = true;
-            None
+        if results.end.is_some() {
+            drop(results);
+            self.feed.lock().is_done = true;
+            results = self.results.lock();
         }
-        Err(failure) => {
-            feed.is_done = true;
-            results.lock().end_at(number, Some(failure));
-            None
+        if std::mem::replace(&mut results.is_loading, true) {
+            // Whoever is at it will see this batch too.
+            return;
         }
+        let turn = Turn(self);
+        while let Some((number, Decoding { mut batch, thread })) = results.take_next() {
+            drop(results);
+            self.moved.notify_all();
+            let mut load = self.load.lock();
+            let pushed = load.check().and_then(|()| load.push(&mut batch));
+            drop(load);
+            self.spent[thread].lock().push(batch);
+            if pushed.is_err() {
+                self.feed.lock().is_done = true;
+            }
+            results = self.results.lock();
+            if let Err(error) = pushed {
+                results.end_at(number, Some(Failure::Sql(error)));
+                break;
+            }
+        }
+        results.is_loading = false;
+        drop(results);
+        drop(turn);
+        self.moved.notify_all();
     }
 }

@@ -2,11 +2,13 @@
 //! and a database that goes on.
 
 mod archiving;
+mod bulk;
 mod changes;
 mod classes;
 mod commands;
 mod constraints;
 mod copy;
+mod copy_bulk;
 mod copy_formats;
 mod definitions;
 mod durable;

@@ -2,5 +2,6 @@
 //! one thread (`schedules`), and by real threads (`threads`), against the same bank.
 
 mod bank;
+mod bulk;
 mod schedules;
 mod threads;

@@ -1,4 +1,4 @@
-//! Many rows at once, for a table that nobody reads yet: room for them, where they lie, showing them.
+//! Many rows at once in slots that nobody has used: room for them, where they lie, making them live.
 
 use albireo_base::Tid;
 use albireo_base::ids::CHUNK_ROWS;
@@ -72,7 +72,17 @@ impl Rows {
     /// The slots are in use or of no chunk; the column is of another table.
     #[inline]
     pub(crate) fn strip(&mut self, first: Tid, most: usize, at: &ColumnLocation) -> Strip {
-        assert!(first.0 >= self.slots && most > 0);
+        assert!(first.0 >= self.slots);
+        self.strip_of_dead(first, most, at)
+    }
+
+    /// [`Rows::strip`] of slots that may have been in use: their blocks are private, and no snapshot sees them.
+    ///
+    /// # Panics
+    /// The slots are of no chunk, or the first is live; the column is of another table.
+    #[inline]
+    pub(super) fn strip_of_dead(&mut self, first: Tid, most: usize, at: &ColumnLocation) -> Strip {
+        assert!(most > 0 && !self.is_live(first));
         let row = self.locate(first);
         // SAFETY: located just now.
         let (_, place) = unsafe { self.entry(row, at) };
@@ -91,7 +101,19 @@ impl Rows {
         at: &ColumnLocation,
         present: Option<&BooleanBuffer>,
     ) {
-        assert!(first.0 >= self.slots && first.slot() + count <= CHUNK_ROWS);
+        assert!(first.0 >= self.slots);
+        self.put_bits_of_dead(first, count, at, present);
+    }
+
+    /// [`Rows::put_present_bits`] of slots that may have been in use; see [`Rows::strip_of_dead`].
+    pub(super) fn put_bits_of_dead(
+        &mut self,
+        first: Tid,
+        count: usize,
+        at: &ColumnLocation,
+        present: Option<&BooleanBuffer>,
+    ) {
+        assert!(first.slot() + count <= CHUNK_ROWS && !self.is_live(first));
         assert!(present.is_none_or(|bits| bits.len() == count));
         let row = self.locate(first);
         // SAFETY: located just now; a null entry's block is a bitmap, `self` its only writer, and the
@@ -111,7 +133,7 @@ impl Rows {
     /// They are of no chunk.
     pub(crate) fn publish_next(&mut self, count: usize) {
         let first = Tid(self.slots);
-        assert!(first.slot() + count <= CHUNK_ROWS && self.free.is_empty());
+        assert!(first.slot() + count <= CHUNK_ROWS);
         let block = self.validity(first);
         // SAFETY: the validity bitmap, `self` its only writer; the slots are of one chunk, asserted.
         unsafe { bitmap::put(block, first.slot(), count, std::iter::repeat(u64::MAX)) };

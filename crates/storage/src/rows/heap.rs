@@ -86,6 +86,11 @@ pub(crate) struct HeapUse {
 }
 
 impl HeapUse {
+    /// Bytes of text, garbage included.
+    pub(crate) fn text_bytes(self) -> u64 {
+        self.text_bytes
+    }
+
     fn wants_rewrite(self) -> bool {
         // Not again at every row while memory is short, but in any case when nothing else is left.
         let again_bytes = (self.refused_bytes + self.text_bytes / 16).min(self.text_bytes);

@@ -129,6 +129,10 @@ impl TableIndex {
         self.index.memory_bytes() as u64
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
     pub(super) fn covers(&self, column: ColumnId) -> bool {
         self.columns.iter().any(|key| key.at.column == column)
     }

@@ -73,6 +73,23 @@ impl DatabaseSnapshot {
         &self.scope
     }
 
+    /// Whether `table`, of `partition`, still has the rows that the snapshot shows of it, with the values that it
+    /// covers; so does a table that it does not cover. It looks at blocks, not at rows: what was changed and
+    /// changed back is not the same. The caller owns the partition.
+    ///
+    /// This snapshot lives, so a block that it covers is replaced before it is written where it has rows, and
+    /// its address is not given out again: the same address and birth are the same values. Rows that came
+    /// since lie in slots beyond `slots`, or in blocks that were replaced.
+    pub fn is_current(&self, partition: PartitionId, table: &Table) -> bool {
+        let id = table.spec().id;
+        if self.scope.columns_of(id).is_none() {
+            return true;
+        }
+        let Some(parts) = self.tables.get(id.index()).and_then(Option::as_ref) else { return false };
+        let part = parts.parts.iter().find(|part| part.partition == partition);
+        part.is_some_and(|part| parts.is_current(part, table))
+    }
+
     /// The table as it was; `None` if it did not exist then or is not covered.
     pub fn table(self: &Arc<Self>, id: TableId) -> Option<TableView> {
         let parts = Arc::clone(self.tables.get(id.index())?.as_ref()?);
@@ -82,6 +99,23 @@ impl DatabaseSnapshot {
             chunks.extend((0..full as u32).map(|chunk| (part as u16, chunk)));
         }
         Some(TableView { snapshot: Arc::clone(self), parts, chunks: chunks.into() })
+    }
+}
+
+impl TableParts {
+    fn is_current(&self, part: &Part, table: &Table) -> bool {
+        let (rows, layout) = (&table.rows, &self.layout);
+        if layout.id != table.layout().id || (part.slots, part.live_rows) != (rows.slots, rows.live_rows) {
+            return false;
+        }
+        let in_use = part.slots.div_ceil(CHUNK_ROWS as u64) as usize * layout.entries();
+        let then = part.dir.entries[..in_use].chunks(layout.entries());
+        let now = rows.dir.entries[..in_use].chunks(layout.entries());
+        let covered = |entry: usize| layout.entry_columns[entry].meets(self.columns);
+        then.zip(now).all(|(then, now)| {
+            let mut both = then.iter().zip(now).enumerate().filter(|(entry, _)| covered(*entry));
+            both.all(|(_, (then, now))| (then.block, then.tag) == (now.block, now.tag))
+        })
     }
 }
 

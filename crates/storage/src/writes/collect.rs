@@ -2,12 +2,39 @@
 
 use albireo_base::{ColumnId, Tid};
 
+use crate::rows::RowRun;
 use crate::undo::{Change, UndoLog, UndoRecord};
 
 /// Which rows a transaction touched; kept from one to the next for its memory.
 #[derive(Default)]
 pub struct WriteSet {
     pub(super) runs: Vec<Run>,
+    pub(super) spans: Vec<Span>,
+}
+
+/// Rows that were appended together. Those of them that were touched again have a [`Run`] too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) site: u16,
+    pub(super) table: u32,
+    pub(super) first: u64,
+    pub(super) rows: u64,
+}
+
+impl Span {
+    pub(super) fn has(&self, tid: u64) -> bool {
+        tid.wrapping_sub(self.first) < self.rows
+    }
+}
+
+/// What was done to one table.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    pub(super) site: u16,
+    pub(super) table: u32,
+    /// In order.
+    pub(super) runs: &'a [Run],
+    pub(super) spans: &'a [Span],
 }
 
 /// Undo records of one row that follow each other.
@@ -44,11 +71,16 @@ impl WriteSet {
     /// There are more than 2^32 undo records.
     pub fn collect(&mut self, undo: &UndoLog) {
         self.runs.clear();
+        self.spans.clear();
         let records = undo.records();
         let count = u32::try_from(records.len()).expect("a transaction has fewer than 2^32 changes");
         let mut is_sorted = true;
         for (at, record) in (0..count).zip(records) {
             let &UndoRecord { site, table, tid: Tid(tid), .. } = record;
+            if let Some(RowRun { rows, .. }) = record.appended() {
+                self.spans.push(Span { site, table, first: tid, rows });
+                continue;
+            }
             match self.runs.last_mut() {
                 Some(run) if (run.site, run.table, run.tid) == (site, table, tid) => run.end = at + 1,
                 last => {
@@ -60,16 +92,27 @@ impl WriteSet {
         if !is_sorted {
             self.runs.sort_unstable();
         }
+        self.spans.sort_unstable();
     }
 
     /// Whether no row was touched.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.runs.is_empty() && self.spans.is_empty()
     }
 
-    /// The runs of each table, in order.
-    pub(super) fn tables(&self) -> impl Iterator<Item = &[Run]> {
-        self.runs.chunk_by(|a, b| (a.site, a.table) == (b.site, b.table))
+    /// What was done to each table, in order.
+    pub(super) fn tables(&self) -> impl Iterator<Item = Written<'_>> {
+        let (mut runs, mut spans) = (&self.runs[..], &self.spans[..]);
+        std::iter::from_fn(move || {
+            let run = runs.first().map(|run| (run.site, run.table));
+            let span = spans.first().map(|span| (span.site, span.table));
+            let (site, table) = run.into_iter().chain(span).min()?;
+            let of_run = runs.partition_point(|run| (run.site, run.table) == (site, table));
+            let of_span = spans.partition_point(|span| (span.site, span.table) == (site, table));
+            let written = Written { site, table, runs: &runs[..of_run], spans: &spans[..of_span] };
+            (runs, spans) = (&runs[of_run..], &spans[of_span..]);
+            Some(written)
+        })
     }
 }
 
@@ -91,7 +134,7 @@ impl<'a> Touched<'a> {
                 Change::Inserted => inserted = true,
                 Change::Deleted => deleted = true,
                 Change::Wrote { .. } => wrote = true,
-                Change::Indexed(_) | Change::Unindexed(_) => {}
+                Change::Indexed(_) | Change::Unindexed(_) | Change::Appended { .. } => {}
             }
         }
         match (inserted, deleted) {

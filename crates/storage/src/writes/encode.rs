@@ -4,7 +4,7 @@ use albireo_base::packed::put_number;
 use albireo_base::{ColumnId, Tid};
 
 use super::SHARED_SITE;
-use super::collect::{Fate, Run, Touched, WriteSet, rows};
+use super::collect::{Fate, Span, Touched, WriteSet, Written, rows};
 use super::value::put_value;
 use crate::layout::ColumnLocation;
 use crate::table::Table;
@@ -19,10 +19,10 @@ pub fn encode_writes<'t>(
     out: &mut Vec<u8>,
 ) {
     let mut parts = Parts::default();
-    for runs in set.tables() {
-        let Run { site, table, .. } = runs[0];
+    for written in set.tables() {
+        let Written { site, table, spans, .. } = written;
         let group = Group { table: table_of(site, table), undo };
-        parts.sort(&group, runs);
+        parts.sort(&group, written);
         if parts.is_empty() {
             continue;
         }
@@ -34,9 +34,13 @@ pub fn encode_writes<'t>(
         }
         put_number(out, parts.staying.len() as u64);
         group.updates(&parts.staying, out);
-        put_number(out, parts.coming.len() as u64);
+        let appended = parts.appended - parts.gone.len() as u64;
+        put_number(out, parts.coming.len() as u64 + appended);
         for row in &parts.coming {
             group.row(row.tid, out);
+        }
+        if appended > 0 {
+            group.spans(spans, &parts.gone, out);
         }
     }
 }
@@ -50,14 +54,28 @@ struct Parts<'a> {
     staying: Vec<Touched<'a>>,
     /// Inserted, or with another key.
     coming: Vec<Touched<'a>>,
+    /// How many rows were appended, and which of them were deleted again, in order.
+    appended: u64,
+    gone: Vec<u64>,
 }
 
 impl<'a> Parts<'a> {
-    fn sort(&mut self, group: &Group<'_>, runs: &'a [Run]) {
+    fn sort(&mut self, group: &Group<'_>, written: Written<'a>) {
         self.leaving.clear();
         self.staying.clear();
         self.coming.clear();
+        self.gone.clear();
+        let Written { runs, spans, .. } = written;
+        self.appended = spans.iter().map(|span| span.rows).sum();
         for row in rows(runs) {
+            let span = spans[..spans.partition_point(|span| span.first <= row.tid.0)].last();
+            if span.is_some_and(|span| span.has(row.tid.0)) {
+                // Whatever else became of it, it is written as it is now.
+                if row.fate(group.undo) == Fate::Deleted {
+                    self.gone.push(row.tid.0);
+                }
+                continue;
+            }
             match row.fate(group.undo) {
                 Fate::Nothing => {}
                 Fate::Inserted => self.coming.push(row),
@@ -72,7 +90,8 @@ impl<'a> Parts<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.leaving.is_empty() && self.staying.is_empty() && self.coming.is_empty()
+        let singly = self.leaving.len() + self.staying.len() + self.coming.len();
+        singly == 0 && self.appended == self.gone.len() as u64
     }
 }
 
@@ -135,6 +154,17 @@ impl Group<'_> {
     fn row(&self, tid: Tid, out: &mut Vec<u8>) {
         let columns = self.table.layout().columns();
         self.locations_now(tid, self.table.identity.nullable, columns.iter(), out);
+    }
+
+    /// All values of rows that were appended, but for those that are `gone`.
+    fn spans(&self, spans: &[Span], gone: &[u64], out: &mut Vec<u8>) {
+        let columns = self.table.layout().columns();
+        let mut gone = gone.iter().peekable();
+        for tid in spans.iter().flat_map(|span| span.first..span.first + span.rows) {
+            if gone.next_if_eq(&&tid).is_none() {
+                self.locations_now(Tid(tid), self.table.identity.nullable, columns.iter(), out);
+            }
+        }
     }
 
     /// Values of a row as they are now; `nullable` of the columns take NULL.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, Decimal, SqlType, TableId, Tid, Value};
+use albireo_base::{ColumnId, Decimal, PartitionId, SqlType, StatementProgress, TableId, Tid, Value};
+use arrow_array::RecordBatch;
 
 use super::*;
 use crate::{
     BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, KeyBuilder, LayoutChoice, Savepoint,
-    SnapshotRegistry, Table, TableSpec, UndoLog,
+    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
 
 /// SplitMix64.
@@ -148,7 +149,8 @@ impl World {
         let live: Vec<Tid> = self.table.scan_from(Tid(0)).collect();
         let one = |random: &mut Random| live[random.below(live.len() as u64) as usize];
         self.undo.set_site(0);
-        let _ = match random.below(10) {
+        let _ = match random.below(11) {
+            10 => self.append(random),
             0..4 => {
                 let row: Vec<Value> = spec.columns.iter().map(|column| random.value(column)).collect();
                 self.table.insert_values(&mut self.undo, &row).map(|_| ())
@@ -164,6 +166,30 @@ impl World {
                 self.table.update_values(&mut self.undo, one(random), &values)
             }
         };
+    }
+
+    /// Appends rows, copies of rows of another table, which may be refused.
+    fn append(&mut self, random: &mut Random) -> Result<(), TableError> {
+        let spec = Arc::clone(self.table.spec());
+        let mut other = World::new(&spec);
+        for _ in 0..1 + random.below(4) {
+            let row: Vec<Value> = spec.columns.iter().map(|column| random.value(column)).collect();
+            let _ = other.table.insert_values(&mut other.undo, &row);
+        }
+        let registry =
+            Arc::new(SnapshotRegistry::new(BlockPool::new(64 << 20), u64::MAX, BudgetPolicy::default()));
+        let mut builder = SnapshotBuilder::new(&registry, SnapshotScope::All).expect("the budget is large");
+        builder.add(PartitionId(0), &mut other.table);
+        let snapshot = builder.finish();
+        let view = snapshot.table(spec.id).expect("the table is in the snapshot");
+        let mut staging = self.table.staging().with_few(random.below(3));
+        for chunk in (0..view.chunk_count()).map(|chunk| view.chunk(chunk)) {
+            let columns = (0..spec.columns.len()).map(|column| chunk.column(ColumnId(column as u16)));
+            let batch = RecordBatch::try_new(other.table.arrow_schema(), columns.collect());
+            staging.push(&batch.expect("the table's columns")).expect("rows of such a table fit");
+        }
+        let appended = self.table.append(&mut self.undo, staging, &StatementProgress::default());
+        appended.map(|_| ()).map_err(|fault| fault.error)
     }
 
     fn record(&self) -> Vec<u8> {

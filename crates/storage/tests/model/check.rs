@@ -30,6 +30,16 @@ pub fn table_equals(table: &Table, shape: &Shape, rows: &Rows) {
     }
 }
 
+/// Rows and others have the same values in the columns that a view covers.
+pub fn covered_equal(view: &TableView, shape: &Shape, rows: &Rows, others: &Rows) {
+    assert!(rows.keys().eq(others.keys()), "rows came or went");
+    let covered = (0..shape.columns.len()).filter(|column| view.covers(ColumnId(*column as u16)));
+    for column in covered {
+        let mut pairs = rows.values().zip(others.values());
+        assert!(pairs.all(|(row, other)| row[column] == other[column]), "column {column} was changed");
+    }
+}
+
 /// The key of `row` in an index of `columns`, and whether it holds a NULL.
 pub fn key_of(shape: &Shape, columns: &[ColumnId], row: &[Value]) -> (KeyBuilder, bool) {
     let mut key = KeyBuilder::new();

@@ -27,7 +27,7 @@ fn plain(array: ArrayRef) -> ArrayRef {
     }
 }
 
-fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
+pub fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
     let field = |array: &ArrayRef| Field::new("", array.data_type().clone(), true);
     let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
     RecordBatch::try_new(Arc::new(schema), columns).expect("arrays of one length")

@@ -1,6 +1,7 @@
 //! Tables against a naive model: random operations, snapshots at any time, memory that runs out,
 //! readers on other threads.
 
+mod append;
 mod cells;
 mod check;
 mod concurrent;

@@ -42,6 +42,10 @@ enum Op {
     Squeeze(u8),
     Release,
     Check,
+    /// Rows are laid down apart: picks, how many, how different, in batches of so many.
+    Stage(Vec<u16>, usize, u16, usize),
+    /// They are appended, perhaps much later.
+    Append,
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -81,6 +85,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => Just(Op::Release),
         2 => Just(Op::Check),
         2 => any::<bool>().prop_map(Op::Reload),
+        6 => (picks(), 1usize..40, 0u16..30, 1usize..50).prop_map(|(p, n, s, l)| Op::Stage(p, n, s, l)),
+        6 => Just(Op::Append),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -175,6 +181,11 @@ impl World {
             Op::DropKept => self.drop_kept(),
             Op::Squeeze(spare) => self.squeeze(spare.into()),
             Op::Release => self.release(),
+            Op::Stage(picks, count, step, length) => {
+                let few = if length % 3 == 0 { 20 } else { 0 };
+                self.stage_few(self.some_rows(&picks, count, step), length, few);
+            }
+            Op::Append => self.append_staged(),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

@@ -67,6 +67,8 @@ pub struct World {
     registry: Arc<SnapshotRegistry>,
     pool: BlockPool,
     ballast: Vec<(NonNull<u8>, usize)>,
+    /// Rows that are to be appended some time.
+    pub staged: Option<crate::append::Staged>,
 }
 
 impl World {
@@ -92,6 +94,7 @@ impl World {
             registry,
             pool,
             ballast: Vec::new(),
+            staged: None,
         }
     }
 
@@ -233,7 +236,9 @@ impl World {
         self.commit();
         let mut builder = SnapshotBuilder::new(&self.registry, scope).expect("the budget is large");
         builder.add(PartitionId(0), &mut self.table);
-        self.snapshots.push(Seen { snapshot: builder.finish(), rows: self.current.clone() });
+        let snapshot = builder.finish();
+        assert!(snapshot.is_current(PartitionId(0), &self.table), "nothing has happened since");
+        self.snapshots.push(Seen { snapshot, rows: self.current.clone() });
     }
 
     /// Commits and takes a snapshot of another table, or drops the one that `pick` names.
@@ -269,6 +274,11 @@ impl World {
         self.kept.clear();
     }
 
+    /// Memory that the pool has handed out.
+    pub fn in_use_bytes(&self) -> u64 {
+        self.pool.in_use_bytes()
+    }
+
     /// Takes all memory that the pool has left, but for `spare` blocks of each size.
     pub fn squeeze(&mut self, spare: usize) {
         self.release();
@@ -301,6 +311,9 @@ impl World {
         for seen in &self.snapshots {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
             check::view_equals(&view, &self.shape, &seen.rows);
+            if seen.snapshot.is_current(PartitionId(0), &self.table) {
+                check::covered_equal(&view, &self.shape, &seen.rows, &self.current);
+            }
             check::versions_tell_content(&view, &self.shape, &mut self.versions);
             check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }
@@ -318,6 +331,7 @@ impl World {
     /// Drops everything, the table first or last, and demands every byte back.
     pub fn finish(mut self, table_first: bool) {
         self.release();
+        self.staged = None;
         let Self { table, snapshots, kept, elsewhere, registry, pool, shape, .. } = self;
         let table = if table_first {
             drop(table);

@@ -1,4 +1,4 @@
-//! Building an index over rows that are there.
+//! Entering many rows at once into an index: all that a table has, or those that were appended.
 //!
 //! Rows come in batches. What is ordered gets each batch in the order of its keys, so that its leaves are met
 //! one after another, and filled; elsewhere the processor is asked for places ahead. Keys are built once each,
@@ -8,7 +8,7 @@ use albireo_base::{StatementProgress, Tid};
 
 use super::{Failure, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
-use crate::rows::Rows;
+use crate::rows::{RowRun, Rows};
 
 /// Rows of a batch: with their keys some 10 MiB.
 const BATCH_ROWS: usize = 256 << 10;
@@ -22,7 +22,7 @@ const AHEAD: usize = 16;
 struct Batch {
     /// The first 16 bytes, and the row's position in what follows.
     keys: Vec<(u128, u32)>,
-    /// Ascending.
+    /// Ascending, unless rows went to free slots.
     tids: Vec<Tid>,
     /// Where each key's other bytes end in `rests`.
     ends: Vec<u32>,
@@ -59,7 +59,7 @@ impl Batch {
     /// What is behind the first 16 bytes of a row's key, if the row is of the batch.
     fn rest_of(&self, tid: Tid) -> Option<&[u8]> {
         let first = self.tids.first()?;
-        // Where no row is dead, TIDs are positions.
+        // Where no row is dead, TIDs are positions. A row that is not found is read in the table.
         let guess = tid.0.checked_sub(first.0)? as usize;
         let row = match self.tids.get(guess) {
             Some(&there) if there == tid => guess,
@@ -95,20 +95,74 @@ impl TableIndex {
         progress: &StatementProgress,
     ) -> Result<(), Failure> {
         assert!(self.index.is_empty(), "an index is built once");
-        let (mut batch, mut key) = (Batch::default(), KeyBuilder::new());
+        let mut batch = Batch::default();
         let mut next = rows.next_live(Tid(0));
-        while next.is_some() {
+        let tids = std::iter::from_fn(|| {
+            let tid = next?;
+            next = rows.next_live(Tid(tid.0 + 1));
+            Some(tid)
+        });
+        self.insert_all(rows, tids, &mut batch, progress).map_err(|(_, failure)| failure)
+    }
+
+    /// Puts rows in that were appended, and counts them in `progress`; all or none.
+    pub(in crate::table) fn insert_runs(
+        &mut self,
+        rows: &Rows,
+        runs: &[RowRun],
+        progress: &StatementProgress,
+    ) -> Result<(), Failure> {
+        let (was_empty, mut batch) = (self.index.is_empty(), Batch::default());
+        let tids = || runs.iter().flat_map(|run| run.tids());
+        let Err((entered, failure)) = self.insert_all(rows, tids(), &mut batch, progress) else {
+            return Ok(());
+        };
+        if was_empty {
+            self.index.clear();
+            return Err(failure);
+        }
+        // Batches before the last are in whole.
+        let last = batch.tids.first().copied();
+        tids().take_while(|tid| Some(*tid) != last).for_each(|tid| self.remove(rows, tid));
+        for (_, row) in &batch.keys[..entered] {
+            self.remove(rows, batch.tids[*row as usize]);
+        }
+        Err(failure)
+    }
+
+    /// Takes rows out that were appended, all of which are in.
+    pub(in crate::table) fn remove_runs(&mut self, rows: &Rows, runs: &[RowRun]) {
+        let count: u64 = runs.iter().map(|run| run.rows).sum();
+        if self.index.len() as u64 == count {
+            // There are no others.
+            return self.index.clear();
+        }
+        runs.iter().flat_map(|run| run.tids()).for_each(|tid| self.remove(rows, tid));
+    }
+
+    /// Puts rows in. After a failure `batch` is the one in which it was; so many of its keys
+    /// are in.
+    fn insert_all(
+        &mut self,
+        rows: &Rows,
+        mut tids: impl Iterator<Item = Tid>,
+        batch: &mut Batch,
+        progress: &StatementProgress,
+    ) -> Result<(), (usize, Failure)> {
+        let mut key = KeyBuilder::new();
+        loop {
             batch.clear();
-            while let Some(tid) = next
-                && !batch.is_full()
+            while !batch.is_full()
+                && let Some(tid) = tids.next()
             {
-                self.push(rows, tid, &mut batch, &mut key);
-                next = rows.next_live(Tid(tid.0 + 1));
+                self.push(rows, tid, batch, &mut key);
             }
-            self.insert_batch(rows, &mut batch)?;
+            if batch.keys.is_empty() {
+                return Ok(());
+            }
+            self.insert_batch(rows, batch)?;
             progress.add(batch.keys.len() as u64);
         }
-        Ok(())
     }
 
     fn push(&self, rows: &Rows, tid: Tid, batch: &mut Batch, key: &mut KeyBuilder) {
@@ -120,7 +174,8 @@ impl TableIndex {
         batch.push(tid, key.key(), has_null);
     }
 
-    fn insert_batch(&mut self, rows: &Rows, batch: &mut Batch) -> Result<(), Failure> {
+    /// Puts a batch in; after a failure so many of its keys, in their present order, are in.
+    fn insert_batch(&mut self, rows: &Rows, batch: &mut Batch) -> Result<(), (usize, Failure)> {
         let is_tree = self.index.ordered().is_some();
         let is_simple = self.index.is_short() && !self.unique_unless_null;
         if is_tree {
@@ -129,20 +184,21 @@ impl TableIndex {
             self.index.expect(batch.keys.iter().map(|&(prefix, _)| prefix));
         }
         let key_of = |&(prefix, row): &(u128, u32)| KeyRef { prefix, rest: batch.rest(row as usize) };
-        for group in batch.keys.chunks(AHEAD) {
+        for (group, first) in batch.keys.chunks(AHEAD).zip((0..).step_by(AHEAD)) {
             if !is_tree {
                 group.iter().for_each(|entry| self.index.prefetch(key_of(entry)));
             }
-            for entry in group {
+            for (at, entry) in group.iter().enumerate() {
                 let row = entry.1 as usize;
                 let tid = batch.tids[row];
-                match is_simple {
-                    true => self.index.insert_short(entry.0, tid.0)?,
+                let entered = match is_simple {
+                    true => self.index.insert_short(entry.0, tid.0).map_err(Failure::from),
                     false => {
                         let known = |tid| batch.rest_of(tid);
-                        self.insert_key(rows, tid, key_of(entry), batch.nulls[row], known)?;
+                        self.insert_key(rows, tid, key_of(entry), batch.nulls[row], known)
                     }
-                }
+                };
+                entered.map_err(|failure| (first + at, failure))?;
             }
         }
         Ok(())
