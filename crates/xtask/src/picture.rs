@@ -50,7 +50,10 @@ fn figures(result: &Value) -> Option<Figures> {
     let warehouses = result["warehouses"].as_i64()?;
     let partitions = result["partitions"].as_i64()?;
     Some(Figures {
-        title: format!("TPC-C, {warehouses} warehouses, {partitions} partition thread(s)"),
+        title: format!(
+            "TPC-C, {warehouses} warehouses, {partitions} partition thread{}",
+            if partitions == 1 { "" } else { "s" }
+        ),
         alone: turns("oltp_alone")?,
         mixed: turns("oltp_mixed")?,
         queries: queries.collect(),
@@ -110,7 +113,7 @@ fn draw_queries(area: &Area<'_>, figures: &Figures) -> Result<(), Box<dyn std::e
     let names: Vec<&str> = figures.queries.iter().map(|(name, _)| name.as_str()).collect();
     let top = figures.queries.iter().map(|(_, ms)| *ms).fold(1.0, f64::max) * 1.1;
     let mut chart = ChartBuilder::on(area)
-        .caption("CH-benCHmark queries meanwhile, each on a fresh snapshot", ("sans-serif", 15))
+        .caption("CH-benCHmark queries at the same time, each on a fresh snapshot", ("sans-serif", 15))
         .margin(12)
         .x_label_area_size(34)
         .y_label_area_size(54)
