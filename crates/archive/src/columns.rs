@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlType};
-use albireo_storage::{ChunkView, arrow_type};
+use albireo_base::{ColumnId, SqlType, arrow_type};
+use albireo_storage::ChunkView;
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};

@@ -8,6 +8,7 @@
 //! **Invariant:** this crate does no input or output and never reads a clock.
 #![forbid(unsafe_code)]
 
+mod arrow;
 pub mod error;
 pub mod ids;
 pub mod packed;
@@ -15,6 +16,7 @@ pub mod progress;
 pub mod types;
 pub mod value;
 
+pub use arrow::arrow_type;
 pub use error::{SqlError, SqlState};
 pub use ids::{ColumnId, Epoch, IndexId, PartitionId, TableId, Tid};
 pub use progress::StatementProgress;

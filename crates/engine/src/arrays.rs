@@ -1,24 +1,51 @@
-//! Values as Arrow arrays.
+//! Values as Arrow arrays, and back.
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_base::{SqlError, SqlState, SqlType, Value, arrow_type};
+use albireo_sql::TableDef;
 use arrow::array::{
     ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    TimestampMicrosecondArray, new_null_array,
 };
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+
+use crate::adapters::value_at;
 
 /// What should not happen.
 pub(crate) fn internal(error: arrow::error::ArrowError) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())
 }
 
+/// The schema of batches with such columns. Whether a column may be NULL is checked with its values.
+pub(crate) fn schema<'a>(columns: impl IntoIterator<Item = (&'a str, SqlType)>) -> SchemaRef {
+    let fields = columns.into_iter().map(|(name, ty)| Field::new(name, arrow_type(ty), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The schema of batches with all columns of a table.
+pub(crate) fn schema_of(table: &TableDef) -> SchemaRef {
+    schema(table.columns.iter().map(|column| (column.name.as_str(), column.ty)))
+}
+
+/// A row of a batch with all columns of a table.
+pub(crate) fn row_of(batch: &RecordBatch, row: usize, table: &TableDef) -> Vec<Value> {
+    let columns = batch.columns().iter().zip(&table.columns);
+    columns.map(|(array, column)| value_at(array, row, column.ty)).collect()
+}
+
+/// The same value in so many rows.
+pub(crate) fn repeated(ty: SqlType, value: &Value, rows: usize) -> Result<ArrayRef, SqlError> {
+    match value {
+        Value::Null => Ok(new_null_array(&arrow_type(ty), rows)),
+        value => array(ty, std::iter::repeat_n(value, rows)),
+    }
+}
+
 /// Values of one type, or NULL, as an array.
-pub(crate) fn array<'a>(
-    ty: SqlType,
-    values: impl Iterator<Item = &'a Value>,
-) -> Result<ArrayRef, arrow::error::ArrowError> {
+pub(crate) fn array<'a>(ty: SqlType, values: impl Iterator<Item = &'a Value>) -> Result<ArrayRef, SqlError> {
     macro_rules! collect {
         ($array:ty, $variant:ident) => {
             values.map(|v| if let Value::$variant(v) = v { Some(*v) } else { None }).collect::<$array>()
@@ -40,7 +67,11 @@ pub(crate) fn array<'a>(
         SqlType::Decimal { precision, scale } => {
             let unscaled = |v: &Value| if let Value::Decimal(d) = v { Some(d.unscaled) } else { None };
             let array: Decimal128Array = values.map(unscaled).collect();
-            Arc::new(array.with_precision_and_scale(precision, i8::try_from(scale).unwrap_or(38))?)
+            Arc::new(
+                array
+                    .with_precision_and_scale(precision, i8::try_from(scale).unwrap_or(38))
+                    .map_err(internal)?,
+            )
         }
         SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => {
             let text = |v: &'a Value| if let Value::Text(v) = v { Some(v.as_str()) } else { None };
@@ -52,7 +83,8 @@ pub(crate) fn array<'a>(
         }
         SqlType::Uuid => {
             let bytes = |v: &'a Value| if let Value::Uuid(v) = v { Some(v.as_slice()) } else { None };
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.map(bytes), 16)?)
+            let array = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.map(bytes), 16);
+            Arc::new(array.map_err(internal)?)
         }
     })
 }
@@ -85,7 +117,7 @@ mod tests {
         for (ty, text) in cases {
             let values = [Value::parse(text, ty).unwrap(), Value::Null];
             let array = array(ty, values.iter()).unwrap();
-            assert_eq!(*array.data_type(), albireo_olap::arrow_type(ty));
+            assert_eq!(*array.data_type(), albireo_base::arrow_type(ty));
             for (row, value) in values.iter().enumerate() {
                 assert_eq!(crate::adapters::value_at(&array, row, ty), *value, "{ty}");
             }

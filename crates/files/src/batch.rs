@@ -1,13 +1,11 @@
 //! Rows read from a file, by columns.
 
-use albireo_base::SqlType;
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, TimeUnit};
 
 /// Rows that stand one after another in a file.
 #[derive(Debug)]
 pub struct Batch {
-    /// An array for each column that was asked for, in that order, of the type that [`arrow_type`] says.
+    /// An array for each column that was asked for, in that order, of the type that [`albireo_base::arrow_type`] says.
     pub columns: RecordBatch,
     /// Where in the file the rows are.
     pub places: Places,
@@ -40,25 +38,5 @@ impl Batch {
             Places::Listed(places) => size_of_val(places.as_slice()),
         };
         (self.columns.get_array_memory_size() + places) as u64
-    }
-}
-
-/// The Arrow type of a batch's column of SQL type `ty`: the one that storage shows such a column with.
-pub fn arrow_type(ty: SqlType) -> DataType {
-    match ty {
-        SqlType::Bool => DataType::Boolean,
-        SqlType::SmallInt => DataType::Int16,
-        SqlType::Integer => DataType::Int32,
-        SqlType::BigInt => DataType::Int64,
-        SqlType::Real => DataType::Float32,
-        SqlType::Double => DataType::Float64,
-        SqlType::Decimal { precision, scale } => DataType::Decimal128(precision, scale as i8),
-        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => DataType::Utf8View,
-        SqlType::Bytea => DataType::BinaryView,
-        SqlType::Date => DataType::Date32,
-        SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
-        SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-        SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        SqlType::Uuid => DataType::FixedSizeBinary(16),
     }
 }

@@ -3,11 +3,11 @@
 //! Responsible for: the text form of each type into Arrow's native form, NOT NULL. Not responsible for: where
 //! texts come from.
 //!
-//! I-1 The arrays are of the types that [`crate::arrow_type`] says.
+//! I-1 The arrays are of the types that [`albireo_base::arrow_type`] says.
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_base::{SqlError, SqlState, SqlType, Value, arrow_type};
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
@@ -16,7 +16,7 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder};
 
-use crate::{arrow_type, excerpt, fast};
+use crate::{excerpt, fast};
 
 /// Why a field is not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]

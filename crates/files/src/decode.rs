@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::SqlType;
+use albireo_base::{SqlType, arrow_type};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema, SchemaRef};
 
@@ -15,7 +15,6 @@ use crate::cells::{Cells, CellsView, Shape, Stop};
 use crate::fault::excerpt;
 use crate::{
     Batch, Cause, CellError, Chunk, Chunker, ColumnBuilder, CsvDialect, Fault, JsonDialect, TextDialect,
-    arrow_type,
 };
 use crate::{csv, json, text};
 

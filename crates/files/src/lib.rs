@@ -28,7 +28,7 @@ mod source;
 mod specials;
 mod text;
 
-pub use batch::{Batch, Places, arrow_type};
+pub use batch::{Batch, Places};
 pub use chunks::{Chunk, Chunker};
 pub use column::{CellError, ColumnBuilder};
 pub use compress::{Compression, Compressor};

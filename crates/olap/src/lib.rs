@@ -42,4 +42,4 @@ pub use files::write_parquet;
 pub use prepare::{OutputColumn, Prepared, Query};
 pub use run::{BoxedBatch, BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
 pub use spill::SpillFiles;
-pub use types::{arrow_type, result_type, sql_type};
+pub use types::{result_type, sql_type};

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value, arrow_type};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues};
@@ -24,7 +24,7 @@ use crate::catalog::StatementCatalog;
 use crate::engine::{Olap, Shared};
 use crate::errors::{external, to_sql_error};
 use crate::relation::{Relation, Relations, Snapshot};
-use crate::types::{arrow_type, result_type, scalar, sql_type};
+use crate::types::{result_type, scalar, sql_type};
 use crate::{files, optimize};
 
 /// A SELECT (or VALUES, or a set operation) whose names have been bound.

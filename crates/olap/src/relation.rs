@@ -7,12 +7,10 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlType, TableId};
+use albireo_base::{ColumnId, SqlType, TableId, arrow_type};
 use arrow::array::ArrayRef;
 use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-
-use crate::types::arrow_type;
 
 /// Set at the Arrow field of a CHAR column: its length. Its values are kept without their trailing
 /// blanks.

@@ -1,13 +1,12 @@
 //! SQL types and values as Arrow and DataFusion see them, and back.
 //!
-//! Responsible for: the one mapping between [`SqlType`] and Arrow types, in both directions.
+//! Responsible for: the way back from Arrow types, of which [`arrow_type`] is the one way there; values.
 //! **Invariant:** every NUMERIC is `Decimal128` here; Arrow's narrower decimals truncate silently
 //! against integer literals in DataFusion and never appear.
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlType, Value};
-pub use albireo_files::arrow_type;
+use albireo_base::{SqlError, SqlType, Value, arrow_type};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 

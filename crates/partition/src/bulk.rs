@@ -107,7 +107,7 @@ impl BulkInsert {
         let Self { parts, places, chosen, .. } = self;
         // A batch that is not of the table is refused by whoever has the first part.
         let suits = batch.columns().get(column.index()).is_some_and(|array| {
-            *array.data_type() == albireo_storage::arrow_type(ty) || ty.is_string() || ty == SqlType::Bytea
+            *array.data_type() == albireo_base::arrow_type(ty) || ty.is_string() || ty == SqlType::Bytea
         });
         if !suits {
             return parts[0].staging.push(batch);

@@ -220,7 +220,8 @@ impl Table {
             .collect();
         let placement = placement.filter(|p| p.partitions > 1);
         let (guarded, identity) = (Guarded::new(&spec), Identity::of(&spec));
-        let fields = spec.columns.iter().map(|c| Field::new(&c.name, crate::arrow_type(c.ty), c.nullable));
+        let fields =
+            spec.columns.iter().map(|c| Field::new(&c.name, albireo_base::arrow_type(c.ty), c.nullable));
         let arrow_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Self {
             rows: Rows::new(spec.id, layout, Arc::clone(registry)),

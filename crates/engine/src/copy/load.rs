@@ -15,23 +15,18 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_files::{Batch, Places};
 use albireo_partition::{Abort, BulkInsert, Call, Route, Transaction};
 use albireo_sql::{ColumnDef, TableDef};
-use albireo_storage::{RowFault, TableError, arrow_type};
-use arrow::array::{ArrayRef, RecordBatch, new_null_array};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use albireo_storage::{RowFault, TableError};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
 
 use super::{Limits, ROWS_PER_CHECK, Target};
-use crate::adapters::value_at;
 use crate::arrays;
 use crate::ddl::handle;
 
 /// The schema of batches for `target`. Whether a column may be NULL is checked with its values.
 pub(super) fn schema(target: &Target<'_>) -> SchemaRef {
-    let field = |column| {
-        let def = target.table.column_def(column);
-        Field::new(&def.name, arrow_type(def.ty), true)
-    };
-    let fields: Vec<Field> = target.columns.iter().map(|column| field(*column)).collect();
-    Arc::new(Schema::new(fields))
+    let defs = target.columns.iter().map(|column| target.table.column_def(*column));
+    arrays::schema(defs.map(|def| (def.name.as_str(), def.ty)))
 }
 
 /// Rows of a file, in order.
@@ -74,8 +69,7 @@ impl<'a> Load<'a> {
         for (at, column) in target.columns.iter().enumerate() {
             given[column.index()] = Some(at);
         }
-        let field = |column: &ColumnDef| Field::new(&column.name, arrow_type(column.ty), true);
-        let schema = Arc::new(Schema::new(target.table.columns.iter().map(field).collect::<Vec<_>>()));
+        let schema = arrays::schema_of(target.table);
         let (count, places, is_short) = (0, Vec::new(), false);
         Ok(Self { target, limits, defaults, given, schema, rows, count, places, is_short })
     }
@@ -135,14 +129,9 @@ impl<'a> Load<'a> {
     fn complete(&self, batch: &RecordBatch) -> Result<RecordBatch, SqlError> {
         let rows = batch.num_rows();
         let columns = self.target.table.columns.iter().zip(&self.given).zip(&self.defaults);
-        let column = |((column, given), default): ((&ColumnDef, &Option<usize>), &Value)| {
-            Ok::<ArrayRef, SqlError>(match (given, default) {
-                (Some(at), _) => Arc::clone(batch.column(*at)),
-                (None, Value::Null) => new_null_array(&arrow_type(column.ty), rows),
-                (None, value) => {
-                    arrays::array(column.ty, std::iter::repeat_n(value, rows)).map_err(arrays::internal)?
-                }
-            })
+        let column = |((column, given), default): ((&ColumnDef, &Option<usize>), &Value)| match given {
+            Some(at) => Ok(Arc::clone(batch.column(*at))),
+            None => arrays::repeated(column.ty, default, rows),
         };
         let columns = columns.map(column).collect::<Result<Vec<ArrayRef>, SqlError>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(arrays::internal)
@@ -209,8 +198,7 @@ impl<'a> Load<'a> {
                 self.limits.check(0)?;
                 self.limits.progress.add(if count == 0 { 0 } else { ROWS_PER_CHECK });
             }
-            let columns = batch.columns().iter().zip(&table.columns);
-            let values: Vec<Value> = columns.map(|(array, column)| value_at(array, row, column.ty)).collect();
+            let values = arrays::row_of(batch, row, table);
             insert(tx, table, &values).inspect_err(|abort| {
                 if let Abort::Table(error) = abort {
                     let key = key_at_fault(table, *error, &values);

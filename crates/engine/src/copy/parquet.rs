@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use albireo_base::progress::{Phase, Unit};
-use albireo_base::{ColumnId, SqlError, SqlState, SqlType};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, arrow_type};
 use albireo_env::ReadFile;
 use albireo_files::{Batch, CellError, ColumnBuilder, Damaged, Places, guarded};
 use albireo_sql::ColumnDef;
-use albireo_storage::arrow_type;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Schema, SchemaRef, TimeUnit};

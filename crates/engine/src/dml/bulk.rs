@@ -13,15 +13,15 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, SqlType, StatementProgress, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, StatementProgress, Value, arrow_type};
 use albireo_olap::relation::Snapshot;
-use albireo_olap::{OutputColumn, Prepared, arrow_type};
+use albireo_olap::{OutputColumn, Prepared};
 use albireo_partition::{Abort, AppendError, BulkInsert, Transaction};
 use albireo_sql::{InsertPlan, TableDef};
 use albireo_storage::{BudgetSpent, DatabaseSnapshot, RowFault, TableError};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{Decimal128Type, Field, Schema, SchemaRef};
+use arrow::datatypes::{Decimal128Type, SchemaRef};
 
 use super::{Changed, Run, assigned, insert_rows};
 use crate::adapters::{AddressedSnapshot, scope_of, value_at};
@@ -129,10 +129,7 @@ impl Run<'_> {
             for batch in &result.batches {
                 let batch = filling.batch(batch)?;
                 for row in 0..batch.num_rows() {
-                    let columns = batch.columns().iter().zip(&table.columns);
-                    let values: Vec<Value> =
-                        columns.map(|(array, column)| value_at(array, row, column.ty)).collect();
-                    rows += insert_rows(tx, table, std::slice::from_ref(&values))?;
+                    rows += insert_rows(tx, table, &[arrays::row_of(&batch, row, table)])?;
                 }
             }
             Ok(Changed { rows, returned: None })
@@ -156,7 +153,7 @@ pub(crate) fn append(
 }
 
 /// Where the columns of a table get their values from.
-pub(crate) struct Filling<'a> {
+struct Filling<'a> {
     table: &'a TableDef,
     sources: Vec<Source>,
     schema: SchemaRef,
@@ -186,9 +183,7 @@ impl<'a> Filling<'a> {
         for (at, (column, given)) in columns.iter().zip(given).enumerate() {
             sources[column.index()] = Source::Given(at, given.ty.unwrap_or(SqlType::Text));
         }
-        let field = |column: &albireo_sql::ColumnDef| Field::new(&column.name, arrow_type(column.ty), true);
-        let schema = Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()));
-        Ok(Self { table, sources, schema })
+        Ok(Self { table, sources, schema: arrays::schema_of(table) })
     }
 
     /// A batch of the table's columns.
@@ -200,11 +195,7 @@ impl<'a> Filling<'a> {
         let mut arrays = Vec::with_capacity(self.sources.len());
         for (column, source) in self.table.columns.iter().zip(&self.sources) {
             let array = match source {
-                Source::Default(Value::Null) => new_null_array(&arrow_type(column.ty), batch.num_rows()),
-                Source::Default(value) => {
-                    let values = std::iter::repeat_n(value, batch.num_rows());
-                    arrays::array(column.ty, values).map_err(arrays::internal)?
-                }
+                Source::Default(value) => arrays::repeated(column.ty, value, batch.num_rows())?,
                 Source::Given(at, ty) => match convert(batch.column(*at), *ty, column)? {
                     Ok(array) => array,
                     Err(failed) => {
@@ -245,7 +236,7 @@ fn convert(
             Err(error) => return Ok(Err((row, error))),
         }
     }
-    Ok(Ok(arrays::array(column.ty, values.iter()).map_err(arrays::internal)?))
+    arrays::array(column.ty, values.iter()).map(Ok)
 }
 
 /// The array in the type of a column, if its values stay as they are; `None`: ask value by value.

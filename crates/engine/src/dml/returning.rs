@@ -14,7 +14,7 @@ use arrow::datatypes::{Field, Schema};
 
 use super::Run;
 use crate::adapters::HIDDEN;
-use crate::arrays::{array, internal};
+use crate::arrays::{array, internal, schema_of};
 use crate::query::options;
 use crate::{Column, QueryResult};
 
@@ -120,13 +120,9 @@ fn batch(table: &TableDef, rows: &[Vec<Value>]) -> Result<RecordBatch, SqlError>
     let column = |(index, column): (usize, &albireo_sql::ColumnDef)| {
         array(column.ty, rows.iter().map(move |row| &row[index]))
     };
-    let arrays: Vec<ArrayRef> =
-        table.columns.iter().enumerate().map(column).collect::<Result<_, _>>().map_err(internal)?;
-    let field =
-        |column: &albireo_sql::ColumnDef| Field::new(&column.name, albireo_olap::arrow_type(column.ty), true);
-    let schema = Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays: Vec<ArrayRef> = table.columns.iter().enumerate().map(column).collect::<Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(schema, arrays, &options).map_err(internal)
+    RecordBatch::try_new_with_options(schema_of(table), arrays, &options).map_err(internal)
 }
 
 /// The addresses alone of rows found with theirs.

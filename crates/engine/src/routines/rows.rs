@@ -8,9 +8,8 @@ use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::text_of;
 use albireo_procedure::types::{Scalar, Type};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, Schema};
 
-use crate::arrays::{array, internal};
+use crate::arrays::{array, internal, schema};
 use crate::{Column, QueryResult};
 
 /// Rows with names and types of their columns. Arrays, rows and intervals become texts.
@@ -27,12 +26,10 @@ pub(super) fn result(columns: &[(String, Type)], rows: &[Vec<Datum>]) -> Result<
             let values = rows.iter().map(|row| value(&row[index], ty));
             let values: Vec<Value> =
                 values.collect::<Option<_>>().ok_or_else(|| too_wide(&columns[index].0, ty))?;
-            array(ty, values.iter()).map_err(internal)
+            array(ty, values.iter())
         })
         .collect();
-    let field =
-        |((name, _), ty): (&(String, Type), &SqlType)| Field::new(name, albireo_olap::arrow_type(*ty), true);
-    let schema = Arc::new(Schema::new(columns.iter().zip(&types).map(field).collect::<Vec<_>>()));
+    let schema = schema(columns.iter().zip(&types).map(|((name, _), ty)| (name.as_str(), *ty)));
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays?, &options);
     let column = |((name, _), ty): (&(String, Type), &SqlType)| Column { name: name.clone(), ty: *ty };

@@ -9,10 +9,10 @@ use albireo_procedure::expr::{Expr, ExprKind};
 use albireo_procedure::plan::tree::{Body, Change, Relation, RelationSource, Select};
 use albireo_procedure::types::{Scalar, Type};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 
 use super::bind::Work;
-use crate::arrays::{array, internal};
+use crate::arrays::{self, array, internal};
 use crate::routines;
 use crate::{Column, QueryResult};
 
@@ -71,7 +71,7 @@ impl Shape {
             }
         }
         let arrays = values.iter().zip(&columns).map(|(values, column)| array(column.ty, values.iter()));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>().map_err(internal)?;
+        let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options);
         let batches = vec![batch.map_err(internal)?];
@@ -87,8 +87,7 @@ fn value(datum: Datum, ty: SqlType) -> Option<Value> {
 }
 
 fn schema_of(columns: &[Column]) -> SchemaRef {
-    let field = |column: &Column| Field::new(&column.name, albireo_olap::arrow_type(column.ty), true);
-    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+    arrays::schema(columns.iter().map(|column| (column.name.as_str(), column.ty)))
 }
 
 /// NUMERIC with so many digits after the point.

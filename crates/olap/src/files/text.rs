@@ -9,11 +9,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, arrow_type};
 use albireo_env::Disk;
 use albireo_files::{
-    Cause, Chunker, CsvDialect, CsvHints, Decoder, Encoding, Fault, Inferred, TextFormat, arrow_type,
-    infer_csv, infer_json, io_error,
+    Cause, Chunker, CsvDialect, CsvHints, Decoder, Encoding, Fault, Inferred, TextFormat, infer_csv,
+    infer_json, io_error,
 };
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};

@@ -86,7 +86,7 @@ impl StatisticsCache {
 
 fn analyze(relation: &Relation, data: &dyn RelationData, zones: &ZoneCache, column: ColumnId) -> ColumnFacts {
     let chunks = data.chunk_count();
-    let ty = crate::types::arrow_type(relation.columns[column.index()].ty);
+    let ty = albireo_base::arrow_type(relation.columns[column.index()].ty);
     let step = chunks.div_ceil(FULL_CHUNKS).max(1);
     let reader = zones.column(relation.id, column);
     let mut range: Option<(i64, i64)> = None;

@@ -37,7 +37,7 @@ struct Piece {
 }
 
 /// Lays the rows of a batch down in the next vacant slots and makes them live. Its columns are those of the
-/// table in order, with the types of [`crate::arrow_type`], or texts as `Utf8` and byte strings as `Binary`;
+/// table in order, with the types of [`albireo_base::arrow_type`], or texts as `Utf8` and byte strings as `Binary`;
 /// names do not matter.
 ///
 /// # Errors
@@ -95,7 +95,7 @@ fn check_shape(spec: &TableSpec, batch: &RecordBatch) -> Result<(), TableError> 
     }
     for (index, (column_spec, array)) in spec.columns.iter().zip(batch.columns()).enumerate() {
         let column = ColumnId(index as u16);
-        let suits = match (crate::arrow_type(column_spec.ty), array.data_type()) {
+        let suits = match (albireo_base::arrow_type(column_spec.ty), array.data_type()) {
             (DataType::Utf8View, DataType::Utf8) | (DataType::BinaryView, DataType::Binary) => true,
             (wanted, found) => wanted == *found,
         };

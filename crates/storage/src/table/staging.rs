@@ -90,7 +90,7 @@ impl Staging {
         Self { most_few, ..self }
     }
 
-    /// Adds the rows of a batch: the table's columns in order, with the types of [`crate::arrow_type`], or
+    /// Adds the rows of a batch: the table's columns in order, with the types of [`albireo_base::arrow_type`], or
     /// texts as `Utf8` and byte strings as `Binary`; names do not matter.
     ///
     /// # Errors

@@ -4,8 +4,8 @@ use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_SHIFT;
-use albireo_base::{ColumnId, SqlType};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -14,32 +14,12 @@ use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, StringViewArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::DataType;
 
 use super::{ChunkView, DatabaseSnapshot};
 use crate::directory::HeapList;
 use crate::layout::{ColumnLocation, Physical};
 use crate::rows::{OVERFLOW, VIEW_INLINE_BYTES, View, inline_overflow_place};
-
-/// The Arrow type that a column of `ty` is handed out as.
-pub fn arrow_type(ty: SqlType) -> DataType {
-    match ty {
-        SqlType::Bool => DataType::Boolean,
-        SqlType::SmallInt => DataType::Int16,
-        SqlType::Integer => DataType::Int32,
-        SqlType::BigInt => DataType::Int64,
-        SqlType::Real => DataType::Float32,
-        SqlType::Double => DataType::Float64,
-        SqlType::Decimal { precision, scale } => DataType::Decimal128(precision, scale as i8),
-        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => DataType::Utf8View,
-        SqlType::Bytea => DataType::BinaryView,
-        SqlType::Date => DataType::Date32,
-        SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
-        SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-        SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        SqlType::Uuid => DataType::FixedSizeBinary(16),
-    }
-}
 
 /// Keeps a snapshot alive for the buffers that point into its blocks.
 struct Pin(#[allow(dead_code, reason = "held for its drop")] Arc<DatabaseSnapshot>);

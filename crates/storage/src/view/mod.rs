@@ -28,8 +28,6 @@ use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::table::Table;
 
-pub use arrays::arrow_type;
-
 /// A transaction-consistent state of all tables, or of what its scope covers, frozen. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
 pub struct DatabaseSnapshot {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use albireo_base::ids::CHUNK_ROWS;
-use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, Tid, Value};
-use albireo_storage::{LayoutChoice, RowFault, SLAB_BYTES, Staging, TableError, arrow_type};
+use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, Tid, Value, arrow_type};
+use albireo_storage::{LayoutChoice, RowFault, SLAB_BYTES, Staging, TableError};
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray,

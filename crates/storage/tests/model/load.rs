@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, Decimal, IndexId, SqlType, TableId, Tid, Value};
+use albireo_base::{ColumnId, Decimal, IndexId, SqlType, TableId, Tid, Value, arrow_type};
 use albireo_storage::{
     BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Loader, MAX_TEXT_BYTES,
-    Placement, SnapshotRegistry, Table, TableError, TableSpec, TableView, arrow_type, partition_of,
+    Placement, SnapshotRegistry, Table, TableError, TableSpec, TableView, partition_of,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{
