@@ -34,7 +34,7 @@ pub fn grid(table: &Table<'_>, style: Style<'_>, out: &mut impl Write) -> io::Re
         narrow(&mut widths, room);
         for row in rows.iter_mut().chain([&mut headers]) {
             for (cell, width) in row.iter_mut().zip(&widths) {
-                cell.iter_mut().for_each(|text| *text = broken(text, *width));
+                *cell = Some(broken(cell.as_deref().unwrap_or(null), *width));
             }
         }
     }
@@ -109,7 +109,8 @@ fn cells(
     while drawn.iter_mut().any(|lines| lines.peek().is_some()) {
         for ((lines, width), align) in drawn.iter_mut().zip(widths).zip(aligns) {
             let text = lines.next().unwrap_or_default();
-            let room = width - text.as_ref().width();
+            // Characters that are drawn as one, such as emoji, may be wider than each by itself.
+            let room = width.saturating_sub(text.as_ref().width());
             let left = match align {
                 Align::Left => 0,
                 Align::Centre => room / 2,
@@ -145,7 +146,8 @@ fn broken(text: &str, room: usize) -> String {
         for c in line.chars() {
             let more = c.width().unwrap_or(0);
             if width + more > room && width > 0 {
-                let rest = if c != ' ' && word > 0 { part.split_off(word) } else { String::new() };
+                let moves = c != ' ' && word > 0 && part[word..].width() + more <= room;
+                let rest = if moves { part.split_off(word) } else { String::new() };
                 width = rest.width();
                 lines.push(std::mem::replace(&mut part, rest).trim_end().to_owned());
                 word = 0;

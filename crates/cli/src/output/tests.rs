@@ -247,3 +247,38 @@ fn printing_stops_when_interrupted() {
         assert!(print(&Table::of_result(&columns, &batches), style, &mut Vec::new()).is_err());
     }
 }
+
+#[test]
+fn line_of_a_narrowed_column_is_never_wider_than_the_column() {
+    let width = |line: &str| unicode_width::UnicodeWidthStr::width(line);
+    let texts = [format!(" {}", "漢".repeat(60)), format!("ab {}", "漢".repeat(60)), "x y".repeat(60)];
+    for text in texts {
+        for columns_wide in [20, 79, 80] {
+            let text = StringViewArray::from(vec![Some(text.as_str())]);
+            let (columns, batches) = (columns(&[("t", SqlType::Text)]), [batch(vec![Arc::new(text)])]);
+            let table = Table::of_result(&columns, &batches);
+            let drawn = printed_for(&table, Format::Box, Expanded::Auto, Some(columns_wide));
+            assert!(drawn.lines().all(|line| width(line) <= columns_wide), "{drawn}");
+        }
+    }
+}
+
+#[test]
+fn characters_that_are_wider_together_and_a_long_text_for_null_are_drawn() {
+    let hearts = "\u{2764}\u{fe0f}".repeat(60);
+    let text = StringViewArray::from(vec![Some(hearts.as_str()), None]);
+    let (columns, batches) = (columns(&[("t", SqlType::Text)]), [batch(vec![Arc::new(text)])]);
+    let null = "nothing is known ".repeat(10);
+    let mut out = Vec::new();
+    let style = Style {
+        format: Format::Box,
+        expanded: Expanded::Auto,
+        width: Some(80),
+        null: &null,
+        interrupt: &Interrupt::default(),
+    };
+    print(&Table::of_result(&columns, &batches), style, &mut out).unwrap();
+    let drawn = String::from_utf8(out).unwrap();
+    assert_eq!(drawn.matches("nothing").count(), 10, "{drawn}");
+    assert_eq!(drawn.matches('\u{2764}').count(), 60, "{drawn}");
+}
