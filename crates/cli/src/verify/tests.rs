@@ -333,6 +333,7 @@ fn directories_that_are_no_database_are_never_sound_and_told_what_they_are() {
     drop(Stepped::open(&disk));
     disk.put("/logs/today.log", b"some text");
     disk.put("/var/log/today.log", b"some text");
+    disk.put("/var/lock", b"");
     disk.put("/named/00000000000000000001.log", &b"some text\n".repeat(900));
     disk.put("/file", b"some text");
     disk.create_dir_all(Path::new("/empty")).unwrap();

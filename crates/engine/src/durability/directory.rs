@@ -1,13 +1,11 @@
 //! The directory that a database is kept in.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, DiskLock, Env};
 use albireo_redo::CONTROL_NAME;
 
-use super::backup;
 use super::kind::DirectoryKind;
 
 /// A file that is there as long as a restore into the directory has not ended.
@@ -23,33 +21,6 @@ pub(super) fn sync_names(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
             synced => synced,
         }
     })
-}
-
-/// 55000 for a directory that is no database: a backup, or half of what was to be restored.
-fn refuse_marked(disk: &dyn Disk, path: &Path) -> Result<(), SqlError> {
-    let refusal = |what: &str, hint: &str| {
-        let text = format!("\"{}\" {what}", path.display());
-        Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text).with_hint(hint))
-    };
-    let marks = [RESTORING_NAME, backup::NAME, backup::UNFINISHED_NAME];
-    for (index, name) in marks.into_iter().enumerate() {
-        match disk.open(&path.join(name)) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => {
-                let text = format!("could not look at \"{}\": {error}", path.join(name).display());
-                return Err(SqlError::new(SqlState::IO_ERROR, text));
-            }
-            Ok(_) if index == 0 => {
-                let what = "was not restored wholly: restoring into it was interrupted";
-                return refusal(what, "Remove the directory, and restore again.");
-            }
-            Ok(_) => {
-                let hint = "Restore it into another directory: `albireo restore`.";
-                return refusal("is a backup, which is not changed", hint);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The control files of the log of the database in a directory.
@@ -76,9 +47,9 @@ impl Home {
             let text = format!("could not {what} \"{}\": {error}", path.display());
             SqlError::new(SqlState::IO_ERROR, text)
         };
-        refuse_marked(&**disk, path)?;
+        use DirectoryKind::{Archives, Backup, Log, UnfinishedBackup, UnfinishedRestore};
         let kind = DirectoryKind::of(path, env)?;
-        if matches!(kind, DirectoryKind::Log(_) | DirectoryKind::Archives(_)) {
+        if matches!(kind, UnfinishedRestore | Backup | UnfinishedBackup | Log(_) | Archives(_)) {
             return Err(kind.refusal(path, "the directory of a database"));
         }
         disk.create_dir_all(path).map_err(|error| cannot("create the directory", &error))?;

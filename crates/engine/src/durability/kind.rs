@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use albireo_base::{SqlError, SqlState};
 use albireo_env::Env;
-use albireo_redo::{CONTROL_NAME, is_segment_name};
+use albireo_redo::{CONTROL_NAME, segment_number};
 
 use super::backup::{NAME, UNFINISHED_NAME};
 use super::directory::RESTORING_NAME;
@@ -63,7 +63,8 @@ impl DirectoryKind {
         let above = || path.parent().unwrap_or(Path::new("/")).to_owned();
         let (log, archives) = (inside("log"), inside("archive"));
         let is_database = (has("log") || has("archive"))
-            && (has("lock")
+            // A start that a crash interrupted has a log with nothing in it yet.
+            && ((has("lock") && log.is_empty())
                 || has(CONTROL_NAME)
                 || is_log(&log)
                 || archives.iter().any(|path| is_archive(path)));
@@ -127,7 +128,7 @@ fn name_it(of: &Path) -> String {
 
 /// Whether these are the files of a redo log.
 fn is_log(paths: &[PathBuf]) -> bool {
-    paths.iter().any(|path| is_segment_name(path))
+    paths.iter().any(|path| segment_number(path).is_some())
         || matches!(paths, [only] if only.file_name().is_some_and(|name| name == CONTROL_NAME))
 }
 

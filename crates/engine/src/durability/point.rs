@@ -93,7 +93,7 @@ impl Database {
         let database = Self::with_env(config, env.clone())?;
         let reporter = Reporter::new(env.clock.clone(), listener);
         let controls = Controls::read(&*env.disk, &controls_of(from));
-        let controls = (!Backup::is_at(from, env)).then_some(&controls);
+        let controls = (kind == DirectoryKind::Database).then_some(&controls);
         let how = How { target, threads, reporter: &reporter, controls };
         let mut recovery = RecoveryReport::default();
         let (archives, log) = (from.join("archive"), from.join("log"));

@@ -23,9 +23,10 @@ use albireo_base::{SqlError, SqlState, TableId, Value};
 use albireo_env::Env;
 use albireo_redo::{
     CONTROL_NAME, Controls, End, Evidence, Fault, Frame, LogReader, Reached, ReadError, Record,
-    is_segment_name,
+    segment_number,
 };
 
+use super::backup::Backup;
 use super::completeness::{self, LogCompleteness, Missing};
 use super::directory::controls_of;
 use super::kind::DirectoryKind;
@@ -448,7 +449,8 @@ impl LogInspector {
 fn controls(path: &Path, kind: &DirectoryKind, env: &Env) -> Option<Controls> {
     let paths = match kind {
         DirectoryKind::Database => controls_of(path),
-        DirectoryKind::Log(of) => {
+        // Of a backup its manifest says how far it goes.
+        DirectoryKind::Log(of) if !Backup::is_at(of, env) => {
             let copy = of.join(CONTROL_NAME);
             let copy = Some(copy).filter(|copy| env.disk.open(copy).is_ok());
             [path.join(CONTROL_NAME)].into_iter().chain(copy).collect()
@@ -469,7 +471,7 @@ fn controls(path: &Path, kind: &DirectoryKind, env: &Env) -> Option<Controls> {
 fn segments(directory: &Path, env: &Env) -> Result<Vec<PathBuf>, SqlError> {
     match env.disk.read_dir(directory) {
         Ok(mut paths) => {
-            paths.retain(|path| is_segment_name(path));
+            paths.retain(|path| segment_number(path).is_some());
             Ok(paths)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
