@@ -48,7 +48,7 @@ impl Scratch {
                 // Somebody who cleans up was faster.
                 Ok(None) => {}
                 Err(error) => {
-                    let _ = fs::remove_dir(&path);
+                    remove(&path);
                     return Err(error);
                 }
             }
@@ -92,11 +92,15 @@ fn lock_new(directory: &Path) -> io::Result<Option<File>> {
         Err(fs::TryLockError::WouldBlock) => return Ok(None),
         Err(fs::TryLockError::Error(error)) => return Err(error),
     }
-    // Between the two it may have been locked and removed.
-    let is_there = fs::symlink_metadata(&path).is_ok_and(|there| {
-        file.metadata().is_ok_and(|ours| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
-    });
-    Ok(is_there.then_some(file))
+    Ok(is_at(&file, &path).then_some(file))
+}
+
+/// Whether a lock that was opened at `path`, and is held now, is still the file that is there: between the two its
+/// directory may have been removed, and another made under its name.
+fn is_at(lock: &File, path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|there| {
+        lock.metadata().is_ok_and(|ours| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+    })
 }
 
 fn is_name(name: &str) -> bool {
@@ -112,12 +116,17 @@ fn remove_if_abandoned(path: &Path) -> bool {
         return false;
     }
     match File::open(path.join(LOCK)) {
-        Ok(lock) => lock.try_lock().is_ok() && remove(path),
+        Ok(lock) => remove_locked(path, &lock),
         // Its holder was killed before it made the lock, or is about to: then making it fails, and it takes another
         // name. Only an empty directory goes so.
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::remove_dir(path).is_ok(),
         Err(_) => false,
     }
+}
+
+/// Removes a directory in which `lock` was opened, if it is nobody's and still its lock.
+fn remove_locked(directory: &Path, lock: &File) -> bool {
+    lock.try_lock().is_ok() && is_at(lock, &directory.join(LOCK)) && remove(directory)
 }
 
 /// Removes a directory whose lock is held by the caller, the lock last; whether it is gone.
