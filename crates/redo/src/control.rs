@@ -175,18 +175,20 @@ fn crc_of(bytes: &[u8]) -> u32 {
 }
 
 fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let length = disk.open(path).and_then(|file| file.len()).unwrap_or(0);
     // In place, so that a full disk takes it.
-    let length = disk.open(path).and_then(|file| file.len());
     let file = disk.open_placed(path).tried("open", path)?;
-    if length.as_ref().is_ok_and(|&length| length > bytes.len() as u64) {
+    if length < bytes.len() as u64
+        && let Some(parent) = path.parent()
+    {
+        // The name of a file that is whole was made durable before it was written.
+        disk.sync_directory(parent).tried("sync the directory", parent)?;
+    }
+    if length > bytes.len() as u64 {
         file.set_len(bytes.len() as u64).tried("cut", path)?;
     }
     file.write_at(bytes, 0).tried("write to", path)?;
-    file.sync().tried("sync", path)?;
-    match (length, path.parent()) {
-        (Err(_), Some(parent)) => disk.sync_directory(parent).tried("sync the directory", parent),
-        _ => Ok(()),
-    }
+    file.sync().tried("sync", path)
 }
 
 /// All control files of a log.
@@ -285,7 +287,7 @@ impl Controls {
                 || control.ordinal > reached.ordinal
                 || control.segment > reached.segment
         };
-        // Without a log, of any.
+        // If nothing says which log it is, any control file may be of one that has lost something.
         if let Some((_, control)) = self.sound().find(|(_, control)| lost(control)) {
             let newest = self.newest().filter(|newest| lost(newest));
             return Verdict::Lost(*newest.unwrap_or(control));

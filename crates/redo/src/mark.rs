@@ -55,8 +55,8 @@ struct State {
     is_new: bool,
     /// Neither is the segment.
     is_new_segment: bool,
-    /// When they were written last; 0 if never.
-    written_ns: u64,
+    /// When they were written last.
+    written_ns: Option<u64>,
     ends: bool,
 }
 
@@ -71,7 +71,7 @@ impl Marker {
     pub(crate) fn new(env: &Env, paths: Vec<PathBuf>, log_id: u64, position: Position) -> Self {
         let before = Controls::read(&*env.disk, &paths);
         let generation = before.newest().map_or(0, |control| control.generation);
-        let state = State { position, is_new: false, is_new_segment: false, written_ns: 0, ends: false };
+        let state = State { position, is_new: false, is_new_segment: false, written_ns: None, ends: false };
         Self {
             env: env.clone(),
             paths,
@@ -126,7 +126,7 @@ impl Marker {
         let done = self.write(&mut book, position, false);
         let mut state = self.state.lock();
         state.is_new |= done.is_err();
-        state.written_ns = self.env.clock.now();
+        state.written_ns = Some(self.env.clock.now());
         done.is_ok()
     }
 
@@ -141,10 +141,7 @@ impl Marker {
     /// How long until there is something to write; `None` if nothing is new.
     fn due_in(&self, state: &State) -> Option<Duration> {
         let every = if state.is_new_segment { EVERY_SEGMENT } else { EVERY };
-        let due_ns = match state.written_ns {
-            0 => 0,
-            written => written.saturating_add(every.as_nanos() as u64),
-        };
+        let due_ns = state.written_ns.map_or(0, |at| at.saturating_add(every.as_nanos() as u64));
         state.is_new.then(|| Duration::from_nanos(due_ns.saturating_sub(self.env.clock.now())))
     }
 
@@ -174,7 +171,11 @@ impl Marker {
         if std::mem::replace(&mut book.is_closed, true) {
             return Ok(());
         }
-        let position = self.state.lock().position;
+        let position = {
+            let mut state = self.state.lock();
+            state.is_new = false;
+            state.position
+        };
         self.write(&mut book, position, true)
     }
 

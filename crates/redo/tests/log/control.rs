@@ -217,7 +217,7 @@ fn mark_that_fails_is_written_by_the_next_and_the_log_goes_on() {
 fn log_that_runs_by_itself_writes_its_control_files_once_a_second_at_most_and_when_it_closes() {
     let (env, _) = Env::simulated(1);
     let disk = JournalDisk::default();
-    // Its clock stands still, so that a second never passes.
+    // Its clock moves only while the log lingers, far less than a second.
     let env = Env { disk: Arc::new(disk.clone()), ..env };
     let (_, _, log) = reopen(&env, config(1, 1 << 20));
     albireo_env::scope(|scope| {
