@@ -60,6 +60,6 @@ pub use lanes::Sealed;
 pub use log::{Header, Log, Ticket};
 pub use reader::{End, Frame, LogReader, Record, Run, Torn};
 pub use repair::repair;
-pub use segment::{SegmentInfo, is_segment_name, oldest_segment};
+pub use segment::{SegmentInfo, oldest_segment, segment_number};
 pub use statistics::Statistics;
 pub use writer::Step;

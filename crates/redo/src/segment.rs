@@ -48,13 +48,8 @@ pub(crate) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:0DIGITS$}{SUFFIX}"))
 }
 
-/// Whether a path has the name of a segment.
-pub fn is_segment_name(path: &Path) -> bool {
-    number_of(path).is_some()
-}
-
 /// The number that a path of a segment says; `None` for other files.
-fn number_of(path: &Path) -> Option<u64> {
+pub fn segment_number(path: &Path) -> Option<u64> {
     let digits = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
     let all_digits = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|&number| all_digits && number < COUNT_LIMIT)
@@ -86,7 +81,7 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>, Fail
     };
     let mut found = Vec::new();
     for path in paths {
-        let Some(number) = number_of(&path) else { continue };
+        let Some(number) = segment_number(&path) else { continue };
         let (bytes, head) = read_head(disk, &path)?;
         found.push(Found { number, path, bytes, head });
     }
@@ -428,11 +423,11 @@ mod tests {
     fn only_names_of_20_digits_are_segments() {
         let path = path_of(Path::new("/log"), 7);
         assert_eq!(path, Path::new("/log/00000000000000000007.log"));
-        assert_eq!(number_of(&path), Some(7));
+        assert_eq!(segment_number(&path), Some(7));
         for other in
             ["7.log", "00000000000000000007.lo", "+0000000000000000007.log", "99999999999999999999.log"]
         {
-            assert_eq!(number_of(Path::new(other)), None, "{other}");
+            assert_eq!(segment_number(Path::new(other)), None, "{other}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use albireo::{CheckpointOptions, SqlError, SqlState};
 use albireo_archive::{Listing, Manifest, list, verify};
 use albireo_env::Env;
-use albireo_redo::{CONTROL_NAME, LogReader, is_segment_name};
+use albireo_redo::{CONTROL_NAME, LogReader, segment_number};
 
 use super::{Simulation, shown};
 use crate::life::Life;
@@ -32,7 +32,7 @@ pub(super) fn control_paths() -> [PathBuf; 2] {
 
 /// Whether a file is a segment of the log.
 pub(super) fn is_segment(path: &Path) -> bool {
-    path.starts_with(log_directory()) && is_segment_name(path)
+    path.starts_with(log_directory()) && segment_number(path).is_some()
 }
 
 /// The manifest of an archive.

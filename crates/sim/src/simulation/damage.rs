@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use albireo::{RecoveryReport, SqlError, SqlState};
 use albireo_env::CrashDisk;
-use albireo_redo::{Control, Controls, Frame, LogReader, SEGMENT_HEADER_BYTES};
+use albireo_redo::{Control, Controls, Frame, LogReader, SEGMENT_HEADER_BYTES, segment_number};
 
 use super::Simulation;
 use super::archives::{Expected, archive_directory, control_paths, is_segment, log_directory, manifest_path};
@@ -136,10 +136,8 @@ impl Simulation {
 
     /// Damages one of the two control files.
     fn damage_control(&mut self) -> Result<(), String> {
-        if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
-            self.harms
-                .retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(&self.machine.disk));
-        }
+        let disk = &self.machine.disk;
+        self.harms.retain(|harm| !control_paths().contains(&harm.path) || harm.is_there(disk));
         if self.harms.iter().any(|harm| control_paths().contains(&harm.path)) {
             return Ok(());
         }
@@ -274,7 +272,7 @@ fn segment_path(number: u64) -> PathBuf {
 fn reach(harm: &Harm, frames: &[Frame], is_followed: bool, control: Option<&Control>) -> Reach {
     let begun = control.map_or(0, |control| control.segment);
     let known = control.map_or(0, |control| control.sequence);
-    let number = harm.path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()).unwrap_or(0);
+    let number = segment_number(&harm.path).unwrap_or(0);
     // A segment that was begun must be there; and what is no segment at all is refused, where there is no other.
     let behind =
         if is_followed || number <= begun || frames.is_empty() { Reach::Inside } else { Reach::Behind };

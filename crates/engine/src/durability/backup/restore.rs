@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use albireo_archive::list;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Env, available_memory_bytes};
-use albireo_redo::{Control, LogReader, SECTOR_BYTES};
+use albireo_redo::{Control, LogReader, SECTOR_BYTES, segment_number};
 
 use super::source::Backup;
 use super::target::{find_empty, make_directory};
@@ -231,8 +231,7 @@ fn control(backup: &Backup) -> Result<Control, SqlError> {
     let listing = list(backup.env(), &root.join("archive")).map_err(archive_error)?;
     let archived = listing.complete.first().map_or(1, |archive| archive.log.next_record);
     let names = manifest.files.iter().map(|file| Path::new(&file.path));
-    let number = |path: &Path| path.file_stem()?.to_str()?.parse().ok();
-    let segments = names.filter(|path| path.starts_with("log")).filter_map(number);
+    let segments = names.filter(|path| path.starts_with("log")).filter_map(segment_number);
     Ok(Control {
         log_id: manifest.log,
         generation: 1,
