@@ -3,7 +3,7 @@
 //! Responsible for: the panic hook, the exit status after a panic of the main thread. Not responsible for: errors,
 //! which are values; panics of queries and procedures become errors where they are caught, after this has spoken.
 //!
-//! I-1 Nothing here waits: standard error is written past its lock, which another thread may hold.
+//! I-1 Standard error's lock is not waited for: standard error is written past its lock, which another thread may hold.
 
 use std::backtrace::Backtrace;
 use std::fs::File;

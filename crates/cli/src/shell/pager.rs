@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// What is tried if no pager is named.
-const DEFAULT: &str = "less";
+/// What is run if no pager is named; where there is no `less`, as in many containers, all is shown at once.
+const DEFAULT: &str = "command -v less >/dev/null && exec less; exec cat";
 
 /// Whether to use a pager, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ mod tests {
     fn pager_is_the_one_that_the_environment_names_or_less() {
         assert_eq!(named(Some("more"), Some("most")), Some("more".into()));
         assert_eq!(named(None, Some("most -x")), Some("most -x".into()));
-        assert_eq!(named(None, None), Some("less".into()));
+        assert_eq!(named(None, None), Some(DEFAULT.into()));
         assert_eq!((named(Some(" "), Some("most")), named(None, Some(""))), (None, None));
     }
 
