@@ -212,8 +212,9 @@ impl Database {
         let bound = albireo_sql::bind_query(&catalog, statement, text)?;
         let types = inferable_types(bound.parameters, parameters);
         let plan = self.prepare_bound(&catalog, &bound, types)?;
-        // The types of given values may decide the plan's; another call's values may differ.
-        if plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some()) {
+        // The types of given values may decide the plan's; another call's values may differ. So may files, and which
+        // files a name stands for.
+        if !plan.reads_files() && plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some()) {
             self.inner.plans.put(text, &plan);
         }
         Ok(plan)

@@ -64,6 +64,8 @@ pub struct Prepared {
     parameter_types: Vec<Option<SqlType>>,
     /// Whether each run must fold constants anew: parameters, or functions of the time.
     binds: bool,
+    /// Whether files are read.
+    reads_files: bool,
     relations: Vec<Arc<Relation>>,
     /// By relation: the columns that some run may read.
     columns_read: Vec<Vec<ColumnId>>,
@@ -95,6 +97,11 @@ impl Prepared {
     /// The types of the parameters, as given or inferred.
     pub fn parameter_types(&self) -> &[Option<SqlType>] {
         &self.parameter_types
+    }
+
+    /// Whether it reads files: which they are, and their columns, was found out when it was prepared.
+    pub fn reads_files(&self) -> bool {
+        self.reads_files
     }
 
     /// The relations the query reads.
@@ -142,6 +149,7 @@ impl Prepared {
             binds: false,
             relations: Vec::new(),
             columns_read: Vec::new(),
+            reads_files: false,
             catalog_version: 0,
             optimized: Mutex::new(None),
         })
@@ -255,6 +263,7 @@ async fn prepare(
     mut query: Query,
 ) -> Result<Prepared, DataFusionError> {
     let files = files::sources(shared, relations, &mut query.statement).await?;
+    let reads_files = !files.is_empty();
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
     let relations_read = catalog.into_used();
@@ -266,6 +275,7 @@ async fn prepare(
         columns_read: columns_read(&analyzed, &relations_read)?,
         analyzed,
         parameter_types,
+        reads_files,
         relations: relations_read,
         catalog_version: relations.version(),
         optimized: Mutex::new(None),
