@@ -29,14 +29,3 @@ impl Places {
         }
     }
 }
-
-impl Batch {
-    /// Memory in use.
-    pub fn bytes(&self) -> u64 {
-        let places = match &self.places {
-            Places::Consecutive(_) => 0,
-            Places::Listed(places) => size_of_val(places.as_slice()),
-        };
-        (self.columns.get_array_memory_size() + places) as u64
-    }
-}

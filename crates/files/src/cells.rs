@@ -53,6 +53,8 @@ pub(crate) enum Stop {
     /// `\.` where more stands on its line.
     EndMark,
     Json(String),
+    /// A member of JSON for which there is no field.
+    Stranger(String),
 }
 
 /// Fields of all records.

@@ -52,8 +52,6 @@ pub struct Chunker<'a> {
     /// Buffers to use again: memory that is new costs more than reading into it.
     spare: Vec<Vec<u8>>,
     chunk_bytes: usize,
-    /// Bytes of the text given so far.
-    given_bytes: u64,
 }
 
 impl<'a> Chunker<'a> {
@@ -74,7 +72,6 @@ impl<'a> Chunker<'a> {
             ahead: None,
             spare: Vec::new(),
             chunk_bytes: CHUNK_BYTES,
-            given_bytes: 0,
         }
     }
 
@@ -83,11 +80,6 @@ impl<'a> Chunker<'a> {
     pub(crate) fn with_chunk_bytes(mut self, bytes: usize) -> Self {
         self.chunk_bytes = bytes;
         self
-    }
-
-    /// Bytes of the text in the chunks given so far.
-    pub fn given_bytes(&self) -> u64 {
-        self.given_bytes
     }
 
     /// The next chunk; `None` at the end.
@@ -101,7 +93,7 @@ impl<'a> Chunker<'a> {
         let mut end = None;
         while end.is_none() && !self.is_end {
             let wanted = self.carry.len() + self.chunk_bytes.max(self.carry.len());
-            self.read_to(wanted)?;
+            self.read_to(wanted.min(MAX_RECORD_BYTES + self.chunk_bytes))?;
             end = self.scan();
             if end.is_none() && self.carry.len() > MAX_RECORD_BYTES {
                 let error = Fault::bad_file("a record is longer than 256 MiB");
@@ -121,7 +113,6 @@ impl<'a> Chunker<'a> {
         bytes.truncate(end);
         let first_line = self.line;
         self.line += memchr_iter(b'\n', &bytes).count() as u64;
-        self.given_bytes += bytes.len() as u64;
         Ok(Some(Chunk { bytes, start: 0, first_line }))
     }
 

@@ -96,13 +96,8 @@ impl ColumnBuilder {
     }
 
     /// Rows so far.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.nulls.len()
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Adds NULL.

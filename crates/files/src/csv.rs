@@ -120,7 +120,7 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &CsvDialect, cells: 
 
 /// Where the record after the line end at `at` begins.
 #[inline]
-fn next_start(chunk: &[u8], at: usize) -> usize {
+pub(crate) fn next_start(chunk: &[u8], at: usize) -> usize {
     at + 1 + usize::from(chunk.get(at) == Some(&b'\r'))
 }
 

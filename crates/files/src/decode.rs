@@ -110,7 +110,10 @@ impl Decoder {
         let (mut rows, mut fault, mut columns) = (cells.rows(), None, Vec::with_capacity(self.wanted.len()));
         for index in &self.wanted {
             let field = &self.fields[*index];
-            let mut builder = ColumnBuilder::new(field.ty, field.nullable, rows, bytes.len());
+            let has_texts = field.ty.is_string() || field.ty == SqlType::Bytea;
+            let lengths = || view.column(*index, rows).flatten().map(|text| text.bytes.len());
+            let text_bytes = if has_texts { lengths().sum() } else { 0 };
+            let mut builder = ColumnBuilder::new(field.ty, field.nullable, rows, text_bytes);
             if let Err((row, error)) = builder.extend(view.column(*index, rows)) {
                 fault = Some(cell_fault(&view, *index, row, field, error, cells.line(row)));
                 rows = row;
@@ -166,6 +169,10 @@ pub(crate) fn stop_fault(
         Stop::EndMark => {
             Fault::bad_file("end-of-copy marker corrupt").with_hint("Write a backslash in a value as \\\\.")
         }
+        Stop::Stranger(name) => {
+            let error = Fault::bad_file(format!("there is no column for the member \"{name}\""));
+            return Some(Fault { column: Some(name.clone()), ..Fault::at(*line, error) });
+        }
         Stop::Json(reason) => Fault::bad_file("the line is not a JSON object")
             .with_detail(format!("{reason}."))
             .with_hint("One object stands on each line; jq -c '.[]' makes such lines of an array."),
@@ -184,7 +191,14 @@ impl Chunker<'_> {
         let Some(mut chunk) = self.next_chunk()? else { return Ok(None) };
         let bytes = &chunk.bytes[chunk.start..];
         let mut cells = Cells::new(Shape::Any, chunk.first_line, 64).with_limit(1);
-        format.split(bytes, chunk.first_line, &mut cells);
+        match format {
+            // What FORCE_NULL and FORCE_NOT_NULL say is of values, not of names.
+            TextFormat::Csv(dialect) => {
+                let dialect = CsvDialect { force: Vec::new(), ..dialect.clone() };
+                csv::split(bytes, chunk.first_line, &dialect, &mut cells);
+            }
+            other => other.split(bytes, chunk.first_line, &mut cells),
+        }
         if let Some(fault) = stop_fault(&cells, bytes, &|_| None) {
             return Err(fault);
         }

@@ -141,10 +141,15 @@ pub(crate) fn boolean(bytes: &[u8]) -> Option<bool> {
     }
 }
 
+/// Whether a number may have this byte.
+#[inline]
+pub(crate) fn is_plain(byte: &u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E')
+}
+
 /// `-?` digits, points and exponents; what it means is for the standard library to say.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<&str> {
-    let is_plain = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
     if bytes.len() > 40 || !bytes.iter().all(is_plain) {
         return None;
     }

@@ -3,12 +3,12 @@
 //! Responsible for: the decisions, from a sample of whole records. Not responsible for: reading the rows
 //! afterwards; a value beyond the sample that is not of the type found is an error there.
 //!
-//! - N-1 A number with a leading zero, or one that its type would round, is text.
+//! - N-1 A number with a leading zero, or a whole number that its type would round, is text.
 //! - N-2 The delimiter is the one of `,`, tab, `;` and `|` that gives most records the same number of fields.
 //! - N-3 The first record is a header if its fields are distinct names, and some column's type is not theirs or
 //!   all columns are text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use albireo_base::{SqlError, SqlType, Value};
 
@@ -134,8 +134,7 @@ fn numbers(bytes: &[u8]) -> u16 {
     if bare == b"inf" || bare.eq_ignore_ascii_case(b"infinity") {
         return DOUBLE;
     }
-    let is_plain = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
-    let is_double = bytes.iter().all(is_plain) && Value::parse(text, SqlType::Double).is_ok();
+    let is_double = bytes.iter().all(fast::is_plain) && Value::parse(text, SqlType::Double).is_ok();
     if is_double { DOUBLE } else { 0 }
 }
 
@@ -258,7 +257,7 @@ impl Columns {
         // The column of row numbers that R and pandas write has no name.
         let are_names = names.iter().skip(1).all(|name| !name.is_empty())
             && (names.len() > 1 || !names[0].is_empty())
-            && names.iter().enumerate().all(|(i, name)| !names[..i].contains(name));
+            && names.iter().collect::<HashSet<_>>().len() == names.len();
         if !are_names {
             return false;
         }

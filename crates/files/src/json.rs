@@ -41,12 +41,13 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &JsonDialect, cells:
         let text = &chunk[start..end];
         if !text.trim_ascii().is_empty() {
             let record = cells.push_nulls(dialect.names.len());
+            let mut stranger = None;
             let result = members(text, |name, value, kind| {
                 let Some(field) = fields.get(name) else {
-                    return match dialect.is_strict {
-                        true => Err(format!("there is no column for the member \"{name}\"")),
-                        false => Ok(()),
-                    };
+                    if dialect.is_strict && stranger.is_none() {
+                        stranger = Some(name.to_owned());
+                    }
+                    return Ok(());
                 };
                 let value = start + value.start..start + value.end;
                 let cell = cell(chunk, value, kind, cells)?;
@@ -55,6 +56,9 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &JsonDialect, cells:
             });
             if let Err(reason) = result {
                 return cells.fail(line, Stop::Json(reason));
+            }
+            if let Some(name) = stranger {
+                return cells.fail(line, Stop::Stranger(name));
             }
             if !cells.end_record(line, end + 1) {
                 return;

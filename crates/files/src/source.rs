@@ -10,8 +10,8 @@ use std::io::{self, BufReader, Cursor, Read};
 use albireo_base::{SqlError, SqlState};
 use flate2::read::MultiGzDecoder;
 
-use crate::Fault;
 use crate::fault::Undecodable;
+use crate::{Compression, Fault};
 
 /// Bytes read from a file at once.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -53,14 +53,12 @@ impl Encoding {
     pub const NAMES: &str = "UTF8, UTF16, UTF16BE, LATIN1 and WIN1252";
 }
 
-/// The endings of names that say how a file is compressed; its bytes decide.
+/// A file's name without the ending that says how it is compressed; its bytes decide.
 pub fn without_compression(path: &str) -> &str {
-    let ending = |ending: &str| {
-        let at = path.len().checked_sub(ending.len())?;
-        let (stem, rest) = path.split_at_checked(at)?;
-        rest.eq_ignore_ascii_case(ending).then_some(stem)
-    };
-    [".gz", ".zst"].into_iter().find_map(ending).unwrap_or(path)
+    match (Compression::of_path(path), path.rfind('.')) {
+        (Compression::Gzip | Compression::Zstd, Some(at)) => &path[..at],
+        _ => path,
+    }
 }
 
 /// The bytes of `file`, whatever they are wrapped in, as UTF-8 without a byte order mark.
@@ -187,6 +185,7 @@ impl<R: Read> Transcoded<R> {
                 if let Some(at) = bad {
                     return Err(self.undecodable(at));
                 }
+                self.offset += self.raw.len() as u64;
                 self.text.extend(self.raw.drain(..).filter_map(windows_1252));
             }
             _ => self.utf16(is_end)?,
@@ -308,6 +307,14 @@ mod tests {
         let text = "x𝄞".repeat(100_000);
         let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(read(&bytes, Encoding::Utf16Be), Ok(text));
+    }
+
+    #[test]
+    fn bad_byte_is_named_by_its_place_in_the_file_not_in_a_buffer() {
+        let mut bytes = vec![b'a'; 1_000_000];
+        bytes.push(0x81);
+        let error = read(&bytes, Encoding::Windows1252).unwrap_err();
+        assert!(error.ends_with("at byte 1000000"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use memchr::memchr;
 
 use crate::cells::{Cell, Cells, Stop};
+use crate::csv;
 use crate::specials::Specials;
 
 /// How the text format is written.
@@ -71,7 +72,7 @@ pub(crate) fn split(chunk: &[u8], first_line: u64, dialect: &TextDialect, cells:
             start = at + 1;
             continue;
         }
-        start = at + 1 + usize::from(chunk.get(at) == Some(&b'\r'));
+        start = csv::next_start(chunk, at);
         if !cells.end_record(record_line, start) {
             return;
         }

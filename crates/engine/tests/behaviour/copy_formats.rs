@@ -129,7 +129,6 @@ fn mistakes_come_with_a_remedy() {
         ("/head.csv", "22P02", "add the option HEADER"),
         ("/semicolon.csv", "22P04", "DELIMITER"),
         ("/array.json", "22P04", "jq -c"),
-        ("/stranger.json", "22P04", ""),
         ("/zip.csv", "22P04", "Unpack it"),
         ("s3://bucket/t.csv", "0A000", "download it"),
     ];
@@ -138,7 +137,9 @@ fn mistakes_come_with_a_remedy() {
         assert_eq!(state(&error), code, "{error}");
         assert!(error.hint().unwrap_or_default().contains(hint), "{path}: {error}");
     }
-    assert!(fails(&db, "COPY t FROM '/stranger.json'").detail().unwrap().contains("\"c\""));
+    let error = fails(&db, "COPY t FROM '/stranger.json'");
+    assert_eq!((state(&error).as_str(), error.hint()), ("22P04", None), "{error}");
+    assert!(error.to_string().contains("no column for the member \"c\""), "{error}");
     let real = database_on(RealDisk, small());
     run(&real, "CREATE TABLE t (a INTEGER)");
     for sql in ["COPY t FROM '/' (FORMAT csv)", "SELECT * FROM read_csv('/')"] {
@@ -237,6 +238,25 @@ fn file_in_from_has_the_columns_that_it_shows() {
         assert_eq!(state(&error), code, "{sql}: {error}");
         assert!(error.message().contains(message), "{sql}: {error}");
     }
+}
+
+#[test]
+fn column_of_row_numbers_without_a_name_is_read() {
+    // As R writes it.
+    let db = with_files(&[("/r.csv", b"\"\",\"x\"\n\"1\",5\n\"2\",6\n")]);
+    assert_eq!(ask(&db, "SELECT column0 + 1, x FROM '/r.csv' ORDER BY x"), "2,5 3,6");
+}
+
+#[test]
+fn file_that_is_another_one_now_is_read_as_it_is_by_the_same_query() {
+    let disk = MemoryDisk::default();
+    disk.put("/d/a.csv", b"x\n1\n");
+    let db = database_on(disk.clone(), small());
+    let (one, all) = ("SELECT * FROM '/d/a.csv'", "SELECT count(*) FROM '/d/*.csv'");
+    assert_eq!((ask(&db, one), ask(&db, all)), ("1".to_owned(), "1".to_owned()));
+    disk.put("/d/a.csv", b"y,z\n2,b\n");
+    disk.put("/d/b.csv", b"y,z\n3,c\n");
+    assert_eq!((ask(&db, one), ask(&db, all)), ("2,b".to_owned(), "2".to_owned()));
 }
 
 #[test]

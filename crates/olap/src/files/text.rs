@@ -69,14 +69,10 @@ impl TextTable {
         let files: Vec<TextFile> = matching(&**disk, &path)?.into_iter().map(file).collect();
         let mut inferred = None;
         for file in &files {
-            let found = match format {
-                Format::Json => {
-                    let mut chunks = file.open(&TextFormat::Json(albireo_files::JsonDialect::default()))?;
-                    infer_json(&mut chunks, hints.sample_rows)
-                }
-                _ => infer(file, &hints)?,
+            inferred = match format {
+                Format::Json => file.infer_json()?,
+                _ => file.infer_csv(&hints)?,
             };
-            inferred = found.map_err(|fault| file.error(fault))?;
             if inferred.is_some() {
                 break;
             }
@@ -126,24 +122,34 @@ fn is_like(name: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A file called .tsv has tabs, whatever else it has.
-fn infer(
-    file: &TextFile,
-    hints: &CsvHints,
-) -> Result<std::result::Result<Option<Inferred>, Fault>, SqlError> {
-    let bare = albireo_files::without_compression(&file.path);
-    let is_tsv = bare.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("tsv"));
-    let tab = is_tsv.then_some(b'\t');
-    let hints = CsvHints { delimiter: hints.delimiter.or(tab), ..hints.clone() };
-    let dialect = CsvDialect { delimiter: hints.delimiter.unwrap_or(b','), ..hints.dialect.clone() };
-    let mut chunks = file.open(&TextFormat::Csv(dialect))?;
-    Ok(infer_csv(&mut chunks, &hints))
-}
-
 impl TextFile {
+    fn infer_json(&self) -> Result<Option<Inferred>, SqlError> {
+        let mut chunks = self.open(&TextFormat::Json(albireo_files::JsonDialect::default()))?;
+        infer_json(&mut chunks, self.sample_rows).map_err(|fault| self.error(fault))
+    }
+
+    /// A file called .tsv has tabs, whatever else it has.
+    fn infer_csv(&self, hints: &CsvHints) -> Result<Option<Inferred>, SqlError> {
+        let bare = albireo_files::without_compression(&self.path);
+        let is_tsv = bare.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("tsv"));
+        let tab = is_tsv.then_some(b'\t');
+        let hints = CsvHints { delimiter: hints.delimiter.or(tab), ..hints.clone() };
+        let dialect = CsvDialect { delimiter: hints.delimiter.unwrap_or(b','), ..hints.dialect.clone() };
+        let mut chunks = self.open(&TextFormat::Csv(dialect))?;
+        infer_csv(&mut chunks, &hints).map_err(|fault| self.error(fault))
+    }
+
     fn open(&self, format: &TextFormat) -> Result<Chunker<'static>, SqlError> {
         let file = self.disk.open(self.path.as_ref());
-        let file = file.map_err(|error| io_error(Some(&self.path), "open", &error))?;
+        let mut file = file.map_err(|error| io_error(Some(&self.path), "open", &error))?;
+        // It is read twice: to find out what is in it, and for its rows.
+        if file.len().is_ok_and(|bytes| bytes == 0) && file.read(&mut [0]).is_ok_and(|read| read > 0) {
+            return Err(SqlError::unsupported(format!(
+                "a query of \"{}\", which is a pipe or a device",
+                self.path
+            ))
+            .with_hint("Load it with COPY, or write it to a file."));
+        }
         let text = albireo_files::open(Box::new(file), self.encoding).map_err(|fault| self.error(fault))?;
         Ok(Chunker::new(text, format))
     }
@@ -184,7 +190,7 @@ impl TextFile {
                 let text =
                     if function == "read_csv" { "; all_varchar = true takes all values as text" } else { "" };
                 error.with_hint(format!(
-                    "The first {rows} rows decided on the column's type. {function}('{path}', sample_size = -1) looks at all of them{text}."
+                    "The first {rows} rows decided on the columns and their types. {function}('{path}', sample_size = -1) looks at all of them{text}."
                 ))
             }
             None => error,
