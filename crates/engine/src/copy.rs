@@ -226,8 +226,7 @@ impl Database {
     ) -> Result<u64, SqlError> {
         let mut load = Load::beside(target, defaults, limits)?;
         let read = self.read_file(source, &mut load, client);
-        // What the client sent is gone.
-        if read.is_err() && load.is_short_of_memory() && target.path.is_some() {
+        if read.is_err() && load.is_short_of_memory() {
             load = load.kept();
             self.read_file(source, &mut load, Client::None)?;
         } else {
@@ -249,7 +248,11 @@ impl Database {
                 let file = self.inner.env.disk.open(path.as_ref());
                 file.map_err(|error| files::open_error(path, &error))?
             }
-            (None, Client::Reader(reader)) => return text::read(reader, None, format, encoding, load),
+            (None, Client::Reader(reader)) => {
+                let read = text::read(reader, None, format, encoding, load);
+                load.cannot_read_again();
+                return read;
+            }
             (None, _) => {
                 return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY FROM STDIN without a client"));
             }
@@ -258,7 +261,12 @@ impl Database {
             CopyFormat::Parquet => parquet::read(file, load),
             _ => {
                 let length_bytes = file.len().ok().filter(|length| *length > 0);
-                text::read(Box::new(file), length_bytes, format, encoding, load)
+                let read = text::read(Box::new(file), length_bytes, format, encoding, load);
+                if length_bytes.is_none() {
+                    // It is a pipe, which goes on where it was.
+                    load.cannot_read_again();
+                }
+                read
             }
         }
     }
@@ -283,7 +291,7 @@ fn check_client(plan: &CopyPlan, client: &Client<'_>) -> Result<(), SqlError> {
             Err(error.with_hint("Call Connection::copy_to(sql, writer), or name a file."))
         }
         (_, Client::None) => Ok(()),
-        (CopyPlan::From { .. }, _) => Err(invalid("the statement is not COPY ... FROM STDIN")),
-        (CopyPlan::To { .. }, _) => Err(invalid("the statement is not COPY ... TO STDOUT")),
+        (_, Client::Reader(_)) => Err(invalid("the statement is not COPY ... FROM STDIN")),
+        (_, Client::Writer(_)) => Err(invalid("the statement is not COPY ... TO STDOUT")),
     }
 }

@@ -55,7 +55,9 @@ impl<'a> NewFile<'a> {
         let place = place_of(path, number);
         let file = disk.create(&place).map_err(|error| {
             // A disk that is full may still have made the name.
-            let _ = disk.remove_file(&place);
+            if !is_device(&place) {
+                let _ = disk.remove_file(&place);
+            }
             io_error(Some(path), "create", &error)
         })?;
         let writer = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -112,5 +114,5 @@ fn place_of(path: &str, number: u64) -> PathBuf {
 }
 
 fn is_device(path: &Path) -> bool {
-    path.starts_with("/dev")
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
 }

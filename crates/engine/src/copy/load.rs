@@ -90,7 +90,12 @@ impl<'a> Load<'a> {
         self.limits
     }
 
-    /// Whether rows had no room beside the table.
+    /// Says that what was read is gone: rows that have no room beside the table are not read once more.
+    pub(super) fn cannot_read_again(&mut self) {
+        self.is_short = false;
+    }
+
+    /// Whether rows had no room beside the table, and are to be read once more.
     pub(super) fn is_short_of_memory(&self) -> bool {
         self.is_short
     }
@@ -159,15 +164,16 @@ impl<'a> Load<'a> {
     /// is there.
     pub(super) fn finish(mut self) -> Result<u64, SqlError> {
         let Limits { database, progress, .. } = *self.limits;
-        let _fixed = database.inner.definitions.read();
-        // It may have been dropped while the file was read, and its indexes be others. Its columns never change.
-        let catalog = database.catalog();
-        let table = catalog.table(self.target.table.id).ok_or_else(|| dropped(self.target.table))?;
         progress.begin(Phase::InsertingRows, Unit::Rows, Some(self.count));
         if let Collected::Laid(rows) = &mut self.rows {
             rows.index(progress);
         }
         self.check()?;
+        // Definitions stand still from here on, so that whoever changes them did not wait for the indexes. The table
+        // may have been dropped while the file was read, and its indexes be others. Its columns never change.
+        let _fixed = database.inner.definitions.read();
+        let catalog = database.catalog();
+        let table = catalog.table(self.target.table.id).ok_or_else(|| dropped(self.target.table))?;
         let call = Call::new(Route::Crossing, "COPY");
         let mut fault = None;
         let rows = std::mem::replace(&mut self.rows, Collected::Kept(Vec::new(), 0));

@@ -5,6 +5,7 @@
 //! I-1 The outcome does not depend on which thread was faster: rows come in the file's order, and of what goes
 //! wrong the first row's counts.
 
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -36,6 +37,9 @@ const MAX_THREADS: usize = 8;
 /// Batches of a row group that are decoded ahead of the load.
 const AHEAD: usize = 8;
 
+/// Bytes read ahead where headers of pages are looked for.
+const HEADER_BYTES: usize = 1024;
+
 /// A file of ours as the reader wants one.
 #[derive(Clone)]
 struct File {
@@ -56,10 +60,12 @@ impl Length for File {
 }
 
 impl ChunkReader for File {
-    type T = Tail;
+    type T = BufReader<Tail>;
 
-    fn get_read(&self, start: u64) -> Result<Tail, ParquetError> {
-        Ok(Tail { file: Arc::clone(&self.file), offset: start })
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        // Headers of pages are read byte by byte.
+        let tail = Tail { file: Arc::clone(&self.file), offset: start };
+        Ok(BufReader::with_capacity(HEADER_BYTES, tail))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -67,13 +73,13 @@ impl ChunkReader for File {
             return Err(ParquetError::EOF("the file ends too early".to_owned()));
         }
         let mut bytes = vec![0; length];
-        let mut tail = self.get_read(start)?;
-        std::io::Read::read_exact(&mut tail, &mut bytes)?;
+        let mut tail = Tail { file: Arc::clone(&self.file), offset: start };
+        tail.read_exact(&mut bytes)?;
         Ok(bytes.into())
     }
 }
 
-impl std::io::Read for Tail {
+impl Read for Tail {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.file.read_at(buffer, self.offset)?;
         self.offset += count as u64;
@@ -98,7 +104,7 @@ pub(super) fn read(file: Box<dyn ReadFile>, load: &mut Load<'_>) -> Result<(), S
                 spent[thread].lock().clear();
                 sender.send(Ok(Some(Decoded { batch, thread }))).is_ok()
             };
-            let read = unless_damaged(target, || groups.read(group, target, take));
+            let read = groups.read(group, target, take);
             // Nobody listens any more where the load has ended.
             if sender.send(read.map(|()| None)).is_err() {
                 return;
@@ -199,10 +205,13 @@ impl Groups {
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let builder = builder.with_row_groups(vec![group]).with_projection(self.mask.clone());
-        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| unreadable(target, &e))?;
+        let mut reader = unless_damaged(target, || {
+            builder.with_batch_size(BATCH_ROWS).build().map_err(|error| unreadable(target, &error))
+        })?;
         let mut next_row = self.first_rows[group];
-        for batch in reader {
-            let batch = batch.map_err(|error| bad_file(target, &error.to_string()))?;
+        while let Some(batch) = unless_damaged(target, || {
+            reader.next().transpose().map_err(|error| bad_file(target, &error.to_string()))
+        })? {
             if !take(batch_of(&batch, &self.places, next_row, target)?) {
                 break;
             }

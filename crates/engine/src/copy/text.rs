@@ -230,14 +230,14 @@ struct Way<'a, 'l, 'f> {
     spent: [Mutex<Vec<Batch>>; MAX_THREADS],
 }
 
-/// The turn to give batches to the load; ends by itself only when giving them panics.
+/// A thread's work; when that panics, the others are not to wait for its chunk.
 struct Turn<'t, 'a, 'l, 'f>(&'t Way<'a, 'l, 'f>);
 
 impl Drop for Turn<'_, '_, '_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.feed.lock().is_done = true;
-            self.0.results.lock().is_loading = false;
+            self.0.results.lock().end_at(0, None);
             self.0.moved.notify_all();
         }
     }
@@ -253,6 +253,7 @@ fn decode_all(chunks: Chunker<'_>, decoder: &Decoder, load: &mut Load<'_>) -> Re
     };
     let way_of = &way;
     let work = move |thread: usize| {
+        let _turn = Turn(way_of);
         while let Some((number, chunk)) = way_of.next_chunk() {
             let decoded = decoder.decode(&chunk);
             way_of.feed.lock().chunks.recycle(chunk);
@@ -277,7 +278,8 @@ impl Way<'_, '_, '_> {
     /// The next chunk and its number; `None` if there is none, or nothing more counts.
     fn next_chunk(&self) -> Option<(usize, Chunk)> {
         let mut results = self.results.lock();
-        while results.waiting.len() >= MOST_WAITING && results.is_loading {
+        // The one that is missing is in another thread's hands, or will not come.
+        while results.waiting.len() >= MOST_WAITING && results.end.is_none() {
             self.moved.wait(&mut results);
         }
         drop(results);
@@ -298,6 +300,7 @@ impl Way<'_, '_, '_> {
             Err(fault) => {
                 feed.is_done = true;
                 self.results.lock().end_at(number, Some(Failure::Fault(fault)));
+                self.moved.notify_all();
                 None
             }
         }
@@ -324,7 +327,6 @@ impl Way<'_, '_, '_> {
             // Whoever is at it will see this batch too.
             return;
         }
-        let turn = Turn(self);
         while let Some((number, Decoding { mut batch, thread })) = results.take_next() {
             drop(results);
             self.moved.notify_all();
@@ -343,7 +345,6 @@ impl Way<'_, '_, '_> {
         }
         results.is_loading = false;
         drop(results);
-        drop(turn);
         self.moved.notify_all();
     }
 }

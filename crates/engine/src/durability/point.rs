@@ -23,7 +23,7 @@ use super::checkpoint::{Frozen, archive_error, meta};
 use super::directory::controls_of;
 use super::progress::{RecoveryProgress, Reporter};
 use super::recovery::{How, State, utc};
-use super::{Backup, DirectoryKind, Home, LogInspector, RecoveryReport, RecoveryTarget};
+use super::{DirectoryKind, Home, LogInspector, RecoveryReport, RecoveryTarget};
 use crate::{Config, Database};
 
 /// What [`Database::recover_copy`] did.
