@@ -33,6 +33,11 @@ files! {
 }
 
 #[test]
+fn expressions_mean_the_same_on_every_path_but_for_what_is_listed() {
+    oracle::grid::run();
+}
+
+#[test]
 fn every_file_is_run() {
     let mut found: Vec<String> = std::fs::read_dir(oracle::directory())
         .unwrap()

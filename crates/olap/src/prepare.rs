@@ -25,7 +25,7 @@ use crate::engine::{Olap, Shared};
 use crate::errors::{external, to_sql_error};
 use crate::relation::{Relation, Relations, Snapshot};
 use crate::types::{result_type, scalar, sql_type};
-use crate::{files, optimize};
+use crate::{files, optimize, semantics};
 
 /// A SELECT (or VALUES, or a set operation) whose names have been bound.
 #[derive(Clone, Debug)]
@@ -307,7 +307,8 @@ fn columns_read(
 }
 
 fn analyze(shared: &Shared, plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    shared.state().analyzer().execute_and_check(plan, shared.options(), |_, _| {})
+    let plan = shared.state().analyzer().execute_and_check(plan, shared.options(), |_, _| {})?;
+    semantics::without_misleading_keys(plan)
 }
 
 fn logical_plan(

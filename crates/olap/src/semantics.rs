@@ -7,6 +7,7 @@
 //! **Invariant:** an expression's name never changes here, only its type.
 
 mod calls;
+mod dependencies;
 mod operators;
 mod sets;
 pub(crate) mod unify;
@@ -38,6 +39,7 @@ use crate::functions::arithmetic::{self, Operation};
 use crate::functions::rowwise::type_name;
 use crate::functions::{intervals, temporal};
 pub(crate) use calls::TypeNames;
+pub(crate) use dependencies::without_misleading_keys;
 use operators::{Planned, settle};
 
 /// The analyzer's rules: ours before DataFusion's coercion.

@@ -6,6 +6,7 @@ mod bulk;
 mod changes;
 mod classes;
 mod commands;
+mod conditions;
 mod constraints;
 mod copy;
 mod copy_bulk;

@@ -9,6 +9,7 @@
 //!   sqlite` where SQLite disagrees. Read the difference before you commit it.
 
 mod compare;
+pub mod grid;
 mod script;
 mod systems;
 

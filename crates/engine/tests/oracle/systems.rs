@@ -72,8 +72,13 @@ pub fn postgres(records: &[Record], socket: &str, database: &str) -> Vec<Answer>
         command.env("PGTZ", "UTC").env("PGOPTIONS", "-c client_min_messages=error -c extra_float_digits=1");
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("psql is installed");
-        child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("psql reads");
-        String::from_utf8(child.wait_with_output().expect("psql ends").stdout).expect("UTF-8")
+        let mut input = child.stdin.take().expect("a pipe");
+        // It writes while it reads.
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || input.write_all(script.as_bytes()).expect("psql reads"));
+            child.wait_with_output().expect("psql ends").stdout
+        });
+        String::from_utf8(output).expect("UTF-8")
     };
     psql("postgres", &format!("DROP DATABASE IF EXISTS {database};\nCREATE DATABASE {database};\n"));
     let mut script = "\\pset fieldsep '\\037'\n\\pset null 'NULL'\n".to_owned();

@@ -15,6 +15,7 @@ use datafusion::optimizer::optimizer::OptimizerRule;
 use crate::engine::Shared;
 use crate::relation::Snapshot;
 use crate::scan::Caches;
+use crate::semantics::without_misleading_keys;
 
 mod eager;
 pub(crate) mod estimate;
@@ -36,7 +37,8 @@ pub(crate) fn optimize(
     let Caches { statistics, zones, .. } = &shared.caches;
     let estimator = estimate::Estimator { snapshot, statistics, zones };
     let plan = join_order::order_joins(plan, &estimator)?;
-    let plan = eager::sum_early(plan, &estimator)?;
+    // What is summed early is grouped twice.
+    let plan = without_misleading_keys(eager::sum_early(plan, &estimator)?)?;
     Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
 }
 
@@ -53,7 +55,6 @@ fn simplifying() -> Rules {
         Arc::new(rules::scalar_subquery_to_join::ScalarSubqueryToJoin::new()),
         Arc::new(rules::decorrelate_lateral_join::DecorrelateLateralJoin::new()),
         Arc::new(rules::extract_equijoin_predicate::ExtractEquijoinPredicate::new()),
-        Arc::new(rules::eliminate_duplicated_expr::EliminateDuplicatedExpr::new()),
         Arc::new(rules::eliminate_filter::EliminateFilter::new()),
         Arc::new(rules::eliminate_limit::EliminateLimit::new()),
         Arc::new(rules::propagate_empty_relation::PropagateEmptyRelation::new()),

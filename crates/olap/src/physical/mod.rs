@@ -11,6 +11,7 @@ mod dense;
 mod groups;
 mod keys;
 mod pack;
+mod pushdown;
 mod ranges;
 mod sums;
 
@@ -21,6 +22,11 @@ pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let last = FilterPushdown::new_post_optimization();
     let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());
     rules.insert(at, Arc::new(keys::PackJoinKeys));
+    let [first, last] = [FilterPushdown::new(), last];
+    let pushes = |name: &str| name == first.name() || name == last.name();
+    for rule in rules.iter_mut().filter(|rule| pushes(rule.name())) {
+        *rule = Arc::new(pushdown::WhereNamesAreUnique(Arc::clone(rule)));
+    }
     // After it, because dynamic filters pass through DataFusion's aggregation.
     let at = (at + 2).min(rules.len());
     rules.insert(at, Arc::new(sums::SumInScan));

@@ -40,12 +40,25 @@ impl SnapshotTable {
         if !relation.primary_key.is_empty() {
             constraints.push(Constraint::PrimaryKey(indices(&relation.primary_key)));
         }
-        constraints.extend(relation.unique_keys.iter().map(|k| Constraint::Unique(indices(k))));
+        // Rows whose key has a NULL are as many as there are, and differ.
+        let never_null = |key: &&Vec<ColumnId>| key.iter().all(|c| !relation.columns[c.index()].nullable);
+        let unique = relation.unique_keys.iter().filter(never_null);
+        constraints.extend(unique.map(|key| Constraint::Unique(indices(key))));
         Self {
             schema: relation.arrow_schema(),
             constraints: Constraints::new_unverified(constraints),
             relation,
             caches,
+        }
+    }
+
+    /// The same table, with nothing said about its keys.
+    pub(crate) fn without_keys(&self) -> Self {
+        Self {
+            relation: Arc::clone(&self.relation),
+            schema: Arc::clone(&self.schema),
+            constraints: Constraints::default(),
+            caches: self.caches.clone(),
         }
     }
 

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
-use sqlparser::ast::{AccessExpr, Expr, FunctionArguments, Query, SetExpr, Value, Values, VisitorMut};
+use sqlparser::ast::{
+    AccessExpr, Expr, FunctionArguments, Query, SetExpr, Value, Values, VisitorMut, WindowType,
+};
 use sqlparser::tokenizer::Span;
 
 use super::scope::Found;
@@ -85,7 +87,6 @@ impl Walker<'_, '_> {
 
     fn enter(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let is_scalar = matches!(expr, Expr::Subquery(_));
-        let is_not_in = matches!(expr, Expr::InSubquery { negated: true, .. });
         let single = match expr {
             Expr::InSubquery { expr, .. } => !matches!(expr.as_ref(), Expr::Tuple(_)),
             _ => is_scalar,
@@ -96,7 +97,7 @@ impl Walker<'_, '_> {
             let columns = self.binder.query(&mut query, Some(self.scope), Mode::Expression)?;
             let correlated = self.binder.met_outer.replace(true);
             self.binder.met_outer.set(outer || correlated);
-            if correlated && is_not_in {
+            if correlated {
                 self.binder.correlated.push((*query).clone());
             }
             if single && columns.complete && columns.known.len() > 1 {
@@ -110,6 +111,11 @@ impl Walker<'_, '_> {
             return Ok(());
         }
         match expr {
+            Expr::Function(function) => {
+                if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
+                    self.binder.complete_window(spec)?;
+                }
+            }
             Expr::Identifier(ident) if self.unchecked == 0 => {
                 if ident.quote_style.is_none() && BARE_FUNCTIONS.contains(&names::fold(ident).as_str()) {
                     return Ok(());

@@ -23,11 +23,12 @@ mod select;
 mod subquery;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::cell::Cell;
 
 use albireo_base::{SqlError, SqlState, TableId};
-use sqlparser::ast::{Expr, Query, Statement};
+use sqlparser::ast::{Expr, Query, Statement, WindowSpec};
 
 use crate::catalog::Catalog;
 use crate::names;
@@ -107,13 +108,15 @@ pub(crate) struct Binder<'a> {
     files: Vec<String>,
     /// The WITH queries in sight, innermost last.
     ctes: Vec<(String, Columns)>,
+    /// The windows of the WINDOW clause in sight, by name.
+    windows: Vec<(String, WindowSpec)>,
     /// How many derived tables without a name have been given one.
     unnamed: usize,
     /// Whether what is bound is part of a WHERE or HAVING.
     in_filter: bool,
     /// Whether a column of a query around the one being bound was met.
     met_outer: Cell<bool>,
-    /// Subqueries of NOT IN that read columns of the query around them.
+    /// Subqueries that read columns of the query around them.
     correlated: Vec<Query>,
 }
 
@@ -137,6 +140,7 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             files: Vec::new(),
             ctes: Vec::new(),
+            windows: Vec::new(),
             unnamed: 0,
             in_filter: false,
             met_outer: Cell::new(false),
@@ -177,8 +181,7 @@ impl<'a> Binder<'a> {
         let bound = self.expr(condition, scope);
         self.in_filter = around;
         bound?;
-        self.values_in_conditions(condition)?;
-        self.correlated_not_in(condition, scope.tree)
+        self.condition(condition, scope.tree, subquery::Place::Conjunct)
     }
 
     pub(crate) fn error(

@@ -120,6 +120,13 @@ pub(super) fn expression(expr: &mut Expr) -> Result<(), SqlError> {
         }
         Expr::Cast { expr: inner, data_type, .. } if is_float(data_type) => exact_float(inner),
         Expr::Interval(interval) => interval_literal(interval)?,
+        Expr::Value(value) => {
+            if let Value::Number(digits, _) = &mut value.value
+                && let Some(plain) = without_exponent(digits)
+            {
+                *digits = plain;
+            }
+        }
         Expr::Function(function) if function.over.is_none() && function.within_group.is_empty() => {
             let name = function.name.0.last().and_then(|part| part.as_ident()).map(names::fold);
             let no_arguments =
@@ -168,6 +175,33 @@ fn nested(expr: Expr) -> Expr {
 
 fn number(digits: &str) -> Expr {
     Expr::Value(Value::Number(digits.to_owned(), false).with_empty_span())
+}
+
+/// The digits of a decimal of the engine.
+const MAX_DIGITS: i32 = 38;
+
+/// `1.5e3` as `1500`: the engine would make a decimal of negative scale of it, which its functions
+/// compute wrong results from. `None` of a number without exponent, or with more digits than a decimal
+/// of the engine has.
+fn without_exponent(digits: &str) -> Option<String> {
+    let digits = digits.replace('_', "");
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let point = i32::try_from(whole.len()).ok()? + exponent;
+    if exponent.abs() > MAX_DIGITS || mantissa.len() > MAX_DIGITS as usize {
+        return None;
+    }
+    let mut all = format!("{whole}{fraction}");
+    let before = usize::try_from(point.max(0)).ok()?;
+    all.insert_str(0, &"0".repeat(usize::try_from(-point.min(0)).ok()?));
+    all.extend(std::iter::repeat_n('0', before.saturating_sub(all.len())));
+    if all.len() > MAX_DIGITS as usize {
+        return None;
+    }
+    let (whole, fraction) = all.split_at(before);
+    let whole = if whole.is_empty() { "0" } else { whole };
+    Some(if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") })
 }
 
 fn is_float(ty: &DataType) -> bool {

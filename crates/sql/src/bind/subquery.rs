@@ -10,7 +10,8 @@
 //! | `x IN (q)` outside WHERE, or for a constant `x` | a CASE over counts of `q`'s values equal to `x`, and of its NULLs |
 //! | `x < ANY (q)`, `x < ALL (q)`, ... | a CASE over `q`'s least or greatest value, and its NULLs |
 //! | `(a, b) IN (q)` in WHERE | `EXISTS (SELECT 1 FROM q WHERE a = ... AND b = ...)` |
-//! | `x NOT IN (q)` in WHERE, `q` correlated | `NOT EXISTS (SELECT 1 FROM q WHERE (x = ...) IS NOT FALSE)` |
+//! | `x NOT IN (q)` in WHERE, `q` correlated or `x` a row | `NOT EXISTS (SELECT 1 FROM q WHERE (x = ...) IS NOT FALSE)` |
+//! | `x NOT IN (q) OR ...`, `NOT (x IN (q) AND ...)` in WHERE | the CASE over counts |
 //!
 //! Invariant: NULLs come out as PostgreSQL has them.
 
@@ -39,12 +40,11 @@ impl Binder<'_> {
                 *expr = parsed(&format!("({count} {op} 0)"))?;
             }
             Expr::InSubquery { expr: left, subquery, negated } => {
-                if let Expr::Tuple(left) = left.as_ref() {
-                    if !in_filter || *negated {
-                        let what = "IN of several columns outside WHERE, or as NOT IN";
-                        return Err(SqlError::unsupported(what));
+                if matches!(left.as_ref(), Expr::Tuple(_)) {
+                    // In a filter `condition` does it.
+                    if !in_filter {
+                        return Err(SqlError::unsupported("IN of several columns outside WHERE"));
                     }
-                    *expr = self.row_in(left, subquery)?;
                 } else if !in_filter || !has_columns(left) {
                     *expr = self.value_in(left, subquery, *negated)?;
                 }
@@ -129,29 +129,48 @@ impl Binder<'_> {
         parsed(&text)
     }
 
-    fn row_in(&mut self, left: &[Expr], query: &Query) -> Result<Expr, SqlError> {
+    /// Whether a row is in a query's rows; `null_is_true`: or is not known not to be.
+    fn row_in(&mut self, left: &[Expr], query: &Query, null_is_true: bool) -> Result<Expr, SqlError> {
         let columns: Vec<String> = (0..left.len()).map(|i| format!("__v{i}")).collect();
         let equal: Vec<String> = left.iter().zip(&columns).map(|(x, v)| format!("({x}) = {v}")).collect();
-        let name = self.name_rewritten();
         parsed(&format!(
-            "EXISTS (SELECT 1 FROM ({query}) AS {name} ({}) WHERE {})",
+            "EXISTS (SELECT 1 FROM ({query}) AS {} ({}) WHERE ({}) {})",
+            self.name_rewritten(),
             columns.join(", "),
-            equal.join(" AND ")
+            equal.join(" AND "),
+            if null_is_true { "IS NOT FALSE" } else { "" }
         ))
     }
 
-    /// Rewrites EXISTS and IN within the conditions of a WHERE: where more than AND, OR and NOT is
-    /// made of them, false and NULL differ, which the engine's joins do not tell apart.
-    pub(super) fn values_in_conditions(&mut self, condition: &mut Expr) -> Result<(), SqlError> {
+    /// Rewrites EXISTS and IN within the conditions of a WHERE, of which only the rows where it is true
+    /// remain. The engine's joins take NULL for false. That is right where false and NULL come to the
+    /// same, as in `x IN (q) OR a`; elsewhere, as in `NOT (x IN (q) AND a)`, NULL has to be computed,
+    /// or be taken for true.
+    pub(super) fn condition(
+        &mut self,
+        condition: &mut Expr,
+        tree: &Tree,
+        place: Place,
+    ) -> Result<(), SqlError> {
         match condition {
-            Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
-                self.values_in_conditions(inner)
+            Expr::Nested(inner) => self.condition(inner, tree, place),
+            Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => match not_in(inner) {
+                Some(opposite) => {
+                    *condition = opposite;
+                    self.condition(condition, tree, place)
+                }
+                None => self.condition(inner, tree, place.below_not()),
+            },
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                self.condition(left, tree, place)?;
+                self.condition(right, tree, place)
             }
-            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
-                self.values_in_conditions(left)?;
-                self.values_in_conditions(right)
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+                self.condition(left, tree, place.below_or())?;
+                self.condition(right, tree, place.below_or())
             }
-            Expr::InSubquery { .. } | Expr::Exists { .. } => Ok(()),
+            Expr::Exists { .. } => Ok(()),
+            Expr::InSubquery { .. } => self.in_condition(condition, tree, place),
             other => {
                 let mut values = Values { binder: self, depth: 0, failed: None };
                 let _ = other.walk_mut(&mut values);
@@ -160,42 +179,91 @@ impl Binder<'_> {
         }
     }
 
-    /// Rewrites correlated NOT IN among the conditions of a WHERE, where false and NULL mean the
-    /// same.
-    pub(super) fn correlated_not_in(&mut self, condition: &mut Expr, tree: &Tree) -> Result<(), SqlError> {
-        match condition {
-            Expr::Nested(inner) => self.correlated_not_in(inner, tree),
-            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
-                self.correlated_not_in(left, tree)?;
-                self.correlated_not_in(right, tree)
-            }
-            Expr::InSubquery { expr: left, subquery, negated: true }
-                if self.correlated.contains(subquery) =>
-            {
-                let left = super::order::canonical(left, tree);
-                let Some((select, value)) = plain_select(subquery).and_then(|s| Some((s, only_value(s)?)))
-                else {
-                    return Err(SqlError::unsupported(
-                        "NOT IN of this subquery with columns from outside it",
-                    ));
-                };
-                let mut select = select.clone();
-                let meets = parsed(&format!("(({left}) = ({value})) IS NOT FALSE"))?;
-                select.selection = Some(match select.selection.take() {
-                    Some(old) => parsed(&format!("({old}) AND ({meets})"))?,
-                    None => meets,
-                });
-                let query = super::plain_query(SetExpr::Select(Box::new(select)));
-                *condition = Expr::Exists { subquery: Box::new(query), negated: true };
-                Ok(())
-            }
-            _ => Ok(()),
+    /// Rewrites an IN or NOT IN at a place of a WHERE.
+    fn in_condition(&mut self, condition: &mut Expr, tree: &Tree, place: Place) -> Result<(), SqlError> {
+        let Expr::InSubquery { expr: left, subquery, negated } = condition else { return Ok(()) };
+        let negated = *negated;
+        let null_is_true = negated != (place == Place::Negative);
+        if let Expr::Tuple(left) = left.as_ref() {
+            let left: Vec<Expr> = left.iter().map(|x| super::order::canonical(x, tree)).collect();
+            let exists = self.row_in(&left, subquery, null_is_true)?;
+            *condition = if negated { negation(exists) } else { exists };
+        } else if !null_is_true {
+            // The engine's own join.
+        } else if self.correlated.contains(subquery) {
+            let left = super::order::canonical(left, tree);
+            let exists = self.may_be_in(&left, subquery)?;
+            *condition = if negated { negation(exists) } else { exists };
+        } else if place != Place::Conjunct {
+            *condition = self.value_in(left, subquery, negated)?;
         }
+        Ok(())
+    }
+
+    /// Whether a value is in a correlated query, or is not known not to be.
+    fn may_be_in(&mut self, left: &Expr, subquery: &Query) -> Result<Expr, SqlError> {
+        let Some((select, value)) = plain_select(subquery).and_then(|s| Some((s, only_value(s)?))) else {
+            return Err(SqlError::unsupported("NOT IN of this subquery with columns from outside it"));
+        };
+        let mut select = select.clone();
+        let meets = parsed(&format!("(({left}) = ({value})) IS NOT FALSE"))?;
+        select.selection = Some(match select.selection.take() {
+            Some(old) => parsed(&format!("({old}) AND ({meets})"))?,
+            None => meets,
+        });
+        let query = super::plain_query(SetExpr::Select(Box::new(select)));
+        Ok(Expr::Exists { subquery: Box::new(query), negated: false })
     }
 
     fn name_rewritten(&mut self) -> String {
         self.unnamed += 1;
         format!("\"__s{}\"", self.unnamed)
+    }
+}
+
+/// How a part of a WHERE counts for the whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// It has to be true.
+    Conjunct,
+    /// The whole is the truer the truer it is; NULL counts as false.
+    Positive,
+    /// The whole is the truer the falser it is; NULL counts as true.
+    Negative,
+}
+
+impl Place {
+    fn below_not(self) -> Self {
+        match self {
+            Self::Conjunct | Self::Positive => Self::Negative,
+            Self::Negative => Self::Positive,
+        }
+    }
+
+    fn below_or(self) -> Self {
+        match self {
+            Self::Conjunct | Self::Positive => Self::Positive,
+            Self::Negative => Self::Negative,
+        }
+    }
+}
+
+/// `NOT (x IN (q))` as `x NOT IN (q)`, and the other way round; `None` of anything but an IN.
+fn not_in(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Nested(inner) => not_in(inner),
+        Expr::InSubquery { expr, subquery, negated } => {
+            Some(Expr::InSubquery { expr: expr.clone(), subquery: subquery.clone(), negated: !negated })
+        }
+        _ => None,
+    }
+}
+
+fn negation(expr: Expr) -> Expr {
+    match expr {
+        Expr::Nested(inner) => negation(*inner),
+        Expr::Exists { subquery, negated } => Expr::Exists { subquery, negated: !negated },
+        other => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(other))) },
     }
 }
 

@@ -59,18 +59,25 @@ impl Dialect for PostgreSql {
         TypeId::of::<PostgreSqlDialect>()
     }
 
-    fn parse_prefix(&self, _parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                None
-            }
-            None => Some(Err(ParserError::RecursionLimitExceeded)),
-        }
+    /// A sign binds tighter than any operator but casts, subscripts and COLLATE, where the parser would read
+    /// `-2 ^ 2` as `-(2 ^ 2)`.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        };
+        self.left.set(left);
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.advance_token();
+        let operand = parser.parse_subexpr(BASE.prec_value(Precedence::AtTz));
+        Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
     }
 
     /// `x BETWEEN SYMMETRIC a AND b`, which the parser lacks, is `x BETWEEN a AND b OR x BETWEEN b
-    /// AND a`.
+    /// AND a`. `x IS DISTINCT FROM y` ends before AND and OR, which the parser takes for parts of `y`.
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,
@@ -81,6 +88,17 @@ impl Dialect for PostgreSql {
             Token::Word(ref word) => word.keyword,
             _ => Keyword::NoKeyword,
         };
+        if word(0) == Keyword::IS {
+            let negated = word(1) == Keyword::NOT;
+            let first = 1 + usize::from(negated);
+            if word(first) != Keyword::DISTINCT || word(first + 1) != Keyword::FROM {
+                return None;
+            }
+            for _ in 0..first + 2 {
+                parser.advance_token();
+            }
+            return Some(distinct_from(parser, expr, negated));
+        }
         let negated = word(0) == Keyword::NOT;
         let first = usize::from(negated);
         if word(first) != Keyword::BETWEEN || word(first + 1) != Keyword::SYMMETRIC {
@@ -159,6 +177,16 @@ impl Dialect for PostgreSql {
         supports_xml_expressions
         supports_comment_optimizer_hint
     }
+}
+
+/// The rest of `expr IS [NOT] DISTINCT FROM` behind these words.
+fn distinct_from(parser: &mut Parser<'_>, expr: &Expr, negated: bool) -> Result<Expr, ParserError> {
+    let left = Box::new(expr.clone());
+    let right = Box::new(parser.parse_subexpr(BASE.prec_value(Precedence::Is))?);
+    Ok(match negated {
+        true => Expr::IsNotDistinctFrom(left, right),
+        false => Expr::IsDistinctFrom(left, right),
+    })
 }
 
 /// The rest of `expr [NOT] BETWEEN SYMMETRIC` behind these words.
