@@ -82,6 +82,8 @@ fn sql_type(name: &str) -> &str {
     match name {
         "bool" => "boolean",
         "double" => "double precision",
+        "numeric" => "numeric(38,9)",
+        "price" => "numeric(10,2)",
         other => other,
     }
 }
@@ -105,17 +107,26 @@ fn rows(types: &[String], values: &BTreeMap<String, Vec<String>>) -> Vec<Vec<Str
     rows
 }
 
+/// The columns or parameters that an expression's arguments come from.
+fn named(expression: &Expression, ty: impl Fn(&str) -> String) -> String {
+    let named = ["x", "y", "z"].iter().zip(&expression.types);
+    let named: Vec<String> = named.map(|(name, of)| format!("{name} {}", ty(of))).collect();
+    named.join(", ")
+}
+
+/// The names of an expression's arguments.
+fn arguments(expression: &Expression) -> String {
+    ["x", "y", "z"][..expression.types.len()].join(", ")
+}
+
 /// The statements that make and fill the table of an expression's arguments.
 fn definition(expression: &Expression, rows: &[Vec<String>]) -> String {
-    let names = ["x", "y", "z"];
-    let columns: Vec<String> =
-        names.iter().zip(&expression.types).map(|(name, ty)| format!("{name} {}", sql_type(ty))).collect();
+    let columns = named(expression, |ty| sql_type(ty).to_owned());
     let table = expression.table();
     let tuples: Vec<String> =
         rows.iter().enumerate().map(|(id, row)| format!("({id}, {})", row.join(", "))).collect();
     format!(
-        "CREATE TABLE {table} (id INTEGER PRIMARY KEY, {}); INSERT INTO {table} VALUES {}",
-        columns.join(", "),
+        "CREATE TABLE {table} (id INTEGER PRIMARY KEY, {columns}); INSERT INTO {table} VALUES {}",
         tuples.join(", ")
     )
 }
@@ -160,45 +171,34 @@ fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Co
     column
 }
 
-/// By a function of the arguments. `None`: it cannot be defined.
+/// By a compiled function of the arguments.
 fn routine(connection: &Connection, expression: &Expression, like: &Column) -> Result<Column, SqlError> {
-    let Expression { sql, types, .. } = expression;
-    let names = ["x", "y", "z"];
-    let parameters: Vec<String> =
-        names.iter().zip(types).map(|(name, ty)| format!("{name} {}", sql_type(ty))).collect();
     let gives = if like.ty.is_empty() { "text" } else { &like.ty };
     connection.execute(&format!(
-        "CREATE OR REPLACE FUNCTION f({}) RETURNS {gives} LANGUAGE plpgsql AS $$BEGIN RETURN {sql}; END$$",
-        parameters.join(", ")
+        "CREATE FUNCTION f({}) RETURNS {gives} LANGUAGE plpgsql AS $$BEGIN RETURN {}; END$$",
+        named(expression, |ty| class(sql_type(ty))),
+        expression.sql
     ))?;
     let mut column = Column::default();
-    let (arguments, table) = (names[..types.len()].join(", "), expression.table());
+    let (arguments, table) = (arguments(expression), expression.table());
     for id in 0..like.cells.len() {
         one(connection, &format!("SELECT f({arguments}) FROM {table} WHERE id = {id}"), &mut column);
     }
-    connection.execute(&format!(
-        "DROP FUNCTION f({})",
-        types.iter().map(|ty| sql_type(ty)).collect::<Vec<_>>().join(", ")
-    ))?;
+    let types: Vec<String> = expression.types.iter().map(|ty| class(sql_type(ty))).collect();
+    connection.execute(&format!("DROP FUNCTION f({})", types.join(", ")))?;
     Ok(column)
 }
 
 /// By a CHECK that compares with what `live` gave: what it takes is its value.
 fn check(connection: &Connection, expression: &Expression, like: &Column) -> Result<Column, SqlError> {
-    let Expression { sql, types, .. } = expression;
-    let names = ["x", "y", "z"];
-    let columns: Vec<String> =
-        names.iter().zip(types).map(|(name, ty)| format!("{name} {}", sql_type(ty))).collect();
-    let gives = if like.ty.is_empty() { "text" } else { &like.ty };
+    let columns = named(expression, |ty| sql_type(ty).to_owned());
+    let (sql, arguments, table) = (&expression.sql, arguments(expression), expression.table());
     connection.execute(&format!(
-        "CREATE TABLE c (id INTEGER, {}, v {gives}, CHECK (({sql}) IS NOT DISTINCT FROM v))",
-        columns.join(", ")
+        "CREATE TABLE c (id INTEGER, {columns}, v TEXT, CHECK (({sql})::text IS NOT DISTINCT FROM v))"
     ))?;
     let mut column = Column { ty: like.ty.clone(), cells: Vec::new() };
-    let (table, arguments) = (expression.table(), names[..types.len()].join(", "));
     for (id, live) in like.cells.iter().enumerate() {
-        // A value that failed is compared with NULL, which it is not.
-        let value = if live.starts_with('!') { "NULL" } else { sql };
+        let value = if live.starts_with('!') { "NULL".to_owned() } else { format!("({sql})::text") };
         let sql = format!("INSERT INTO c SELECT id, {arguments}, {value} FROM {table} WHERE id = {id}");
         column.cells.push(match connection.execute(&sql) {
             Ok(_) if live.starts_with('!') => "NULL".to_owned(),
