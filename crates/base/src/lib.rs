@@ -13,6 +13,7 @@ pub mod error;
 pub mod ids;
 pub mod packed;
 pub mod progress;
+pub mod text;
 pub mod types;
 pub mod value;
 

@@ -64,7 +64,7 @@ def main():
         subprocess.run([*user, *command], check=True, cwd=directory, stdout=subprocess.DEVNULL)
 
     try:
-        locale = ["-E", "UTF8", "--locale=C", "--no-sync"]
+        locale = ["-E", "UTF8", "--locale=C", "--lc-ctype=C.UTF-8", "--no-sync"]
         run(binaries / "initdb", "-D", data, "-U", "random", "-A", "trust", *locale)
         with open(data / "postgresql.conf", "a", encoding="utf-8") as settings:
             settings.write(SETTINGS.format(directory=directory))

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use albireo_base::text::{lower, upper};
 use albireo_base::{ColumnId, Decimal, SqlError, SqlState, SqlType, Value};
 
 /// An expression over a row.
@@ -136,8 +137,8 @@ impl Node {
                 (TextFunction::Length, Value::Text(text)) => {
                     Value::Integer(i32::try_from(text.chars().count()).unwrap_or(i32::MAX))
                 }
-                (TextFunction::Upper, Value::Text(text)) => Value::Text(text.to_uppercase()),
-                (TextFunction::Lower, Value::Text(text)) => Value::Text(text.to_lowercase()),
+                (TextFunction::Upper, Value::Text(text)) => Value::Text(upper(&text)),
+                (TextFunction::Lower, Value::Text(text)) => Value::Text(lower(&text)),
                 _ => Value::Null,
             },
         })

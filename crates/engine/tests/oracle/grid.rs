@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use albireo::{Config, Connection, Database, SqlError};
+use albireo::{Config, Connection, Database, SqlError, Value};
 
 use super::script::{Answer, Expected, Record, cell};
 use super::systems;
@@ -135,6 +135,10 @@ fn failed(error: &SqlError) -> Cell {
     format!("!{}", error.state())
 }
 
+fn shown(value: &Value) -> Cell {
+    cell(&value.to_string()).replace('\0', "\\0")
+}
+
 /// The class of a type: without how many digits or characters it has at most.
 fn class(ty: &str) -> String {
     ty.split('(').next().unwrap_or_default().to_owned()
@@ -144,7 +148,7 @@ fn one(connection: &Connection, sql: &str, column: &mut Column) {
     column.cells.push(match connection.query(sql, &[]) {
         Ok(result) => {
             column.ty = class(&result.columns[0].ty.to_string());
-            cell(&result.value(0, 0).to_string())
+            shown(&result.value(0, 0))
         }
         Err(error) => failed(&error),
     });
@@ -161,7 +165,7 @@ fn live(connection: &Connection, expression: &Expression, rows: usize) -> Column
 fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Column {
     let (sql, table) = (&expression.sql, expression.table());
     if let Ok(result) = connection.query(&format!("SELECT {sql}, id FROM {table} ORDER BY id + 0"), &[]) {
-        let cells = result.rows().iter().map(|row| cell(&row[0].to_string())).collect();
+        let cells = result.rows().iter().map(|row| shown(&row[0])).collect();
         return Column { ty: class(&result.columns[0].ty.to_string()), cells };
     }
     let mut column = Column::default();
@@ -193,12 +197,16 @@ fn routine(connection: &Connection, expression: &Expression, like: &Column) -> R
 fn check(connection: &Connection, expression: &Expression, like: &Column) -> Result<Column, SqlError> {
     let columns = named(expression, |ty| sql_type(ty).to_owned());
     let (sql, arguments, table) = (&expression.sql, arguments(expression), expression.table());
-    connection.execute(&format!(
-        "CREATE TABLE c (id INTEGER, {columns}, v TEXT, CHECK (({sql})::text IS NOT DISTINCT FROM v))"
-    ))?;
+    // A column of NUMERIC rounds to its scale, so those are compared as text.
+    let (cast, gives) = match like.ty.as_str() {
+        "" | "numeric" => ("::text", "text"),
+        other => ("", other),
+    };
+    connection
+        .execute(&format!("CREATE TABLE c (id INTEGER, {columns}, v {gives}, CHECK (({sql}){cast} = v))"))?;
     let mut column = Column { ty: like.ty.clone(), cells: Vec::new() };
     for (id, live) in like.cells.iter().enumerate() {
-        let value = if live.starts_with('!') { "NULL".to_owned() } else { format!("({sql})::text") };
+        let value = if live.starts_with('!') { "NULL".to_owned() } else { format!("({sql}){cast}") };
         let sql = format!("INSERT INTO c SELECT id, {arguments}, {value} FROM {table} WHERE id = {id}");
         column.cells.push(match connection.execute(&sql) {
             Ok(_) if live.starts_with('!') => "NULL".to_owned(),

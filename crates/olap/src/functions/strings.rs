@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use albireo_base::text::{initcap, lower, upper};
 use albireo_base::{SqlError, SqlState};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -17,6 +18,8 @@ pub(crate) fn row_functions() -> Vec<Arc<ScalarUDF>> {
         rowwise::function("upper", one_text, |args, _| Ok(text_value(upper(text(&args[0]))))),
         rowwise::function("lower", one_text, |args, _| Ok(text_value(lower(text(&args[0]))))),
         rowwise::function("initcap", one_text, |args, _| Ok(text_value(initcap(text(&args[0]))))),
+        rowwise::function("lpad", pad_type, |args, _| pad(args, true)),
+        rowwise::function("rpad", pad_type, |args, _| pad(args, false)),
         rowwise::function("quote_literal", any_value, |args, _| {
             Ok(text_value(quote_literal(&display(&args[0]))))
         }),
@@ -43,48 +46,25 @@ pub(crate) fn text_arguments(function: &str) -> &'static [usize] {
     }
 }
 
-/// The character's capital, unless that is several characters (`ß`).
-fn capital(c: char) -> char {
-    let mut mapped = c.to_uppercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(only), None) => only,
-        _ => c,
-    }
-}
-
-/// The character's small form, unless that is several characters.
-fn small(c: char) -> char {
-    let mut mapped = c.to_lowercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(only), None) => only,
-        _ => c,
-    }
-}
-
-fn upper(text: &str) -> String {
-    text.chars().map(capital).collect()
-}
-
-fn lower(text: &str) -> String {
-    text.chars().map(small).collect()
-}
-
-/// Each word, a run of letters and digits, with a capital in front.
-fn initcap(text: &str) -> String {
-    let mut within = false;
-    let one = |c: char| {
-        let shown = if within { small(c) } else { capital(c) };
-        within = c.is_alphanumeric();
-        shown
-    };
-    text.chars().map(one).collect()
-}
-
 fn one_text(args: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
     match args {
         [ty] if is_text(ty) || *ty == DataType::Null => Some((vec![DataType::Utf8View], DataType::Utf8View)),
         _ => None,
     }
+}
+
+fn pad_type(args: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
+    let texts = |ty: &DataType| is_text(ty) || *ty == DataType::Null;
+    let [text, DataType::Int16 | DataType::Int32 | DataType::Null, filling @ ..] = args else { return None };
+    let fits = texts(text) && filling.len() < 2 && filling.iter().all(texts);
+    let takes = [DataType::Utf8View, DataType::Int32, DataType::Utf8View];
+    fits.then(|| (takes[..args.len()].to_vec(), DataType::Utf8View))
+}
+
+fn pad(args: &[ScalarValue], left: bool) -> Result<ScalarValue, SqlError> {
+    let ScalarValue::Int32(Some(width)) = args[1] else { return Err(internal("lpad of no integer")) };
+    let filling = args.get(2).map_or(" ", text);
+    albireo_base::text::pad(text(&args[0]), width, filling, left).map(text_value)
 }
 
 fn any_value(args: &[DataType]) -> Option<(Vec<DataType>, DataType)> {

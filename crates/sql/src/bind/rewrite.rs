@@ -120,13 +120,7 @@ pub(super) fn expression(expr: &mut Expr) -> Result<(), SqlError> {
         }
         Expr::Cast { expr: inner, data_type, .. } if is_float(data_type) => exact_float(inner),
         Expr::Interval(interval) => interval_literal(interval)?,
-        Expr::Value(value) => {
-            if let Value::Number(digits, _) = &mut value.value
-                && let Some(plain) = without_exponent(digits)
-            {
-                *digits = plain;
-            }
-        }
+        Expr::Value(value) => plain_number(&mut value.value),
         Expr::Function(function) if function.over.is_none() && function.within_group.is_empty() => {
             let name = function.name.0.last().and_then(|part| part.as_ident()).map(names::fold);
             let no_arguments =
@@ -175,6 +169,15 @@ fn nested(expr: Expr) -> Expr {
 
 fn number(digits: &str) -> Expr {
     Expr::Value(Value::Number(digits.to_owned(), false).with_empty_span())
+}
+
+/// Writes a number's exponent out.
+fn plain_number(value: &mut Value) {
+    if let Value::Number(digits, _) = value
+        && let Some(plain) = without_exponent(digits)
+    {
+        *digits = plain;
+    }
 }
 
 /// The digits of a decimal of the engine.

@@ -1,5 +1,6 @@
 //! LIKE.
 
+use albireo_base::text::small;
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::{Builtin, Result, entry, str_at};
@@ -34,7 +35,7 @@ fn like(args: &[Datum], fold: bool) -> Result<Datum> {
             .with_hint("Escape string must be empty or one character."));
     }
     let parts = parts(pattern, sign, fold);
-    let text: Vec<char> = text.chars().map(|c| if fold { c.to_ascii_lowercase() } else { c }).collect();
+    let text: Vec<char> = text.chars().map(|c| if fold { small(c) } else { c }).collect();
     match matches(&text, &parts.0) {
         // PostgreSQL finds the fault only where the match gets as far.
         Match::End if parts.1 => Err(SqlError::new(
@@ -49,7 +50,7 @@ fn like(args: &[Datum], fold: bool) -> Result<Datum> {
 fn parts(pattern: &str, escape: Option<char>, fold: bool) -> (Vec<Part>, bool) {
     let mut parts = Vec::with_capacity(pattern.len());
     let mut chars = pattern.chars();
-    let exactly = |c: char| Part::Exactly(if fold { c.to_ascii_lowercase() } else { c });
+    let exactly = |c: char| Part::Exactly(if fold { small(c) } else { c });
     while let Some(c) = chars.next() {
         match c {
             c if Some(c) == escape => match chars.next() {

@@ -1,6 +1,6 @@
-//! Functions of texts. Lengths and positions count characters; upper and lower case are ASCII's, as in
-//! collation "C".
+//! Functions of texts. Lengths and positions count characters.
 
+use albireo_base::text::{MAX_BYTES, initcap, lower, too_long, upper};
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::{Builtin, Result, entry, int_at, integer, invalid, str_at, text, value};
@@ -11,9 +11,6 @@ use crate::types::Scalar;
 const TEXT: Scalar = Scalar::Text;
 const INT: Scalar = Scalar::Integer;
 const BYTEA: Scalar = Scalar::Bytea;
-/// The longest text that is made of a shorter one, in bytes.
-const MAX_BYTES: usize = 1 << 28;
-
 pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("length", &[TEXT], INT, |a| integer(str_at(a, 0)?.chars().count())),
     entry("length", &[BYTEA], INT, |a| integer(bytes_at(a, 0)?.len())),
@@ -22,8 +19,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("octet_length", &[TEXT], INT, |a| integer(str_at(a, 0)?.len())),
     entry("octet_length", &[BYTEA], INT, |a| integer(bytes_at(a, 0)?.len())),
     entry("bit_length", &[TEXT], INT, |a| integer(str_at(a, 0)?.len().saturating_mul(8))),
-    entry("upper", &[TEXT], TEXT, |a| text(str_at(a, 0)?.to_ascii_uppercase())),
-    entry("lower", &[TEXT], TEXT, |a| text(str_at(a, 0)?.to_ascii_lowercase())),
+    entry("upper", &[TEXT], TEXT, |a| text(upper(str_at(a, 0)?))),
+    entry("lower", &[TEXT], TEXT, |a| text(lower(str_at(a, 0)?))),
     entry("initcap", &[TEXT], TEXT, |a| text(initcap(str_at(a, 0)?))),
     entry("substr", &[TEXT, INT], TEXT, |a| substring(a, false)),
     entry("substr", &[TEXT, INT, INT], TEXT, |a| substring(a, true)),
@@ -66,16 +63,6 @@ fn bytes_at(args: &[Datum], n: usize) -> Result<&[u8]> {
         Value::Bytea(bytes) => Ok(bytes),
         _ => Err(unexpected()),
     }
-}
-
-fn initcap(from: &str) -> String {
-    let mut inside = false;
-    let change = |c: char| {
-        let changed = if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() };
-        inside = c.is_ascii_alphanumeric();
-        changed
-    };
-    from.chars().map(change).collect()
 }
 
 /// The byte behind the first `count` characters.
@@ -131,21 +118,8 @@ pub(crate) fn check_joined(a: &str, b: &str) -> Result<()> {
     if a.len().saturating_add(b.len()) > MAX_BYTES { Err(too_long()) } else { Ok(()) }
 }
 
-fn too_long() -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
-}
-
 fn pad(args: &[Datum], filling: &str, left: bool) -> Result<Datum> {
-    let (from, wanted) = (str_at(args, 0)?, usize::try_from(int_at(args, 1)?).unwrap_or(0));
-    let length = from.chars().count();
-    if length >= wanted || filling.is_empty() {
-        return text(head(from, wanted));
-    }
-    if wanted.saturating_mul(4) > MAX_BYTES {
-        return Err(too_long());
-    }
-    let padding: String = filling.chars().cycle().take(wanted - length).collect();
-    text(if left { padding + from } else { format!("{from}{padding}") })
+    text(albireo_base::text::pad(str_at(args, 0)?, int_at(args, 1)?, filling, left)?)
 }
 
 fn trim(args: &[Datum], characters: &str, left: bool, right: bool) -> Result<Datum> {
