@@ -55,14 +55,16 @@ fn one_text(args: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
 
 fn pad_type(args: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
     let texts = |ty: &DataType| is_text(ty) || *ty == DataType::Null;
-    let [text, DataType::Int16 | DataType::Int32 | DataType::Null, filling @ ..] = args else { return None };
+    use DataType::{Int16, Int32, Int64, Null};
+    let [text, Int16 | Int32 | Int64 | Null, filling @ ..] = args else { return None };
     let fits = texts(text) && filling.len() < 2 && filling.iter().all(texts);
-    let takes = [DataType::Utf8View, DataType::Int32, DataType::Utf8View];
+    let takes = [DataType::Utf8View, Int64, DataType::Utf8View];
     fits.then(|| (takes[..args.len()].to_vec(), DataType::Utf8View))
 }
 
 fn pad(args: &[ScalarValue], left: bool) -> Result<ScalarValue, SqlError> {
-    let ScalarValue::Int32(Some(width)) = args[1] else { return Err(internal("lpad of no integer")) };
+    let ScalarValue::Int64(Some(width)) = args[1] else { return Err(internal("lpad of no integer")) };
+    let width = i32::try_from(width).unwrap_or(if width < 0 { 0 } else { i32::MAX });
     let filling = args.get(2).map_or(" ", text);
     albireo_base::text::pad(text(&args[0]), width, filling, left).map(text_value)
 }

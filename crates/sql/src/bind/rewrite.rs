@@ -183,7 +183,7 @@ fn plain_number(value: &mut Value) {
 /// The digits of a decimal of the engine.
 const MAX_DIGITS: i32 = 38;
 
-/// `1.5e3` as `1500`: the engine would make a decimal of negative scale of it, which its functions
+/// `1.5e3` as `1500.`: the engine would make a decimal of negative scale of it, which its functions
 /// compute wrong results from. `None` of a number without exponent, or with more digits than a decimal
 /// of the engine has.
 fn without_exponent(digits: &str) -> Option<String> {
@@ -204,7 +204,8 @@ fn without_exponent(digits: &str) -> Option<String> {
     }
     let (whole, fraction) = all.split_at(before);
     let whole = if whole.is_empty() { "0" } else { whole };
-    Some(if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") })
+    // With a point always: without one it would be an integer.
+    Some(format!("{whole}.{fraction}"))
 }
 
 fn is_float(ty: &DataType) -> bool {
