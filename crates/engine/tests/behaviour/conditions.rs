@@ -98,6 +98,21 @@ fn conditions_of_having_know_null() {
 }
 
 #[test]
+fn not_in_with_outer_columns_never_mistakes_its_table_for_the_outer_one_of_the_same_name() {
+    let db = database();
+    run(&db, TABLES);
+    let query = |inner: &str| {
+        format!(
+            "SELECT t1.id FROM t1, t2 AS u WHERE u.id = 1 \
+             AND t1.a NOT IN (SELECT a FROM t1 {inner} WHERE id < u.b) ORDER BY 1"
+        )
+    };
+    let error = super::support::fails(&db, &query(""));
+    assert_eq!(super::support::state(&error), "0A000");
+    assert_eq!(super::support::show(&db.query(&query("AS other"), &[]).unwrap()), "5");
+}
+
+#[test]
 fn grouped_joins_keep_every_key_that_they_are_ordered_or_grouped_by() {
     let db = database();
     run(&db, TABLES);
@@ -107,7 +122,7 @@ fn grouped_joins_keep_every_key_that_they_are_ordered_or_grouped_by() {
     );
     let shown = |sql: &str| super::support::show(&db.query(sql, &[]).unwrap());
     let pairs = "FROM t1 JOIN t2 ON t1.a = t2.a OR t2.a IS NULL";
-    for (sql, expected) in [
+    let cases = [
         (
             "SELECT t1.id, t2.b {} WHERE t1.id < 3 GROUP BY t1.id, t2.b ORDER BY t1.id, t2.b",
             "1,1 1,2 1,3 2,1",
@@ -128,10 +143,9 @@ fn grouped_joins_keep_every_key_that_they_are_ordered_or_grouped_by() {
             "1 1 1 2",
         ),
         ("SELECT k, count(*) FROM u GROUP BY k, v ORDER BY k, count", "3,1 NULL,1 NULL,1"),
-    ] {
-        let sql = sql.replace("{}", pairs);
-        assert_eq!(shown(&sql), expected, "{sql}");
-    }
+    ];
+    let answers = cases.map(|(sql, _)| (sql, shown(&sql.replace("{}", pairs))));
+    assert_eq!(answers, cases.map(|(sql, expected)| (sql, expected.to_owned())));
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! Every scalar function, operator and cast over a grid of values, on every path.
+//! Scalar functions, operators and casts over a grid of values, on every path.
 //!
 //! `grid/expressions.txt` has the expressions, `grid/values.txt` the values of their arguments, and
 //! `grid/answers.txt` what PostgreSQL 15 says, once. Each expression is computed
 //!
-//! - *live*: by a statement that an index answers, on live rows;
+//! - *live*: by a statement that an index answers, on live rows (on a snapshot, if that path refuses it);
 //! - *snapshot*: by one that reads the whole table;
 //! - *routine*: by a compiled function;
-//! - *check*: by a CHECK, which has to take what *live* gave.
+//! - *check*: by a CHECK, which has to take what *live* gave; NULL where that failed, so that it fails too.
 //!
 //! What *live* says is compared with PostgreSQL, the other paths with *live*: value as text, type, and
 //! SQLSTATE. `grid/differences.txt` lists the differences; each is a defect. One that is gone must leave
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use albireo::{Config, Connection, Database, SqlError, Value};
 
-use super::script::{Answer, Expected, Record, cell};
+use super::script::{Answer, Expected, Record};
 use super::systems;
 
 /// What an expression of one row of values gives: a value as text, or `!` and the SQLSTATE.
@@ -136,7 +136,18 @@ fn failed(error: &SqlError) -> Cell {
 }
 
 fn shown(value: &Value) -> Cell {
-    cell(&value.to_string()).replace('\0', "\\0")
+    visible(&value.to_string())
+}
+
+/// A text as the files have it: blanks at its ends and zeros can be seen.
+fn visible(text: &str) -> Cell {
+    let inner = text.trim_matches(' ');
+    if inner.is_empty() {
+        return if text.is_empty() { "(empty)".to_owned() } else { "␣".repeat(text.len()) };
+    }
+    let before = text.len() - text.trim_start_matches(' ').len();
+    let after = text.len() - text.trim_end_matches(' ').len();
+    format!("{}{}{}", "␣".repeat(before), inner.replace('\0', "\\0"), "␣".repeat(after))
 }
 
 /// The class of a type: without how many digits or characters it has at most.
@@ -253,7 +264,7 @@ fn rewrite(expressions: &[Expression], values: &BTreeMap<String, Vec<String>>, s
         let ask = |id| format!("SELECT {} AS v FROM {table} WHERE id = {id}", expression.sql);
         records.extend((0..rows.len()).map(|id| record(ask(id), any())));
     }
-    let answers = systems::postgres(&records, socket, "grid");
+    let answers = systems::postgres(&records, socket, "grid", visible);
     assert_eq!(answers.len(), records.len());
     let mut said = records.iter().zip(answers).filter(|(record, _)| record.expected != Expected::Ok);
     let mut text =

@@ -49,7 +49,7 @@ pub fn run(name: &str) {
     }
     judge(&records, &systems::sqlite(&records), System::Sqlite, &mut faults);
     if let Some(socket) = postgres {
-        let answers = systems::postgres(&records, &socket, &format!("slt_{name}"));
+        let answers = systems::postgres(&records, &socket, &format!("slt_{name}"), script::cell);
         judge(&records, &answers, System::Postgres, &mut faults);
     }
     assert!(faults.is_empty(), "\n{faults}");
@@ -96,7 +96,7 @@ fn judge(records: &[Record], answers: &[Answer], system: System, faults: &mut St
 
 /// The records with PostgreSQL's answers; SQLite is left out where it says something else.
 fn rewritten(mut records: Vec<Record>, socket: &str, name: &str) -> Vec<Record> {
-    let answers = systems::postgres(&records, socket, &format!("slt_{name}"));
+    let answers = systems::postgres(&records, socket, &format!("slt_{name}"), script::cell);
     let asked = records.iter_mut().filter(|record| record.runs_in(System::Postgres));
     for (record, answer) in asked.zip(answers) {
         record.expected = match (answer, &record.expected) {

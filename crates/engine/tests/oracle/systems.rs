@@ -64,8 +64,8 @@ fn ask_sqlite(connection: &rusqlite::Connection, sql: &str) -> rusqlite::Result<
 const MARK: &str = "\u{1}";
 
 /// The answers of PostgreSQL, which listens in directory `socket`, to the records that run in it.
-/// They run in a database of their own.
-pub fn postgres(records: &[Record], socket: &str, database: &str) -> Vec<Answer> {
+/// They run in a database of their own. `show` makes a cell of a value's text.
+pub fn postgres(records: &[Record], socket: &str, database: &str, show: fn(&str) -> String) -> Vec<Answer> {
     let psql = |database: &str, script: &str| {
         let mut command = Command::new("psql");
         command.args(["-X", "-q", "-A", "-t", "-h", socket, "-U", "test", database]);
@@ -93,10 +93,10 @@ pub fn postgres(records: &[Record], socket: &str, database: &str) -> Vec<Answer>
     }
     let output = psql(database, &script);
     let parts: Vec<&str> = output.split(MARK).skip(1).collect();
-    parts.chunks_exact(3).map(|parts| postgres_answer(parts[0], parts[1], parts[2])).collect()
+    parts.chunks_exact(3).map(|parts| postgres_answer(parts[0], parts[1], parts[2], show)).collect()
 }
 
-fn postgres_answer(columns: &str, rows: &str, end: &str) -> Answer {
+fn postgres_answer(columns: &str, rows: &str, end: &str, show: fn(&str) -> String) -> Answer {
     let mut end = end.trim().splitn(3, ' ');
     let (state, count) = (end.next().unwrap_or_default(), end.next().unwrap_or_default());
     if state != "00000" {
@@ -108,5 +108,5 @@ fn postgres_answer(columns: &str, rows: &str, end: &str) -> Answer {
         return Answer::Done(count.parse().unwrap_or(0));
     }
     let rows = rows.strip_prefix('\n').unwrap_or(rows).lines();
-    Answer::Rows { columns, rows: rows.map(|row| row.split('\u{1f}').map(cell).collect()).collect() }
+    Answer::Rows { columns, rows: rows.map(|row| row.split('\u{1f}').map(show).collect()).collect() }
 }

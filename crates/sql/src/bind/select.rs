@@ -46,8 +46,9 @@ impl Binder<'_> {
     ) -> Result<Columns, SqlError> {
         refuse_clauses(select)?;
         let around = std::mem::replace(&mut self.in_filter, false);
-        let windows = self.enter_windows(&mut select.named_window)?;
-        let columns = self.plain_select(select, order_by, outer, mode);
+        let windows = std::mem::take(&mut self.windows);
+        let defined = self.define_windows(&mut select.named_window);
+        let columns = defined.and_then(|()| self.plain_select(select, order_by, outer, mode));
         self.in_filter = around;
         self.windows = windows;
         columns

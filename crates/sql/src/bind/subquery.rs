@@ -19,12 +19,13 @@ use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, UnaryOperator,
-    VisitorMut,
+    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+    UnaryOperator, VisitorMut,
 };
 
 use super::Binder;
 use super::Tree;
+use crate::names;
 use crate::walk::{Walk as _, WalkMut as _};
 
 impl Binder<'_> {
@@ -184,35 +185,24 @@ impl Binder<'_> {
         let Expr::InSubquery { expr: left, subquery, negated } = condition else { return Ok(()) };
         let negated = *negated;
         let null_is_true = negated != (place == Place::Negative);
-        if let Expr::Tuple(left) = left.as_ref() {
-            let left: Vec<Expr> = left.iter().map(|x| super::order::canonical(x, tree)).collect();
-            let exists = self.row_in(&left, subquery, null_is_true)?;
-            *condition = if negated { negation(exists) } else { exists };
-        } else if !null_is_true {
+        let exists = match left.as_ref() {
+            Expr::Tuple(left) => {
+                let left: Vec<Expr> = left.iter().map(|x| super::order::canonical(x, tree)).collect();
+                self.row_in(&left, subquery, null_is_true)?
+            }
             // The engine's own join.
-        } else if self.correlated.contains(subquery) {
-            let left = super::order::canonical(left, tree);
-            let exists = self.may_be_in(&left, subquery)?;
-            *condition = if negated { negation(exists) } else { exists };
-        } else if place != Place::Conjunct {
-            *condition = self.value_in(left, subquery, negated)?;
-        }
-        Ok(())
-    }
-
-    /// Whether a value is in a correlated query, or is not known not to be.
-    fn may_be_in(&mut self, left: &Expr, subquery: &Query) -> Result<Expr, SqlError> {
-        let Some((select, value)) = plain_select(subquery).and_then(|s| Some((s, only_value(s)?))) else {
-            return Err(SqlError::unsupported("NOT IN of this subquery with columns from outside it"));
+            _ if !null_is_true => return Ok(()),
+            left if self.correlated.contains(subquery) => {
+                may_be_in(&super::order::canonical(left, tree), subquery)?
+            }
+            _ if place == Place::Conjunct => return Ok(()),
+            left => {
+                *condition = self.value_in(left, subquery, negated)?;
+                return Ok(());
+            }
         };
-        let mut select = select.clone();
-        let meets = parsed(&format!("(({left}) = ({value})) IS NOT FALSE"))?;
-        select.selection = Some(match select.selection.take() {
-            Some(old) => parsed(&format!("({old}) AND ({meets})"))?,
-            None => meets,
-        });
-        let query = super::plain_query(SetExpr::Select(Box::new(select)));
-        Ok(Expr::Exists { subquery: Box::new(query), negated: false })
+        *condition = if negated { negation(exists) } else { exists };
+        Ok(())
     }
 
     fn name_rewritten(&mut self) -> String {
@@ -335,6 +325,51 @@ fn calls_functions(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return false };
     expr.any_expression(&mut |part| match part {
         Expr::Function(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+}
+
+/// Whether a value is in a correlated query, or is not known not to be. The value becomes part of the
+/// query, since the engine finds no outer columns in a query of FROM.
+fn may_be_in(left: &Expr, subquery: &Query) -> Result<Expr, SqlError> {
+    let Some((select, value)) = plain_select(subquery).and_then(|s| Some((s, only_value(s)?))) else {
+        return Err(SqlError::unsupported("NOT IN of this subquery with columns from outside it"));
+    };
+    if shares_relation(left, select) {
+        return Err(SqlError::unsupported(
+            "NOT IN of a subquery with columns from outside it over the same table",
+        )
+        .with_hint("Give the table another name in the subquery: FROM t AS other."));
+    }
+    let mut select = select.clone();
+    let meets = parsed(&format!("(({left}) = ({value})) IS NOT FALSE"))?;
+    select.selection = Some(match select.selection.take() {
+        Some(old) => parsed(&format!("({old}) AND ({meets})"))?,
+        None => meets,
+    });
+    let query = super::plain_query(SetExpr::Select(Box::new(select)));
+    Ok(Expr::Exists { subquery: Box::new(query), negated: false })
+}
+
+/// Whether an expression names a relation by a name that one of a SELECT has.
+fn shares_relation(expr: &Expr, select: &Select) -> bool {
+    let name_of = |factor: &TableFactor| match factor {
+        TableFactor::Table { alias: Some(alias), .. } => Some(names::fold(&alias.name)),
+        TableFactor::Table { name, .. } => name.0.last().and_then(|part| part.as_ident()).map(names::fold),
+        TableFactor::Derived { alias: Some(alias), .. } => Some(names::fold(&alias.name)),
+        _ => None,
+    };
+    let tables = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let inner: Vec<String> = tables.filter_map(name_of).collect();
+    expr.any_expression(&mut |part| match part {
+        Expr::CompoundIdentifier(parts)
+            if parts.iter().rev().skip(1).any(|part| inner.contains(&names::fold(part))) =>
+        {
+            ControlFlow::Break(())
+        }
         _ => ControlFlow::Continue(()),
     })
 }

@@ -12,12 +12,11 @@ use crate::names;
 
 impl Binder<'_> {
     /// Completes the windows of a WINDOW clause, each by those before it, and keeps them for
-    /// [`Binder::complete_window`]. Returns those kept so far.
-    pub(super) fn enter_windows(
+    /// [`Binder::complete_window`].
+    pub(super) fn define_windows(
         &mut self,
         definitions: &mut [NamedWindowDefinition],
-    ) -> Result<Vec<(String, WindowSpec)>, SqlError> {
-        let around = std::mem::take(&mut self.windows);
+    ) -> Result<(), SqlError> {
         for NamedWindowDefinition(ident, definition) in definitions {
             let name = names::fold(ident);
             if self.windows.iter().any(|(other, _)| *other == name) {
@@ -33,7 +32,7 @@ impl Binder<'_> {
             };
             self.windows.push((name, spec));
         }
-        Ok(around)
+        Ok(())
     }
 
     /// Puts into a window what it takes over from the one it names.
