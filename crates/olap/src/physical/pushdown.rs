@@ -1,8 +1,8 @@
 //! DataFusion's filter pushdown, where names tell columns apart.
 //!
 //! The rule finds a filter's columns below a join again by their names. Where two have one name, as the
-//! `id` of two joined tables or the marks of two EXISTS, a filter moved down would look at the wrong one
-//! and drop rows. Such plans keep their filters where they are; those on tables were moved down in the
+//! marks or counts of two subqueries always do, a filter moved down looks at the wrong one and keeps or
+//! drops rows. Such plans keep their filters where they are; those on tables were moved down in the
 //! logical plan before.
 
 use std::collections::HashSet;
