@@ -2,8 +2,7 @@
 //! representation and its interpreter.
 //!
 //! Responsible for: reading a body into a tree ([`parse`](mod@parse)) and the names of conditions
-//! ([`conditions`]), the types of values ([`types`]), expressions ([`expr`]), queries and changes with
-//! their access paths ([`plan`]), bodies ([`body`]), where a routine can run ([`classify`]). Not
+//! ([`conditions`]), the access paths of queries and changes ([`plan`]), bodies ([`body`]), where a routine can run ([`classify`]). Not
 //! responsible for: which transaction it all happens in ([`store`] is what is asked of one), the catalog
 //! of routines (`engine`), analytical queries (`olap`).
 //!
@@ -20,9 +19,7 @@ pub mod body;
 pub mod classify;
 pub mod compile;
 pub mod conditions;
-pub mod datum;
 pub mod define;
-pub mod expr;
 pub mod host;
 #[cfg(test)]
 #[path = "../tests/memory/mod.rs"]
@@ -30,6 +27,6 @@ mod memory;
 pub mod parse;
 pub mod plan;
 pub mod store;
-pub mod types;
 
+pub use albireo_semantics::{datum, expr, types};
 pub use parse::parse;

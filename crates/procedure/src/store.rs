@@ -2,25 +2,10 @@
 //!
 //! `engine` implements it over the transaction of a partition; tests over a table or two.
 
-use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
+use albireo_base::{ColumnId, TableId, Tid, Value};
 use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Savepoint, Table};
 
-/// Why a procedure does not go on.
-#[derive(Debug)]
-pub enum Stop {
-    /// An error that EXCEPTION may catch.
-    Error(Box<SqlError>),
-    /// An error that nothing catches: the statement was cancelled, or ran out of time or memory.
-    Fatal(Box<SqlError>),
-    /// It reached for a partition that the transaction does not own: to be run again over all.
-    Crossing,
-}
-
-impl From<SqlError> for Stop {
-    fn from(error: SqlError) -> Self {
-        Self::Error(Box::new(error))
-    }
-}
+pub use albireo_semantics::Stop;
 
 /// How bad what RAISE says is, from DEBUG to WARNING.
 pub use crate::parse::ast::RaiseLevel;

@@ -8,8 +8,8 @@ use albireo_partition::Route;
 use albireo_procedure::body::Routine;
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
-use albireo_procedure::plan::SelectPlan;
 use albireo_procedure::plan::tree::AccessInfo;
+use albireo_procedure::plan::{SelectPlan, placing_of};
 use albireo_procedure::store::Stop;
 use albireo_storage::partition_of;
 
@@ -109,7 +109,7 @@ fn agreed(keys: &[AccessInfo], around: &Routine, arguments: &[Datum], partitions
     for access in keys {
         let key = access.partition.as_ref()?;
         let partition = match evaluate(key, &mut Given { around, arguments }) {
-            Ok(Datum::Value(value)) => partition_of(&access.placing(value), partitions),
+            Ok(Datum::Value(value)) => partition_of(&placing_of(access, value), partitions),
             // It will say so where it runs.
             Ok(_) | Err(_) => 0,
         };

@@ -109,7 +109,10 @@ impl Judge {
             }
             RelationSource::Query(query) => self.query(query),
             RelationSource::Cte(_) | RelationSource::Given => {}
-            RelationSource::Series(_) | RelationSource::Unnest(_) | RelationSource::Routine(..) => {
+            RelationSource::Series(_)
+            | RelationSource::Unnest(_)
+            | RelationSource::Routine(..)
+            | RelationSource::Lateral(_) => {
                 self.fits = false;
             }
         }

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexDef, IndexKind, TableDef};
 
-use super::from::{Condition, Item, Pool, mask};
 use super::key;
-use super::tree::{Access, Bound, HashUse, IndexUse, RangeUse, Relation, RelationSource, Step};
+use super::tree::{
+    Access, Bound, Condition, HashUse, IndexUse, Item, Pool, RangeUse, Relation, RelationSource, Step, mask,
+};
 use crate::expr::{ColumnRef, Comparison, Conversion, Expr, ExprKind};
 use crate::types::{Scalar, Type};
 
@@ -79,14 +80,18 @@ impl<'r> Planner<'r> {
             let mut best: Option<(usize, u32, Option<Candidate>)> = None;
             for (at, item) in items.iter().enumerate() {
                 let found = match item {
-                    Item::One { requires, .. } | Item::Left { requires, .. } if requires & !placed != 0 => {
+                    Item::One { requires, .. }
+                    | Item::Left { requires, .. }
+                    | Item::Full { requires, .. }
+                        if requires & !placed != 0 =>
+                    {
                         continue;
                     }
                     Item::One { relation, .. } => {
                         let candidate = self.best(*relation, &conditions, placed, leads);
                         (at, candidate.rank, Some(candidate))
                     }
-                    Item::Left { .. } => (at, RANK_LEFT, None),
+                    Item::Left { .. } | Item::Full { .. } => (at, RANK_LEFT, None),
                 };
                 if best.as_ref().is_none_or(|(_, rank, _)| found.1 < *rank) {
                     best = Some(found);
@@ -113,7 +118,8 @@ impl<'r> Planner<'r> {
                     let relations = (0..64).filter(|at| set >> at & 1 == 1).collect();
                     Step::Left { steps, relations, filters: Vec::new() }
                 }
-                (Item::One { .. }, None) => break,
+                // Refused before (`refuse`).
+                (Item::One { .. }, None) | (Item::Full { .. }, _) => break,
             };
             let (Step::Inner { filters, .. } | Step::Left { filters, .. }) = &mut step;
             let (ready, rest) =
@@ -291,6 +297,14 @@ pub(super) fn through(value: &Expr, relations: &[Relation], known: &[(u16, Expr)
     });
     let equal = known.iter().find(|(other, _)| partitioned && *other == relation);
     equal.map_or_else(|| value.clone(), |(_, equal)| equal.clone())
+}
+
+/// The column that an expression is.
+pub(super) fn column_of(expr: &Expr) -> Option<ColumnRef> {
+    match expr.kind {
+        ExprKind::Column(column) => Some(column),
+        _ => None,
+    }
 }
 
 /// Whether the value may be another one for another row.

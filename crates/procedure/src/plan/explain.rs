@@ -7,7 +7,7 @@ use albireo_sql::TableDef;
 
 use super::access::through;
 use super::key::{self, Fit};
-use super::tree::{AccessInfo, AccessKind, Body, Query, Relation, RelationSource, Step};
+use super::tree::{Access, AccessInfo, AccessKind, Body, Query, Relation, RelationSource, Step};
 use crate::expr::{ColumnRef, Expr, ExprKind};
 
 /// Adds what a query reads, but for the queries inside its expressions, which were noted when these
@@ -47,7 +47,7 @@ pub(super) fn steps(
     writes: bool,
     into: &mut Vec<AccessInfo>,
 ) {
-    super::select::accesses_of(steps, &mut |access| {
+    accesses_of(steps, &mut |access| {
         if let RelationSource::Table(table) = &relations[usize::from(access.relation)].source {
             let kind = if writes && access.relation == 0 { AccessKind::Change } else { AccessKind::Read };
             let mut info = written(table, kind);
@@ -114,16 +114,24 @@ fn place(info: &mut AccessInfo, value: Expr, relations: &[Relation]) {
     info.partition = Some(value);
 }
 
-impl AccessInfo {
-    /// What the partitioning column holds if `partition` gives this value; NULL, which is placed as well as
-    /// any, if it cannot hold it.
-    pub fn placing(&self, value: Value) -> Value {
-        let (Some(column), Some(key)) = (self.table.partition_by, &self.partition) else {
-            return Value::Null;
-        };
-        match key::fit(value, &key.ty, self.table.column_def(column).ty) {
-            Fit::Exact(value) => value,
-            Fit::After(_) | Fit::Below | Fit::Above | Fit::Null => Value::Null,
+/// What the partitioning column holds if what places an access gives this value; NULL, which is placed as
+/// well as any, if it cannot hold it.
+pub fn placing_of(access: &AccessInfo, value: Value) -> Value {
+    let (Some(column), Some(key)) = (access.table.partition_by, &access.partition) else {
+        return Value::Null;
+    };
+    match key::fit(value, &key.ty, access.table.column_def(column).ty) {
+        Fit::Exact(value) => value,
+        Fit::After(_) | Fit::Below | Fit::Above | Fit::Null => Value::Null,
+    }
+}
+
+/// What the steps of a plan read.
+fn accesses_of(steps: &[Step], each: &mut dyn FnMut(&Access)) {
+    for step in steps {
+        match step {
+            Step::Inner { access, .. } => each(access),
+            Step::Left { steps, .. } => accesses_of(steps, each),
         }
     }
 }

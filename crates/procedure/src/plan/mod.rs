@@ -1,32 +1,20 @@
-//! Queries and changes inside procedures: bound to tables, with the index each access uses.
+//! Queries and changes inside procedures: which index each access uses, and running them on live rows.
 //!
-//! Responsible for: which rows a statement reads and by which index, joins, grouping, order,
-//! RETURNING. Not responsible for: expressions (`expr`), what becomes of the rows (`body`).
-//!
-//! A statement is bound to a [`tree`] (`query`, `select`, `from`, `scope`, `group`, `change`), its
-//! access paths are chosen (`access`, `key`), and it is run on storage (`run`).
+//! Responsible for: access paths (`paths`, `access`, `key`), what a plan accesses (`explain`), running it on
+//! storage (`run`). Not responsible for: what names mean ([`albireo_semantics::query`]), expressions
+//! (`expr`), what becomes of the rows (`body`).
 
 mod access;
-mod change;
-mod every;
 mod explain;
-mod from;
-mod group;
 mod key;
-mod query;
+mod paths;
+mod refuse;
 mod run;
-mod scope;
-mod select;
 #[cfg(test)]
 mod tests;
-pub mod tree;
-mod walk;
-
-use std::cell::Cell;
-use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType, Value};
-use albireo_sql::ast::Spanned;
+pub use albireo_semantics::query::{ChangePlan, SelectPlan, is_aggregate, tree};
 use albireo_sql::{Catalog, ast};
 
 use crate::datum::Datum;
@@ -34,45 +22,10 @@ use crate::expr::Names;
 use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
+pub use explain::placing_of;
 pub(crate) use run::{Search, search_of};
-use scope::Env;
-use tree::{AccessInfo, Change, Query};
 
-/// Whether a call is one of an aggregate, which no routine of its name hides.
-pub fn is_aggregate(function: &ast::Function) -> bool {
-    group::aggregate_kind(function).is_some()
-}
-
-/// A query.
-#[derive(Clone, Debug)]
-pub struct SelectPlan {
-    /// Names, as PostgreSQL gives them, and types of its columns.
-    pub columns: Vec<(String, Type)>,
-    /// What to do.
-    pub query: Arc<Query>,
-    /// The tables it reads and how, those of queries in its expressions included.
-    pub accesses: Vec<AccessInfo>,
-    /// Whether it refers to columns of a query around it.
-    pub correlated: bool,
-    /// The line of the text it begins on, from 1, if it is known.
-    pub line: Option<usize>,
-}
-
-/// An INSERT, UPDATE or DELETE.
-#[derive(Clone, Debug)]
-pub struct ChangePlan {
-    /// Names and types of the columns of RETURNING; none without.
-    pub returning: Vec<(String, Type)>,
-    /// What to do.
-    pub change: Arc<Change>,
-    /// The tables it reads and changes and how, those of queries in its expressions included.
-    pub accesses: Vec<AccessInfo>,
-    /// The line of the text it begins on, from 1, if it is known.
-    pub line: Option<usize>,
-}
-
-/// Binds a query: SELECT, VALUES, WITH, set operations. Names that none of its tables has mean what
-/// `outer` says.
+/// Binds a query and chooses its access paths.
 ///
 /// # Errors
 /// Names, types and what is not supported, with positions.
@@ -81,11 +34,10 @@ pub fn bind_select(
     query: &ast::Query,
     outer: &mut dyn Names,
 ) -> Result<SelectPlan, SqlError> {
-    let next_cte = Cell::new(0);
-    query::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
+    paths::select(albireo_semantics::query::bind_select(catalog, query, outer)?)
 }
 
-/// Binds an INSERT, UPDATE or DELETE.
+/// Binds an INSERT, UPDATE or DELETE and chooses its access paths.
 ///
 /// # Errors
 /// As [`bind_select`].
@@ -94,14 +46,7 @@ pub fn bind_change(
     statement: &ast::Statement,
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
-    let next_cte = Cell::new(0);
-    change::bind(Env { catalog, ctes: None, next_cte: &next_cte }, statement, outer)
-}
-
-/// The line that a tree begins on, if the text has it.
-fn line_of(tree: &impl Spanned) -> Option<usize> {
-    let line = tree.span().start.line;
-    usize::try_from(line).ok().filter(|line| *line > 0)
+    paths::change(albireo_semantics::query::bind_change(catalog, statement, outer)?)
 }
 
 /// The value of a column that a bound's value is; `None` if it is none of them.

@@ -111,7 +111,7 @@ fn is_of_set(aggregate: &Aggregate) -> bool {
         AggregateKind::Count | AggregateKind::BoolAnd | AggregateKind::BoolOr => true,
         AggregateKind::Sum | AggregateKind::Avg => !aggregate.args.iter().any(inexact),
         AggregateKind::Min | AggregateKind::Max => aggregate.args.iter().all(is_exact),
-        AggregateKind::StringAgg | AggregateKind::ArrayAgg => false,
+        _ => false,
     }
 }
 
@@ -156,7 +156,7 @@ fn of_access(access: &Access, relations: &[Relation], ctes: Ctes<'_>) -> Result<
             ctes.iter().find(|(other, _)| other == id).map_or(Rows::Set, |(_, rows)| *rows)
         }
         RelationSource::Series(_) | RelationSource::Unnest(_) => Rows::Ordered,
-        RelationSource::Routine(..) => Rows::Set,
+        RelationSource::Routine(..) | RelationSource::Lateral(_) => Rows::Set,
         RelationSource::Given => Rows::One,
     };
     // The table of hashes has an order of its own.

@@ -50,7 +50,8 @@ impl State {
             AggregateKind::Min | AggregateKind::Max => Total::Best(None),
             AggregateKind::BoolAnd | AggregateKind::BoolOr => Total::Truth(None),
             AggregateKind::StringAgg => Total::Text(None),
-            AggregateKind::ArrayAgg => Total::Items(Vec::new()),
+            // All others are refused before (`refuse`).
+            _ => Total::Items(Vec::new()),
         };
         Self { total, seen: BTreeSet::new(), waiting: Vec::new() }
     }

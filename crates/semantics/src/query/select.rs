@@ -11,12 +11,11 @@ use albireo_sql::ast::{
 use albireo_sql::bind::column_label as label;
 use albireo_sql::names;
 
-use super::access::{Planner, Wanted};
-use super::from::{From, Pool};
+use super::bind::{Bound, Columns, conditions, fields, order_options, ordinal};
+use super::from::From;
 use super::group::{Phase, has_aggregate};
-use super::query::{Bound, Columns, conditions, fields, order_options, ordinal};
 use super::scope::{Env, Scope};
-use super::tree::{Aggregate, AggregateKind, Body, Distinct, Grouping, OrderBy, OrderKey, Select, Step};
+use super::tree::{Body, Distinct, Grouping, OrderBy, OrderKey, Select};
 use crate::expr::{self, ColumnRef, Expr, ExprKind, Names, is_unknown};
 
 /// A column of the result while it is bound.
@@ -54,33 +53,30 @@ pub(super) fn bind(
     let distinct = distinct(&mut scope, select.distinct.as_ref(), &order, &outputs)?;
     let aggregates = std::mem::take(&mut scope.group.aggregates);
     let keys: Vec<Expr> = std::mem::take(&mut scope.group.keys).into_iter().map(|(_, key)| key).collect();
-    let accesses = std::mem::take(&mut scope.accesses);
-    let constants = constants(&mut pool);
-    let wish = wish(grouped, &keys, &aggregates, &distinct, &order, &outputs, &pool);
-    let mut planner = Planner::new(&from.relations, wish.clone(), limited);
-    let steps = planner.steps(pool);
-    let ordered = planner.ordered && !grouped;
-    let ends = grouped && planner.ordered && wish.is_some() && having.is_none();
-    let grouping = grouped.then(|| Grouping { written: is_written(select), keys, aggregates, having });
+    let grouping =
+        grouped.then(|| Grouping { written: is_written(select), sets: None, keys, aggregates, having });
     let columns = outputs.iter().map(|output| (output.name.clone(), output.expr.ty.clone())).collect();
     let unknown = outputs.iter().map(|output| output.unknown).collect();
     let outputs = outputs.into_iter().map(|output| output.expr).collect();
     let relations = from.relations;
-    pass.accesses.extend(accesses);
-    let select = Select { relations, constants, steps, grouping, outputs, distinct, ordered, ends };
+    let select = Select {
+        relations,
+        from: pool,
+        constants: Vec::new(),
+        steps: Vec::new(),
+        grouping,
+        windows: Vec::new(),
+        outputs,
+        distinct,
+        limited,
+        ordered: false,
+        ends: false,
+    };
     Ok(Bound { body: Body::Select(Box::new(select)), columns, order, unknown })
 }
 
 fn is_written(select: &AstSelect) -> bool {
     matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty())
-}
-
-/// Takes the conditions that concern no relation.
-pub(super) fn constants(pool: &mut Pool) -> Vec<Expr> {
-    let (constants, rest) =
-        std::mem::take(&mut pool.conditions).into_iter().partition(|condition| condition.relations() == 0);
-    pool.conditions = rest;
-    constants.into_iter().map(|condition| condition.expr).collect()
 }
 
 /// Binds GROUP BY; whether the query is one of groups.
@@ -314,41 +310,6 @@ fn distinct(
     }
 }
 
-/// The order in which an index should give the rows.
-fn wish(
-    grouped: bool,
-    keys: &[Expr],
-    aggregates: &[Aggregate],
-    distinct: &Distinct,
-    order: &[OrderKey],
-    outputs: &[Output],
-    pool: &Pool,
-) -> Option<Wanted> {
-    if grouped {
-        let ([one], true, [_]) = (aggregates, keys.is_empty(), pool.items.as_slice()) else { return None };
-        let plain = !one.distinct && one.filter.is_none() && one.order.is_empty();
-        let backward = match one.kind {
-            AggregateKind::Min if plain => false,
-            AggregateKind::Max if plain => true,
-            _ => return None,
-        };
-        let column = column_of(one.args.first()?).filter(|column| column.depth == 0)?;
-        return Some(Wanted { keys: vec![(column, backward, backward)], present: true });
-    }
-    if !matches!(distinct, Distinct::No) || order.is_empty() {
-        return None;
-    }
-    let key = |key: &OrderKey| {
-        let expr = match &key.by {
-            OrderBy::Output(at) => &outputs[*at].expr,
-            OrderBy::Expr(expr) => expr,
-        };
-        let column = column_of(expr).filter(|column| column.depth == 0)?;
-        Some((column, key.descending, key.nulls_first))
-    };
-    Some(Wanted { keys: order.iter().map(key).collect::<Option<Vec<_>>>()?, present: false })
-}
-
 fn refuse_clauses(select: &AstSelect) -> Result<(), SqlError> {
     if select.into.is_some() {
         return Err(SqlError::unsupported("SELECT INTO in a query inside of a statement"));
@@ -367,15 +328,5 @@ fn refuse_clauses(select: &AstSelect) -> Result<(), SqlError> {
     match refused.into_iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(SqlError::unsupported(what)),
         None => Ok(()),
-    }
-}
-
-/// What the steps of a plan read.
-pub(super) fn accesses_of(steps: &[Step], each: &mut dyn FnMut(&super::tree::Access)) {
-    for step in steps {
-        match step {
-            Step::Inner { access, .. } => each(access),
-            Step::Left { steps, .. } => accesses_of(steps, each),
-        }
     }
 }

@@ -276,7 +276,7 @@ pub(super) fn apply(datum: Datum, conversion: Conversion) -> Result<Datum, SqlEr
 }
 
 /// Our own bug: an operator met a value that its type excludes.
-pub(crate) fn unexpected() -> SqlError {
+pub fn unexpected() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "a value is not of the type of its expression")
 }
 

@@ -66,7 +66,7 @@ fn bytes_at(args: &[Datum], n: usize) -> Result<&[u8]> {
 }
 
 /// The byte behind the first `count` characters.
-pub(crate) fn byte_of(text: &str, count: usize) -> usize {
+pub fn byte_of(text: &str, count: usize) -> usize {
     text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
 }
 
@@ -114,7 +114,7 @@ fn right(args: &[Datum]) -> Result<Datum> {
 ///
 /// # Errors
 /// 54000 beyond 256 MiB.
-pub(crate) fn check_joined(a: &str, b: &str) -> Result<()> {
+pub fn check_joined(a: &str, b: &str) -> Result<()> {
     if a.len().saturating_add(b.len()) > MAX_BYTES { Err(too_long()) } else { Ok(()) }
 }
 

@@ -14,7 +14,7 @@ use albireo_sql::names;
 use albireo_sql::source::Source;
 use albireo_sql::walk::{Walk, WalkMut as _};
 
-use super::query::order_options;
+use super::bind::order_options;
 use super::scope::{GROUP_KEY, Scope};
 use super::tree::{Aggregate, AggregateKind, OrderBy, OrderKey};
 use crate::expr::{self, ColumnRef, Expr, ExprKind, Names};

@@ -165,7 +165,7 @@ pub fn is_open(expr: &Expr) -> bool {
 }
 
 /// A literal in quotes, or a parameter without a type, before it was made a text.
-pub(crate) fn unsettled(expr: Expr) -> Expr {
+pub fn unsettled(expr: Expr) -> Expr {
     match expr.kind {
         ExprKind::Convert(inner, super::Conversion::Text) if is_open(&inner) => *inner,
         _ => Expr { ty: Type::Scalar(Scalar::Unknown), ..expr },

@@ -12,76 +12,10 @@ use albireo_sql::ast::{
 };
 use albireo_sql::{TableDef, names};
 
-use super::scope::{Named, Scope, Uses, Visible};
-use super::tree::{Query, Relation, RelationSource};
+use super::scope::{Named, Scope, Visible};
+use super::tree::{Condition, Item, Pool, Query, Relation, RelationSource, mask};
 use crate::expr::{self, Actual, CastKind, Expr, Names};
 use crate::types::{Scalar, Type};
-
-/// A condition of WHERE or ON without AND.
-#[derive(Clone, Debug)]
-pub(super) struct Condition {
-    pub(super) expr: Expr,
-    /// How often it refers to each relation.
-    pub(super) uses: Uses,
-}
-
-impl Condition {
-    /// The relations it refers to.
-    pub(super) fn relations(&self) -> u64 {
-        mask(&self.uses)
-    }
-}
-
-/// The relations that are referred to.
-pub(super) fn mask(uses: &Uses) -> u64 {
-    uses.iter().enumerate().filter(|(_, count)| **count > 0).fold(0, |set, (at, _)| set | 1 << at)
-}
-
-/// Relations that may be read in any order, and what must be true of their rows together.
-#[derive(Default, Debug)]
-pub(super) struct Pool {
-    pub(super) items: Vec<Item>,
-    pub(super) conditions: Vec<Condition>,
-}
-
-/// A part of a pool.
-#[derive(Debug)]
-pub(super) enum Item {
-    /// A relation, to be read after those it refers to.
-    One { relation: u16, requires: u64 },
-    /// The right side of a left join, to be read after its left side.
-    Left { pool: Pool, requires: u64 },
-}
-
-impl Pool {
-    fn one(relation: u16, requires: u64) -> Self {
-        Self { items: vec![Item::One { relation, requires }], conditions: Vec::new() }
-    }
-
-    /// Its relations.
-    pub(super) fn relations(&self) -> u64 {
-        self.items.iter().fold(0, |set, item| {
-            set | match item {
-                Item::One { relation, .. } => 1 << relation,
-                Item::Left { pool, .. } => pool.relations(),
-            }
-        })
-    }
-
-    /// The relations that its items and conditions refer to.
-    fn requires(&self) -> u64 {
-        let items = self.items.iter().fold(0, |set, item| {
-            let (Item::One { requires, .. } | Item::Left { requires, .. }) = item;
-            set | requires
-        });
-        self.conditions.iter().fold(items, |set, condition| set | condition.relations())
-    }
-
-    pub(super) fn merge(&mut self, other: Pool) {
-        self.items.extend(other.items);
-        self.conditions.extend(other.conditions);
-    }
-}
 
 /// The relations bound so far.
 #[derive(Default)]
@@ -225,7 +159,7 @@ impl From {
             }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
                 let env = scope.env;
-                let (query, columns) = super::query::bind_nested(env, subquery, scope)?;
+                let (query, columns) = super::bind::bind_nested(env, subquery, scope)?;
                 let Some(alias) = alias else {
                     let message = "subquery in FROM must have an alias";
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
@@ -369,7 +303,7 @@ fn join_condition(
         JoinConstraint::None => return Ok(Vec::new()),
         JoinConstraint::On(on) => {
             let mut conditions = Vec::new();
-            super::query::conditions(scope, on, "JOIN/ON", &mut conditions)?;
+            super::bind::conditions(scope, on, "JOIN/ON", &mut conditions)?;
             return Ok(conditions);
         }
         JoinConstraint::Using(columns) => columns
@@ -396,7 +330,7 @@ fn join_condition(
             op: BinaryOperator::Eq,
             right: Box::new(side(scope, &scope.visible[right])),
         };
-        super::query::conditions(scope, &equal, "JOIN/USING", &mut conditions)?;
+        super::bind::conditions(scope, &equal, "JOIN/USING", &mut conditions)?;
         // One column is left of the two, and it comes first.
         let (right, left) = (scope.visible.remove(right), scope.visible.remove(left));
         scope.visible.insert(place.0 + at, if keep_right { right } else { left });

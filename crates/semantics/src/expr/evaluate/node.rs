@@ -1,17 +1,17 @@
 //! The value of a node whose parts are known: what compiled code asks for where it has no code.
 
 use super::{as_bool, binary, compared, element, extreme_of, field, is_null, moment, truth, unary};
+use crate::Stop;
 use crate::datum::{Array, Datum};
 use crate::expr::convert::{apply, modify, unexpected};
 use crate::expr::{Comparison, Conversion, Expr, ExprKind, Frame, compare, function};
-use crate::store::Stop;
 
 /// The value of an expression whose parts ([`Expr::each_part`]) have these values. Of the kinds whose
 /// parts are all evaluated, whatever their values.
 ///
 /// # Errors
 /// As [`evaluate`](super::evaluate).
-pub(crate) fn evaluate_node(expr: &Expr, parts: Vec<Datum>, frame: &mut dyn Frame) -> Result<Datum, Stop> {
+pub fn evaluate_node(expr: &Expr, parts: Vec<Datum>, frame: &mut dyn Frame) -> Result<Datum, Stop> {
     match &expr.kind {
         ExprKind::Function(builtin, _) => return Ok(function::run(builtin, &parts)?),
         ExprKind::General(general, _) => return Ok((general.run)(&parts)?),

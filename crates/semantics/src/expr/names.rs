@@ -6,7 +6,7 @@ use albireo_sql::names::fold;
 use albireo_sql::source::Source;
 
 use super::{Expr, Names};
-use crate::plan::SelectPlan;
+use crate::query::SelectPlan;
 
 /// What an argument of a call says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ impl<'a> NoNames<'a> {
 }
 
 /// 42703 for a name that means nothing.
-pub(crate) fn undefined(parts: &[ast::Ident], source: Source<'_>) -> SqlError {
+pub fn undefined(parts: &[ast::Ident], source: Source<'_>) -> SqlError {
     let names: Vec<String> = parts.iter().map(fold).collect();
     let error = match names.as_slice() {
         [relation, ..] if names.len() > 1 => {

@@ -23,25 +23,25 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlType};
 use albireo_sql::ast;
 
-pub(crate) use self::convert::unexpected;
+pub use self::convert::unexpected;
 pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
-pub(crate) use self::evaluate::evaluate_node;
+pub use self::evaluate::evaluate_node;
 pub use self::function::{Builtin, General, has_builtin};
-pub(crate) use self::function::{byte_of, check_joined, round_to};
+pub use self::function::{byte_of, check_joined, round_to};
 pub use self::given::given;
-pub(crate) use self::names::undefined;
+pub use self::names::undefined;
 pub use self::names::{Actual, NoNames, actuals, arguments, is_unknown};
-pub(crate) use self::number::numeric;
+pub use self::number::numeric;
 pub use self::operator::{Arithmetic, Binary, Comparison, Unary};
 pub use self::order::compare;
-pub(crate) use self::resolve::{implicit, preferred};
+pub use self::resolve::{implicit, preferred};
 pub use self::text::text_of;
-pub(crate) use self::unify::unsettled;
+pub use self::unify::unsettled;
 pub use self::unify::{common_type, is_open, to_bool};
 
+use crate::Stop;
 use crate::datum::Datum;
-use crate::store::Stop;
 use crate::types::{Scalar, Type};
 
 /// A typed expression.
@@ -206,7 +206,7 @@ pub struct Subquery {
     /// What is asked of it.
     pub kind: SubqueryKind,
     /// The query.
-    pub plan: crate::plan::SelectPlan,
+    pub plan: crate::query::SelectPlan,
 }
 
 /// What an expression asks of a query.
@@ -293,7 +293,7 @@ pub trait Names {
     ///
     /// # Errors
     /// As for queries.
-    fn query(&mut self, query: &ast::Query) -> Result<crate::plan::SelectPlan, SqlError>;
+    fn query(&mut self, query: &ast::Query) -> Result<crate::query::SelectPlan, SqlError>;
 
     /// The text that positions count in.
     fn source(&self) -> albireo_sql::source::Source<'_>;
@@ -310,7 +310,7 @@ pub trait Frame {
     /// The result of a routine.
     fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop>;
     /// The rows of a query inside the expression, at most `limit`.
-    fn query(&mut self, plan: &crate::plan::SelectPlan, limit: usize) -> Result<Vec<Vec<Datum>>, Stop>;
+    fn query(&mut self, plan: &crate::query::SelectPlan, limit: usize) -> Result<Vec<Vec<Datum>>, Stop>;
 }
 
 /// Binds an expression. A literal whose type nothing says is a TEXT.
@@ -345,12 +345,12 @@ impl Expr {
     }
 
     /// An expression of a scalar type.
-    pub(crate) fn scalar(kind: ExprKind, ty: Scalar) -> Self {
+    pub fn scalar(kind: ExprKind, ty: Scalar) -> Self {
         Self { kind, ty: Type::Scalar(ty) }
     }
 
     /// A condition.
-    pub(crate) fn condition(kind: ExprKind) -> Self {
+    pub fn condition(kind: ExprKind) -> Self {
         Self::scalar(kind, Scalar::Bool)
     }
 }

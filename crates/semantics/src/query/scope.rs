@@ -13,7 +13,7 @@ use albireo_sql::{Catalog, names};
 
 use super::SelectPlan;
 use super::group::{GroupScope, Phase};
-use super::tree::AccessInfo;
+use super::tree::Uses;
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
 
@@ -77,18 +77,13 @@ pub(super) struct Scope<'s> {
     pub(super) relations: Vec<Named>,
     pub(super) visible: Vec<Visible>,
     /// How often each relation was referred to since the last [`Scope::take_uses`].
-    uses: Vec<u32>,
+    uses: Uses,
     /// Whether a column of a query around was met.
     pub(super) correlated: bool,
-    /// What queries inside expressions do.
-    pub(super) accesses: Vec<AccessInfo>,
     /// What aggregates mean here.
     pub(super) phase: Phase,
     pub(super) group: GroupScope,
 }
-
-/// How often each relation is referred to.
-pub(super) type Uses = Vec<u32>;
 
 impl<'s> Scope<'s> {
     /// A SELECT's or a change's.
@@ -101,7 +96,6 @@ impl<'s> Scope<'s> {
             visible: Vec::new(),
             uses: Vec::new(),
             correlated: false,
-            accesses: Vec::new(),
             phase: Phase::Refused("here"),
             group: GroupScope::default(),
         }
@@ -379,12 +373,7 @@ impl Names for Scope<'_> {
 
     fn query(&mut self, query: &AstQuery) -> Result<SelectPlan, SqlError> {
         let env = self.env;
-        let plan = super::query::bind_query(env, query, self)?;
-        let deeper = plan.accesses.iter().cloned();
-        self.accesses.extend(
-            deeper.map(|access| AccessInfo { depth: access.depth + u16::from(self.level), ..access }),
-        );
-        Ok(plan)
+        super::bind::bind_query(env, query, self)
     }
 
     fn source(&self) -> Source<'_> {

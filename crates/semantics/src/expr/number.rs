@@ -94,7 +94,11 @@ pub(super) fn real(op: Arithmetic, a: f32, b: f32) -> Result<f32, SqlError> {
     Ok(result)
 }
 
-pub(crate) fn numeric(op: Arithmetic, a: Decimal, b: Decimal) -> Result<Decimal, SqlError> {
+/// An operator on two NUMERICs.
+///
+/// # Errors
+/// 22003 beyond 38 digits, 22012.
+pub fn numeric(op: Arithmetic, a: Decimal, b: Decimal) -> Result<Decimal, SqlError> {
     match op {
         Arithmetic::Add => checked(a.checked_add(b)),
         Arithmetic::Subtract => checked(a.checked_sub(b)),

@@ -109,7 +109,7 @@ fn whole(args: &[Datum], toward: Toward) -> Result<Datum> {
 }
 
 /// Rounds to at most 38 `digits` after the point.
-pub(crate) fn round_to(number: Decimal, digits: u8) -> Result<Decimal> {
+pub fn round_to(number: Decimal, digits: u8) -> Result<Decimal> {
     checked(number.rescale(digits.min(38)))
 }
 

@@ -22,10 +22,10 @@ use albireo_sql::names::{closest, fold};
 pub(super) use self::array::concat as concat_arrays;
 pub(super) use self::float::power as double_power;
 pub(super) use self::math::power as numeric_power;
-pub(crate) use self::math::round_to;
+pub use self::math::round_to;
 pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
 pub(super) use self::pattern::{ILIKE, LIKE};
-pub(crate) use self::text::{byte_of, check_joined};
+pub use self::text::{byte_of, check_joined};
 
 use super::bind::Binder;
 use super::convert::{implicit_to, unexpected};

@@ -1,7 +1,9 @@
 //! The typed tree of queries and changes.
 //!
-//! Responsible for: its nodes. Not responsible for: making them (`bind`, `from`, `access`), running
-//! them (`run`).
+//! Responsible for: its nodes. Not responsible for: making them (`bind`, `from`), running them.
+//!
+//! A tree has two states. *Bound*, it says in [`Select::from`] what is read. The transactional path turns
+//! that into [`Select::steps`], which say by which index ([`Access`]) and in which order: then it is *planned*.
 //!
 //! Depths of columns: a SELECT is a level of its own. What stands in VALUES, LIMIT, WITH and in derived
 //! tables stands outside of the level of the SELECT around it, and counts from there.
@@ -34,8 +36,20 @@ pub struct Query {
 pub struct Cte {
     /// Its number, of one per statement.
     pub id: u32,
-    /// The query.
+    /// The query; of a recursive one the part that begins.
     pub query: Query,
+    /// What is repeated, if the query refers to itself.
+    pub repeated: Option<Repeated>,
+}
+
+/// The part of a recursive query that is run again over the rows that its last run gave, which
+/// [`RelationSource::Cte`] of the same number stands for, until there are none.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// It, with the same columns as the part that begins.
+    pub query: Query,
+    /// UNION ALL rather than UNION.
+    pub all: bool,
 }
 
 /// What gives a query's rows.
@@ -100,17 +114,25 @@ pub enum OrderBy {
 pub struct Select {
     /// The relations of FROM, by number.
     pub relations: Vec<Relation>,
-    /// Conditions that hold for all rows or none.
+    /// FROM and WHERE; taken away once access paths are chosen.
+    pub from: Pool,
+    /// Conditions that hold for all rows or none, once access paths are chosen.
     pub constants: Vec<Expr>,
-    /// How the rows of FROM and WHERE are found.
+    /// How the rows of FROM and WHERE are found, once access paths are chosen.
     pub steps: Vec<Step>,
     /// GROUP BY, aggregates, HAVING.
     pub grouping: Option<Grouping>,
+    /// The calls of window functions. Their results stand in the columns of a relation whose number is two
+    /// after the last of FROM.
+    pub windows: Vec<WindowCall>,
     /// The columns of the result.
     pub outputs: Vec<Expr>,
     /// DISTINCT.
     pub distinct: Distinct,
-    /// Whether the first step gives its rows in the order that ORDER BY asks for, in one partition.
+    /// Whether the query has a LIMIT.
+    pub limited: bool,
+    /// Whether the first step gives its rows in the order that ORDER BY asks for, in one partition; known
+    /// once access paths are chosen.
     pub ordered: bool,
     /// Whether of each partition the first row is enough, which has the least or greatest value of the
     /// one aggregate `min` or `max`.
@@ -144,6 +166,8 @@ pub enum RelationSource {
     Table(Arc<TableDef>),
     /// A query.
     Query(Box<Query>),
+    /// A query after LATERAL, inside of the level of the SELECT: it may refer to relations before it.
+    Lateral(Box<Query>),
     /// A query of WITH.
     Cte(u32),
     /// `generate_series(from, to [, step])`, all of one integer type.
@@ -154,6 +178,101 @@ pub enum RelationSource {
     Routine(crate::expr::RowsOf, bool),
     /// One row that is there already: EXCLUDED.
     Given,
+}
+
+/// A condition of WHERE or ON without AND.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// It, of type BOOLEAN.
+    pub expr: Expr,
+    /// How often it refers to each relation.
+    pub uses: Uses,
+}
+
+impl Condition {
+    /// The relations it refers to.
+    pub fn relations(&self) -> u64 {
+        mask(&self.uses)
+    }
+}
+
+/// The relations that are referred to.
+pub fn mask(uses: &Uses) -> u64 {
+    uses.iter().enumerate().filter(|(_, count)| **count > 0).fold(0, |set, (at, _)| set | 1 << at)
+}
+
+/// How often each relation is referred to.
+pub type Uses = Vec<u32>;
+
+/// Relations that may be read in any order, and what must be true of their rows together.
+#[derive(Clone, Default, Debug)]
+pub struct Pool {
+    /// The relations and outer joins.
+    pub items: Vec<Item>,
+    /// What must be true.
+    pub conditions: Vec<Condition>,
+}
+
+/// A part of a pool.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A relation, to be read after those it refers to.
+    One {
+        /// The relation.
+        relation: u16,
+        /// Those it refers to.
+        requires: u64,
+    },
+    /// The right side of a left join, to be read after its left side.
+    Left {
+        /// What is joined, its conditions among it.
+        pool: Pool,
+        /// The relations of the left side and those it refers to.
+        requires: u64,
+    },
+    /// A full outer join.
+    Full {
+        /// Its left side.
+        left: Pool,
+        /// Its right side.
+        right: Pool,
+        /// Its condition, cut at AND.
+        on: Vec<Condition>,
+        /// What both sides refer to outside of them.
+        requires: u64,
+    },
+}
+
+impl Pool {
+    pub(super) fn one(relation: u16, requires: u64) -> Self {
+        Self { items: vec![Item::One { relation, requires }], conditions: Vec::new() }
+    }
+
+    /// Its relations.
+    pub fn relations(&self) -> u64 {
+        self.items.iter().fold(0, |set, item| {
+            set | match item {
+                Item::One { relation, .. } => 1 << relation,
+                Item::Left { pool, .. } => pool.relations(),
+                Item::Full { left, right, .. } => left.relations() | right.relations(),
+            }
+        })
+    }
+
+    /// The relations that its items and conditions refer to.
+    pub(super) fn requires(&self) -> u64 {
+        let items = self.items.iter().fold(0, |set, item| {
+            let (Item::One { requires, .. } | Item::Left { requires, .. } | Item::Full { requires, .. }) =
+                item;
+            set | requires
+        });
+        self.conditions.iter().fold(items, |set, condition| set | condition.relations())
+    }
+
+    pub(super) fn merge(&mut self, other: Pool) {
+        self.items.extend(other.items);
+        self.conditions.extend(other.conditions);
+    }
 }
 
 /// A loop over rows.
@@ -258,6 +377,9 @@ pub struct Grouping {
     pub keys: Vec<Expr>,
     /// Whether GROUP BY was written.
     pub written: bool,
+    /// GROUPING SETS, ROLLUP, CUBE: which keys each grouping has, by position; a key that it does not have
+    /// is NULL in its rows. Without them there is one grouping by all keys.
+    pub sets: Option<Vec<Vec<usize>>>,
     /// What is computed of each group.
     pub aggregates: Vec<Aggregate>,
     /// Which groups are left.
@@ -281,6 +403,91 @@ pub struct Aggregate {
     pub ty: Type,
 }
 
+/// A call of a window function.
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    /// Which.
+    pub function: WindowFunction,
+    /// Its arguments.
+    pub args: Vec<Expr>,
+    /// FILTER; of aggregates only.
+    pub filter: Option<Expr>,
+    /// PARTITION BY.
+    pub partition: Vec<Expr>,
+    /// ORDER BY; no [`OrderBy::Output`].
+    pub order: Vec<OrderKey>,
+    /// Which rows of the partition count.
+    pub frame: WindowFrame,
+    /// The type of its result.
+    pub ty: Type,
+}
+
+/// The window functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowFunction {
+    /// `row_number()`.
+    RowNumber,
+    /// `rank()`.
+    Rank,
+    /// `dense_rank()`.
+    DenseRank,
+    /// `percent_rank()`.
+    PercentRank,
+    /// `cume_dist()`.
+    CumeDist,
+    /// `ntile(n)`.
+    Ntile,
+    /// `lag(x [, n [, default]])`.
+    Lag,
+    /// `lead(x [, n [, default]])`.
+    Lead,
+    /// `first_value(x)`.
+    FirstValue,
+    /// `last_value(x)`.
+    LastValue,
+    /// `nth_value(x, n)`.
+    NthValue,
+    /// An aggregate over the frame.
+    Aggregate(AggregateKind),
+}
+
+/// The rows that a window function counts.
+#[derive(Clone, Debug)]
+pub struct WindowFrame {
+    /// What its bounds count.
+    pub unit: FrameUnit,
+    /// The first row.
+    pub start: FrameBound,
+    /// The last row.
+    pub end: FrameBound,
+}
+
+/// What the bounds of a frame count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameUnit {
+    /// Rows.
+    Rows,
+    /// Distances of values of the one key of the order.
+    Range,
+    /// Groups of rows that the order does not tell apart.
+    Groups,
+}
+
+/// A bound of a frame.
+#[derive(Clone, Debug)]
+pub enum FrameBound {
+    /// UNBOUNDED PRECEDING.
+    First,
+    /// So much before the current row.
+    Before(Expr),
+    /// CURRENT ROW.
+    Current,
+    /// So much after the current row.
+    After(Expr),
+    /// UNBOUNDED FOLLOWING.
+    Last,
+}
+
 /// The aggregates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AggregateKind {
@@ -302,6 +509,59 @@ pub enum AggregateKind {
     StringAgg,
     /// `array_agg`.
     ArrayAgg,
+    /// `grouping(...)`, whose arguments are keys: a bit for each that the row's grouping does not have.
+    Grouping,
+    /// `stddev_pop`.
+    StddevPop,
+    /// `stddev_samp`, `stddev`.
+    StddevSamp,
+    /// `var_pop`.
+    VarPop,
+    /// `var_samp`, `variance`.
+    VarSamp,
+    /// `covar_pop`.
+    CovarPop,
+    /// `covar_samp`.
+    CovarSamp,
+    /// `corr`.
+    Corr,
+    /// `regr_avgx` and the others of its family.
+    Regression(Regression),
+    /// `bit_and`.
+    BitAnd,
+    /// `bit_or`.
+    BitOr,
+    /// `bit_xor`.
+    BitXor,
+    /// `mode() WITHIN GROUP (ORDER BY x)`.
+    Mode,
+    /// `percentile_cont(p) WITHIN GROUP (ORDER BY x)`; the arguments are p and x.
+    PercentileCont,
+    /// `percentile_disc(p) WITHIN GROUP (ORDER BY x)`; the arguments are p and x.
+    PercentileDisc,
+}
+
+/// The aggregates of a linear regression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Regression {
+    /// `regr_avgx`.
+    AvgX,
+    /// `regr_avgy`.
+    AvgY,
+    /// `regr_count`.
+    Count,
+    /// `regr_intercept`.
+    Intercept,
+    /// `regr_r2`.
+    R2,
+    /// `regr_slope`.
+    Slope,
+    /// `regr_sxx`.
+    Sxx,
+    /// `regr_sxy`.
+    Sxy,
+    /// `regr_syy`.
+    Syy,
 }
 
 /// An INSERT, UPDATE or DELETE.
@@ -322,9 +582,11 @@ pub struct Target {
     pub table: Arc<TableDef>,
     /// The relations, the table first.
     pub relations: Vec<Relation>,
-    /// Conditions that hold for all rows or none.
+    /// FROM and WHERE; taken away once access paths are chosen.
+    pub from: Pool,
+    /// Conditions that hold for all rows or none, once access paths are chosen.
     pub constants: Vec<Expr>,
-    /// How they are found.
+    /// How they are found, once access paths are chosen.
     pub steps: Vec<Step>,
     /// RETURNING.
     pub returning: Vec<Expr>,

@@ -1,8 +1,10 @@
 //! The expressions of queries and changes.
 
+use albireo_sql::TableDef;
+
 use super::tree::{
-    Access, Body, Change, Distinct, Grouping, OrderBy, OrderKey, Query, Relation, RelationSource, Select,
-    Step, Target,
+    Access, Body, Change, Distinct, FrameBound, Grouping, Item, OrderBy, OrderKey, Pool, Query, Relation,
+    RelationSource, Select, Step, Target, WindowCall,
 };
 use crate::expr::{Expr, RowsOf};
 
@@ -15,6 +17,9 @@ impl Query {
     pub fn each_expr(&self, visit: Visit<'_>) {
         for cte in &self.ctes {
             cte.query.each_expr(visit);
+            if let Some(repeated) = &cte.repeated {
+                repeated.query.each_expr(visit);
+            }
         }
         match &self.body {
             Body::Select(select) => select_exprs(select, visit),
@@ -31,30 +36,51 @@ impl Query {
 }
 
 impl Query {
+    /// Calls `visit` for every table that it reads, but not for those of queries inside of expressions.
+    pub fn each_table(&self, visit: &mut dyn FnMut(&TableDef)) {
+        self.each_relation(&mut |relation| {
+            if let RelationSource::Table(table) = &relation.source {
+                visit(table);
+            }
+        });
+    }
+
     /// Calls `visit` for every routine in FROM, but not for those in queries inside of expressions.
     pub fn each_routine(&self, visit: &mut dyn FnMut(&RowsOf)) {
+        self.each_relation(&mut |relation| routine(relation, visit));
+    }
+
+    fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
         for cte in &self.ctes {
-            cte.query.each_routine(visit);
+            cte.query.each_relation(visit);
+            if let Some(repeated) = &cte.repeated {
+                repeated.query.each_relation(visit);
+            }
         }
         match &self.body {
-            Body::Select(select) => routines(&select.relations, visit),
+            Body::Select(select) => each_relation(&select.relations, visit),
             Body::Values(_) => {}
-            Body::Nested(inner) => inner.each_routine(visit),
+            Body::Nested(inner) => inner.each_relation(visit),
             Body::Set(set) => {
-                set.left.each_routine(visit);
-                set.right.each_routine(visit);
+                set.left.each_relation(visit);
+                set.right.each_relation(visit);
             }
         }
     }
 }
 
-fn routines(relations: &[Relation], visit: &mut dyn FnMut(&RowsOf)) {
+fn each_relation(relations: &[Relation], visit: &mut dyn FnMut(&Relation)) {
     for relation in relations {
-        match &relation.source {
-            RelationSource::Query(query) => query.each_routine(visit),
-            RelationSource::Routine(call, _) => visit(call),
-            _ => {}
+        visit(relation);
+        if let RelationSource::Query(query) | RelationSource::Lateral(query) = &relation.source {
+            query.each_relation(visit);
         }
+    }
+}
+
+fn routine(relation: &Relation, visit: &mut dyn FnMut(&RowsOf)) {
+    if let RelationSource::Routine(call, _) = &relation.source {
+        visit(call);
     }
 }
 
@@ -63,8 +89,12 @@ impl Change {
     pub fn each_routine(&self, visit: &mut dyn FnMut(&RowsOf)) {
         match self {
             Self::Insert(insert) => insert.source.each_routine(visit),
-            Self::Update(update) => routines(&update.target.relations, visit),
-            Self::Delete(target) => routines(&target.relations, visit),
+            Self::Update(update) => {
+                each_relation(&update.target.relations, &mut |relation| routine(relation, visit))
+            }
+            Self::Delete(target) => {
+                each_relation(&target.relations, &mut |relation| routine(relation, visit))
+            }
         }
     }
 
@@ -105,20 +135,47 @@ impl Change {
 
 fn target(target: &Target, visit: Visit<'_>) {
     relations(&target.relations, visit);
-    target.constants.iter().for_each(&mut *visit);
-    steps(&target.steps, visit);
+    target.each_plain_expr(visit);
+}
+
+impl Target {
+    /// Calls `visit` for every expression but those of queries that are relations, and RETURNING.
+    pub fn each_own_expr(&self, visit: Visit<'_>) {
+        arguments(&self.relations, visit);
+        self.each_plain_expr(visit);
+    }
+
+    fn each_plain_expr(&self, visit: Visit<'_>) {
+        pool(&self.from, visit);
+        self.constants.iter().for_each(&mut *visit);
+        steps(&self.steps, visit);
+    }
 }
 
 fn select_exprs(select: &Select, visit: Visit<'_>) {
     relations(&select.relations, visit);
-    select.constants.iter().for_each(&mut *visit);
-    steps(&select.steps, visit);
-    if let Some(grouping) = &select.grouping {
-        grouped(grouping, visit);
+    select.each_plain_expr(visit);
+}
+
+impl Select {
+    /// Calls `visit` for every expression but those of queries that are relations.
+    pub fn each_own_expr(&self, visit: Visit<'_>) {
+        arguments(&self.relations, visit);
+        self.each_plain_expr(visit);
     }
-    select.outputs.iter().for_each(&mut *visit);
-    if let Distinct::On(keys) = &select.distinct {
-        keys.iter().for_each(visit);
+
+    fn each_plain_expr(&self, visit: Visit<'_>) {
+        pool(&self.from, visit);
+        self.constants.iter().for_each(&mut *visit);
+        steps(&self.steps, visit);
+        if let Some(grouping) = &self.grouping {
+            grouped(grouping, visit);
+        }
+        self.windows.iter().for_each(|call| window(call, visit));
+        self.outputs.iter().for_each(&mut *visit);
+        if let Distinct::On(keys) = &self.distinct {
+            keys.iter().for_each(visit);
+        }
     }
 }
 
@@ -142,13 +199,39 @@ fn order(keys: &[OrderKey], visit: Visit<'_>) {
 fn relations(relations: &[Relation], visit: Visit<'_>) {
     for relation in relations {
         match &relation.source {
-            RelationSource::Query(query) => query.each_expr(visit),
+            RelationSource::Query(query) | RelationSource::Lateral(query) => query.each_expr(visit),
+            _ => arguments(std::slice::from_ref(relation), visit),
+        }
+    }
+}
+
+/// The arguments of functions in FROM.
+fn arguments(relations: &[Relation], visit: Visit<'_>) {
+    for relation in relations {
+        match &relation.source {
             RelationSource::Series(args) => args.iter().for_each(&mut *visit),
             RelationSource::Unnest(array) => visit(array),
             RelationSource::Routine(call, _) => call.args.iter().for_each(&mut *visit),
-            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Table(_)
+            | RelationSource::Query(_)
+            | RelationSource::Lateral(_)
+            | RelationSource::Cte(_)
+            | RelationSource::Given => {}
         }
     }
+}
+
+fn pool(from: &Pool, visit: Visit<'_>) {
+    from.items.iter().for_each(|item| match item {
+        Item::One { .. } => {}
+        Item::Left { pool: inner, .. } => pool(inner, visit),
+        Item::Full { left, right, on, .. } => {
+            pool(left, visit);
+            pool(right, visit);
+            on.iter().for_each(|condition| visit(&condition.expr));
+        }
+    });
+    from.conditions.iter().for_each(|condition| visit(&condition.expr));
 }
 
 fn steps(all: &[Step], visit: Visit<'_>) {
@@ -177,5 +260,15 @@ fn access(access: &Access, visit: Visit<'_>) {
     if let Some(hash) = &access.hash {
         hash.keys.iter().for_each(|(_, key)| visit(key));
         hash.filters.iter().for_each(visit);
+    }
+}
+
+fn window(call: &WindowCall, visit: Visit<'_>) {
+    call.args.iter().chain(&call.filter).chain(&call.partition).for_each(&mut *visit);
+    order(&call.order, visit);
+    for bound in [&call.frame.start, &call.frame.end] {
+        if let FrameBound::Before(by) | FrameBound::After(by) = bound {
+            visit(by);
+        }
     }
 }

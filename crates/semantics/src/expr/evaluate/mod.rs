@@ -13,14 +13,14 @@ use super::function::{self, MAX_ARGS};
 use super::operator::{Binary, Comparison, Unary};
 use super::order::compare;
 use super::{Builtin, Connective, Expr, ExprKind, Frame, number};
+use crate::Stop;
 use crate::datum::{Array, Datum};
-use crate::store::Stop;
 use crate::types::{Scalar, Type};
 
 mod node;
 mod subquery;
 
-pub(crate) use self::node::evaluate_node;
+pub use self::node::evaluate_node;
 
 type Result<T> = std::result::Result<T, Stop>;
 

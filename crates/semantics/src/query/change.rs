@@ -16,16 +16,15 @@ use albireo_sql::dml::{bare_values, match_widths, refuse_insert, single};
 use albireo_sql::source::Source;
 use albireo_sql::{TableDef, ast, names};
 
-use super::access::Planner;
-use super::from::{From, Item, Pool};
+use super::bind::{self, Columns, conditions};
+use super::from::From;
 use super::group::Phase;
-use super::query::{self, Columns, conditions};
 use super::scope::{Env, Scope};
 use super::tree::{
-    AccessInfo, AccessKind, Body, Change, Conflict, ConflictUpdate, Insert, Query, Relation, RelationSource,
-    Select, Step, Target, Update,
+    Body, Change, Conflict, ConflictUpdate, Insert, Item, Pool, Query, Relation, RelationSource, Select,
+    Target, Update,
 };
-use super::{ChangePlan, explain, select};
+use super::{ChangePlan, select};
 use crate::expr::{self, CastKind, Expr, Names, NoNames};
 use crate::types::{Scalar, Type};
 
@@ -65,16 +64,9 @@ fn bind_update(env: Env<'_>, update: &AstUpdate, outer: &mut dyn Names) -> Resul
     }
     let set = assignments(&mut scope, &table, &update.assignments)?;
     let returning = returning(&mut scope, &table, update.returning.as_deref())?;
-    let mut accesses = std::mem::take(&mut scope.accesses);
-    let (columns, target) = plan_target(table, from, pool, returning, &mut accesses);
-    if let Some(column) = target.table.partition_by
-        && let Some((_, value)) = set.iter().find(|(set, _)| *set == column)
-    {
-        accesses.push(explain::placed(&target.table, AccessKind::Move, value, &target.relations, &[]));
-    }
-    accesses.extend(std::mem::take(&mut pass.accesses));
+    let (columns, target) = target_of(table, from, pool, returning);
     let change = Change::Update(Update { target, set });
-    Ok(ChangePlan { returning: columns, change: Arc::new(change), accesses, line: None })
+    Ok(ChangePlan { returning: columns, change: Arc::new(change), accesses: Vec::new(), line: None })
 }
 
 fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
@@ -100,25 +92,19 @@ fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Resul
         conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
     }
     let returning = returning(&mut scope, &table, delete.returning.as_deref())?;
-    let mut accesses = std::mem::take(&mut scope.accesses);
-    let (columns, target) = plan_target(table, from, pool, returning, &mut accesses);
-    accesses.extend(std::mem::take(&mut pass.accesses));
-    Ok(ChangePlan { returning: columns, change: Arc::new(Change::Delete(target)), accesses, line: None })
+    let (columns, target) = target_of(table, from, pool, returning);
+    let change = Arc::new(Change::Delete(target));
+    Ok(ChangePlan { returning: columns, change, accesses: Vec::new(), line: None })
 }
 
-fn plan_target(
+fn target_of(
     table: Arc<TableDef>,
     from: From,
-    mut pool: Pool,
+    pool: Pool,
     (columns, returning): (Columns, Vec<Expr>),
-    accesses: &mut Vec<AccessInfo>,
 ) -> (Columns, Target) {
-    let constants = select::constants(&mut pool);
-    let steps: Vec<Step> = Planner::new(&from.relations, None, false).steps(pool);
-    let relations = from.relations;
-    explain::relations(&relations, 0, accesses);
-    explain::steps(&steps, &relations, 0, true, accesses);
-    (columns, Target { table, relations, constants, steps, returning })
+    let (constants, steps) = (Vec::new(), Vec::new());
+    (columns, Target { table, relations: from.relations, from: pool, constants, steps, returning })
 }
 
 /// The table a statement changes, as relation 0.
@@ -148,17 +134,26 @@ fn returning(
     items: Option<&[SelectItem]>,
 ) -> Result<(Columns, Vec<Expr>), SqlError> {
     scope.phase = Phase::Refused("RETURNING");
-    let before = scope.accesses.len();
     let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
-    if reads(&scope.accesses[before..], table) {
+    let (columns, outputs) = select::split(outputs);
+    if outputs.iter().any(|output| reads(output, table)) {
         let error = SqlError::unsupported("a query over the changed table in RETURNING");
         return Err(error.with_hint("Query it in a separate statement, before the change or after it."));
     }
-    Ok(select::split(outputs))
+    Ok((columns, outputs))
 }
 
-fn reads(accesses: &[AccessInfo], table: &TableDef) -> bool {
-    accesses.iter().any(|access| access.table.id == table.id)
+/// Whether a query in an expression reads a table.
+fn reads(expr: &Expr, table: &TableDef) -> bool {
+    let mut reads = false;
+    expr.walk(&mut |part| {
+        if let expr::ExprKind::Subquery(subquery) = &part.kind {
+            let query = &subquery.plan.query;
+            query.each_table(&mut |other| reads |= other.id == table.id);
+            query.each_expr(&mut |inner| reads |= self::reads(inner, table));
+        }
+    });
+    reads
 }
 
 fn is_default(expr: &Ast) -> bool {
@@ -265,7 +260,6 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
     let table = Arc::clone(env.catalog.resolve_table(&names::qualified(name, source)?, source)?);
     let listed = !insert.columns.is_empty();
     let mut columns = target_columns(&mut pass, &table, &insert.columns)?;
-    let mut accesses = Vec::new();
     let rows = match &insert.source {
         None => {
             columns.clear();
@@ -282,8 +276,6 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
             defaults.push((column, default_of(&table, column)?));
         }
     }
-    explain::collect(&rows, 0, &mut accesses);
-    insert_accesses(&table, &rows, &columns, &defaults, &mut accesses);
     let alias = insert.table_alias.as_ref().map(|alias| TableAlias {
         explicit: true,
         name: alias.alias.clone(),
@@ -297,9 +289,10 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
     let conflict = match &insert.on {
         None => None,
         Some(OnInsert::OnConflict(on)) => {
-            let before = scope.accesses.len();
             let conflict = conflict(&mut scope, &table, on)?;
-            if reads(&scope.accesses[before..], &table) && !is_one_row(&rows) {
+            if conflict.update.as_ref().is_some_and(|update| update_reads(update, &table))
+                && !is_one_row(&rows)
+            {
                 // It would see the rows before it.
                 let error = SqlError::unsupported("a query over the changed table in ON CONFLICT");
                 return Err(error.with_hint("Insert one row at a time, in a loop."));
@@ -308,15 +301,8 @@ fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Resul
         }
         Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY").with_hint("Use ON CONFLICT.")),
     };
-    if let Some(update) = conflict.as_ref().and_then(|conflict| conflict.update.as_ref())
-        && let Some((_, value)) = update.set.iter().find(|(column, _)| Some(*column) == table.partition_by)
-    {
-        accesses.push(explain::placed(&table, AccessKind::Move, value, &from.relations, &[]));
-    }
-    accesses.extend(std::mem::take(&mut scope.accesses));
-    accesses.extend(std::mem::take(&mut pass.accesses));
     let change = Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning });
-    Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses, line: None })
+    Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses: Vec::new(), line: None })
 }
 
 /// Whether a query gives one row at most, whatever is in the tables.
@@ -328,31 +314,8 @@ fn is_one_row(query: &Query) -> bool {
     }
 }
 
-/// Where the new rows go.
-fn insert_accesses(
-    table: &Arc<TableDef>,
-    rows: &Query,
-    columns: &[ColumnId],
-    defaults: &[(ColumnId, Expr)],
-    accesses: &mut Vec<AccessInfo>,
-) {
-    let insert = AccessKind::Insert;
-    let Some(column) = table.partition_by else { return accesses.push(explain::written(table, insert)) };
-    let place = columns.iter().position(|other| *other == column);
-    let default = defaults.iter().find(|(other, _)| *other == column).map(|(_, expr)| expr.clone());
-    let mut add = |value: Option<&Expr>, select: Option<&Select>| {
-        let (relations, steps) = select.map_or((&[][..], &[][..]), |s| (&s.relations[..], &s.steps[..]));
-        accesses.push(match value {
-            Some(value) => explain::placed(table, insert, value, relations, steps),
-            None => explain::written(table, insert),
-        });
-    };
-    match (&rows.body, place) {
-        (Body::Values(rows), Some(at)) => rows.iter().for_each(|row| add(row.get(at), None)),
-        (Body::Select(select), Some(at)) => add(select.outputs.get(at), Some(select.as_ref())),
-        (_, Some(_)) => add(None, None),
-        (_, None) => add(Some(&default.unwrap_or_else(Expr::null)), None),
-    }
+fn update_reads(update: &ConflictUpdate, table: &TableDef) -> bool {
+    update.set.iter().map(|(_, value)| value).chain(&update.filter).any(|value| reads(value, table))
 }
 
 fn target_columns(
@@ -393,7 +356,7 @@ fn insert_values(
         let row = &row.content;
         let mut exprs = Vec::with_capacity(row.len());
         if row.iter().any(|value| matches!(value, Ast::QualifiedWildcard(..))) {
-            let (values, _) = query::value_row(row, pass)?;
+            let (values, _) = bind::value_row(row, pass)?;
             match_widths(columns, values.len(), listed)?;
             for (value, column) in values.into_iter().zip(columns.iter()) {
                 exprs.push(expr::cast(value, table.column_def(*column).ty, CastKind::Assignment)?);
@@ -421,7 +384,7 @@ fn insert_query(
     listed: bool,
     source: &AstQuery,
 ) -> Result<Query, SqlError> {
-    let (mut query, given, unknown) = query::bind_in(env, source, pass)?;
+    let (mut query, given, unknown) = bind::bind_in(env, source, pass)?;
     match_widths(columns, given.len(), listed)?;
     let plain = is_plain(&query);
     if !plain {
@@ -481,14 +444,16 @@ fn wrap(query: &mut Query) {
     });
     let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
     let outputs = outputs.collect();
-    let access = super::access::all(0);
     query.body = Body::Select(Box::new(Select {
         relations: vec![Relation { source: RelationSource::Query(Box::new(inner)), columns }],
+        from: Pool::one(0, 0),
         constants: Vec::new(),
-        steps: vec![Step::Inner { access, filters: Vec::new() }],
+        steps: Vec::new(),
         grouping: None,
+        windows: Vec::new(),
         outputs,
         distinct: super::tree::Distinct::No,
+        limited: false,
         ordered: false,
         ends: false,
     }));

@@ -42,7 +42,7 @@ impl Names for Nothing<'_> {
         Ok(None)
     }
 
-    fn query(&mut self, _query: &ast::Query) -> Result<crate::plan::SelectPlan, SqlError> {
+    fn query(&mut self, _query: &ast::Query) -> Result<crate::query::SelectPlan, SqlError> {
         Err(SqlError::unsupported("a query here"))
     }
 
@@ -84,7 +84,7 @@ impl Frame for Values {
         Err(SqlError::unsupported("a routine").into())
     }
 
-    fn query(&mut self, _plan: &crate::plan::SelectPlan, _limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
+    fn query(&mut self, _plan: &crate::query::SelectPlan, _limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
         Err(SqlError::unsupported("a query").into())
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn level(from: Scalar, to: Scalar) -> Option<Level> {
 }
 
 /// Whether a value converts by itself.
-pub(crate) fn implicit(from: Scalar, to: Scalar) -> bool {
+pub fn implicit(from: Scalar, to: Scalar) -> bool {
     level(from, to) == Some(Level::Implicit)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn category(ty: Scalar) -> char {
 }
 
 /// Whether a type is the one its category prefers.
-pub(crate) fn preferred(ty: Scalar) -> bool {
+pub fn preferred(ty: Scalar) -> bool {
     matches!(ty, Scalar::Bool | Scalar::Double | Scalar::Text | Scalar::TimestampTz | Scalar::Interval)
 }
 

@@ -14,11 +14,9 @@ use albireo_sql::ast::{
 use albireo_sql::names;
 
 use super::SelectPlan;
-use super::explain;
-use super::from::Condition;
 use super::group::Phase;
 use super::scope::{CteDef, CteLink, Env, Scope};
-use super::tree::{Body, Cte, OrderBy, OrderKey, Query, SetKind, SetOperation};
+use super::tree::{Body, Condition, Cte, OrderBy, OrderKey, Query, SetKind, SetOperation};
 use crate::expr::{self, CastKind, Expr, ExprKind, Names, is_unknown};
 use crate::types::{Scalar, Type};
 
@@ -44,10 +42,8 @@ pub(super) fn bind_query(
     let line = super::line_of(query);
     let bound = bind_in(env, query, &mut pass)?;
     let (query, columns) = finish(bound);
-    let mut accesses = std::mem::take(&mut pass.accesses);
-    explain::collect(&query, 0, &mut accesses);
     let correlated = pass.correlated;
-    Ok(SelectPlan { columns, query: Arc::new(query), accesses, correlated, line })
+    Ok(SelectPlan { columns, query: Arc::new(query), accesses: Vec::new(), correlated, line })
 }
 
 fn finish((query, columns, _): (Query, Columns, Vec<bool>)) -> (Query, Columns) {
@@ -62,8 +58,7 @@ pub(super) fn bind_nested(
 ) -> Result<(Query, Columns), SqlError> {
     let mut pass = Scope::passing(env, &mut *scope.outer);
     let bound = finish(bind_in(env, query, &mut pass)?);
-    let (accesses, correlated) = (std::mem::take(&mut pass.accesses), pass.correlated);
-    scope.accesses.extend(accesses);
+    let correlated = pass.correlated;
     scope.correlated |= correlated;
     Ok(bound)
 }
@@ -83,8 +78,6 @@ pub(super) fn bind_in(
     let inner_env = Env { ctes: Some(&link), ..env };
     let mut inner = Scope::passing(inner_env, &mut *pass);
     let (mut bound, columns, unknown) = bind_plain(inner_env, query, &mut inner)?;
-    let accesses = std::mem::take(&mut inner.accesses);
-    pass.accesses.extend(accesses);
     bound.ctes = queries.into_iter().zip(&defs).filter(|(_, def)| def.used.get()).map(|(q, _)| q).collect();
     Ok((bound, columns, unknown))
 }
@@ -109,10 +102,7 @@ fn bind_with(
             let link = CteLink { ctes: defs, parent: env.ctes };
             let inner_env = Env { ctes: Some(&link), ..env };
             let mut inner = Scope::passing(inner_env, &mut *pass);
-            let bound = finish(bind_in(inner_env, &cte.query, &mut inner)?);
-            let accesses = std::mem::take(&mut inner.accesses);
-            pass.accesses.extend(accesses);
-            bound
+            finish(bind_in(inner_env, &cte.query, &mut inner)?)
         };
         if cte.alias.columns.len() > columns.len() {
             let message = format!(
@@ -127,7 +117,7 @@ fn bind_with(
         }
         let id = env.next_cte.get();
         env.next_cte.set(id + 1);
-        queries.push(Cte { id, query });
+        queries.push(Cte { id, query, repeated: None });
         defs.push(CteDef { name, id, columns, used: Cell::new(false) });
     }
     Ok(())

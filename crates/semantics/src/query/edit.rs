@@ -1,0 +1,128 @@
+//! The expressions of bound queries and changes, to be changed.
+
+use super::tree::{
+    Body, Change, Distinct, FrameBound, Item, OrderBy, OrderKey, Pool, Query, Relation, RelationSource,
+    Select, Target, WindowCall,
+};
+use crate::expr::Expr;
+
+/// What is called for each expression.
+type Edit<'v> = &'v mut dyn FnMut(&mut Expr);
+
+impl Query {
+    /// Calls `edit` for every expression of a bound query and of those it is made of, but not for the parts
+    /// of these, nor for queries inside of them.
+    pub fn each_expr_mut(&mut self, edit: Edit<'_>) {
+        for cte in &mut self.ctes {
+            cte.query.each_expr_mut(edit);
+            if let Some(repeated) = &mut cte.repeated {
+                repeated.query.each_expr_mut(edit);
+            }
+        }
+        match &mut self.body {
+            Body::Select(select) => select.each_expr_mut(edit),
+            Body::Values(rows) => rows.iter_mut().flatten().for_each(&mut *edit),
+            Body::Nested(inner) => inner.each_expr_mut(edit),
+            Body::Set(set) => {
+                set.left.each_expr_mut(edit);
+                set.right.each_expr_mut(edit);
+            }
+        }
+        order(&mut self.order, edit);
+        self.limit.iter_mut().chain(&mut self.offset).for_each(edit);
+    }
+}
+
+impl Select {
+    fn each_expr_mut(&mut self, edit: Edit<'_>) {
+        relations(&mut self.relations, edit);
+        pool(&mut self.from, edit);
+        if let Some(grouping) = &mut self.grouping {
+            grouping.keys.iter_mut().for_each(&mut *edit);
+            for aggregate in &mut grouping.aggregates {
+                aggregate.args.iter_mut().chain(&mut aggregate.filter).for_each(&mut *edit);
+                order(&mut aggregate.order, edit);
+            }
+            grouping.having.iter_mut().for_each(&mut *edit);
+        }
+        self.windows.iter_mut().for_each(|call| window(call, edit));
+        self.outputs.iter_mut().for_each(&mut *edit);
+        if let Distinct::On(keys) = &mut self.distinct {
+            keys.iter_mut().for_each(edit);
+        }
+    }
+}
+
+impl Change {
+    /// As [`Query::each_expr_mut`].
+    pub fn each_expr_mut(&mut self, edit: Edit<'_>) {
+        match self {
+            Self::Insert(insert) => {
+                insert.source.each_expr_mut(edit);
+                insert.defaults.iter_mut().for_each(|(_, default)| edit(default));
+                if let Some(update) = insert.conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
+                    update.set.iter_mut().for_each(|(_, value)| edit(value));
+                    update.filter.iter_mut().for_each(&mut *edit);
+                }
+                insert.returning.iter_mut().for_each(edit);
+            }
+            Self::Update(update) => {
+                target(&mut update.target, edit);
+                update.set.iter_mut().for_each(|(_, value)| edit(value));
+                update.target.returning.iter_mut().for_each(edit);
+            }
+            Self::Delete(rows) => {
+                target(rows, edit);
+                rows.returning.iter_mut().for_each(edit);
+            }
+        }
+    }
+}
+
+fn target(target: &mut Target, edit: Edit<'_>) {
+    relations(&mut target.relations, edit);
+    pool(&mut target.from, edit);
+}
+
+fn relations(relations: &mut [Relation], edit: Edit<'_>) {
+    for relation in relations {
+        match &mut relation.source {
+            RelationSource::Query(query) | RelationSource::Lateral(query) => query.each_expr_mut(edit),
+            RelationSource::Series(args) => args.iter_mut().for_each(&mut *edit),
+            RelationSource::Unnest(array) => edit(array),
+            RelationSource::Routine(call, _) => call.args.iter_mut().for_each(&mut *edit),
+            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+        }
+    }
+}
+
+fn pool(from: &mut Pool, edit: Edit<'_>) {
+    from.items.iter_mut().for_each(|item| match item {
+        Item::One { .. } => {}
+        Item::Left { pool: inner, .. } => pool(inner, edit),
+        Item::Full { left, right, on, .. } => {
+            pool(left, edit);
+            pool(right, edit);
+            on.iter_mut().for_each(|condition| edit(&mut condition.expr));
+        }
+    });
+    from.conditions.iter_mut().for_each(|condition| edit(&mut condition.expr));
+}
+
+fn order(keys: &mut [OrderKey], edit: Edit<'_>) {
+    for key in keys {
+        if let OrderBy::Expr(expr) = &mut key.by {
+            edit(expr);
+        }
+    }
+}
+
+fn window(call: &mut WindowCall, edit: Edit<'_>) {
+    call.args.iter_mut().chain(&mut call.filter).chain(&mut call.partition).for_each(&mut *edit);
+    order(&mut call.order, edit);
+    for bound in [&mut call.frame.start, &mut call.frame.end] {
+        if let FrameBound::Before(by) | FrameBound::After(by) = bound {
+            edit(by);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Queries and changes, bound: every name resolved, every expression typed.
+//!
+//! Responsible for: which relations a statement reads, joins, grouping, order, RETURNING, as a [`tree`]
+//! that says nothing of how rows are found. Not responsible for: expressions ([`expr`](crate::expr)),
+//! access paths and running (`procedure`), plans over snapshots (`olap`).
+
+mod bind;
+mod change;
+mod edit;
+mod every;
+mod from;
+mod group;
+mod scope;
+mod select;
+pub mod tree;
+mod walk;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use albireo_base::SqlError;
+use albireo_sql::ast::Spanned;
+use albireo_sql::{Catalog, ast};
+
+use crate::expr::Names;
+use crate::types::Type;
+use scope::Env;
+use tree::{AccessInfo, Change, Query};
+
+/// Whether a call is one of an aggregate, which no routine of its name hides.
+pub fn is_aggregate(function: &ast::Function) -> bool {
+    group::aggregate_kind(function).is_some()
+}
+
+/// A query.
+#[derive(Clone, Debug)]
+pub struct SelectPlan {
+    /// Names, as PostgreSQL gives them, and types of its columns.
+    pub columns: Vec<(String, Type)>,
+    /// What to do.
+    pub query: Arc<Query>,
+    /// The tables it reads and how, those of queries in its expressions included; none before access
+    /// paths are chosen.
+    pub accesses: Vec<AccessInfo>,
+    /// Whether it refers to columns of a query around it.
+    pub correlated: bool,
+    /// The line of the text it begins on, from 1, if it is known.
+    pub line: Option<usize>,
+}
+
+/// An INSERT, UPDATE or DELETE.
+#[derive(Clone, Debug)]
+pub struct ChangePlan {
+    /// Names and types of the columns of RETURNING; none without.
+    pub returning: Vec<(String, Type)>,
+    /// What to do.
+    pub change: Arc<Change>,
+    /// The tables it reads and changes and how, those of queries in its expressions included; none before
+    /// access paths are chosen.
+    pub accesses: Vec<AccessInfo>,
+    /// The line of the text it begins on, from 1, if it is known.
+    pub line: Option<usize>,
+}
+
+/// Binds a query: SELECT, VALUES, WITH, set operations. Names that none of its tables has mean what
+/// `outer` says.
+///
+/// # Errors
+/// Names, types and what is not supported, with positions.
+pub fn bind_select(
+    catalog: &Catalog,
+    query: &ast::Query,
+    outer: &mut dyn Names,
+) -> Result<SelectPlan, SqlError> {
+    let next_cte = Cell::new(0);
+    bind::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
+}
+
+/// Binds an INSERT, UPDATE or DELETE.
+///
+/// # Errors
+/// As [`bind_select`].
+pub fn bind_change(
+    catalog: &Catalog,
+    statement: &ast::Statement,
+    outer: &mut dyn Names,
+) -> Result<ChangePlan, SqlError> {
+    let next_cte = Cell::new(0);
+    change::bind(Env { catalog, ctes: None, next_cte: &next_cte }, statement, outer)
+}
+
+/// The line that a tree begins on, if the text has it.
+fn line_of(tree: &impl Spanned) -> Option<usize> {
+    let line = tree.span().start.line;
+    usize::try_from(line).ok().filter(|line| *line > 0)
+}
