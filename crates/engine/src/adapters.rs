@@ -170,6 +170,10 @@ pub(crate) fn value_at(array: &ArrayRef, row: usize, ty: SqlType) -> Value {
     // A result typed more narrowly than Arrow shows it (CHAR as text, say) is read as its type.
     match (&value, ty) {
         (Value::Text(text), SqlType::Uuid) => Value::parse(text, ty).unwrap_or(value),
+        // Numbers of several scales.
+        (Value::Text(text), SqlType::Decimal { .. }) => {
+            albireo_base::Decimal::parse(text).map_or(value, Value::Decimal)
+        }
         _ => value,
     }
 }

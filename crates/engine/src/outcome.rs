@@ -47,7 +47,8 @@ impl Outcome {
 pub struct QueryResult {
     /// Names and types of the columns.
     pub columns: Vec<Column>,
-    /// The Arrow schema of the batches. Its names are the columns' names.
+    /// The Arrow schema of the batches. Its names are the columns' names. A column of NUMERIC whose values
+    /// have different numbers of digits behind the point is one of texts, which keep them.
     pub schema: SchemaRef,
     /// The rows.
     pub batches: Vec<RecordBatch>,

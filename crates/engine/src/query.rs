@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use crate::adapters::{CatalogRelations, StorageSnapshot, scope_of};
 use crate::routines::Limits;
 use crate::settings::Settings;
+use crate::statements::Logical;
 use crate::{Column, Database, QueryResult};
 
 /// Plans kept before the cache starts anew.
@@ -209,6 +210,12 @@ impl Database {
         if let Some(plan) = self.inner.plans.get(text, catalog.version()) {
             return Ok(plan);
         }
+        if let Some((plan, general)) = self.plan_bound(&catalog, statement, text, parameters) {
+            if general {
+                self.inner.plans.put(text, &plan);
+            }
+            return Ok(plan);
+        }
         let bound = albireo_sql::bind_query(&catalog, statement, text)?;
         let types = inferable_types(bound.parameters, parameters);
         let plan = self.prepare_bound(&catalog, &bound, types)?;
@@ -218,6 +225,22 @@ impl Database {
             self.inner.plans.put(text, &plan);
         }
         Ok(plan)
+    }
+
+    /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the
+    /// bound form, or the plan of it, does not know something in it.
+    fn plan_bound(
+        &self,
+        catalog: &Arc<Catalog>,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+    ) -> Option<(Arc<Prepared>, bool)> {
+        let library = self.library();
+        let logical = Logical::new(&library, statement, text, parameters).ok()?;
+        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
+        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters);
+        plan.ok().map(|plan| (plan, logical.general))
     }
 
     /// Types and plans a bound query.

@@ -24,6 +24,7 @@ mod explain;
 mod files;
 mod functions;
 mod guard;
+mod lower;
 pub mod memory;
 mod optimize;
 mod output;

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, SqlType};
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, MutableArrayData, RecordBatch, RecordBatchOptions,
-    StringViewBuilder, make_array,
+    Array, ArrayRef, AsArray, BinaryViewBuilder, Decimal128Array, MutableArrayData, RecordBatch,
+    RecordBatchOptions, StringViewArray, StringViewBuilder, make_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::errors::from_arrow;
+use crate::lower::{OPEN, decode};
 use crate::prepare::OutputColumn;
 
 /// The Arrow schema of a result.
@@ -38,7 +39,94 @@ pub(crate) fn finish(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
     RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &options).map_err(|e| from_arrow(&e))
 }
 
+/// What a column of NUMERIC of any scale is before its values are known.
+pub(crate) const OPEN_RESULT: DataType = DataType::Decimal128(38, 16);
+
+/// A whole result while it is collected.
+pub(crate) struct Collector {
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<RecordBatch>,
+    /// Whether a column's type is known only at the end: until then batches are as the plan gave them.
+    open: bool,
+}
+
+impl Collector {
+    /// For batches of a plan with this schema.
+    pub(crate) fn new(columns: &[OutputColumn], plan: &SchemaRef) -> Self {
+        let open = plan.fields().iter().any(|field| *field.data_type() == OPEN);
+        Self { columns: columns.to_vec(), schema: schema_of(columns), batches: Vec::new(), open }
+    }
+
+    /// Takes a batch in.
+    ///
+    /// # Errors
+    /// As [`finish`].
+    pub(crate) fn add(&mut self, batch: RecordBatch) -> Result<(), SqlError> {
+        if batch.num_rows() > 0 {
+            self.batches.push(if self.open { batch } else { finish(&batch, &self.schema)? });
+        }
+        Ok(())
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// As [`finish`].
+    pub(crate) fn finish(mut self) -> Result<Self, SqlError> {
+        if self.open {
+            settle(&mut self.columns, &self.batches);
+            self.schema = schema_of(&self.columns);
+            let batches = std::mem::take(&mut self.batches);
+            self.batches =
+                batches.iter().map(|batch| finish(batch, &self.schema)).collect::<Result<_, _>>()?;
+        }
+        Ok(self)
+    }
+}
+
+/// Gives columns of NUMERIC of any scale that of their values; where these differ, they are texts, which keep
+/// each value's digits.
+fn settle(columns: &mut [OutputColumn], batches: &[RecordBatch]) {
+    for (at, column) in columns.iter_mut().enumerate() {
+        let mut scale: Option<(u8, u8)> = None;
+        for array in batches.iter().map(|batch| batch.column(at)).filter(|array| *array.data_type() == OPEN) {
+            for bytes in array.as_fixed_size_binary().iter().flatten() {
+                let (least, most) = scale.unwrap_or((u8::MAX, 0));
+                let of = decode(bytes).scale;
+                scale = Some((least.min(of), most.max(of)));
+            }
+            scale = scale.or(Some((0, 0)));
+        }
+        let Some((least, most)) = scale else { continue };
+        column.ty = Some(SqlType::Decimal { precision: 38, scale: most });
+        column.arrow = match least == most {
+            true => DataType::Decimal128(38, most as i8),
+            false => DataType::Utf8View,
+        };
+    }
+}
+
+fn decimals(column: &ArrayRef, scale: i8) -> Result<ArrayRef, SqlError> {
+    let rescaled = |bytes: &[u8]| {
+        let number = decode(bytes).rescale(u8::try_from(scale).unwrap_or(0));
+        let fitting = number.filter(|number| number.fits(38));
+        fitting.map(|number| number.unscaled).ok_or_else(|| crate::errors::out_of_range("numeric"))
+    };
+    let values = column.as_fixed_size_binary().iter().map(|value| value.map(rescaled).transpose());
+    let array: Decimal128Array = values.collect::<Result<_, _>>()?;
+    Ok(Arc::new(array.with_precision_and_scale(38, scale).map_err(|e| from_arrow(&e))?))
+}
+
 fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
+    if let (true, DataType::Utf8View) = (*column.data_type() == OPEN, ty) {
+        let values = column.as_fixed_size_binary().iter();
+        let texts = values.map(|value| value.map(|bytes| decode(bytes).to_string()));
+        return Ok(Arc::new(texts.collect::<StringViewArray>()));
+    }
+    if let (true, DataType::Decimal128(_, scale)) = (*column.data_type() == OPEN, ty) {
+        return decimals(column, *scale);
+    }
     if matches!(column.data_type(), DataType::Interval(_) | DataType::Duration(_))
         && *ty == DataType::Utf8View
     {

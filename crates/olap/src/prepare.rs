@@ -4,13 +4,17 @@
 //! and keeps the optimized plan, parameters still open. The plan is optimized anew when a table
 //! it reads has grown or shrunk so much that another join order may be better.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value, arrow_type};
+use albireo_semantics::expr::{VariableId, given};
+use albireo_semantics::query::SelectPlan;
+use albireo_semantics::types::{Scalar, Type};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, ParamValues};
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::Optimizer;
@@ -23,7 +27,10 @@ use sqlparser::ast::Statement;
 use crate::catalog::StatementCatalog;
 use crate::engine::{Olap, Shared};
 use crate::errors::{external, to_sql_error};
+use crate::lower::{self, Lowered};
+use crate::output::OPEN_RESULT;
 use crate::relation::{Relation, Relations, Snapshot};
+use crate::scan::provider::SnapshotTable;
 use crate::types::{result_type, scalar, sql_type};
 use crate::{files, optimize, semantics};
 
@@ -66,6 +73,8 @@ pub struct Prepared {
     binds: bool,
     /// Whether files are read.
     reads_files: bool,
+    /// The types of parameters as the bound form has them; none if DataFusion typed the statement.
+    bound_types: Option<Vec<Option<Type>>>,
     relations: Vec<Arc<Relation>>,
     /// By relation: the columns that some run may read.
     columns_read: Vec<Vec<ColumnId>>,
@@ -146,6 +155,7 @@ impl Prepared {
             columns: output_columns(&analyzed, None)?,
             analyzed,
             parameter_types: Vec::new(),
+            bound_types: None,
             binds: false,
             relations: Vec::new(),
             columns_read: Vec::new(),
@@ -185,8 +195,10 @@ impl Prepared {
         if !self.binds {
             return Ok(plan);
         }
-        let values = parameters.iter().zip(&self.parameter_types);
-        let values: Result<Vec<_>, SqlError> = values.map(|(v, ty)| scalar(v, *ty)).collect();
+        let values: Result<Vec<_>, SqlError> = match &self.bound_types {
+            Some(types) => parameters.iter().zip(types).map(|(v, ty)| bound_scalar(v, ty.as_ref())).collect(),
+            None => parameters.iter().zip(&self.parameter_types).map(|(v, ty)| scalar(v, *ty)).collect(),
+        };
         let bound = plan.replace_params_with_values(&ParamValues::from(values?));
         let bound = if folds { bound.and_then(|plan| fold(plan, state)) } else { bound };
         bound.map_err(|e| to_sql_error(&e))
@@ -236,7 +248,36 @@ fn plan_still_serves(then: u64, now: u64) -> bool {
     now.abs_diff(then) <= then / 2 + 1024
 }
 
+/// A parameter's value as a literal of the type that the statement was bound with.
+fn bound_scalar(value: &Value, ty: Option<&Type>) -> Result<ScalarValue, SqlError> {
+    let Some((ty, arrow)) = ty.and_then(|ty| Some((ty, lower::arrow_of(ty)?))) else {
+        return Ok(ScalarValue::Null);
+    };
+    let datum = given(value, ty)?;
+    let array = lower::array_of(std::slice::from_ref(&datum), &arrow)?;
+    ScalarValue::try_from_array(&array, 0).map_err(|e| to_sql_error(&e))
+}
+
 impl Olap {
+    /// Makes the plan of a bound query. `parameters` are the types of `$1`, `$2`, ..., with what the bound
+    /// form calls them.
+    ///
+    /// # Errors
+    /// 0A000 for what has no plan here.
+    pub fn prepare_bound(
+        &self,
+        relations: &Arc<dyn Relations>,
+        query: &SelectPlan,
+        parameters: &[(VariableId, Option<Type>)],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let (engine, relations) = (self.clone(), Arc::clone(relations));
+        let (query, parameters) = (query.clone(), parameters.to_vec());
+        self.wait_for(async move {
+            let prepared = prepare_bound(&engine.shared, &*relations, &query, &parameters);
+            prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
+        })
+    }
+
     /// Types a query and makes it ready to run.
     ///
     /// # Errors
@@ -270,6 +311,7 @@ async fn prepare(
     let analyzed = analyze(shared, plan)?;
     let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
     Ok(Prepared {
+        bound_types: None,
         binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
         columns: output_columns(&analyzed, query.names)?,
         columns_read: columns_read(&analyzed, &relations_read)?,
@@ -280,6 +322,86 @@ async fn prepare(
         catalog_version: relations.version(),
         optimized: Mutex::new(None),
     })
+}
+
+fn prepare_bound(
+    shared: &Shared,
+    relations: &dyn Relations,
+    query: &SelectPlan,
+    parameters: &[(VariableId, Option<Type>)],
+) -> Result<Prepared, DataFusionError> {
+    let numbered = parameters.iter().enumerate();
+    let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
+    let Lowered { plan, relations: read } = lower::lower(shared, relations, query, &known)?;
+    let analyzed = semantics::analyze_lowered(plan, shared.options())?;
+    let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
+    Ok(Prepared {
+        binds: !types.is_empty() || depends_on_time(&analyzed)?,
+        columns: bound_columns(&analyzed, query)?,
+        columns_read: columns_scanned(&analyzed, &read)?,
+        analyzed,
+        parameter_types: types.iter().map(|ty| ty.as_ref().and_then(sql_type_of)).collect(),
+        bound_types: Some(types),
+        reads_files: false,
+        relations: read,
+        catalog_version: relations.version(),
+        optimized: Mutex::new(None),
+    })
+}
+
+/// The type of a parameter, if it has one without a scale of its own.
+fn sql_type_of(ty: &Type) -> Option<SqlType> {
+    match ty {
+        Type::Scalar(Scalar::Numeric { .. } | Scalar::Interval) => None,
+        _ => sql_type(&lower::arrow_of(ty)?),
+    }
+}
+
+/// The result's columns. NUMERIC of any scale has, until a run knows better, the least that a quotient has.
+fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputColumn>, DataFusionError> {
+    let fields = plan.schema().fields().iter().zip(&query.columns);
+    let columns = fields.map(|(field, (name, _))| {
+        let open = *field.data_type() == lower::OPEN;
+        let arrow = if open { OPEN_RESULT } else { result_type(field.data_type()) };
+        if arrow.is_nested() {
+            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
+        }
+        Ok(OutputColumn { name: name.clone(), ty: sql_type(&arrow), arrow })
+    });
+    columns.collect()
+}
+
+/// The columns that the scans of a lowered plan may read; there each has a name of its own.
+fn columns_scanned(
+    plan: &LogicalPlan,
+    relations: &[Arc<Relation>],
+) -> Result<Vec<Vec<ColumnId>>, DataFusionError> {
+    let mut names = HashSet::new();
+    let mut scans = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            scans.push(Arc::clone(&scan.source));
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::Column(column) = e {
+                    names.insert(column.name.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let mut read = vec![BTreeSet::new(); relations.len()];
+    for source in scans {
+        let provider = source_as_provider(&source)?;
+        let Some(table) = provider.downcast_ref::<SnapshotTable>() else { continue };
+        let Some(at) = relations.iter().position(|relation| relation.id == table.relation.id) else {
+            continue;
+        };
+        let columns = (0..).map(ColumnId).zip(&table.relation.columns);
+        read[at].extend(columns.filter(|(_, column)| names.contains(&column.name)).map(|(id, _)| id));
+    }
+    Ok(read.into_iter().map(|columns| columns.into_iter().collect()).collect())
 }
 
 /// The columns of each relation whose name is used anywhere in the plan, of whatever relation: more than

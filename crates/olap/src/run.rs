@@ -284,29 +284,24 @@ impl Run {
     async fn collect(self) -> Result<QueryOutput, SqlError> {
         let begin = Instant::now();
         let deadline = self.options.timeout.map(|timeout| begin + timeout);
-        let columns = self.prepared.columns().to_vec();
-        let schema = output::schema_of(&columns);
         let run = Arc::new(self);
         let work = {
-            let (run, schema) = (Arc::clone(&run), Arc::clone(&schema));
+            let run = Arc::clone(&run);
             async move {
                 let mut started = run.start().await?;
                 let planned = Instant::now();
-                let mut batches = Vec::new();
+                let mut result = output::Collector::new(run.prepared.columns(), &started.stream.schema());
                 while let Some(batch) = started.stream.next().await {
-                    let batch = batch.map_err(|e| to_sql_error(&e))?;
-                    if batch.num_rows() > 0 {
-                        batches.push(output::finish(&batch, &schema)?);
-                    }
+                    result.add(batch.map_err(|e| to_sql_error(&e))?)?;
                 }
-                Ok((batches, planned, started.pool.peak_bytes()))
+                Ok((result.finish()?, planned, started.pool.peak_bytes()))
             }
         };
-        let (batches, planned, peak_memory_bytes) = run.guard(deadline, work).await?;
+        let (result, planned, peak_memory_bytes) = run.guard(deadline, work).await?;
         Ok(QueryOutput {
-            columns,
-            schema,
-            batches,
+            columns: result.columns,
+            schema: result.schema,
+            batches: result.batches,
             planning: planned - begin,
             execution: planned.elapsed(),
             peak_memory_bytes,

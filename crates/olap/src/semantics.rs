@@ -28,10 +28,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::utils::NamePreserver;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::errors::external;
@@ -45,6 +45,14 @@ use operators::{Planned, settle};
 /// The analyzer's rules: ours before DataFusion's coercion.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(PostgresTypes), Arc::new(TypeCoercion::new())]
+}
+
+/// Makes a lowered plan, whose types are settled, one that DataFusion can optimize.
+pub(crate) fn analyze_lowered(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(ResolveGroupingFunction::new()), Arc::new(TypeCoercion::new())];
+    let plan = Analyzer::with_rules(rules).execute_and_check(plan, options, |_, _| {})?;
+    without_misleading_keys(plan)
 }
 
 /// Plans numeric operators as our functions while the statement is read, so that their types are

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_procedure::body::{Outside, Place, Routine};
 use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{Expr, ExprKind, given, is_open};
+use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
 use albireo_procedure::plan::tree::{AccessInfo, Change};
 use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
 use albireo_procedure::types::{Scalar, Type};
@@ -88,11 +88,13 @@ impl Bound {
         values: &[Value],
         partitions: u16,
     ) -> Result<Self, SqlError> {
-        let binder = Binder { library, statement, text, count: highest_parameter(statement) };
+        let count = highest_parameter(statement);
+        let binder = Binder { library, statement, text, count, logical: false };
         let (work, mut around, types, by_value) = binder.typed(values)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
         }
+        check_literals(|visit| work.each_expr(visit))?;
         let home = Home::new(&work, &around, partitions);
         let shape = Shape::of(&work);
         let mut calls = false;
@@ -147,12 +149,57 @@ fn highest_parameter(statement: &Statement) -> usize {
     highest
 }
 
+/// A query bound for a snapshot: what it means, its parameters and their types.
+pub(crate) struct Logical {
+    pub(crate) plan: SelectPlan,
+    pub(crate) parameters: Vec<(VariableId, Option<Type>)>,
+    /// Whether it is good for values of any type.
+    pub(crate) general: bool,
+}
+
+impl Logical {
+    /// Binds a query that stands in `text` for these values.
+    ///
+    /// # Errors
+    /// As [`Bound::new`].
+    pub(crate) fn new(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+    ) -> Result<Self, SqlError> {
+        let count = highest_parameter(statement);
+        let binder = Binder { library, statement, text, count, logical: true };
+        let (work, around, types, by_value) = binder.typed(values)?;
+        let Work::Select(plan) = work else { return Err(SqlError::unsupported("a change as a query")) };
+        check_literals(|visit| plan.each_expr(visit))?;
+        let parameters = around.parameters.iter().copied().zip(types).collect();
+        Ok(Self { plan, parameters, general: by_value.is_empty() })
+    }
+}
+
+/// Looks at the literals of a statement.
+///
+/// # Errors
+/// As [`albireo_semantics::expr::check_literals`].
+fn check_literals(each: impl FnOnce(&mut dyn FnMut(&Expr))) -> Result<(), SqlError> {
+    let mut found = Ok(());
+    each(&mut |expr| {
+        if found.is_ok() && matches!(expr.kind, ExprKind::Convert(..)) {
+            found = albireo_semantics::expr::check_literals(expr);
+        }
+    });
+    found
+}
+
 struct Binder<'a> {
     library: &'a Arc<Library>,
     statement: &'a Statement,
     text: &'a str,
     /// Parameters.
     count: usize,
+    /// Whether access paths are not wanted.
+    logical: bool,
 }
 
 /// More than PostgreSQL's protocol can carry.
@@ -203,6 +250,9 @@ impl Binder<'_> {
         let catalog = &self.library.catalog;
         let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
         let work = match self.statement {
+            Statement::Query(query) if self.logical => {
+                Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
+            }
             Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
             change => Work::Change(bind_change(catalog, change, &mut outside)?),
         };

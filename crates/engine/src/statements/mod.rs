@@ -27,6 +27,7 @@ mod run;
 mod tests;
 mod trial;
 
+pub(crate) use bind::Logical;
 pub(crate) use cache::Statements;
 pub(crate) use run::{Insist, Wanted};
 pub use trial::Trial;

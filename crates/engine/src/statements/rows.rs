@@ -8,7 +8,7 @@ use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind};
 use albireo_procedure::plan::tree::{Body, Change, Relation, RelationSource, Select};
 use albireo_procedure::types::{Scalar, Type};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 
 use super::bind::Work;
@@ -44,7 +44,7 @@ impl Shape {
             };
             columns.push(Column { name: name.clone(), ty });
         }
-        let schema = schema_of(&columns);
+        let schema = schema_of(&columns, &[]);
         Self { columns, schema, open }
     }
 
@@ -56,22 +56,31 @@ impl Shape {
     /// These rows as a result.
     pub(super) fn result(&self, rows: Vec<Vec<Datum>>, execution: Duration) -> Result<QueryResult, SqlError> {
         let (mut columns, mut schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        let mut mixed = vec![false; columns.len()];
         for &at in &self.open {
-            columns[at].ty = widest(rows.iter().map(|row| scale_of(&row[at])).max().unwrap_or(0));
+            let scales = || rows.iter().filter_map(|row| scale_of(&row[at]));
+            let most = scales().max().unwrap_or(0);
+            columns[at].ty = widest(most);
+            mixed[at] = scales().any(|scale| scale != most);
         }
         if !self.open.is_empty() {
-            schema = schema_of(&columns);
+            schema = schema_of(&columns, &mixed);
         }
         let count = rows.len();
         let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(count)).collect();
         for row in rows {
-            for ((values, datum), column) in values.iter_mut().zip(row).zip(&columns) {
-                let value = value(datum, column.ty);
+            for (((values, datum), column), mixed) in values.iter_mut().zip(row).zip(&columns).zip(&mixed) {
+                let value = match datum {
+                    Datum::Value(value) if *mixed => Some(value),
+                    datum => value(datum, column.ty),
+                };
                 values.push(value.ok_or_else(|| routines::too_wide(&column.name, column.ty))?);
             }
         }
-        let arrays = values.iter().zip(&columns).map(|(values, column)| array(column.ty, values.iter()));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>()?;
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for ((values, column), mixed) in values.iter().zip(&columns).zip(mixed) {
+            arrays.push(if mixed { texts(values) } else { array(column.ty, values.iter())? });
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options);
         let batches = vec![batch.map_err(internal)?];
@@ -86,8 +95,19 @@ fn value(datum: Datum, ty: SqlType) -> Option<Value> {
     }
 }
 
-fn schema_of(columns: &[Column]) -> SchemaRef {
-    arrays::schema(columns.iter().map(|column| (column.name.as_str(), column.ty)))
+/// `mixed`: which columns are of numbers of several scales, which are texts.
+fn schema_of(columns: &[Column], mixed: &[bool]) -> SchemaRef {
+    let ty = |at: usize, column: &Column| match mixed.get(at) {
+        Some(true) => SqlType::Text,
+        _ => column.ty,
+    };
+    arrays::schema(columns.iter().enumerate().map(|(at, column)| (column.name.as_str(), ty(at, column))))
+}
+
+/// Numbers with the digits that each has.
+fn texts(values: &[Value]) -> ArrayRef {
+    let text = |value: &Value| (!value.is_null()).then(|| value.to_string());
+    Arc::new(values.iter().map(text).collect::<StringViewArray>())
 }
 
 /// NUMERIC with so many digits after the point.
@@ -95,10 +115,10 @@ fn widest(scale: u8) -> SqlType {
     SqlType::Decimal { precision: SqlType::MAX_DECIMAL_PRECISION, scale }
 }
 
-fn scale_of(datum: &Datum) -> u8 {
+fn scale_of(datum: &Datum) -> Option<u8> {
     match datum {
-        Datum::Value(Value::Decimal(number)) => number.scale,
-        _ => 0,
+        Datum::Value(Value::Decimal(number)) => Some(number.scale),
+        _ => None,
     }
 }
 

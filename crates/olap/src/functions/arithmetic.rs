@@ -59,7 +59,7 @@ impl Operation {
         }
     }
 
-    fn shape(self, a: Shape, b: Shape) -> Shape {
+    pub(crate) fn shape(self, a: Shape, b: Shape) -> Shape {
         match self {
             Self::Add | Self::Subtract => decimal::sum_shape(a, b),
             Self::Multiply => decimal::product_shape(a, b),

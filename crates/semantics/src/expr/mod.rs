@@ -338,6 +338,23 @@ pub fn bind_to(
     cast(bound, to, kind).map_err(|error| binder.locate(error, expr))
 }
 
+/// Looks at literals that could not be read as the type that their place has: an error wherever they stand,
+/// even where they are never evaluated, as in PostgreSQL.
+///
+/// # Errors
+/// 22P02 and what else reading says.
+pub fn check_literals(expr: &Expr) -> Result<(), SqlError> {
+    let mut found = Ok(());
+    expr.walk(&mut |part| {
+        if let (ExprKind::Convert(inner, conversion), true) = (&part.kind, found.is_ok())
+            && let ExprKind::Constant(datum) = &inner.kind
+        {
+            found = convert::apply(datum.clone(), *conversion).map(|_| ());
+        }
+    });
+    found
+}
+
 impl Expr {
     /// NULL, of a type that its place says.
     pub fn null() -> Self {

@@ -77,18 +77,22 @@ pub(super) fn text(value: &ast::Value) -> Option<&str> {
     })
 }
 
-/// A number with its sign, which counts for its type: -2147483648 is an INTEGER.
+/// A number with its signs, which count for its type: -2147483648 is an INTEGER, -(-2147483648) a BIGINT.
 pub(super) fn negative(operand: &ast::Expr) -> Result<Option<Expr>> {
-    let mut inner = operand;
-    while let ast::Expr::Nested(next) = inner {
-        inner = next;
-    }
-    match inner {
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(digits, _) => number(&format!("-{digits}")).map(Some),
-            _ => Ok(None),
-        },
-        _ => Ok(None),
+    let (mut inner, mut negated) = (operand, true);
+    loop {
+        match inner {
+            ast::Expr::Nested(next) => inner = next,
+            ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => {
+                inner = expr;
+                negated = !negated;
+            }
+            ast::Expr::Value(value) => {
+                let ast::Value::Number(digits, _) = &value.value else { return Ok(None) };
+                return number(&format!("{}{digits}", if negated { "-" } else { "" })).map(Some);
+            }
+            _ => return Ok(None),
+        }
     }
 }
 

@@ -1,0 +1,58 @@
+//! Functions that only look.
+
+use std::sync::{Arc, LazyLock};
+
+use albireo_base::{SqlError, SqlState};
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::errors::{external, internal};
+
+/// The value of a query in an expression, of which there were `rows`.
+pub(super) fn single(value: Planned, rows: Planned) -> Planned {
+    FUNCTION.call(vec![value, rows])
+}
+
+static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Single { signature }))
+});
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Single {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Single {
+    fn name(&self) -> &str {
+        "single"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value, rows] = args.args.as_slice() else {
+            return Err(external(internal("single takes two arguments")));
+        };
+        let rows = rows.to_array(args.number_rows)?;
+        if rows.as_primitive::<Int64Type>().iter().flatten().any(|count| count > 1) {
+            let message = "more than one row returned by a subquery used as an expression";
+            return Err(external(SqlError::new(SqlState::CARDINALITY_VIOLATION, message)));
+        }
+        Ok(value.clone())
+    }
+}

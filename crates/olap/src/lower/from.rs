@@ -1,0 +1,249 @@
+//! FROM and WHERE.
+
+use std::sync::Arc;
+
+use albireo_base::SqlType;
+use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::query::tree::{Condition, Item, Pool, Relation as Bound, RelationSource, Select};
+use albireo_sql::TableDef;
+use datafusion::catalog::TableFunctionArgs;
+use datafusion::common::{Column, JoinType, Result};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+
+use super::select::Stage;
+use super::subquery::{free_columns, has_query};
+use super::{Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
+use crate::errors::{external, internal};
+use crate::relation::Relation;
+use crate::scan::provider::SnapshotTable;
+
+impl Lowering<'_> {
+    /// Reads FROM and keeps what WHERE lets pass.
+    pub(super) fn from(&self, stage: &mut Stage, select: &Select) -> Result<()> {
+        let plan = self.pool(stage, &select.from, select)?;
+        stage.plan = plan;
+        self.conditions(stage, &select.from.conditions)
+    }
+
+    /// The items of a pool joined, without its conditions; the first with what is there already.
+    fn pool(&self, stage: &mut Stage, pool: &Pool, select: &Select) -> Result<LogicalPlan> {
+        let mut plan = stage.plan.clone();
+        let mut first = stage.keys.is_empty() && is_one_row(&plan);
+        let mut waiting: Vec<&Item> = pool.items.iter().collect();
+        let mut placed = 0_u64;
+        let own = pool.relations();
+        while !waiting.is_empty() {
+            let ready = waiting.iter().position(|item| {
+                let (Item::One { requires, .. } | Item::Left { requires, .. } | Item::Full { requires, .. }) =
+                    item;
+                requires & own & !placed == 0
+            });
+            let item = waiting.remove(ready.unwrap_or(0));
+            match item {
+                Item::One { relation, requires } => {
+                    let right = self.relation(stage, *relation, *requires, &select.relations)?;
+                    plan = if first {
+                        right
+                    } else {
+                        LogicalPlanBuilder::from(plan).cross_join(right)?.build()?
+                    };
+                    placed |= 1 << relation;
+                }
+                Item::Left { pool, .. } => {
+                    plan = self.left_join(stage, plan, pool, select)?;
+                    placed |= pool.relations();
+                }
+                Item::Full { left, right, on, .. } => {
+                    let joined = self.full_join(stage, left, right, on, select)?;
+                    plan = if first {
+                        joined
+                    } else {
+                        LogicalPlanBuilder::from(plan).cross_join(joined)?.build()?
+                    };
+                    placed |= left.relations() | right.relations();
+                }
+            }
+            first = false;
+        }
+        Ok(plan)
+    }
+
+    /// A pool by itself, with its conditions but those in `apart`.
+    fn side(&self, stage: &mut Stage, pool: &Pool, select: &Select) -> Result<LogicalPlan> {
+        let empty = LogicalPlanBuilder::empty(true).build()?;
+        let mut inner = Stage { plan: empty, level: stage.level.clone(), keys: Vec::new() };
+        let plan = self.pool(&mut inner, pool, select)?;
+        stage.level = inner.level;
+        Ok(plan)
+    }
+
+    fn left_join(
+        &self,
+        stage: &mut Stage,
+        left: LogicalPlan,
+        pool: &Pool,
+        select: &Select,
+    ) -> Result<LogicalPlan> {
+        let own = pool.relations();
+        let right = self.side(stage, pool, select)?;
+        let mut inside = Vec::new();
+        let mut on = Vec::new();
+        for condition in &pool.conditions {
+            let expr = self.condition(&stage.level, condition)?;
+            // What concerns the right side alone decides which of its rows can be partners.
+            let of_right = condition.relations() & !own == 0 && condition.relations() != 0;
+            if of_right && !reads_outside(&condition.expr) { inside.push(expr) } else { on.push(expr) }
+        }
+        let right = filter(right, all_of(inside))?;
+        LogicalPlanBuilder::from(left).join_on(right, JoinType::Left, on)?.build()
+    }
+
+    fn full_join(
+        &self,
+        stage: &mut Stage,
+        left: &Pool,
+        right: &Pool,
+        on: &[Condition],
+        select: &Select,
+    ) -> Result<LogicalPlan> {
+        let mut sides = Vec::with_capacity(2);
+        for pool in [left, right] {
+            let plan = self.side(stage, pool, select)?;
+            let conditions = pool.conditions.iter().map(|condition| self.condition(&stage.level, condition));
+            sides.push(filter(plan, all_of(conditions.collect::<Result<_>>()?))?);
+        }
+        let on: Vec<Planned> =
+            on.iter().map(|condition| self.condition(&stage.level, condition)).collect::<Result<_>>()?;
+        let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else {
+            return Err(external(internal("a join has two sides")));
+        };
+        LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on)?.build()
+    }
+
+    /// A condition of ON.
+    fn condition(&self, level: &Level, condition: &Condition) -> Result<Planned> {
+        if has_query(&condition.expr) {
+            return Err(unsupported("a query in a condition of an outer join"));
+        }
+        self.expr(level, &condition.expr)
+    }
+
+    /// A relation; its columns become known.
+    fn relation(
+        &self,
+        stage: &mut Stage,
+        number: u16,
+        requires: u64,
+        relations: &[Bound],
+    ) -> Result<LogicalPlan> {
+        let relation = &relations[usize::from(number)];
+        if requires != 0 {
+            return Err(unsupported("a function in FROM over columns of other relations"));
+        }
+        let (plan, columns) = match &relation.source {
+            RelationSource::Table(table) => self.table(table)?,
+            RelationSource::Query(query) => {
+                if !free_columns(query).is_empty() {
+                    return Err(unsupported("a query in FROM that reads columns of a query around it"));
+                }
+                typed_columns(self.query(query, None)?)?
+            }
+            RelationSource::Cte(id) => self.cte_rows(*id)?,
+            RelationSource::Series(args) => self.series(args, relation)?,
+            RelationSource::Lateral(_) => return Err(unsupported("LATERAL")),
+            RelationSource::Unnest(_) | RelationSource::Routine(..) | RelationSource::Given => {
+                return Err(unsupported("this function in FROM of a query over a snapshot"));
+            }
+        };
+        stage.level.relations[usize::from(number)] = columns;
+        Ok(plan)
+    }
+
+    fn table(&self, table: &TableDef) -> Result<(LogicalPlan, Vec<Typed>)> {
+        let Some(relation) = self.relations.relation(Some(&table.schema), &table.name) else {
+            return Err(external(internal(format!("no relation {}", table.name))));
+        };
+        let mut used = self.used.borrow_mut();
+        if used.iter().all(|known| known.id != relation.id) {
+            used.push(Arc::clone(&relation));
+        }
+        drop(used);
+        let mut named = Relation::clone(&relation);
+        for column in &mut named.columns {
+            column.name = self.name(&column.name);
+            if let SqlType::Char(length) = column.ty {
+                self.chars.borrow_mut().insert(column.name.clone(), u32::from(length));
+            }
+        }
+        let named = Arc::new(named);
+        let schema = named.arrow_schema();
+        let source = provider_as_source(Arc::new(SnapshotTable::new(named, self.shared.caches.clone())));
+        let plan = LogicalPlanBuilder::scan(self.name(&table.name), source, None)?.build()?;
+        let columns = plan.schema().columns().into_iter().zip(schema.fields());
+        let columns = columns.map(|(column, field)| (Planned::Column(column), field.data_type().clone()));
+        Ok((plan, columns.collect()))
+    }
+
+    /// The rows of a query of WITH, once more.
+    fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
+        let known = self.ctes.borrow().get(&id).cloned();
+        let Some(Rows { plan, outputs, .. }) = known else { return Err(unsupported("this query of WITH")) };
+        let new: Vec<Column> = outputs.iter().map(|_| self.column("with")).collect();
+        let exprs = outputs.into_iter().zip(&new).map(|(old, new)| Planned::Column(old).alias(&new.name));
+        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        typed_columns(Rows { plan, outputs: new, keys: Vec::new() })
+    }
+
+    /// `generate_series` of constants.
+    fn series(&self, args: &[Expr], relation: &Bound) -> Result<(LogicalPlan, Vec<Typed>)> {
+        let level = Level::default();
+        let mut literals = Vec::with_capacity(args.len());
+        for arg in args {
+            let ExprKind::Constant(albireo_semantics::datum::Datum::Value(value)) = &arg.kind else {
+                return Err(unsupported("generate_series of values that are computed"));
+            };
+            let value = value.clone().coerce(SqlType::BigInt).map_err(external)?;
+            let ty = albireo_semantics::types::Type::Scalar(albireo_semantics::types::Scalar::BigInt);
+            literals.push(self.constant(&value.into(), &ty)?.0);
+        }
+        let _ = level;
+        let state = self.shared.state();
+        let Some(function) = state.table_functions().get("generate_series") else {
+            return Err(external(internal("no function generate_series")));
+        };
+        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&literals, state))?;
+        let plan =
+            LogicalPlanBuilder::scan(self.name("series"), provider_as_source(provider), None)?.build()?;
+        let ty = relation.columns.first().and_then(|(_, ty)| arrow_of(ty));
+        let (Some(ty), Some(column)) = (ty, plan.schema().columns().into_iter().next()) else {
+            return Err(external(internal("a series has a column")));
+        };
+        let output = self.column("series");
+        let value = datafusion::logical_expr::cast(Planned::Column(column), ty).alias(&output.name);
+        let plan = LogicalPlanBuilder::from(plan).project([value])?.build()?;
+        typed_columns(Rows { plan, outputs: vec![output], keys: Vec::new() })
+    }
+}
+
+/// A query's rows as a relation.
+pub(super) fn typed_columns(rows: Rows) -> Result<(LogicalPlan, Vec<Typed>)> {
+    let mut columns = Vec::with_capacity(rows.outputs.len());
+    for column in rows.outputs {
+        columns.push(typed_column(&rows.plan, &column)?);
+    }
+    Ok((rows.plan, columns))
+}
+
+fn is_one_row(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row)
+}
+
+/// Whether a condition names columns of a query around.
+fn reads_outside(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= matches!(&part.kind, ExprKind::Column(column) if column.depth > 0);
+    });
+    found
+}

@@ -1,0 +1,142 @@
+//! Expressions computed row by row by the scalar kernels of the bound form.
+//!
+//! Responsible for: whatever has no vectorised form; the reference for what has one. An expression becomes
+//! one function of the columns, parameters and results of queries in it, so that it is evaluated as the
+//! interpreter does: CASE, AND and OR look at no more than they must.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use albireo_base::SqlError;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ColumnRef, Expr, Frame, RoutineId, VariableId, evaluate};
+use albireo_semantics::query::SelectPlan;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::datums::{array_of, datum_at};
+use crate::errors::{external, internal};
+
+/// A bound expression whose columns are its arguments: column `i` of relation 0 is argument `i`.
+struct Kernel {
+    expr: Expr,
+    gives: DataType,
+    /// What it is, written out: equal texts, equal expressions.
+    text: String,
+    signature: Signature,
+}
+
+/// `expr` over `args`, of Arrow type `gives`.
+pub(super) fn kernel(expr: Expr, gives: DataType, args: Vec<Planned>) -> Planned {
+    let text = format!("{expr:?}");
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Kernel { expr, gives, text, signature })).call(args)
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.gives == other.gives
+    }
+}
+
+impl Eq for Kernel {}
+
+impl Hash for Kernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("row_by_row")
+    }
+}
+
+impl ScalarUDFImpl for Kernel {
+    fn name(&self) -> &str {
+        "row_by_row"
+    }
+
+    fn schema_name(&self, args: &[Planned]) -> Result<String> {
+        let args: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(format!("row_by_row[{}]({})", self.text, args.join(", ")))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.gives.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let mut frame = Row { arrays: &arrays, row: 0 };
+        let mut values = Vec::with_capacity(rows);
+        for row in 0..rows {
+            frame.row = row;
+            values.push(evaluate(&self.expr, &mut frame).map_err(|stop| external(reason(stop)))?);
+        }
+        let array = array_of(&values, &self.gives).map_err(external)?;
+        Ok(match constant {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
+            false => ColumnarValue::Array(array),
+        })
+    }
+}
+
+/// Why an expression without transaction stopped.
+fn reason(stop: Stop) -> SqlError {
+    match stop {
+        Stop::Error(error) | Stop::Fatal(error) => *error,
+        Stop::Crossing => internal("an expression reached for a partition"),
+    }
+}
+
+/// A row of arguments.
+struct Row<'a> {
+    arrays: &'a [arrow::array::ArrayRef],
+    row: usize,
+}
+
+fn absent() -> Stop {
+    internal("an expression over a snapshot has no variables, routines and queries").into()
+}
+
+impl Frame for Row<'_> {
+    fn variable(&self, _: VariableId) -> &Datum {
+        const { &Datum::NULL }
+    }
+
+    fn column(&mut self, column: ColumnRef) -> Result<Datum, Stop> {
+        let array = self.arrays.get(usize::from(column.column)).ok_or_else(absent)?;
+        // An argument that is one value for all rows may come as one.
+        let row = if array.len() == 1 { 0 } else { self.row };
+        Ok(datum_at(array.as_ref(), row)?)
+    }
+
+    fn now(&mut self) -> i64 {
+        0
+    }
+
+    fn call(&mut self, _: RoutineId, _: Vec<Datum>) -> Result<Datum, Stop> {
+        Err(absent())
+    }
+
+    fn query(&mut self, _: &SelectPlan, _: usize) -> Result<Vec<Vec<Datum>>, Stop> {
+        Err(absent())
+    }
+}

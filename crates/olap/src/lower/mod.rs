@@ -1,0 +1,168 @@
+//! From the bound form of a query to DataFusion's logical plan.
+//!
+//! Responsible for: one plan for a whole bound query (`query`, `select`, `from`, `group`, `window`, `sets`),
+//! its scalar expressions (`expr`), which are vectorised where that computes the same and else run row by
+//! row (`kernel`), and queries inside expressions as joins (`subquery`). Not responsible for: names and types
+//! (`albireo_semantics`), the order of joins and all else that an optimizer does ([`crate::optimize`]).
+//!
+//! **Invariant:** every column of a plan has a name that no other column of it has, and no qualifier:
+//! nothing can be taken for another column of the same name.
+//! **Invariant:** what a plan computes is what the interpreter computes of the same bound form, value,
+//! type and SQLSTATE.
+//!
+//! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
+
+mod checks;
+mod datums;
+mod expr;
+mod from;
+mod group;
+mod kernel;
+mod keys;
+mod numeric;
+mod query;
+mod select;
+mod sets;
+mod subquery;
+mod window;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use albireo_base::SqlError;
+use albireo_semantics::expr::{ColumnRef, VariableId};
+use albireo_semantics::query::SelectPlan;
+use albireo_semantics::types::Type;
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DataFusionError, ExprSchema, Result};
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+
+use crate::engine::Shared;
+use crate::errors::external;
+use crate::relation::{Relation, Relations};
+
+pub(crate) use datums::{array_of, arrow_of};
+pub(crate) use numeric::{OPEN, decode};
+
+/// The parameters of a statement: their numbers from 0, and their types.
+pub(crate) type Parameters = HashMap<VariableId, (usize, Type)>;
+
+/// A query as a plan.
+pub(crate) struct Lowered {
+    pub(crate) plan: LogicalPlan,
+    /// The relations that it reads.
+    pub(crate) relations: Vec<Arc<Relation>>,
+}
+
+/// Makes the plan of a bound query. Its columns come in the query's order, under names of ours.
+///
+/// # Errors
+/// 0A000 for what has no plan; the planner's.
+pub(crate) fn lower(
+    shared: &Shared,
+    relations: &dyn Relations,
+    plan: &SelectPlan,
+    parameters: &Parameters,
+) -> Result<Lowered> {
+    let lowering = Lowering {
+        shared,
+        relations,
+        parameters,
+        used: RefCell::default(),
+        next: Cell::new(0),
+        ctes: RefCell::default(),
+        chars: RefCell::default(),
+    };
+    let rows = lowering.query(&plan.query, None)?;
+    let outputs: Vec<Planned> =
+        rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
+    let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
+    Ok(Lowered { plan, relations: lowering.used.into_inner() })
+}
+
+/// What all parts of one statement share while it is lowered.
+struct Lowering<'a> {
+    shared: &'a Shared,
+    relations: &'a dyn Relations,
+    parameters: &'a Parameters,
+    used: RefCell<Vec<Arc<Relation>>>,
+    next: Cell<u32>,
+    /// The queries of WITH in sight.
+    ctes: RefCell<HashMap<u32, Rows>>,
+    /// The lengths of columns of CHAR, by their names.
+    chars: RefCell<HashMap<String, u32>>,
+}
+
+/// A plan and which of its columns matter.
+#[derive(Clone)]
+struct Rows {
+    plan: LogicalPlan,
+    /// The columns of the query's result.
+    outputs: Vec<Column>,
+    /// Of a query inside another one: for which row of that one a row is, as [`Domain::columns`] has it.
+    keys: Vec<Column>,
+}
+
+/// The values of the columns around for which a query inside is to be computed.
+struct Domain {
+    /// Each combination once.
+    plan: LogicalPlan,
+    /// What the query inside calls them, and their columns.
+    columns: Vec<(ColumnRef, Column)>,
+}
+
+/// The columns that expressions of one SELECT may name.
+#[derive(Clone, Default)]
+struct Level {
+    /// By relation; those after the last of FROM are of groups and of windows.
+    relations: Vec<Vec<Typed>>,
+    /// Those of queries around.
+    outer: HashMap<ColumnRef, Typed>,
+    /// The results of queries in expressions, by the address of these.
+    queries: HashMap<usize, Typed>,
+}
+
+impl Lowering<'_> {
+    /// A name that nothing in the statement has.
+    fn name(&self, from: &str) -> String {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        format!("{from}#{number}")
+    }
+
+    /// A new column of this name.
+    fn column(&self, from: &str) -> Column {
+        Column::new_unqualified(self.name(from))
+    }
+}
+
+/// An expression and its Arrow type.
+type Typed = (Planned, DataType);
+
+/// What has no plan.
+fn unsupported(what: impl std::fmt::Display) -> DataFusionError {
+    external(SqlError::unsupported(what))
+}
+
+/// The Arrow type of a plan's column.
+fn type_of(plan: &LogicalPlan, column: &Column) -> Result<DataType> {
+    Ok(plan.schema().field_from_column(column)?.data_type().clone())
+}
+
+/// A column with its type.
+fn typed_column(plan: &LogicalPlan, column: &Column) -> Result<Typed> {
+    Ok((Planned::Column(column.clone()), type_of(plan, column)?))
+}
+
+/// A condition over a plan.
+fn filter(plan: LogicalPlan, condition: Option<Planned>) -> Result<LogicalPlan> {
+    match condition {
+        Some(condition) => LogicalPlanBuilder::from(plan).filter(condition)?.build(),
+        None => Ok(plan),
+    }
+}
+
+fn all_of(conditions: Vec<Planned>) -> Option<Planned> {
+    datafusion::logical_expr::utils::conjunction(conditions)
+}

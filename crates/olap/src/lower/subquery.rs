@@ -1,0 +1,720 @@
+//! Queries inside expressions, as joins.
+//!
+//! Responsible for: EXISTS, IN and comparisons with ANY in WHERE as semi and anti joins; any other query as
+//! columns that are joined to the rows at hand. A query that reads columns around it is computed for all of
+//! their values at once: where its conditions say that one of its own expressions equals one of the columns
+//! around, rows are found by that; else it is joined with the distinct values of those columns first.
+//!
+//! Paper: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015 (dependent joins, §3).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use albireo_base::Value;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ColumnRef, Comparison, Expr, ExprKind, Subquery, SubqueryKind};
+use albireo_semantics::query::tree::{
+    AggregateKind, Body, Condition, Distinct, OrderBy, Query, RelationSource, Select,
+};
+use albireo_semantics::types::{Scalar, Type};
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::logical_expr::{
+    Case, Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit,
+};
+
+use super::expr::operator;
+use super::query::output_types;
+use super::select::{Stage, address};
+use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column, unsupported};
+use crate::errors::{external, internal};
+
+/// A query inside an expression, computed for all rows around at once.
+struct Joined {
+    rows: Rows,
+    /// What must be equal: of the rows around, and of the query's.
+    on: Vec<(Planned, Planned)>,
+    /// Whether NULL is equal to NULL there.
+    nulls: NullEquality,
+    /// Conditions over both sides; of semi joins only.
+    others: Vec<Planned>,
+}
+
+impl Lowering<'_> {
+    /// Keeps the rows of which all conditions are true.
+    pub(super) fn conditions(&self, stage: &mut Stage, conditions: &[Condition]) -> Result<()> {
+        let (asking, plain): (Vec<&Condition>, Vec<&Condition>) =
+            conditions.iter().partition(|condition| has_query(&condition.expr));
+        let plain = plain.into_iter().map(|condition| self.expr(&stage.level, &condition.expr));
+        stage.plan = filter(stage.plan.clone(), all_of(plain.collect::<Result<_>>()?))?;
+        for condition in asking {
+            if !self.semi_join(stage, &condition.expr)? {
+                self.attach_queries(stage, [&condition.expr])?;
+                let condition = self.expr(&stage.level, &condition.expr)?;
+                stage.plan = filter(stage.plan.clone(), Some(condition))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins a condition that is a query, or the opposite of one; whether it is of that form.
+    fn semi_join(&self, stage: &mut Stage, condition: &Expr) -> Result<bool> {
+        let (condition, negated) = match &condition.kind {
+            ExprKind::Not(inner) => (&**inner, true),
+            _ => (condition, false),
+        };
+        let ExprKind::Subquery(subquery) = &condition.kind else { return Ok(false) };
+        let query = &subquery.plan.query;
+        match &subquery.kind {
+            SubqueryKind::Exists => {
+                let joined = self.joined(stage, query, true)?;
+                let kind = if negated { JoinType::LeftAnti } else { JoinType::LeftSemi };
+                stage.plan = join(stage.plan.clone(), joined, kind)?;
+                Ok(true)
+            }
+            SubqueryKind::Any { op, all: false, operands, conversions } if !negated => {
+                self.attach_queries(stage, operands)?;
+                let mut joined = self.joined(stage, query, true)?;
+                let types = output_types(query);
+                for (at, (operand, conversion)) in operands.iter().zip(conversions).enumerate() {
+                    let (left, right) =
+                        self.operand_pair(&stage.level, operand, &joined.rows, at, &types, *conversion)?;
+                    match op {
+                        Comparison::Eq => joined.on.push((left, right)),
+                        _ if operands.len() == 1 => joined.others.push(compared(left, *op, right)),
+                        _ => return Err(unsupported("a comparison of rows with ANY")),
+                    }
+                }
+                if joined.nulls == NullEquality::NullEqualsNull {
+                    // The keys of the domain are equal where both are NULL, the operand is not.
+                    let from = joined.rows.keys.len();
+                    let equal = joined.on.split_off(from.min(joined.on.len()));
+                    joined.others.extend(equal.into_iter().map(|(left, right)| left.eq(right)));
+                }
+                stage.plan = join(stage.plan.clone(), joined, JoinType::LeftSemi)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// An operand and the column that it is compared with, in one type, as they are compared.
+    fn operand_pair(
+        &self,
+        level: &Level,
+        operand: &Expr,
+        rows: &Rows,
+        at: usize,
+        types: &[Type],
+        conversion: Option<Scalar>,
+    ) -> Result<(Planned, Planned)> {
+        let column = self.converted(rows, at, types, conversion)?;
+        let stand_in = Expr { kind: ExprKind::Column(STAND_IN), ty: column.1.clone() };
+        let mut inner = level.clone();
+        inner.outer.insert(STAND_IN, column.0);
+        self.comparable(&inner, operand, &stand_in)
+    }
+
+    /// A column of a query, converted as its comparison asks.
+    fn converted(
+        &self,
+        rows: &Rows,
+        at: usize,
+        types: &[Type],
+        conversion: Option<Scalar>,
+    ) -> Result<(Typed, Type)> {
+        let column = &rows.outputs[at];
+        let typed = typed_column(&rows.plan, column)?;
+        let Some(to) = conversion else { return Ok((typed, types[at].clone())) };
+        let mut level = Level::default();
+        level.outer.insert(STAND_IN, typed);
+        let inner = Expr { kind: ExprKind::Column(STAND_IN), ty: types[at].clone() };
+        let to = match (to, &types[at]) {
+            (Scalar::Numeric { .. }, Type::Scalar(Scalar::SmallInt | Scalar::Integer | Scalar::BigInt)) => {
+                Scalar::Numeric { scale: Some(0) }
+            }
+            (to, _) => to,
+        };
+        let conversion = albireo_semantics::expr::Conversion::Scalar(to);
+        let whole = Expr { kind: ExprKind::Convert(Box::new(inner), conversion), ty: Type::Scalar(to) };
+        Ok((self.typed(&level, &whole)?, Type::Scalar(to)))
+    }
+
+    /// Computes the queries in expressions beside the rows at hand.
+    pub(super) fn attach_queries<'e>(
+        &self,
+        stage: &mut Stage,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Result<()> {
+        for expr in exprs {
+            let mut found: Vec<Arc<Subquery>> = Vec::new();
+            expr.walk(&mut |part| {
+                if let ExprKind::Subquery(subquery) = &part.kind {
+                    found.push(Arc::clone(subquery));
+                }
+            });
+            // Operands may hold queries: the inner ones come last in the walk.
+            for subquery in found.into_iter().rev() {
+                if !stage.level.queries.contains_key(&address(&subquery)) {
+                    let value = self.attach(stage, &subquery)?;
+                    stage.level.queries.insert(address(&subquery), value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&self, stage: &mut Stage, subquery: &Subquery) -> Result<Typed> {
+        let query = &subquery.plan.query;
+        match &subquery.kind {
+            SubqueryKind::Scalar => self.attach_value(stage, query),
+            SubqueryKind::Exists => {
+                let joined = self.joined(stage, query, false)?;
+                let marker = self.attach_marker(stage, joined)?;
+                Ok((marker.is_not_null(), DataType::Boolean))
+            }
+            SubqueryKind::Any { op, all, operands, conversions } => {
+                match (operands.as_slice(), conversions.as_slice()) {
+                    ([operand], [conversion]) => {
+                        self.attach_any(stage, query, *op, *all, operand, *conversion)
+                    }
+                    _ => Err(unsupported("a comparison of rows with a query in this place")),
+                }
+            }
+            SubqueryKind::Array => Err(unsupported("an array of a query in a query over a snapshot")),
+        }
+    }
+
+    /// A query's one value.
+    fn attach_value(&self, stage: &mut Stage, query: &Query) -> Result<Typed> {
+        let total = whole_aggregate(query);
+        let joined = self.joined(stage, query, false)?;
+        let pulled = joined.rows.keys.len();
+        let of = match total {
+            Some(select) if pulled > 0 && joined.nulls == NullEquality::NullEqualsNothing => {
+                Some(self.empty_value(stage, select)?)
+            }
+            _ => None,
+        };
+        let one = total.is_some() || takes_one(query);
+        let Joined { rows, on, nulls, others } = joined;
+        let Some(output) = rows.outputs.first().cloned() else {
+            return Err(external(internal("a query has a column")));
+        };
+        let (mut exprs, mut present) = (Vec::new(), None);
+        let (rows, value) = match one {
+            true => {
+                let marker = self.column("found");
+                exprs.extend(rows.plan.schema().columns().into_iter().map(Planned::Column));
+                exprs.push(lit(true).alias(&marker.name));
+                let plan = LogicalPlanBuilder::from(rows.plan).project(exprs)?.build()?;
+                present = Some(marker);
+                (Rows { plan, ..rows }, Planned::Column(output.clone()))
+            }
+            false => self.single(rows, &output)?,
+        };
+        let ty = datafusion::logical_expr::ExprSchemable::get_type(&value, rows.plan.schema())?;
+        stage.plan = join(stage.plan.clone(), Joined { rows, on, nulls, others }, JoinType::Left)?;
+        let value = match (of, present) {
+            (Some((empty, _)), Some(present)) => {
+                let missing = Box::new(Planned::Column(present).is_null());
+                let branches = vec![(missing, Box::new(empty))];
+                let else_expr = Some(Box::new(value));
+                Planned::Case(Case { expr: None, when_then_expr: branches, else_expr })
+            }
+            _ => value,
+        };
+        Ok((value, ty))
+    }
+
+    /// One row for each key, or none; an error, once its value is used, where there were several.
+    fn single(&self, rows: Rows, output: &Column) -> Result<(Rows, Planned)> {
+        let (value, count) = (self.column("value"), self.column("rows"));
+        let groups: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
+        let aggregates = [
+            first_value_udaf().call(vec![Planned::Column(output.clone())]).alias(&value.name),
+            count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
+        ];
+        let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
+        let checked = super::checks::single(Planned::Column(value.clone()), Planned::Column(count));
+        Ok((Rows { plan, outputs: vec![value], keys: rows.keys }, checked))
+    }
+
+    /// What a query of one group gives where there is no row.
+    fn empty_value(&self, stage: &Stage, select: &Select) -> Result<Typed> {
+        let groups = select.relations.len() as u16;
+        let Some(grouping) = &select.grouping else { return Err(external(internal("no groups"))) };
+        let empty = |expr: &Expr| {
+            let mut expr = expr.clone();
+            let mut fits = true;
+            without_rows(&mut expr, groups, grouping, &mut fits);
+            fits.then_some(expr)
+        };
+        let refused = || unsupported("this query for each row of a query around it");
+        let output = empty(&select.outputs[0]).ok_or_else(refused)?;
+        let typed = self.typed(&stage.level, &output)?;
+        let Some(having) = &grouping.having else { return Ok(typed) };
+        let having = self.expr(&stage.level, &empty(having).ok_or_else(refused)?)?;
+        let when_then_expr = vec![(Box::new(having), Box::new(typed.0))];
+        Ok((Planned::Case(Case { expr: None, when_then_expr, else_expr: None }), typed.1))
+    }
+
+    /// A column that is NULL where a query has no row.
+    fn attach_marker(&self, stage: &mut Stage, joined: Joined) -> Result<Planned> {
+        let Joined { rows, on, nulls, others } = joined;
+        let marker = self.column("found");
+        let groups: Vec<Planned> = on.iter().map(|(_, right)| right.clone()).collect();
+        let (plan, on) = match groups.is_empty() {
+            true => {
+                let plan = LogicalPlanBuilder::from(rows.plan).limit(0, Some(1))?.build()?;
+                (plan, on)
+            }
+            false => {
+                let named: Vec<Column> = groups.iter().map(|_| self.column("of")).collect();
+                let exprs = groups.into_iter().zip(&named).map(|(expr, name)| expr.alias(&name.name));
+                let plan = LogicalPlanBuilder::from(rows.plan)
+                    .aggregate(exprs.collect::<Vec<_>>(), Vec::<Planned>::new())?
+                    .build()?;
+                let lefts = on.into_iter().map(|(left, _)| left);
+                (plan, lefts.zip(named.into_iter().map(Planned::Column)).collect())
+            }
+        };
+        let mut exprs: Vec<Planned> = plan.schema().columns().into_iter().map(Planned::Column).collect();
+        exprs.push(lit(true).alias(&marker.name));
+        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        let rows = Rows { plan, outputs: Vec::new(), keys: Vec::new() };
+        stage.plan = join(stage.plan.clone(), Joined { rows, on, nulls, others }, JoinType::Left)?;
+        Ok(Planned::Column(marker))
+    }
+
+    /// How a value compares with all values of a query, by what is known of these together: how many there
+    /// are, how many are not NULL, the least and the greatest, and whether one is equal.
+    fn attach_any(
+        &self,
+        stage: &mut Stage,
+        query: &Query,
+        op: Comparison,
+        all: bool,
+        operand: &Expr,
+        conversion: Option<Scalar>,
+    ) -> Result<Typed> {
+        let joined = self.joined(stage, query, false)?;
+        let types = output_types(query);
+        let (typed, ty) = self.converted(&joined.rows, 0, &types, conversion)?;
+        if !matches!(ty, Type::Scalar(_)) {
+            return Err(unsupported("arrays or rows compared with a query"));
+        }
+        let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
+        let equality = matches!((op, all), (Comparison::Eq, false) | (Comparison::Ne, true));
+        let found = match equality {
+            true => {
+                let Joined { rows, on, nulls, .. } = &joined;
+                let mut on = on.clone();
+                on.push((left.clone(), right.clone()));
+                // NULLs among the values are not equal to anything.
+                let plan = filter(rows.plan.clone(), Some(right.clone().is_not_null()))?;
+                let left_known = left.clone().is_not_null();
+                let rows = Rows { plan, ..rows.clone() };
+                let one = Joined { rows, on, nulls: *nulls, others: Vec::new() };
+                Some(self.attach_marker(stage, one)?.is_not_null().and(left_known))
+            }
+            false => None,
+        };
+        let Joined { rows, on, nulls, others } = joined;
+        let (count, known) = (self.column("rows"), self.column("known"));
+        let (least, greatest) = (self.column("least"), self.column("greatest"));
+        let mut named = Vec::with_capacity(on.len());
+        let mut groups = Vec::with_capacity(on.len());
+        let mut pairs = Vec::with_capacity(on.len());
+        for (left, right) in on {
+            let name = self.column("of");
+            groups.push(right.alias(&name.name));
+            pairs.push((left, Planned::Column(name.clone())));
+            named.push(name);
+        }
+        let mut aggregates = vec![
+            count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
+            count_udaf().call(vec![right.clone()]).alias(&known.name),
+        ];
+        if found.is_none() {
+            if typed.1 == DataType::Boolean || has_bytes(&right_type(&right, &rows)?) {
+                return Err(unsupported("this comparison with a query for values of this type"));
+            }
+            aggregates.push(min_udaf().call(vec![right.clone()]).alias(&least.name));
+            aggregates.push(max_udaf().call(vec![right]).alias(&greatest.name));
+        }
+        let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
+        let rows = Rows { plan, outputs: Vec::new(), keys: named };
+        stage.plan = join(stage.plan.clone(), Joined { rows, on: pairs, nulls, others }, JoinType::Left)?;
+        let column = |column: &Column| Planned::Column(column.clone());
+        let none = column(&count).is_null().or(column(&count).eq(lit(0_i64)));
+        let decided = match (found, op) {
+            (Some(found), _) => found,
+            // A comparison that the nearest value decides.
+            (None, Comparison::Lt | Comparison::Le) => {
+                compared(left.clone(), op, column(if all { &least } else { &greatest }))
+            }
+            (None, Comparison::Gt | Comparison::Ge) => {
+                compared(left.clone(), op, column(if all { &greatest } else { &least }))
+            }
+            (None, Comparison::Eq) => left.clone().eq(column(&least)).and(left.clone().eq(column(&greatest))),
+            (None, Comparison::Ne) => {
+                left.clone().not_eq(column(&least)).or(left.clone().not_eq(column(&greatest)))
+            }
+        };
+        // With one that is so ANY is true, with one that is not so ALL is false.
+        let (decisive, decided) = match (all, op) {
+            (true, Comparison::Ne) => (false, decided),
+            (true, _) => (false, Planned::Not(Box::new(decided))),
+            (false, _) => (true, decided),
+        };
+        let null = Planned::Literal(datafusion::common::ScalarValue::Boolean(None), None);
+        let unknown = left.is_null().or(column(&known).lt(column(&count)));
+        let branches = [(none, lit(all)), (decided.is_true(), lit(decisive)), (unknown, null)];
+        let when_then_expr =
+            branches.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
+        let else_expr = Some(Box::new(lit(!decisive)));
+        Ok((Planned::Case(Case { expr: None, when_then_expr, else_expr }), DataType::Boolean))
+    }
+
+    /// A query for all rows at hand; `semi` if it only matters whether there is a row.
+    fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
+        let free = free_columns(query);
+        if free.is_empty() {
+            let rows = self.query(query, None)?;
+            let nulls = NullEquality::NullEqualsNothing;
+            return Ok(Joined { rows, on: Vec::new(), nulls, others: Vec::new() });
+        }
+        if let Some(joined) = self.pulled_up(stage, query, &free, semi)? {
+            return Ok(joined);
+        }
+        let mut exprs = Vec::with_capacity(free.len());
+        let mut columns = Vec::with_capacity(free.len());
+        let mut lefts = Vec::with_capacity(free.len());
+        for reference in free {
+            let around = ColumnRef { depth: reference.depth - 1, ..reference };
+            let outer = Expr { kind: ExprKind::Column(around), ty: Type::Void };
+            let (value, _) = self.typed(&stage.level, &outer)?;
+            let column = self.column("domain");
+            exprs.push(value.clone().alias(&column.name));
+            columns.push((reference, column));
+            lefts.push(value);
+        }
+        let plan = LogicalPlanBuilder::from(stage.plan.clone()).project(exprs)?.distinct()?.build()?;
+        let rows = self.query(query, Some(&Domain { plan, columns }))?;
+        let rights = rows.keys.iter().cloned().map(Planned::Column);
+        let on = lefts.into_iter().zip(rights).collect();
+        Ok(Joined { rows, on, nulls: NullEquality::NullEqualsNull, others: Vec::new() })
+    }
+
+    /// A query whose conditions say by which of its own values it belongs to the rows around.
+    fn pulled_up(
+        &self,
+        stage: &Stage,
+        query: &Query,
+        free: &BTreeSet<ColumnRef>,
+        semi: bool,
+    ) -> Result<Option<Joined>> {
+        let Body::Select(select) = &query.body else { return Ok(None) };
+        if !query.ctes.is_empty() || select.grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some())
+        {
+            return Ok(None);
+        }
+        let total = whole_aggregate(query);
+        let limited = query.limit.is_some() || query.offset.is_some();
+        if total.is_some_and(|select| !has_empty_value(select))
+            || (select.grouping.is_some() && semi && total.is_some())
+        {
+            return Ok(None);
+        }
+        let plain = semi && select.grouping.is_none() && select.windows.is_empty() && !limited;
+        let (mut pairs, mut mixed, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for condition in &select.from.conditions {
+            match split(&condition.expr) {
+                Split::Own => rest.push(condition.clone()),
+                Split::Equal { outer, own } => pairs.push((outer, own)),
+                Split::Mixed if plain => mixed.push(condition),
+                Split::Mixed => return Ok(None),
+            }
+        }
+        let mut left = select.as_ref().clone();
+        left.from.conditions = rest;
+        let inside = Query { body: Body::Select(Box::new(left.clone())), ..query.clone() };
+        if pairs.is_empty() && mixed.is_empty() || !free_columns(&inside).is_empty() || free.is_empty() {
+            return Ok(None);
+        }
+        let mut inner = self.beginning(None)?;
+        inner.level.relations = vec![Vec::new(); left.relations.len()];
+        self.from(&mut inner, &left)?;
+        let mut on = Vec::with_capacity(pairs.len());
+        let mut exprs: Vec<Planned> =
+            inner.plan.schema().columns().into_iter().map(Planned::Column).collect();
+        let before = exprs.len();
+        for (outer, own) in &pairs {
+            let mut both = inner.level.clone();
+            let shifted = shifted(outer);
+            both.outer.insert(STAND_IN, self.typed(&stage.level, &shifted)?);
+            let stand_in = Expr { kind: ExprKind::Column(STAND_IN), ty: outer.ty.clone() };
+            let (mine, theirs) = self.comparable(&both, own, &stand_in)?;
+            let column = match mine {
+                Planned::Column(column) => column,
+                other => {
+                    let column = self.column("of");
+                    exprs.push(other.alias(&column.name));
+                    column
+                }
+            };
+            inner.keys.push(column.clone());
+            on.push((theirs, Planned::Column(column)));
+        }
+        if exprs.len() > before {
+            inner.plan = LogicalPlanBuilder::from(inner.plan).project(exprs)?.build()?;
+        }
+        let mut others = Vec::with_capacity(mixed.len());
+        for condition in mixed {
+            if has_query(&condition.expr) {
+                return Ok(None);
+            }
+            let mut both = inner.level.clone();
+            for reference in columns_around(&condition.expr) {
+                let around = ColumnRef { depth: reference.depth - 1, ..reference };
+                let outer = Expr { kind: ExprKind::Column(around), ty: Type::Void };
+                both.outer.insert(reference, self.typed(&stage.level, &outer)?);
+            }
+            others.push(self.expr(&both, &condition.expr)?);
+        }
+        let rows = match others.is_empty() {
+            true => self.after_where(inner, &left, query, None)?,
+            false => self.with_outputs(inner, &left)?,
+        };
+        Ok(Some(Joined { rows, on, nulls: NullEquality::NullEqualsNothing, others }))
+    }
+
+    /// The rows of FROM and WHERE with all their columns, and the select list beside them.
+    fn with_outputs(&self, mut stage: Stage, select: &Select) -> Result<Rows> {
+        stage.level.relations.push(Vec::new());
+        stage.level.relations.push(Vec::new());
+        self.attach_queries(&mut stage, &select.outputs)?;
+        let mut exprs: Vec<Planned> =
+            stage.plan.schema().columns().into_iter().map(Planned::Column).collect();
+        let mut outputs = Vec::with_capacity(select.outputs.len());
+        for output in &select.outputs {
+            let column = self.column("out");
+            exprs.push(self.expr(&stage.level, output)?.alias(&column.name));
+            outputs.push(column);
+        }
+        let plan = LogicalPlanBuilder::from(stage.plan).project(exprs)?.build()?;
+        Ok(Rows { plan, outputs, keys: stage.keys })
+    }
+}
+
+/// Stands for a column that is known otherwise.
+const STAND_IN: ColumnRef = ColumnRef { depth: u16::MAX, relation: u16::MAX, column: u16::MAX };
+
+fn join(left: LogicalPlan, joined: Joined, kind: JoinType) -> Result<LogicalPlan> {
+    let Joined { rows, on, nulls, others } = joined;
+    let (left, right) = (Arc::new(left), Arc::new(rows.plan));
+    // Where nothing must be equal, a join needs a condition.
+    let bare = on.is_empty() && others.is_empty() && kind != JoinType::Inner;
+    let filter = if bare { Some(lit(true)) } else { all_of(others) };
+    let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
+    Ok(LogicalPlan::Join(join))
+}
+
+fn compared(left: Planned, op: Comparison, right: Planned) -> Planned {
+    let (left, right) = (Box::new(left), Box::new(right));
+    Planned::BinaryExpr(datafusion::logical_expr::BinaryExpr::new(left, operator(op), right))
+}
+
+fn right_type(right: &Planned, rows: &Rows) -> Result<DataType> {
+    datafusion::logical_expr::ExprSchemable::get_type(right, rows.plan.schema())
+}
+
+/// Whether there is no least and greatest value of an Arrow type.
+fn has_bytes(ty: &DataType) -> bool {
+    matches!(ty, DataType::FixedSizeBinary(_) | DataType::Interval(_) | DataType::List(_))
+}
+
+/// What a condition of a query inside is about.
+enum Split {
+    /// Its own columns.
+    Own,
+    /// An expression of columns around that equals one of its own.
+    Equal { outer: Expr, own: Expr },
+    /// Both.
+    Mixed,
+}
+
+fn split(condition: &Expr) -> Split {
+    if columns_around(condition).is_empty() {
+        return Split::Own;
+    }
+    if let ExprKind::Compare(Comparison::Eq, pair) = &condition.kind
+        && !has_query(condition)
+    {
+        let (a, b) = &**pair;
+        for (outer, own) in [(a, b), (b, a)] {
+            if columns_around(own).is_empty()
+                && !columns_around(outer).is_empty()
+                && !has_own(outer)
+                && has_own(own)
+            {
+                return Split::Equal { outer: outer.clone(), own: own.clone() };
+            }
+        }
+    }
+    Split::Mixed
+}
+
+fn has_own(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= matches!(&part.kind, ExprKind::Column(column) if column.depth == 0);
+    });
+    found
+}
+
+/// An expression of columns around as the query around sees it.
+fn shifted(expr: &Expr) -> Expr {
+    fn shift(expr: &mut Expr) {
+        if let ExprKind::Column(column) = &mut expr.kind {
+            column.depth = column.depth.saturating_sub(1);
+        }
+        expr.each_part_mut(&mut shift);
+    }
+    let mut expr = expr.clone();
+    shift(&mut expr);
+    expr
+}
+
+/// The SELECT of a query that makes one group of all rows, whatever they are.
+fn whole_aggregate(query: &Query) -> Option<&Select> {
+    let Body::Select(select) = &query.body else { return None };
+    let grouping = select.grouping.as_ref()?;
+    let one = grouping.keys.is_empty() && grouping.sets.is_none();
+    let all = query.limit.is_none() && query.offset.is_none();
+    (one && all).then_some(select)
+}
+
+/// Whether LIMIT 1 is written.
+fn takes_one(query: &Query) -> bool {
+    matches!(
+        query.limit.as_ref().map(|limit| &limit.kind),
+        Some(ExprKind::Constant(Datum::Value(Value::BigInt(0 | 1))))
+    )
+}
+
+/// Whether what a query of one group gives without rows can be said.
+fn has_empty_value(select: &Select) -> bool {
+    let Some(grouping) = &select.grouping else { return false };
+    let groups = select.relations.len() as u16;
+    let says = |expr: &Expr| {
+        let mut fits = !has_query(expr);
+        without_rows(&mut expr.clone(), groups, grouping, &mut fits);
+        fits
+    };
+    select.windows.is_empty()
+        && matches!(select.distinct, Distinct::No)
+        && select.outputs.iter().chain(&grouping.having).all(says)
+}
+
+/// Makes an expression of a group what it is of no rows, and one of columns around what the query around
+/// sees.
+fn without_rows(
+    expr: &mut Expr,
+    groups: u16,
+    grouping: &albireo_semantics::query::tree::Grouping,
+    fits: &mut bool,
+) {
+    match &mut expr.kind {
+        ExprKind::Column(column) if column.depth > 0 => column.depth -= 1,
+        ExprKind::Column(column) if column.relation == groups => {
+            let counts = grouping
+                .aggregates
+                .get(usize::from(column.column))
+                .is_some_and(|aggregate| aggregate.kind == AggregateKind::Count);
+            let value = if counts { Value::BigInt(0) } else { Value::Null };
+            expr.kind = ExprKind::Constant(value.into());
+        }
+        ExprKind::Column(_) | ExprKind::Subquery(_) => *fits = false,
+        _ => {}
+    }
+    expr.each_part_mut(&mut |part| without_rows(part, groups, grouping, fits));
+}
+
+/// Whether an expression holds a query.
+pub(super) fn has_query(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(part.kind, ExprKind::Subquery(_)));
+    found
+}
+
+/// The columns around that an expression names, those of queries in it included.
+fn columns_around(expr: &Expr) -> BTreeSet<ColumnRef> {
+    let mut found = BTreeSet::new();
+    expr_columns(expr, 0, &mut found);
+    found
+}
+
+/// The columns of queries around that a query reads, as its outermost SELECT sees them.
+pub(super) fn free_columns(query: &Query) -> BTreeSet<ColumnRef> {
+    let mut found = BTreeSet::new();
+    query_columns(query, 0, &mut found);
+    found
+}
+
+/// `level`: how many SELECTs of the query are around.
+fn query_columns(query: &Query, level: u16, into: &mut BTreeSet<ColumnRef>) {
+    for cte in &query.ctes {
+        query_columns(&cte.query, level, into);
+        if let Some(repeated) = &cte.repeated {
+            query_columns(&repeated.query, level, into);
+        }
+    }
+    match &query.body {
+        Body::Select(select) => select_columns(select, level, into),
+        // What stands outside of any SELECT counts from the query around.
+        Body::Values(rows) => rows.iter().flatten().for_each(|expr| outside(expr, level, into)),
+        Body::Nested(inner) => query_columns(inner, level, into),
+        Body::Set(set) => {
+            query_columns(&set.left, level, into);
+            query_columns(&set.right, level, into);
+        }
+    }
+    for key in &query.order {
+        if let OrderBy::Expr(expr) = &key.by {
+            expr_columns(expr, level, into);
+        }
+    }
+    query.limit.iter().chain(&query.offset).for_each(|expr| outside(expr, level, into));
+}
+
+fn outside(expr: &Expr, level: u16, into: &mut BTreeSet<ColumnRef>) {
+    let mut found = BTreeSet::new();
+    expr_columns(expr, level, &mut found);
+    into.extend(found);
+}
+
+fn select_columns(select: &Select, level: u16, into: &mut BTreeSet<ColumnRef>) {
+    for relation in &select.relations {
+        match &relation.source {
+            RelationSource::Query(query) => query_columns(query, level, into),
+            RelationSource::Lateral(query) => query_columns(query, level + 1, into),
+            _ => {}
+        }
+    }
+    select.each_own_expr(&mut |expr| expr_columns(expr, level, into));
+}
+
+fn expr_columns(expr: &Expr, level: u16, into: &mut BTreeSet<ColumnRef>) {
+    expr.walk(&mut |part| match &part.kind {
+        ExprKind::Column(column) if column.depth > level => {
+            into.insert(ColumnRef { depth: column.depth - level, ..*column });
+        }
+        ExprKind::Subquery(subquery) => query_columns(&subquery.plan.query, level + 1, into),
+        _ => {}
+    });
+}
