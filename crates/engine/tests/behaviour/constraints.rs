@@ -53,11 +53,7 @@ fn check_or_default_that_cannot_be_evaluated_is_refused_with_its_place_and_makes
         ("a DATE CHECK (a <= now())", "0A000", "the time in a check constraint is not supported"),
         ("a INTEGER CHECK (a)", "42804", "argument of CHECK must be type boolean, not type integer"),
         ("a INTEGER CHECK (u.a > 0)", "42P01", "missing FROM-clause entry for table \"u\""),
-        (
-            "a INTEGER CHECK (sum(a) > 0)",
-            "42803",
-            "aggregate functions are not allowed in check constraints",
-        ),
+        ("a INTEGER CHECK (sum(a) > 0)", "42803", "aggregate functions are not allowed in check constraints"),
         ("a INTEGER DEFAULT 'x'", "22P02", "invalid input syntax for type integer: \"x\""),
         ("a BOOLEAN DEFAULT even(1)", "0A000", "the routine even in a DEFAULT expression is not supported"),
         (
@@ -90,7 +86,10 @@ fn error_inside_a_check_is_that_error_whichever_way_the_row_comes() {
     disk.put("/few.csv", b"4,1\n5,0\n");
     disk.put("/many.csv", (10..100_000).map(line).collect::<String>().as_bytes());
     let db = database_on(disk, small());
-    run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, CHECK (10 / b < 11)); INSERT INTO t VALUES (1, 1)");
+    run(
+        &db,
+        "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, CHECK (10 / b < 11)); INSERT INTO t VALUES (1, 1)",
+    );
     run(
         &db,
         "CREATE FUNCTION put(p_a INTEGER, p_b INTEGER) RETURNS void LANGUAGE plpgsql AS
@@ -181,10 +180,10 @@ fn checks_of_every_form_mean_the_same_after_a_restart() {
     // First from the log, then from an archive.
     for _ in 0..2 {
         let db = open();
-        for i in 0..checks.len() {
+        for (i, check) in checks.iter().enumerate() {
             run(&db, &format!("INSERT INTO t{i} VALUES (1, 'abc', '2024-02-03'), (NULL, NULL, NULL)"));
             let refused = fails(&db, &format!("INSERT INTO t{i} VALUES (-1, 'q', '1999-01-01')"));
-            assert_eq!(state(&refused), "23514", "{}", checks[i]);
+            assert_eq!(state(&refused), "23514", "{check}");
         }
         run(&db, "CHECKPOINT");
         is_well(&db);

@@ -161,12 +161,7 @@ fn default_that_cannot_be_is_refused_and_one_that_fails_only_where_it_is_used() 
     };
     let refused = [
         ("int", "'x'", "22P02", "invalid input syntax for type integer: \"x\""),
-        (
-            "int",
-            "true",
-            "42804",
-            "column \"a\" is of type integer but default expression is of type boolean",
-        ),
+        ("int", "true", "42804", "column \"a\" is of type integer but default expression is of type boolean"),
         ("int", "f(1)", "0A000", "the routine f in a DEFAULT expression is not supported"),
         ("int", "g(1)", "42883", "function g(integer) does not exist"),
         ("int", "max(1)", "42803", "aggregate functions are not allowed in DEFAULT expressions"),
@@ -176,7 +171,9 @@ fn default_that_cannot_be_is_refused_and_one_that_fails_only_where_it_is_used() 
         assert_eq!((error.state().to_string().as_str(), error.message()), (state, message), "{default}");
         assert!(error.position().is_some(), "{default}: {error}");
     }
-    for (ty, default, state) in [("int", "1 / 0", "22012"), ("int", "3000000000", "22003"), ("varchar(2)", "'abc'", "22001")] {
+    for (ty, default, state) in
+        [("int", "1 / 0", "22012"), ("int", "3000000000", "22003"), ("varchar(2)", "'abc'", "22001")]
+    {
         assert_eq!(bind(ty, default).unwrap(), Err(state.to_owned()), "{default}");
     }
 }
