@@ -1,30 +1,29 @@
-//! CHECK constraints, evaluated row by row where rows change.
+//! CHECK constraints and defaults: refused where a table is made, evaluated where rows change.
 //!
-//! Transactions run without the analytical engine, so the conditions that a table may have are
-//! those that this small evaluator computes exactly as that one does: comparisons, AND, OR, NOT,
-//! BETWEEN, IN, IS, LIKE, arithmetic, a few functions. CREATE TABLE refuses everything else.
+//! Responsible for: which of them CREATE TABLE takes, constraints as storage wants them, defaults for statements that
+//! fill columns themselves. Not responsible for: what they mean (`albireo_semantics::table`).
 //!
-//! I-1 A condition that CREATE TABLE took evaluates to true, false, NULL or an error for every row;
-//! it never panics. False and errors (overflow, division by zero) refuse the row; NULL is met.
-
-mod compile;
-mod evaluate;
-#[cfg(test)]
-mod tests;
+//! I-1 A condition that CREATE TABLE took is true, false, NULL or an error for every row; it never panics. False and
+//! errors refuse the row.
 
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, Value};
+use albireo_semantics::table::{Condition, bind_default, default_value};
 use albireo_sql::TableDef;
+use albireo_sql::ast::ObjectName;
+use albireo_sql::catalog::CheckDef;
 use albireo_sql::source::Source;
 use albireo_storage::RowCheck;
 
-use evaluate::Node;
+use crate::Database;
+use crate::routines::is_routine;
 
 /// One constraint, ready to run.
 struct Check {
     name: String,
-    condition: Node,
+    /// Or why there is none: it then refuses every row.
+    condition: Result<Condition, SqlError>,
 }
 
 impl RowCheck for Check {
@@ -32,25 +31,53 @@ impl RowCheck for Check {
         &self.name
     }
 
-    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> bool {
-        matches!(self.condition.evaluate(read), Ok(Value::Bool(true) | Value::Null))
+    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> Result<bool, SqlError> {
+        match &self.condition {
+            Ok(condition) => condition.is_met(read),
+            Err(error) => Err(error.clone()),
+        }
     }
 }
 
-/// The constraints of a table, which [`validate`] has let pass.
+/// The constraints of a table that was made.
 pub(crate) fn checks_of(table: &TableDef) -> Vec<Arc<dyn RowCheck>> {
-    let source = Source::new("");
-    let check = |def: &albireo_sql::catalog::CheckDef| -> Arc<dyn RowCheck> {
-        let condition = compile::condition(table, &def.expr.ast, source);
-        // Refusing every row is the safe reading of a condition that nobody can evaluate.
-        let condition = condition.unwrap_or(Node::Constant(Value::Bool(false)));
+    let check = |def: &CheckDef| -> Arc<dyn RowCheck> {
+        let source = Source::new(&def.expr.text);
+        let condition = Condition::bind(table, &def.expr.ast, source, &|_| false);
         Arc::new(Check { name: def.name.clone(), condition })
     };
     table.checks.iter().map(check).collect()
 }
 
-/// Refuses constraints that cannot be evaluated. `text` is the statement that defines the table.
-pub(crate) fn validate(table: &TableDef, text: &str) -> Result<(), SqlError> {
-    let source = Source::new(text);
-    table.checks.iter().try_for_each(|def| compile::condition(table, &def.expr.ast, source).map(|_| ()))
+impl Database {
+    /// Refuses constraints and defaults that cannot be evaluated. `text` is the statement that defines the table.
+    pub(crate) fn validate_expressions(&self, table: &TableDef, text: &str) -> Result<(), SqlError> {
+        let library = self.library();
+        let is_routine = |name: &ObjectName| is_routine(&library, name);
+        let source = Source::new(text);
+        for check in &table.checks {
+            Condition::bind(table, &check.expr.ast, source, &is_routine)?;
+        }
+        for column in table.column_ids() {
+            if let Some(default) = &table.column_def(column).default {
+                bind_default(table, column, &default.ast, source, &is_routine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The defaults of a table's columns for a statement that begins now; NULL for columns without one, and for those
+    /// that are `given`, whose defaults are not evaluated.
+    pub(crate) fn default_values(
+        &self,
+        table: &TableDef,
+        given: impl Fn(ColumnId) -> bool,
+    ) -> Result<Vec<Value>, SqlError> {
+        let now_us = self.inner.env.clock.unix_us();
+        let value = |column| match given(column) {
+            true => Ok(Value::Null),
+            false => default_value(table, column, now_us),
+        };
+        table.column_ids().map(value).collect()
+    }
 }

@@ -197,7 +197,7 @@ impl Database {
                     CopyPlace::Client => None,
                 };
                 let target = Target { table, columns, path, unit };
-                let defaults = self.default_values(&catalog, table, settings, cancel)?;
+                let defaults = self.default_values(table, |column| columns.contains(&column))?;
                 let source = Source { format, encoding: encoding.as_deref() };
                 self.load_file(&target, &source, defaults, &limits, client)?
             }

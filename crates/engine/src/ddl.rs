@@ -24,7 +24,7 @@ impl Database {
         let plan = plan_ddl(&catalog, statement, text)?;
         for change in &plan.changes {
             if let DdlChange::CreateTable(table) = change {
-                crate::checks::validate(table, text)?;
+                self.validate_expressions(table, text)?;
             }
             if let DdlChange::DropIndex { table, .. } = change {
                 self.check_handles(&catalog, *table)?;

@@ -145,12 +145,17 @@ impl Run<'_> {
         if let (InsertSource::Query(_), [query], None) = (&plan.source, &prepared[..], returned) {
             return self.insert_query(plan, query);
         }
-        let defaults = self.defaults(&plan.table)?;
+        let defaults = self.defaults(plan)?;
         self.crossing("INSERT", &prepared, |tx, snapshot| {
             let mut all = Vec::new();
             for prepared in &prepared {
                 let result = self.run(prepared, &snapshot)?;
                 all.append(&mut complete(&plan.table, &plan.columns, &defaults, &result)?);
+            }
+            if let InsertSource::Values(rows) = &plan.source {
+                for (values, row) in all.iter_mut().zip(rows) {
+                    put_defaults(values, &defaults, plan.columns.iter().zip(row));
+                }
             }
             let rows = insert_rows(tx, &plan.table, &all)?;
             let returned = returned.map(|r| r.rows(self, &all)).transpose()?;
@@ -179,7 +184,7 @@ impl Run<'_> {
         plan: &InsertPlan,
         rows: &[Vec<NewValue>],
     ) -> Result<Option<Vec<Vec<Value>>>, SqlError> {
-        let defaults = self.defaults(&plan.table)?;
+        let defaults = self.defaults(plan)?;
         let mut complete = Vec::with_capacity(rows.len());
         for row in rows {
             let mut values = defaults.clone();
@@ -203,21 +208,32 @@ impl Run<'_> {
         Ok(Some(complete))
     }
 
-    /// The value that each column gets when none is given.
-    fn defaults(&self, table: &TableDef) -> Result<Vec<Value>, SqlError> {
-        self.database.default_values(self.catalog, table, self.settings, self.cancel)
+    /// The values that columns get of which a row may say nothing.
+    fn defaults(&self, plan: &InsertPlan) -> Result<Vec<Value>, SqlError> {
+        let said = |value: Option<&NewValue>| matches!(value, Some(NewValue::Expr(_)));
+        self.database.default_values(&plan.table, |column| {
+            let at = plan.columns.iter().position(|other| *other == column);
+            at.is_some_and(|at| match &plan.source {
+                InsertSource::Values(rows) => rows.iter().all(|row| said(row.get(at))),
+                InsertSource::Query(_) => true,
+            })
+        })
     }
 
     fn update(&self, plan: &UpdatePlan) -> Result<Changed, SqlError> {
         let table = &plan.table;
         let columns: Vec<ColumnId> = plan.assignments.iter().map(|(column, _)| *column).collect();
+        let defaults = self.set_defaults(plan)?;
         let prepared = self.prepare_update(plan)?;
         let returned = self.returned(table, &plan.alias, &plan.returning)?;
         self.crossing("UPDATE", std::slice::from_ref(&prepared), |tx, snapshot| {
             let found = self.run(&prepared, &snapshot)?.rows();
             let mut new_rows = Vec::new();
             for row in &found {
-                let moved = update_row(tx, table, address(row)?, &columns, &row[HIDDEN.len()..])?;
+                let values = row[HIDDEN.len()..].iter().zip(&defaults);
+                let values: Vec<Value> =
+                    values.map(|(value, default)| default.as_ref().unwrap_or(value).clone()).collect();
+                let moved = update_row(tx, table, address(row)?, &columns, &values)?;
                 if returned.is_some() {
                     new_rows.push(moved);
                 }
@@ -225,6 +241,14 @@ impl Run<'_> {
             let returned = returned.as_ref().map(|r| r.rows(self, &new_rows)).transpose()?;
             Ok(Changed { rows: found.len() as u64, returned })
         })
+    }
+
+    /// For each column that an UPDATE sets, its default, if it is set to that.
+    fn set_defaults(&self, plan: &UpdatePlan) -> Result<Vec<Option<Value>>, SqlError> {
+        let is_default = |column| plan.assignments.contains(&(column, NewValue::Default));
+        let defaults = self.database.default_values(&plan.table, |column| !is_default(column))?;
+        let columns = plan.assignments.iter().map(|(column, _)| *column);
+        Ok(columns.map(|column| is_default(column).then(|| defaults[column.index()].clone())).collect())
     }
 
     fn prepare_update(&self, plan: &UpdatePlan) -> Result<Arc<Prepared>, SqlError> {
@@ -355,31 +379,6 @@ fn parameter_index(expr: &Expr) -> Option<usize> {
     }
 }
 
-impl Database {
-    /// The value that each column gets when none is given: its default, or NULL.
-    pub(crate) fn default_values(
-        &self,
-        catalog: &Arc<Catalog>,
-        table: &TableDef,
-        settings: &Settings,
-        cancel: &CancelToken,
-    ) -> Result<Vec<Value>, SqlError> {
-        let value = |column: &albireo_sql::ColumnDef| {
-            let Some(default) = &column.default else { return Ok(Value::Null) };
-            if let Some(value) = literal_value(&default.ast, column.ty)? {
-                return Ok(value);
-            }
-            let text = format!("SELECT {}", default.text);
-            let statement = albireo_sql::parse_one(&text)?;
-            let bound = albireo_sql::bind_query(catalog, &statement, &text)?;
-            let prepared = self.prepare_bound(catalog, &bound, Vec::new())?;
-            let result = self.run_fresh(&prepared, &[], settings, cancel)?;
-            result.value(0, 0).coerce(column.ty)
-        };
-        table.columns.iter().map(value).collect()
-    }
-}
-
 /// Rows of a query's result, completed with defaults and coerced to their columns' types.
 pub(crate) fn complete(
     table: &TableDef,
@@ -396,6 +395,17 @@ pub(crate) fn complete(
         Ok(values)
     };
     result.rows().into_iter().map(complete).collect()
+}
+
+/// Puts the defaults into a row where a row of VALUES says DEFAULT.
+fn put_defaults<'v>(
+    values: &mut [Value],
+    defaults: &[Value],
+    row: impl Iterator<Item = (&'v ColumnId, &'v NewValue)>,
+) {
+    for (column, _) in row.filter(|(_, value)| **value == NewValue::Default) {
+        values[column.index()].clone_from(&defaults[column.index()]);
+    }
 }
 
 /// # Errors

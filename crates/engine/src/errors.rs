@@ -70,6 +70,7 @@ impl Explainer<'_> {
                 let text = format!("new row for relation \"{name}\" violates check constraint \"{check}\"");
                 SqlError::new(SqlState::CHECK_VIOLATION, text)
             }
+            TableError::Unchecked(error) => error,
             TableError::WrongPartition { table } => {
                 let name = self.catalog.table(table).map_or("?", |t| t.name.as_str());
                 SqlError::new(
@@ -84,12 +85,12 @@ impl Explainer<'_> {
 
     /// What is wrong with a row of many; its key is known, wherever the other row is.
     pub(crate) fn row(&self, fault: &RowFault) -> SqlError {
-        match fault.error {
-            TableError::Duplicate { table, index, existing } if !fault.key.is_empty() => {
+        match &fault.error {
+            &TableError::Duplicate { table, index, existing } if !fault.key.is_empty() => {
                 let key_of = |_, _, _| Some(fault.key.clone());
                 Explainer { catalog: self.catalog, key_of: &key_of }.duplicate(table, index, existing)
             }
-            error => self.table(error),
+            error => self.table(error.clone()),
         }
     }
 

@@ -277,19 +277,6 @@ impl Database {
         self.inner.sessions.open_within(staleness, &scope).map_err(crate::errors::session)
     }
 
-    /// Runs a prepared query on a snapshot of its own.
-    pub(crate) fn run_fresh(
-        &self,
-        prepared: &Arc<Prepared>,
-        parameters: &[Value],
-        settings: &Settings,
-        cancel: &CancelToken,
-    ) -> Result<QueryResult, SqlError> {
-        let session = self.session_for(prepared, settings)?;
-        let snapshot = session.snapshot().map_err(crate::errors::session)?;
-        self.run_prepared(prepared, parameters, snapshot, settings, cancel)
-    }
-
     pub(crate) fn run_prepared(
         &self,
         prepared: &Arc<Prepared>,

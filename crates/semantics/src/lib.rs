@@ -1,8 +1,9 @@
 //! The bound form of SQL: what a statement means, whichever way it runs.
 //!
 //! Responsible for: the types of values ([`types`]), expressions with their types and scalar kernels
-//! ([`expr`]), queries and changes with every name resolved ([`query`]). Not responsible for: access paths
-//! and running on live rows (`procedure`), plans over snapshots (`olap`).
+//! ([`expr`]), queries and changes with every name resolved ([`query`]), the expressions of a table
+//! ([`table`]). Not responsible for: access paths and running on live rows (`procedure`), plans over snapshots
+//! (`olap`).
 //!
 //! Invariants:
 //! - I-1 No text makes the binder panic or overflow its stack.
@@ -13,6 +14,7 @@ pub mod datum;
 pub mod expr;
 pub mod query;
 mod stop;
+pub mod table;
 pub mod types;
 
 pub use stop::Stop;

@@ -409,10 +409,10 @@ pub fn plan_delete(catalog: &Catalog, delete: &Delete, text: &str) -> Result<Del
 
 impl InsertPlan {
     /// A query without FROM that gives one row of the source's VALUES, columns `__c0`, ...; `None`
-    /// for a source that is a query. Defaults stand in it as their expressions, uncast.
+    /// for a source that is a query. NULL stands for defaults, which the caller puts in.
     pub fn row_query(&self, row: usize) -> Option<BoundQuery> {
         let InsertSource::Values(rows) = &self.source else { return None };
-        let exprs = rows.get(row)?.iter().zip(&self.columns).map(|(v, c)| value_expr(&self.table, *c, v));
+        let exprs = rows.get(row)?.iter().map(value_expr);
         Some(self.bound(select(exprs.collect(), Vec::new(), None)))
     }
 
@@ -422,28 +422,20 @@ impl InsertPlan {
     }
 }
 
-/// The expression a column gets its value from.
-fn value_expr(table: &TableDef, column: ColumnId, value: &NewValue) -> Expr {
+/// The expression a column gets its value from; NULL in place of its default.
+fn value_expr(value: &NewValue) -> Expr {
     match value {
         NewValue::Expr(expr) => expr.clone(),
-        NewValue::Default => default_expr(table, column),
-    }
-}
-
-/// A column's default as an expression: NULL if it has none.
-pub fn default_expr(table: &TableDef, column: ColumnId) -> Expr {
-    match &table.column_def(column).default {
-        Some(default) => default.ast.clone(),
-        None => Expr::Value(Value::Null.with_empty_span()),
+        NewValue::Default => Expr::Value(Value::Null.with_empty_span()),
     }
 }
 
 impl UpdatePlan {
     /// A query that gives one row for each row to change: first the columns of `address`, which
     /// are hidden columns of the table that say where a row is, then the new values in the order
-    /// of `assignments`. Columns are `__c0`, ....
+    /// of `assignments`, NULL for defaults, which the caller puts in. Columns are `__c0`, ....
     pub fn rows_query(&self, address: &[&str]) -> BoundQuery {
-        let values = self.assignments.iter().map(|(c, value)| value_expr(&self.table, *c, value));
+        let values = self.assignments.iter().map(|(_, value)| value_expr(value));
         rows_query(&self.table, &self.alias, address, values, &self.filter, self.parameters, &self.tables)
     }
 }

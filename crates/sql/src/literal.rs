@@ -1,5 +1,4 @@
-//! Values of literals, without the expression engine: what most INSERT statements and defaults
-//! consist of.
+//! Values of literals, without the expression engine: what most INSERT statements consist of.
 
 use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value};
 use sqlparser::ast::{Expr, UnaryOperator, Value as Literal};

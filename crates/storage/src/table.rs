@@ -25,7 +25,7 @@ mod values;
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
+use albireo_base::{ColumnId, IndexId, SqlError, TableId, Tid, Value};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::column::{Col, Fixed, HandleError, TextCol};
@@ -56,7 +56,10 @@ pub trait RowCheck: Send + Sync {
     /// The constraint's name.
     fn name(&self) -> &str;
     /// Whether the row whose values `read` gives meets it; NULL counts as met.
-    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> bool;
+    ///
+    /// # Errors
+    /// It cannot be said: a number overflows, for example.
+    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> Result<bool, SqlError>;
 }
 
 /// How rows find their partition.
@@ -89,8 +92,20 @@ pub struct TableSpec {
     pub checks: Vec<Arc<dyn RowCheck>>,
 }
 
+impl TableSpec {
+    /// The first CHECK constraint that the row whose values `read` gives does not meet.
+    pub(crate) fn unmet(&self, read: &dyn Fn(ColumnId) -> Value) -> Option<TableError> {
+        let unmet = |(check, constraint): (usize, &Arc<dyn RowCheck>)| match constraint.holds(read) {
+            Ok(true) => None,
+            Ok(false) => Some(TableError::Check { table: self.id, check }),
+            Err(error) => Some(error.into()),
+        };
+        self.checks.iter().enumerate().find_map(unmet)
+    }
+}
+
 /// Why a change of a table failed. The transaction goes on unchanged and may abort.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// No memory for the change.
@@ -148,6 +163,9 @@ pub enum TableError {
         /// The constraint's position.
         check: usize,
     },
+    /// Whether a CHECK constraint holds cannot be said.
+    #[error(transparent)]
+    Unchecked(#[from] SqlError),
     /// The row belongs to another partition.
     #[error("the row belongs to another partition of table {table}")]
     WrongPartition {

@@ -207,8 +207,8 @@ impl<'a> Load<'a> {
             let values = arrays::row_of(batch, row, table);
             insert(tx, table, &values).inspect_err(|abort| {
                 if let Abort::Table(error) = abort {
-                    let key = key_at_fault(table, *error, &values);
-                    *fault = Some(RowFault { row: Some(count), error: *error, key });
+                    let key = key_at_fault(table, error, &values);
+                    *fault = Some(RowFault { row: Some(count), error: error.clone(), key });
                 }
             })?;
             count += 1;
@@ -226,7 +226,7 @@ fn insert(tx: &mut Transaction<'_, '_>, table: &TableDef, values: &[Value]) -> R
 }
 
 /// The key that is there twice, if that is the error.
-fn key_at_fault(table: &TableDef, error: TableError, values: &[Value]) -> Vec<Value> {
+fn key_at_fault(table: &TableDef, error: &TableError, values: &[Value]) -> Vec<Value> {
     let TableError::Duplicate { index, .. } = error else { return Vec::new() };
     let Some(index) = table.indexes.get(index.index()) else { return Vec::new() };
     index.columns.iter().map(|column| values[column.index()].clone()).collect()

@@ -40,7 +40,12 @@ impl Run<'_> {
         prepared: &Arc<Prepared>,
     ) -> Result<Changed, SqlError> {
         let table = &plan.table;
-        let filling = Filling::new(table, &plan.columns, self.defaults(table)?, prepared.columns())?;
+        let filling = Filling::new(
+            table,
+            &plan.columns,
+            self.database.default_values(table, |column| plan.columns.contains(&column))?,
+            prepared.columns(),
+        )?;
         let mut fault = None;
         let inserted = self.append_query(table, &filling, prepared, &mut fault);
         match (inserted, fault) {

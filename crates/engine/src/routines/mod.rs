@@ -181,14 +181,19 @@ struct Finder<'a> {
     found: bool,
 }
 
+/// Whether a call by this name may mean a routine of `library`.
+pub(crate) fn is_routine(library: &Library, name: &ObjectName) -> bool {
+    let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect();
+    match parts.as_slice() {
+        [.., schema, _] if schema == "pg_catalog" => false,
+        [.., name] => library.has(name, parts.len() > 1),
+        [] => false,
+    }
+}
+
 impl Finder<'_> {
     fn look(&mut self, name: &ObjectName) -> std::ops::ControlFlow<()> {
-        let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect();
-        self.found = match parts.as_slice() {
-            [.., schema, _] if schema == "pg_catalog" => false,
-            [.., name] => self.library.has(name, parts.len() > 1),
-            [] => false,
-        };
+        self.found = is_routine(self.library, name);
         if self.found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     }
 }

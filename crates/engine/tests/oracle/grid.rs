@@ -135,6 +135,11 @@ fn failed(error: &SqlError) -> Cell {
     format!("!{}", error.state())
 }
 
+/// Whether it is what [`failed`] says, not the value of a text.
+fn is_failure(cell: &str) -> bool {
+    cell.len() == 6 && cell.starts_with('!')
+}
+
 fn shown(value: &Value) -> Cell {
     visible(&value.to_string())
 }
@@ -205,11 +210,16 @@ fn routine(connection: &Connection, expression: &Expression, like: &Column) -> R
 }
 
 /// By a CHECK that compares with what `live` gave: what it takes is its value.
-fn check(connection: &Connection, expression: &Expression, like: &Column) -> Result<Column, SqlError> {
+fn check(
+    connection: &Connection,
+    expression: &Expression,
+    like: &Column,
+    right: &Column,
+) -> Result<Column, SqlError> {
     let columns = named(expression, |ty| sql_type(ty).to_owned());
     let (sql, arguments, table) = (&expression.sql, arguments(expression), expression.table());
-    // A column of NUMERIC rounds to its scale, so those are compared as text.
-    let (cast, gives) = match like.ty.as_str() {
+    // A column of NUMERIC rounds to its scale, and there are none of INTERVAL, so those are compared as text.
+    let (cast, gives) = match if right.ty == "interval" { "" } else { like.ty.as_str() } {
         "" | "numeric" => ("::text", "text"),
         other => ("", other),
     };
@@ -217,10 +227,10 @@ fn check(connection: &Connection, expression: &Expression, like: &Column) -> Res
         .execute(&format!("CREATE TABLE c (id INTEGER, {columns}, v {gives}, CHECK (({sql}){cast} = v))"))?;
     let mut column = Column { ty: like.ty.clone(), cells: Vec::new() };
     for (id, live) in like.cells.iter().enumerate() {
-        let value = if live.starts_with('!') { "NULL".to_owned() } else { format!("({sql}){cast}") };
+        let value = if is_failure(live) { "NULL".to_owned() } else { format!("({sql}){cast}") };
         let sql = format!("INSERT INTO c SELECT id, {arguments}, {value} FROM {table} WHERE id = {id}");
         column.cells.push(match connection.execute(&sql) {
-            Ok(_) if live.starts_with('!') => "NULL".to_owned(),
+            Ok(_) if is_failure(live) => "NULL".to_owned(),
             Ok(_) => live.clone(),
             Err(error) => failed(&error),
         });
@@ -327,7 +337,7 @@ fn differences(expressions: &[Expression], values: &BTreeMap<String, Vec<String>
         list.extend(difference("snapshot", expression, &arguments, &snapshot, &live));
         for (path, column) in [
             ("routine", routine(&connection, expression, &live)),
-            ("check", check(&connection, expression, &live)),
+            ("check", check(&connection, expression, &live, right)),
         ] {
             list.extend(match column {
                 Ok(column) => difference(path, expression, &arguments, &column, &live),

@@ -89,7 +89,7 @@ fn row_that_does_not_fit_is_named_by_its_place_among_all_and_ends_the_collection
     ids[70] = None;
     let fault = rows.push(&batch(&ids, 1)).unwrap_err();
     let error = TableError::NotNull { table: TableId(1), column: ColumnId(0) };
-    assert_eq!((fault.row, fault.error), (Some(2070), error));
+    assert_eq!((fault.row, fault.error), (Some(2070), error.clone()));
     let expected = balances(&bank);
     assert_eq!(append(&bank, rows).unwrap_err().error, error, "it stays failed");
     assert_eq!(balances(&bank), expected);

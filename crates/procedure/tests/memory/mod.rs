@@ -95,6 +95,7 @@ impl Memory {
                 (SqlState::NOT_NULL_VIOLATION, message)
             }
             TableError::Check { .. } => (SqlState::CHECK_VIOLATION, error.to_string()),
+            TableError::Unchecked(error) => (error.state(), error.to_string()),
             TableError::OutOfRange { .. } => (SqlState::NUMERIC_VALUE_OUT_OF_RANGE, error.to_string()),
             TableError::TooLong { .. } => (SqlState::STRING_DATA_RIGHT_TRUNCATION, error.to_string()),
             _ => (SqlState::INTERNAL_ERROR, error.to_string()),

@@ -13,7 +13,6 @@ use albireo_sql::ast::{
     UpdateTableFromKind,
 };
 use albireo_sql::dml::{bare_values, match_widths, refuse_insert, single};
-use albireo_sql::source::Source;
 use albireo_sql::{TableDef, ast, names};
 
 use super::bind::{self, Columns, conditions};
@@ -25,7 +24,8 @@ use super::tree::{
     Target, Update,
 };
 use super::{ChangePlan, select};
-use crate::expr::{self, CastKind, Expr, Names, NoNames};
+use crate::expr::{self, CastKind, Expr, Names};
+use crate::table::default_of;
 use crate::types::{Scalar, Type};
 
 /// Binds a change.
@@ -158,18 +158,6 @@ fn reads(expr: &Expr, table: &TableDef) -> bool {
 
 fn is_default(expr: &Ast) -> bool {
     matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && names::fold(ident) == "default")
-}
-
-/// What a column gets that nothing is said of.
-fn default_of(table: &TableDef, column: ColumnId) -> Result<Expr, SqlError> {
-    let def = table.column_def(column);
-    match &def.default {
-        Some(default) => {
-            let mut names = NoNames::new(Source::new(&default.text));
-            expr::bind_to(&default.ast, &mut names, def.ty, CastKind::Assignment)
-        }
-        None => Ok(Expr { ty: Type::Scalar(Scalar::of(def.ty)), ..Expr::null() }),
-    }
 }
 
 /// Binds a value for a column.

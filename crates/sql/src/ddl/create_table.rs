@@ -213,13 +213,10 @@ impl Builder<'_> {
             return Err(self.error(SqlState::SYNTAX_ERROR, message, span));
         }
         refuse_parts(expr, "DEFAULT expression", self.source)?;
-        if let Some(column) = referenced_columns(expr).first() {
+        if let Some([column, ..]) = referenced_columns(expr).first().map(Vec::as_slice) {
             let message = "cannot use column reference in DEFAULT expression";
             return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, column.span));
         }
-        // A literal that does not fit would fail every INSERT; say so now.
-        let ty = self.table.column_def(id).ty;
-        crate::literal::literal_value(expr, ty).map_err(|error| self.source.locate(error, span))?;
         self.table.columns[id.index()].default = Some(StoredExpr::new(expr.clone()));
         Ok(())
     }
@@ -297,12 +294,19 @@ impl Builder<'_> {
         }
         refuse_parts(expr, "check constraint", self.source)?;
         let mut columns = Vec::new();
-        for ident in referenced_columns(expr) {
-            let found = self.table.column(&names::fold(&ident));
+        for parts in referenced_columns(expr) {
+            let [.., ident] = parts.as_slice() else { continue };
+            // Whoever binds the condition refuses those of other tables.
+            if let [.., table, _] = parts.as_slice()
+                && names::fold(table) != self.table.name
+            {
+                continue;
+            }
+            let found = self.table.column(&names::fold(ident));
             let Some(id) = found else {
-                let message = format!("column \"{}\" does not exist", names::fold(&ident));
+                let message = format!("column \"{}\" does not exist", names::fold(ident));
                 let error = self.error(SqlState::UNDEFINED_COLUMN, message, ident.span);
-                let like = self.table.resolve_column(&ident, self.source).err();
+                let like = self.table.resolve_column(ident, self.source).err();
                 let hint = like.as_ref().and_then(SqlError::hint);
                 return Err(hint.map_or(error.clone(), |hint| error.with_hint(hint)));
             };
@@ -436,7 +440,7 @@ fn refuse_parts(expr: &Expr, place: &str, source: Source<'_>) -> Result<(), SqlE
             },
             Expr::Function(function) if function.over.is_some() => {
                 let message = format!("window functions are not allowed in {place}s");
-                SqlError::new(SqlState::GROUPING_ERROR, message)
+                SqlError::new(SqlState::WINDOWING_ERROR, message)
             }
             _ => return ControlFlow::Continue(()),
         });
@@ -445,13 +449,13 @@ fn refuse_parts(expr: &Expr, place: &str, source: Source<'_>) -> Result<(), SqlE
     found.map_or(Ok(()), Err)
 }
 
-/// The last parts of all column references.
-fn referenced_columns(expr: &Expr) -> Vec<Ident> {
+/// All column references, each in its parts.
+fn referenced_columns(expr: &Expr) -> Vec<Vec<Ident>> {
     let mut found = Vec::new();
     expr.any_expression(&mut |part| {
         match part {
-            Expr::Identifier(ident) => found.push(ident.clone()),
-            Expr::CompoundIdentifier(parts) => found.extend(parts.last().cloned()),
+            Expr::Identifier(ident) => found.push(vec![ident.clone()]),
+            Expr::CompoundIdentifier(parts) => found.push(parts.clone()),
             _ => {}
         }
         ControlFlow::Continue(())

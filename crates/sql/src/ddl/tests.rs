@@ -137,7 +137,6 @@ fn create_table_that_contradicts_itself_is_refused() {
         ("(a int, unique (a, a))", "42701", "column \"a\" appears twice in a key", 35),
         ("(a int check (b > 0))", "42703", "column \"b\" does not exist", 30),
         ("(a int, b int default a)", "0A000", "cannot use column reference in DEFAULT expression", 38),
-        ("(a int default 'x')", "22P02", "invalid input syntax for type integer: \"x\"", 17),
         (
             "(a int default 1 default 2)",
             "42601",

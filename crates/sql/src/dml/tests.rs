@@ -42,7 +42,7 @@ fn insert_of_values_keeps_defaults_and_expressions() {
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0][2], NewValue::Default);
     let row = plan.row_query(0).unwrap();
-    assert_eq!(row.text(), "SELECT 'a' AS \"__c0\", $1 AS \"__c1\", 1.5 AS \"__c2\"");
+    assert_eq!(row.text(), "SELECT 'a' AS \"__c0\", $1 AS \"__c1\", NULL AS \"__c2\"");
     assert!(plan.row_query(2).is_none());
 }
 

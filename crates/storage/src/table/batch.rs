@@ -128,8 +128,7 @@ fn check_places(
 fn unmet_by(spec: &TableSpec, batch: &RecordBatch, row: usize) -> Option<TableError> {
     let read =
         |column: ColumnId| value_in(batch.column(column.index()), spec.columns[column.index()].ty, row);
-    let check = spec.checks.iter().position(|check| !check.holds(&read))?;
-    Some(TableError::Check { table: spec.id, check })
+    spec.unmet(&read)
 }
 
 fn fault_of(spec: &TableSpec, batch: &RecordBatch, row: usize) -> Option<TableError> {

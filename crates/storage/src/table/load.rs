@@ -30,7 +30,7 @@ pub struct Loader {
 }
 
 /// An index of a table that is being loaded.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum State {
     Empty,
     Built,
@@ -73,13 +73,13 @@ impl Loader {
     /// # Errors
     /// The batch does not fit the table, or there is no memory; [`Loader::finish`] then says so again.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        if let Some(failed) = self.failed {
-            return Err(failed);
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
         }
         assert!(self.indexes.iter().all(|state| matches!(state, State::Empty)), "rows come before indexes");
         let Table { spec, rows, placement, .. } = &mut self.table;
         let done = batch::lay(spec, *placement, rows, batch);
-        self.failed = done.err();
+        self.failed = done.as_ref().err().cloned();
         done
     }
 
@@ -107,8 +107,8 @@ impl Loader {
         }
         match self
             .indexes
-            .iter()
-            .find_map(|state| if let State::Failed(error) = state { Some(*error) } else { None })
+            .into_iter()
+            .find_map(|state| if let State::Failed(error) = state { Some(error) } else { None })
         {
             Some(error) => Err(error),
             None => Ok(self.table),
@@ -129,7 +129,10 @@ impl IndexBuild<'_> {
     pub fn run(self) -> Result<(), TableError> {
         let done = self.index.build(self.rows, &StatementProgress::default());
         let done = done.map_err(|failure| failure.in_index(self.table, self.id));
-        *self.state = done.map_or_else(State::Failed, |()| State::Built);
+        *self.state = match &done {
+            Ok(()) => State::Built,
+            Err(error) => State::Failed(error.clone()),
+        };
         done
     }
 }

@@ -251,7 +251,7 @@ impl Table {
             if let Err(error) = self.insert_values(undo, &values) {
                 self.roll_back_to(undo, start);
                 let (row, mut key) = (Some(count), Vec::new());
-                if let TableError::Duplicate { index, .. } = error {
+                if let TableError::Duplicate { index, .. } = &error {
                     let columns = spec.indexes[index.index()].columns.iter();
                     key = columns.map(|column| values[column.index()].clone()).collect();
                 }

@@ -103,11 +103,7 @@ impl Table {
                 return Err(TableError::WrongPartition { table: self.spec.id });
             }
         }
-        let read = |column| self.value(tid, column);
-        match self.spec.checks.iter().position(|check| !check.holds(&read)) {
-            Some(check) => Err(TableError::Check { table: self.spec.id, check }),
-            None => Ok(()),
-        }
+        self.spec.unmet(&|column| self.value(tid, column)).map_or(Ok(()), Err)
     }
 }
 

@@ -390,7 +390,7 @@ fn row_that_does_not_fit_is_named_as_inserting_row_by_row_would() {
                 let fault = staging.push(&rows_batch(&world.shape, &rows[600..])).expect_err("these are not");
                 let mut one = World::new(world.shape.clone(), 64 << 20);
                 let wanted = one.table.insert_values(&mut one.undo, &rows[700]).expect_err("a wrong value");
-                assert_eq!((fault.row, fault.error), (Some(700), wanted), "{first} {second}");
+                assert_eq!((fault.row, &fault.error), (Some(700), &wanted), "{first} {second}");
                 let again = staging.push(&rows_batch(&world.shape, &rows[..1])).expect_err("it has failed");
                 assert_eq!(again, fault);
             }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, Decimal, SqlType, TableId, Value};
+use albireo_base::{ColumnId, Decimal, SqlError, SqlType, TableId, Value};
 use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, RowCheck, TableSpec};
 use proptest::prelude::*;
 
@@ -109,8 +109,8 @@ impl RowCheck for Forbidden {
         "forbidden"
     }
 
-    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> bool {
-        read(ColumnId(0)) != self.0
+    fn holds(&self, read: &dyn Fn(ColumnId) -> Value) -> Result<bool, SqlError> {
+        Ok(read(ColumnId(0)) != self.0)
     }
 }
 

@@ -286,7 +286,7 @@ impl Running<'_> {
     fn checks(&mut self, site: Site, table: &TableDef, values: &[Value]) -> Result<(), Stop> {
         let stored = self.host.store().table(site, table.id);
         for check in &stored.spec().checks {
-            if !check.holds(&|column| values[column.index()].clone()) {
+            if !check.holds(&|column| values[column.index()].clone())? {
                 let message = format!(
                     "new row for relation \"{}\" violates check constraint \"{}\"",
                     table.name,
