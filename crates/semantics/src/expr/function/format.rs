@@ -13,8 +13,16 @@ use crate::expr::{Expr, ExprKind};
 use crate::types::Scalar;
 
 /// Their names.
-pub(super) const NAMES: [&str; 7] =
-    ["concat", "concat_ws", "format", "quote_nullable", "num_nulls", "num_nonnulls", "pg_typeof"];
+pub(super) const NAMES: [&str; 8] = [
+    "concat",
+    "concat_ws",
+    "format",
+    "quote_literal",
+    "quote_nullable",
+    "num_nulls",
+    "num_nonnulls",
+    "pg_typeof",
+];
 
 /// The call, if it is one of these.
 pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
@@ -32,6 +40,13 @@ pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
         "format" => (General { name: "format", run: format }, with_text()?, Scalar::Text),
         "quote_nullable" if args.len() == 1 => {
             (General { name: "quote_nullable", run: quote_nullable }, settled(), Scalar::Text)
+        }
+        "quote_literal" if args.len() == 1 => {
+            let run = |args: &[Datum]| match args.first().and_then(text_of) {
+                Some(shown) => text(quote_literal(&shown)),
+                None => Ok(Datum::NULL),
+            };
+            (General { name: "quote_literal", run }, settled(), Scalar::Text)
         }
         "num_nulls" if !args.is_empty() => {
             let run = |args: &[Datum]| integer(args.iter().filter(|arg| arg.is_null()).count());

@@ -6,6 +6,7 @@ use albireo_base::{Decimal, Interval, SqlError, SqlType, Value};
 use super::{Builtin, Result, arg, entry, invalid, str_at};
 use crate::datum::Datum;
 use crate::expr::convert::unexpected;
+use crate::expr::number;
 use crate::expr::resolve::NUMERIC;
 use crate::expr::{Expr, ExprKind};
 use crate::types::{Scalar, Type};
@@ -160,7 +161,12 @@ fn of_moment(name: &str, micros: i64, ty: &str) -> Result<Decimal> {
     match unit {
         Unit::Epoch => Ok(Decimal::new(i128::from(micros), 6)),
         Unit::Timezone if ty.ends_with("with time zone") => Ok(whole(0)),
-        Unit::Julian => Err(SqlError::unsupported("the Julian day of a time of day")),
+        Unit::Julian => {
+            // The day, and what has passed of it with the digits of a quotient.
+            let seconds = Decimal::new(i128::from(time), 6);
+            let part = number::divide(seconds, Decimal::new(86_400, 0), None)?;
+            number::checked(whole(days + 2_440_588).checked_add(part))
+        }
         unit => {
             clock(unit, time).or_else(|| calendar(unit, days).map(whole)).ok_or_else(|| unsupported(name, ty))
         }
@@ -217,7 +223,7 @@ fn first_of(year: i64) -> i64 {
 }
 
 /// The year and week that the day belongs to: those of its Thursday.
-fn iso(days: i64) -> (i64, i64) {
+pub(super) fn iso(days: i64) -> (i64, i64) {
     let thursday = days - (days + 3).rem_euclid(7) + 3;
     let year = Civil::from_days(thursday).year;
     (year, (thursday - first_of(year)) / 7 + 1)
@@ -245,7 +251,7 @@ fn of_interval(name: &str, interval: Interval) -> Result<Decimal> {
     })
 }
 
-fn truncate(args: &[Datum]) -> Result<Datum> {
+pub(super) fn truncate(args: &[Datum]) -> Result<Datum> {
     let name = str_at(args, 0)?;
     let cut = |micros: i64, ty: &str| -> Result<i64> {
         let unit = unit(name).ok_or_else(|| unknown(name, ty))?;
