@@ -43,8 +43,6 @@ states! {
     SUBSTRING_ERROR = b"22011";
     /// A pattern that ends within an escape.
     INVALID_ESCAPE_SEQUENCE = b"22025";
-    /// A pattern that is no regular expression.
-    INVALID_REGULAR_EXPRESSION = b"2201B";
     /// An offset from UTC that no clock has.
     INVALID_TIME_ZONE_DISPLACEMENT = b"22009";
     /// A text does not read as a value of its type.

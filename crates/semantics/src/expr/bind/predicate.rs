@@ -150,6 +150,9 @@ impl Binder<'_> {
             BinaryOperator::PGNotLikeMatch => (false, true),
             BinaryOperator::PGILikeMatch => (true, false),
             BinaryOperator::PGNotILikeMatch => (true, true),
+            BinaryOperator::AtArrow => return self.array_sets(left, "@>", right),
+            BinaryOperator::ArrowAt => return self.array_sets(left, "<@", right),
+            BinaryOperator::PGOverlap => return self.array_sets(left, "&&", right),
             BinaryOperator::PGRegexMatch => return self.regex(left, "~", right),
             BinaryOperator::PGRegexIMatch => return self.regex(left, "~*", right),
             BinaryOperator::PGRegexNotMatch => return self.regex(left, "!~", right),
@@ -158,6 +161,11 @@ impl Binder<'_> {
         };
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         Ok(negate(like_of(left, right, None, fold)?, negated))
+    }
+
+    fn array_sets(&mut self, left: &ast::Expr, symbol: &str, right: &ast::Expr) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        crate::expr::function::array_sets(symbol, left, right)
     }
 
     /// `~` and its kin.

@@ -224,17 +224,25 @@ pub(in crate::expr) fn power(base: Decimal, exponent: Decimal) -> Result<Decimal
     }
     let negative = base.unscaled < 0 && places.unscaled % 2 != 0;
     let base = Decimal::new(base.unscaled.saturating_abs(), base.scale);
-    let inside = 140;
-    let ln = ln_fixed(base, inside) * BigInt::from(exponent.unscaled) / ten_to(u32::from(exponent.scale));
-    // The first places say how large the result is.
-    let about = i128::try_from(&ln / ten_to(inside - 8)).map_err(|_| numeric_overflow())? as f64 / 1e8;
-    let weight = about * LOG10_OF_E;
+    let weight = power_weight(base, exponent)?;
     if weight.abs() > 40.0 {
         return Err(numeric_overflow());
     }
+    let inside = 140;
+    let ln = ln_fixed(base, inside) * BigInt::from(exponent.unscaled) / ten_to(u32::from(exponent.scale));
     let scale = (SIGNIFICANT - weight as i64).max(i64::from(base.scale)).max(i64::from(exponent.scale)).max(0);
     let result = rounded(&exp_fixed(&ln, inside), inside, scale)?;
     Ok(if negative { Decimal::new(-result.unscaled, result.scale) } else { result })
+}
+
+/// About how many digits before the point a power has, from a logarithm of eight digits as PostgreSQL takes it.
+fn power_weight(base: Decimal, exponent: Decimal) -> Result<f64> {
+    let places = (8 - ln_weight(base)).clamp(0, 100) as u32;
+    let ln = rounded_quotient(&ln_fixed(base, places + GUARD), &ten_to(GUARD));
+    let product = ln * BigInt::from(exponent.unscaled);
+    let product = rounded_quotient(&product, &ten_to(u32::from(exponent.scale)));
+    let digits: f64 = product.to_string().parse().map_err(|_| numeric_overflow())?;
+    Ok(digits / 10_f64.powi(places as i32) * LOG10_OF_E)
 }
 
 /// A whole power, with 16 places or as many as the base has.

@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("abs", &[DOUBLE], DOUBLE, |a| double(double_at(a, 0)?.abs())),
     entry("sign", &[DOUBLE], DOUBLE, |a| {
         let n = double_at(a, 0)?;
-        double(if n == 0.0 { 0.0 } else { n.signum() })
+        double(if n == 0.0 || n.is_nan() { 0.0 } else { n.signum() })
     }),
     entry("ceil", &[DOUBLE], DOUBLE, |a| double(double_at(a, 0)?.ceil())),
     entry("ceiling", &[DOUBLE], DOUBLE, |a| double(double_at(a, 0)?.ceil())),

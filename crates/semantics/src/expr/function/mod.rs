@@ -26,7 +26,7 @@ use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
 use albireo_sql::ast;
 use albireo_sql::names::{closest, fold};
 
-pub(super) use self::array::concat as concat_arrays;
+pub(super) use self::array::{concat as concat_arrays, sets as array_sets};
 pub(super) use self::bytes::CONCAT as CONCAT_BYTES;
 pub(super) use self::calendar::with_precision;
 pub(super) use self::exponential::power as numeric_power;

@@ -254,7 +254,7 @@ fn of_interval(name: &str, interval: Interval) -> Result<Decimal> {
 pub(super) fn truncate(args: &[Datum]) -> Result<Datum> {
     let name = str_at(args, 0)?;
     let cut = |micros: i64, ty: &str| -> Result<i64> {
-        let unit = unit(name).ok_or_else(|| unknown(name, ty))?;
+        let unit = length(name).ok_or_else(|| unknown(name, ty))?;
         cut_moment(unit, micros).ok_or_else(|| unsupported(name, ty))
     };
     Ok(match arg(args, 1)? {
@@ -265,11 +265,17 @@ pub(super) fn truncate(args: &[Datum]) -> Result<Datum> {
             Value::TimestampTz(cut(*micros, "timestamp with time zone")?).into()
         }
         Datum::Interval(interval) => {
-            let unit = unit(name).ok_or_else(|| unknown(name, "interval"))?;
+            let unit = length(name).ok_or_else(|| unknown(name, "interval"))?;
             Datum::Interval(cut_interval(unit, *interval).ok_or_else(|| unsupported(name, "interval"))?)
         }
         _ => return Err(unexpected()),
     })
+}
+
+/// A unit that something can be cut to, or a time zone.
+fn length(name: &str) -> Option<Unit> {
+    let special = [Unit::IsoYear, Unit::Dow, Unit::IsoDow, Unit::Doy, Unit::Epoch, Unit::Julian];
+    unit(name).filter(|unit| !special.contains(unit))
 }
 
 /// The length of a unit of the clock.

@@ -161,7 +161,13 @@ fn split_part(args: &[Datum]) -> Result<Datum> {
     if separator.is_empty() {
         return text(if at == 0 { from } else { "" });
     }
-    let part = if n > 0 { from.split(separator).nth(at) } else { from.rsplit(separator).nth(at) };
+    let mut parts = from.split(separator);
+    if n > 0 {
+        return text(parts.nth(at).unwrap_or_default());
+    }
+    // Separators are found from the left all the same.
+    let parts: Vec<&str> = parts.collect();
+    let part = parts.len().checked_sub(at + 1).and_then(|at| parts.get(at).copied());
     text(part.unwrap_or_default())
 }
 

@@ -135,7 +135,7 @@ pub(super) struct Pattern {
 }
 
 pub(super) fn invalid(what: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
+    SqlError::new(SqlState(*b"2201B"), format!("invalid regular expression: {what}"))
 }
 
 fn bad_escape() -> SqlError {

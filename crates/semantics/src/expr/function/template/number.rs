@@ -244,12 +244,20 @@ pub(super) fn write(value: &Value, text: &str) -> Result<String> {
         return Ok(Writer::new(template, roman(number), '\0').run());
     }
     if template.scientific {
-        return Ok(scientific(value, template.after));
+        return Ok(scientific(value, template.before, template.after));
     }
     let digits = match value {
         Value::Double(number) => float_digits(*number, 15, &mut template),
         Value::Real(number) => float_digits(f64::from(*number), 6, &mut template),
-        other => decimal_digits(decimal(other)?, &mut template)?,
+        other => {
+            let number = decimal(other)?;
+            let shifted = decimal_digits(number, &mut template)?;
+            if matches!(other, Value::BigInt(_)) && template.shift > 0 {
+                let whole = shifted.split('.').next().unwrap_or_default();
+                whole.parse::<i64>().map_err(|_| out_of_range("bigint"))?;
+            }
+            shifted
+        }
     };
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ('-', digits.to_owned()),
@@ -288,7 +296,7 @@ fn whole(value: &Value) -> Result<i64> {
         }
     };
     match (value, i32::try_from(n)) {
-        (Value::Decimal(_), Err(_)) => Err(out_of_range("integer")),
+        (Value::Decimal(_) | Value::BigInt(_), Err(_)) => Err(out_of_range("integer")),
         _ => Ok(n),
     }
 }
@@ -367,7 +375,7 @@ fn float_digits(number: f64, digits: usize, template: &mut Template) -> String {
 }
 
 /// `1.23e+04`
-fn scientific(value: &Value, places: usize) -> String {
+fn scientific(value: &Value, before: usize, places: usize) -> String {
     let float = |number: f64| match number.is_finite() {
         true => format!("{number:.places$e}"),
         false => String::new(),
@@ -381,7 +389,7 @@ fn scientific(value: &Value, places: usize) -> String {
         },
     };
     let Some((mantissa, exponent)) = text.split_once('e') else {
-        return format!(" {}.{}", "#", "#".repeat(places + 5));
+        return format!(" {}.{}", "#".repeat(before), "#".repeat(places + 4));
     };
     let (sign, exponent) = match exponent.strip_prefix('-') {
         Some(exponent) => ('-', exponent),

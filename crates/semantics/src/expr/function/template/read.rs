@@ -442,7 +442,8 @@ impl Fields {
             return Ok(0);
         }
         if !(0..=15).contains(&self.zone_hours) || !(0..60).contains(&self.zone_minutes) {
-            return Err(overflow(text));
+            let message = format!("time zone displacement out of range: \"{text}\"");
+            return Err(SqlError::new(SqlState::INVALID_TIME_ZONE_DISPLACEMENT, message));
         }
         Ok(self.zone_sign * (self.zone_hours * 60 + self.zone_minutes) * 60 * MICROS_PER_SECOND)
     }

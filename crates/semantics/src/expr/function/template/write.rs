@@ -98,7 +98,9 @@ impl Fields {
 
     fn write(&self, out: &mut String, pattern: Pattern) {
         if let Some((number, width)) = self.number(pattern) {
-            let width = if pattern.fill || width == 0 { 0 } else { width + usize::from(number < 0) };
+            // Only these make room for a sign.
+            let signed = number < 0 && !matches!(pattern.name, "DD" | "DDD" | "WW" | "IW" | "IDDD");
+            let width = if pattern.fill || width == 0 { 0 } else { width + usize::from(signed) };
             let text = format!("{number:0width$}");
             out.push_str(&text);
             if let Some(capitals) = pattern.ordinal {
