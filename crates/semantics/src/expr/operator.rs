@@ -346,6 +346,10 @@ fn concat(left: Expr, right: Expr) -> Result<Expr, SqlError> {
     match (&left.ty, &right.ty) {
         (Type::Array(a), other) | (other, Type::Array(a)) => concat_arrays(*a, other.clone(), left, right),
         (Type::Scalar(a), Type::Scalar(b)) => {
+            let bytes = |ty: Scalar| ty == Scalar::Bytea || ty == Scalar::Unknown;
+            if bytes(*a) && bytes(*b) && (*a == Scalar::Bytea || *b == Scalar::Bytea) {
+                return super::function::call(&super::function::CONCAT_BYTES, vec![left, right]);
+            }
             let text = |ty: Scalar| is_text(ty) || ty == Scalar::Unknown;
             if !text(*a) && !text(*b) {
                 return Err(missing("||", &left.ty, &right.ty));

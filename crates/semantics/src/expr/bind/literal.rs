@@ -38,8 +38,13 @@ impl Binder<'_> {
 
     /// `DATE '2024-01-05'`
     pub(super) fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
-        let (ty, modifier) = declared(&typed.data_type)?;
         let literal = self.value(&typed.value)?;
+        if let Some((plain, digits)) = super::precision(&typed.data_type) {
+            let (ty, _) = declared(&plain)?;
+            let moment = cast_to(literal, &ty, None, CastKind::Explicit)?;
+            return crate::expr::function::with_precision(moment, digits);
+        }
+        let (ty, modifier) = declared(&typed.data_type)?;
         cast_to(literal, &ty, modifier, CastKind::Explicit)
     }
 

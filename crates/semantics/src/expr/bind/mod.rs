@@ -56,6 +56,10 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, expr: &ast::Expr, to: &ast::DataType) -> Result<Expr> {
+        if let Some((plain, digits)) = precision(to) {
+            let bound = self.cast(expr, &plain)?;
+            return crate::expr::function::with_precision(bound, digits);
+        }
         let (ty, modifier) = declared(to)?;
         let bound = match (expr, &ty) {
             (ast::Expr::Array(array), Type::Array(_)) if array.elem.is_empty() => {
@@ -85,6 +89,15 @@ impl Binder<'_> {
             && let Some(number) = literal::negative(operand)?
         {
             return Ok(number);
+        }
+        if *op == UnaryOperator::Minus
+            && let ast::Expr::BinaryOp { left, op: power, right } = operand
+            && symbol(power) == Some("^")
+        {
+            // A sign binds tighter than a power.
+            let base = self.unary(op, left)?;
+            let exponent = self.expr(right)?;
+            return operator::binary("^", base, exponent);
         }
         let bound = self.expr(operand)?;
         let symbol = match op {
@@ -151,6 +164,19 @@ impl Binder<'_> {
         let ty = common_type(&mut bound, what)?;
         Ok((bound, ty))
     }
+}
+
+/// A type whose seconds have a precision: the type without it, and how many digits.
+fn precision(ty: &ast::DataType) -> Option<(ast::DataType, u64)> {
+    use ast::DataType as T;
+    Some(match ty {
+        T::Timestamp(Some(digits), zone) => (T::Timestamp(None, *zone), *digits),
+        T::Time(Some(digits), zone) => (T::Time(None, *zone), *digits),
+        T::Interval { fields: None, precision: Some(digits) } => {
+            (T::Interval { fields: None, precision: None }, *digits)
+        }
+        _ => return None,
+    })
 }
 
 /// A row of values. Literals stay unknown: what the row is compared with says their type.

@@ -9,6 +9,7 @@ use albireo_sql::ast::{self, BinaryOperator};
 use super::literal::constant;
 use super::{Binder, Result, comparison, row_of};
 use crate::expr::convert::{implicit_to, shown};
+use crate::expr::function::{MATCH, MATCH_FOLD, SIMILAR};
 use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
 use crate::expr::resolve::is_text;
 use crate::expr::unify::{common, common_type, settle, to_bool};
@@ -149,17 +150,53 @@ impl Binder<'_> {
             BinaryOperator::PGNotLikeMatch => (false, true),
             BinaryOperator::PGILikeMatch => (true, false),
             BinaryOperator::PGNotILikeMatch => (true, true),
-            BinaryOperator::PGRegexMatch
-            | BinaryOperator::PGRegexIMatch
-            | BinaryOperator::PGRegexNotMatch
-            | BinaryOperator::PGRegexNotIMatch => {
-                return Err(SqlError::unsupported("a regular expression in a procedure")
-                    .with_hint("Use LIKE, position or split_part."));
-            }
+            BinaryOperator::AtArrow => return self.array_sets(left, "@>", right),
+            BinaryOperator::ArrowAt => return self.array_sets(left, "<@", right),
+            BinaryOperator::PGOverlap => return self.array_sets(left, "&&", right),
+            BinaryOperator::PGRegexMatch => return self.regex(left, "~", right),
+            BinaryOperator::PGRegexIMatch => return self.regex(left, "~*", right),
+            BinaryOperator::PGRegexNotMatch => return self.regex(left, "!~", right),
+            BinaryOperator::PGRegexNotIMatch => return self.regex(left, "!~*", right),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         Ok(negate(like_of(left, right, None, fold)?, negated))
+    }
+
+    fn array_sets(&mut self, left: &ast::Expr, symbol: &str, right: &ast::Expr) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        crate::expr::function::array_sets(symbol, left, right)
+    }
+
+    /// `~` and its kin.
+    fn regex(&mut self, left: &ast::Expr, symbol: &str, right: &ast::Expr) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        if !may_be_text(&left.ty) || !may_be_text(&right.ty) {
+            return Err(missing(symbol, &left.ty, &right.ty));
+        }
+        let builtin = if symbol.ends_with('*') { &MATCH_FOLD } else { &MATCH };
+        let found = Expr::condition(ExprKind::Function(builtin, vec![shown(left)?, shown(right)?]));
+        Ok(negate(found, symbol.starts_with('!')))
+    }
+
+    /// `x SIMILAR TO pattern ESCAPE escape`
+    pub(super) fn similar(
+        &mut self,
+        value: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        negated: bool,
+    ) -> Result<Expr> {
+        let (value, pattern) = (self.expr(value)?, self.expr(pattern)?);
+        if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
+            return Err(missing("~", &value.ty, &pattern.ty));
+        }
+        let escape = match escape {
+            Some(literal) => self.value(literal)?,
+            None => constant(Value::Text("\\".to_owned()), Scalar::Text),
+        };
+        let args = vec![shown(value)?, shown(pattern)?, shown(escape)?];
+        Ok(negate(Expr::condition(ExprKind::Function(&SIMILAR, args)), negated))
     }
 
     /// `x = ANY (array)`, `x = ALL (SELECT ...)`
@@ -265,10 +302,13 @@ fn any_array(left: Expr, op: Comparison, array: Expr, all: bool) -> Result<Expr>
     Ok(Expr::condition(ExprKind::AnyOf { op, all, pair: Box::new((left, array)) }))
 }
 
+fn may_be_text(ty: &Type) -> bool {
+    matches!(ty, Type::Scalar(ty) if is_text(*ty) || *ty == Scalar::Unknown)
+}
+
 /// LIKE; without an escape character it is the backslash.
 fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Result<Expr> {
-    let text = |ty: &Type| matches!(ty, Type::Scalar(ty) if is_text(*ty) || *ty == Scalar::Unknown);
-    if !text(&value.ty) || !text(&pattern.ty) {
+    if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
         return Err(missing(if fold { "~~*" } else { "~~" }, &value.ty, &pattern.ty));
     }
     let escape = escape.unwrap_or_else(|| constant(Value::Text("\\".to_owned()), Scalar::Text));

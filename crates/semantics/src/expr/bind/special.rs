@@ -58,8 +58,8 @@ impl Binder<'_> {
             }
             E::Collate { .. } => Err(SqlError::unsupported("COLLATE in a procedure")
                 .with_hint("Texts are ordered by their bytes, as collation \"C\" has it.")),
-            E::SimilarTo { .. } => {
-                Err(SqlError::unsupported("SIMILAR TO in a procedure").with_hint("Use LIKE."))
+            E::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_ref(), *negated)
             }
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
         }
@@ -214,9 +214,6 @@ impl Binder<'_> {
             Some(from) => self.expr(from)?,
             None => constant(Value::Integer(1), Scalar::Integer),
         };
-        if matches!(from.ty, Type::Scalar(Scalar::Text)) {
-            return Err(SqlError::unsupported("substring by a regular expression"));
-        }
         let mut args = vec![text, from];
         if let Some(count) = count {
             args.push(self.expr(count)?);

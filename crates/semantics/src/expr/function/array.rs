@@ -9,12 +9,12 @@ use crate::datum::{Array, Datum};
 use crate::expr::convert::{implicit_to, implicit_to_type};
 use crate::expr::order::compare;
 use crate::expr::text::text_of;
-use crate::expr::unify::common;
+use crate::expr::unify::{common, settle};
 use crate::expr::{Binary, Expr, ExprKind};
 use crate::types::{Scalar, Type};
 
 /// The functions of arrays.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 18] = [
     "cardinality",
     "array_length",
     "array_lower",
@@ -29,6 +29,10 @@ pub(super) const NAMES: [&str; 14] = [
     "array_replace",
     "array_to_string",
     "string_to_array",
+    "array_dims",
+    "trim_array",
+    "array_fill",
+    "width_bucket",
 ];
 
 /// What a function takes besides the array.
@@ -48,6 +52,10 @@ pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
     let (function, takes, gives) = match (name, args.len()) {
         ("cardinality", 1) => (general("cardinality", cardinality), Takes::Scalars(&[]), Some(Integer)),
         ("array_ndims", 1) => (general("array_ndims", dimensions), Takes::Scalars(&[]), Some(Integer)),
+        ("array_dims", 1) => (general("array_dims", bounds), Takes::Scalars(&[]), Some(Text)),
+        ("trim_array", 2) => (general("trim_array", without_last), Takes::Scalars(&[Integer]), None),
+        ("array_fill", 2 | 3) => return filled(args).map(Some),
+        ("width_bucket", 2) => return thresholds(args).map(Some),
         ("array_length", 2) => (general("array_length", length), Takes::Scalars(&[Integer]), Some(Integer)),
         ("array_lower", 2) => (general("array_lower", lower), Takes::Scalars(&[Integer]), Some(Integer)),
         ("array_upper", 2) => (general("array_upper", upper), Takes::Scalars(&[Integer]), Some(Integer)),
@@ -148,6 +156,121 @@ fn split_call(args: &[Expr]) -> Result<Expr> {
         .collect();
     let kind = ExprKind::General(General { name: "string_to_array", run: split }, bound?);
     Ok(Expr { kind, ty: Type::Array(Scalar::Text) })
+}
+
+fn filled(args: &[Expr]) -> Result<Expr> {
+    let mut bound = vec![settle(args[0].clone())];
+    for arg in &args[1..] {
+        bound.push(converted("array_fill", args, arg, &Type::Array(Scalar::Integer))?);
+    }
+    let Type::Scalar(element) = bound[0].ty else { return Err(missing("array_fill", args)) };
+    let kind = ExprKind::General(General { name: "array_fill", run: fill }, bound);
+    Ok(Expr { kind, ty: Type::Array(element) })
+}
+
+/// `width_bucket(value, thresholds)`
+fn thresholds(args: &[Expr]) -> Result<Expr> {
+    let element = element_of("width_bucket", args, &args[1..], &args[..1])?;
+    let value = converted("width_bucket", args, &args[0], &Type::Scalar(element))?;
+    let array = converted("width_bucket", args, &args[1], &Type::Array(element))?;
+    let general = General { name: "width_bucket", run: bucket };
+    Ok(Expr::scalar(ExprKind::General(general, vec![value, array]), Scalar::Integer))
+}
+
+/// `@>`, `<@` and `&&` of two arrays.
+pub(in crate::expr) fn sets(symbol: &str, left: Expr, right: Expr) -> Result<Expr> {
+    let args = [left, right];
+    if !args.iter().any(|arg| matches!(arg.ty, Type::Array(_))) {
+        return Err(crate::expr::operator::missing(symbol, &args[0].ty, &args[1].ty));
+    }
+    let wrong = |_| crate::expr::operator::missing(symbol, &args[0].ty, &args[1].ty);
+    let element = element_of(symbol, &args, &args, &[]).map_err(wrong)?;
+    let mut bound = Vec::with_capacity(2);
+    for arg in &args {
+        bound.push(converted(symbol, &args, arg, &Type::Array(element)).map_err(wrong)?);
+    }
+    if symbol == "<@" {
+        bound.swap(0, 1);
+    }
+    let general = match symbol {
+        "&&" => General { name: "&&", run: overlap },
+        _ => General { name: "@>", run: contains },
+    };
+    Ok(Expr::condition(ExprKind::General(general, bound)))
+}
+
+/// Whether an array has a value; NULL equals nothing.
+fn has(array: &Array, value: &Datum) -> bool {
+    !value.is_null() && array.items.iter().any(|item| !item.is_null() && compare(item, value).is_eq())
+}
+
+fn contains(args: &[Datum]) -> Result<Datum> {
+    let [Datum::Array(left), Datum::Array(right)] = args else { return Ok(Datum::NULL) };
+    Ok(Value::Bool(right.items.iter().all(|item| has(left, item))).into())
+}
+
+fn overlap(args: &[Datum]) -> Result<Datum> {
+    let [Datum::Array(left), Datum::Array(right)] = args else { return Ok(Datum::NULL) };
+    Ok(Value::Bool(right.items.iter().any(|item| has(left, item))).into())
+}
+
+fn subscript_fault(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState(*b"2202E"), message)
+}
+
+fn bounds(args: &[Datum]) -> Result<Datum> {
+    match &args[0] {
+        Datum::Array(array) if !array.items.is_empty() => {
+            text(format!("[{}:{}]", array.lower, subscript(array, array.items.len())))
+        }
+        _ => Ok(Datum::NULL),
+    }
+}
+
+fn without_last(args: &[Datum]) -> Result<Datum> {
+    let [Datum::Array(array), Datum::Value(Value::Integer(count))] = args else { return Ok(Datum::NULL) };
+    let length = array.items.len();
+    let left = usize::try_from(*count).ok().and_then(|count| length.checked_sub(count));
+    let left = left.ok_or_else(|| {
+        subscript_fault(format!("number of elements to trim must be between 0 and {length}"))
+    })?;
+    Ok(made(1, array.items.iter().take(left).cloned().collect()))
+}
+
+fn fill(args: &[Datum]) -> Result<Datum> {
+    let one = |datum: &Datum| match datum {
+        Datum::Array(array) => match array.items.as_slice() {
+            [Datum::Value(Value::Integer(n))] => Ok(*n),
+            [] => Ok(0),
+            [_] => {
+                Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null"))
+            }
+            _ => Err(SqlError::unsupported("an array of several dimensions")),
+        },
+        _ => Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "dimension array or low bound array cannot be null",
+        )),
+    };
+    let count = one(&args[1])?;
+    let lower = args.get(2).map_or(Ok(1), one)?;
+    let count = usize::try_from(count).ok().filter(|count| *count <= 1 << 24).ok_or_else(|| {
+        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed")
+    })?;
+    Ok(made(if count == 0 { 1 } else { lower }, vec![args[0].clone(); count]))
+}
+
+/// How many thresholds, which rise, are not above a value.
+fn bucket(args: &[Datum]) -> Result<Datum> {
+    let (value, Datum::Array(array)) = (&args[0], &args[1]) else { return Ok(Datum::NULL) };
+    if value.is_null() {
+        return Ok(Datum::NULL);
+    }
+    if array.items.iter().any(Datum::is_null) {
+        let message = "thresholds array must not contain NULLs";
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+    }
+    integer(array.items.partition_point(|threshold| compare(threshold, value).is_le()))
 }
 
 fn cardinality(args: &[Datum]) -> Result<Datum> {

@@ -13,8 +13,16 @@ use crate::expr::{Expr, ExprKind};
 use crate::types::Scalar;
 
 /// Their names.
-pub(super) const NAMES: [&str; 7] =
-    ["concat", "concat_ws", "format", "quote_nullable", "num_nulls", "num_nonnulls", "pg_typeof"];
+pub(super) const NAMES: [&str; 8] = [
+    "concat",
+    "concat_ws",
+    "format",
+    "quote_literal",
+    "quote_nullable",
+    "num_nulls",
+    "num_nonnulls",
+    "pg_typeof",
+];
 
 /// The call, if it is one of these.
 pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
@@ -31,7 +39,15 @@ pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
         }
         "format" => (General { name: "format", run: format }, with_text()?, Scalar::Text),
         "quote_nullable" if args.len() == 1 => {
-            (General { name: "quote_nullable", run: quote_nullable }, settled(), Scalar::Text)
+            let general = General { name: "quote_nullable", run: quote_nullable };
+            (general, vec![shown_as_text(&args[0])?], Scalar::Text)
+        }
+        "quote_literal" if args.len() == 1 => {
+            let run = |args: &[Datum]| match args.first().and_then(text_of) {
+                Some(shown) => text(quote_literal(&shown)),
+                None => Ok(Datum::NULL),
+            };
+            (General { name: "quote_literal", run }, vec![shown_as_text(&args[0])?], Scalar::Text)
         }
         "num_nulls" if !args.is_empty() => {
             let run = |args: &[Datum]| integer(args.iter().filter(|arg| arg.is_null()).count());
@@ -48,6 +64,10 @@ pub(super) fn bind(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
         _ => return Ok(None),
     };
     Ok(Some(Expr::scalar(ExprKind::General(function, args), ty)))
+}
+
+fn shown_as_text(arg: &Expr) -> Result<Expr> {
+    crate::expr::convert::shown(settle(arg.clone()))
 }
 
 fn concat(args: &[Datum]) -> Result<Datum> {
@@ -77,6 +97,14 @@ struct Spec {
     argument: Option<usize>,
     left: bool,
     width: usize,
+    width_from: Option<WidthFrom>,
+}
+
+/// The argument that says how wide a `%` is.
+#[derive(Clone, Copy)]
+enum WidthFrom {
+    Next,
+    Argument(usize),
 }
 
 fn format(args: &[Datum]) -> Result<Datum> {
@@ -95,7 +123,15 @@ fn format(args: &[Datum]) -> Result<Datum> {
             out.push('%');
             continue;
         }
-        let spec = spec(&mut chars)?;
+        let mut spec = spec(&mut chars)?;
+        if let Some(from) = spec.width_from {
+            let at = match from {
+                WidthFrom::Next => next,
+                WidthFrom::Argument(n) => n - 1,
+            };
+            next = at + 1;
+            spec.set_width(values.get(at).ok_or_else(|| invalid("too few arguments for format()"))?)?;
+        }
         let kind = chars.next().ok_or_else(unfinished)?;
         if !matches!(kind, 's' | 'I' | 'L') {
             return Err(invalid(format!("unrecognized format() type specifier \"{kind}\""))
@@ -113,6 +149,27 @@ fn unfinished() -> SqlError {
     invalid("unterminated format() type specifier").with_hint("For a single \"%\" use \"%%\".")
 }
 
+fn argument_zero() -> SqlError {
+    invalid("format specifies argument 0, but arguments are numbered from 1")
+}
+
+impl Spec {
+    /// Takes the width from an argument; a negative one aligns left, NULL is none.
+    fn set_width(&mut self, width: &Datum) -> Result<()> {
+        let text = text_of(width).unwrap_or_else(|| "0".to_owned());
+        let number: i32 = match text.trim().parse() {
+            Ok(number) => number,
+            Err(_) => {
+                let message = format!("invalid input syntax for type integer: \"{text}\"");
+                return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message));
+            }
+        };
+        self.left |= number < 0;
+        self.width = number.unsigned_abs() as usize;
+        if self.width > 1 << 20 { Err(invalid("number is out of range")) } else { Ok(()) }
+    }
+}
+
 fn spec(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Spec> {
     let mut spec = Spec::default();
     let number = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| {
@@ -126,7 +183,7 @@ fn spec(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Spec> {
     let mut width = number(chars);
     if width.is_some() && chars.next_if_eq(&'$').is_some() {
         if width == Some(0) {
-            return Err(invalid("format specifies argument 0, but arguments are numbered from 1"));
+            return Err(argument_zero());
         }
         spec.argument = width.take();
     }
@@ -134,8 +191,16 @@ fn spec(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Spec> {
         while chars.next_if_eq(&'-').is_some() {
             spec.left = true;
         }
-        if chars.peek() == Some(&'*') {
-            return Err(SqlError::unsupported("a width from an argument in format()"));
+        if chars.next_if_eq(&'*').is_some() {
+            spec.width_from = Some(match number(chars) {
+                None => WidthFrom::Next,
+                Some(0) => return Err(argument_zero()),
+                Some(n) if chars.next_if_eq(&'$').is_some() => WidthFrom::Argument(n),
+                Some(_) => {
+                    return Err(invalid("width argument position must be ended by \"$\""));
+                }
+            });
+            return Ok(spec);
         }
         width = number(chars);
     }

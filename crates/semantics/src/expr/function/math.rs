@@ -2,6 +2,7 @@
 
 use albireo_base::{Decimal, SqlError, SqlState, Value};
 
+use super::exponential::{self, power};
 use super::{Builtin, Result, decimal_at, entry, int_at, value};
 use crate::datum::Datum;
 use crate::expr::convert::unexpected;
@@ -42,11 +43,23 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("sqrt", &[NUMERIC], NUMERIC, |a| square_root(decimal_at(a, 0)?)),
     entry("power", &[NUMERIC, NUMERIC], NUMERIC, |a| decimal(power(decimal_at(a, 0)?, decimal_at(a, 1)?)?)),
     entry("pow", &[NUMERIC, NUMERIC], NUMERIC, |a| decimal(power(decimal_at(a, 0)?, decimal_at(a, 1)?)?)),
-    entry("exp", &[NUMERIC], NUMERIC, |_| Err(inexact("exp"))),
-    entry("ln", &[NUMERIC], NUMERIC, |_| Err(inexact("ln"))),
-    entry("log", &[NUMERIC], NUMERIC, |_| Err(inexact("log"))),
-    entry("log10", &[NUMERIC], NUMERIC, |_| Err(inexact("log10"))),
-    entry("log", &[NUMERIC, NUMERIC], NUMERIC, |_| Err(inexact("log"))),
+    entry("exp", &[NUMERIC], NUMERIC, |a| decimal(exponential::exp(decimal_at(a, 0)?)?)),
+    entry("ln", &[NUMERIC], NUMERIC, |a| decimal(exponential::ln(decimal_at(a, 0)?)?)),
+    entry("log", &[NUMERIC], NUMERIC, log10),
+    entry("log10", &[NUMERIC], NUMERIC, log10),
+    entry("log", &[NUMERIC, NUMERIC], NUMERIC, |a| {
+        decimal(exponential::log(decimal_at(a, 0)?, decimal_at(a, 1)?)?)
+    }),
+    entry("factorial", &[BIG], NUMERIC, |a| match value(a, 0)? {
+        Value::BigInt(n) => decimal(exponential::factorial(*n)?),
+        _ => Err(unexpected()),
+    }),
+    entry("width_bucket", &[NUMERIC, NUMERIC, NUMERIC, INT], INT, bucket),
+    entry("min_scale", &[NUMERIC], INT, |a| {
+        Ok(Value::Integer(i32::from(trim_scale(decimal_at(a, 0)?).scale)).into())
+    }),
+    entry("gcd", &[NUMERIC, NUMERIC], NUMERIC, |a| numeric_divisor(a, false)),
+    entry("lcm", &[NUMERIC, NUMERIC], NUMERIC, |a| numeric_divisor(a, true)),
     entry("chr", &[INT], Scalar::Text, chr),
     entry("to_hex", &[INT], Scalar::Text, hex),
     entry("to_hex", &[BIG], Scalar::Text, hex),
@@ -69,11 +82,6 @@ pub(super) fn scale_of(name: &str, args: &[Expr]) -> Option<u8> {
         },
         _ => None,
     }
-}
-
-pub(super) fn inexact(name: &str) -> SqlError {
-    SqlError::unsupported(format!("{name} of a numeric value"))
-        .with_hint("Cast it to double precision, and the result back.")
 }
 
 fn decimal(number: Decimal) -> Result<Datum> {
@@ -196,7 +204,7 @@ fn divisor(args: &[Datum], multiple: bool) -> Result<Datum> {
     }))
 }
 
-fn trim_scale(mut number: Decimal) -> Decimal {
+pub(super) fn trim_scale(mut number: Decimal) -> Decimal {
     while number.scale > 0 && number.unscaled % 10 == 0 {
         number = Decimal::new(number.unscaled / 10, number.scale - 1);
     }
@@ -217,6 +225,9 @@ fn square_root(number: Decimal) -> Result<Datum> {
     }
     // Digit by digit: what is left of the number, and the root so far.
     let shift = 2 * i32::from(scale) - i32::from(number.scale);
+    if number.unscaled.to_string().len() as i32 + shift > 70 {
+        return decimal(exponential::square_root(number, scale)?);
+    }
     let mut digits = number.unscaled.to_string();
     digits.extend(std::iter::repeat_n('0', shift.max(0) as usize));
     if digits.len() % 2 == 1 {
@@ -235,105 +246,41 @@ fn square_root(number: Decimal) -> Result<Datum> {
     decimal(Decimal::new(i128::try_from(root).map_err(|_| numeric_overflow())?, scale))
 }
 
-/// A power with a whole exponent, with 16 places or as many as the base has.
-pub(in crate::expr) fn power(base: Decimal, exponent: Decimal) -> Result<Decimal> {
-    let exponent = trim_scale(exponent);
-    let fault = |message: &str| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER, message));
-    if base.unscaled == 0 && exponent.unscaled < 0 {
-        return fault("zero raised to a negative power is undefined");
+fn log10(args: &[Datum]) -> Result<Datum> {
+    decimal(exponential::log(Decimal::new(10, 0), decimal_at(args, 0)?)?)
+}
+
+/// Which of so many equal parts between two bounds a number lies in.
+fn bucket(args: &[Datum]) -> Result<Datum> {
+    let (number, low, high) = (decimal_at(args, 0)?, decimal_at(args, 1)?, decimal_at(args, 2)?);
+    let count = int_at(args, 3)?;
+    let fault = |message: &str| SqlError::new(SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET, message);
+    if count <= 0 {
+        return Err(fault("count must be greater than zero"));
     }
-    if exponent.scale > 0 {
-        if base.unscaled < 0 {
-            return fault("a negative number raised to a non-integer power yields a complex result");
-        }
-        return Err(inexact("a fractional power"));
+    let found = exponential::bucket(number, low, high, count);
+    let found = found.ok_or_else(|| fault("lower bound cannot equal upper bound"))?;
+    Ok(Value::Integer(i32::try_from(found).map_err(|_| out_of_range("integer"))?).into())
+}
+
+/// The greatest common divisor of two numbers with the places of the longer one, or their least common multiple.
+fn numeric_divisor(args: &[Datum], multiple: bool) -> Result<Datum> {
+    let (a, b) = (decimal_at(args, 0)?, decimal_at(args, 1)?);
+    let scale = a.scale.max(b.scale);
+    let (Some(a), Some(b)) = (a.rescale(scale), b.rescale(scale)) else { return Err(numeric_overflow()) };
+    let (mut x, mut y) = (a.unscaled.saturating_abs(), b.unscaled.saturating_abs());
+    while y != 0 {
+        (x, y) = (y, x % y);
     }
-    let scale = base.scale.max(16);
-    let n = u32::try_from(exponent.unscaled.unsigned_abs()).map_err(|_| numeric_overflow())?;
-    let unit = [-1, 0, 1].contains(&base.unscaled) && base.scale == 0;
-    if unit {
-        let odd = if n % 2 == 0 { 1 } else { base.unscaled };
-        let result = if n == 0 { 1 } else { odd };
-        return checked(Decimal::new(result, 0).rescale(scale));
-    }
-    let magnitude = Digits::power(base, n)?;
-    let result = match exponent.unscaled < 0 {
-        false => magnitude.rounded(scale)?,
+    let result = match multiple {
+        true if x == 0 => 0,
         true => {
-            let whole = magnitude.exact().ok_or_else(|| inexact("a negative power of so many digits"))?;
-            number::divide(Decimal::new(1, 0), whole, Some(scale))?
+            let product = (a.unscaled / x).checked_mul(b.unscaled).ok_or_else(numeric_overflow)?;
+            product.checked_abs().ok_or_else(numeric_overflow)?
         }
+        false => x,
     };
-    Ok(if base.unscaled < 0 && n % 2 == 1 { Decimal::new(-result.unscaled, scale) } else { result })
-}
-
-/// A number of any length: limbs of nine digits, the least first, and the digits after the point.
-struct Digits {
-    limbs: Vec<u64>,
-    scale: u64,
-}
-
-const LIMB: u64 = 1_000_000_000;
-/// Powers of more digits are refused.
-const MAX_DIGITS: u64 = 5_000;
-
-impl Digits {
-    fn power(base: Decimal, n: u32) -> Result<Self> {
-        let mut digits = base.unscaled.unsigned_abs();
-        let length = u64::from(digits.checked_ilog10().map_or(1, |log| log + 1));
-        if length * u64::from(n) > MAX_DIGITS {
-            return Err(numeric_overflow());
-        }
-        let mut limbs = Vec::new();
-        while digits > 0 {
-            limbs.push((digits % u128::from(LIMB)) as u64);
-            digits /= u128::from(LIMB);
-        }
-        let mut result = Self { limbs: vec![1], scale: u64::from(base.scale) * u64::from(n) };
-        for _ in 0..n {
-            result.multiply(&limbs);
-        }
-        Ok(result)
-    }
-
-    fn multiply(&mut self, by: &[u64]) {
-        let mut product = vec![0_u64; self.limbs.len() + by.len() + 1];
-        for (i, a) in self.limbs.iter().enumerate() {
-            let mut carry = 0;
-            for (j, b) in by.iter().chain(std::iter::once(&0)).enumerate() {
-                let sum = product[i + j] + a * b + carry;
-                product[i + j] = sum % LIMB;
-                carry = sum / LIMB;
-            }
-        }
-        while product.last() == Some(&0) {
-            product.pop();
-        }
-        self.limbs = product;
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for limb in self.limbs.iter().rev() {
-            text.push_str(&format!("{limb:09}"));
-        }
-        text
-    }
-
-    /// The number with `scale` digits after the point.
-    fn rounded(&self, scale: u8) -> Result<Decimal> {
-        let text = format!("{}e-{}", self.text(), self.scale);
-        let number = Decimal::parse_at_scale(&text, scale).map_err(|_| numeric_overflow())?;
-        checked(Some(number))
-    }
-
-    /// The number, if it fits.
-    fn exact(&self) -> Option<Decimal> {
-        let scale = u8::try_from(self.scale).ok().filter(|scale| *scale <= Decimal::MAX_SCALE)?;
-        let text = self.text();
-        let unscaled = text.trim_start_matches('0').parse().unwrap_or(0);
-        (unscaled != 0).then(|| Decimal::new(unscaled, scale))
-    }
+    decimal(Decimal::new(result, scale))
 }
 
 fn chr(args: &[Datum]) -> Result<Datum> {

@@ -6,25 +6,35 @@
 //!
 //! I-1 What a function gives depends on its arguments alone.
 
+mod angle;
 mod array;
+mod bytes;
+mod calendar;
+mod exponential;
 mod float;
 mod format;
+mod hash;
 mod math;
 mod moment;
 mod part;
 mod pattern;
+mod regex;
+mod template;
 mod text;
 
 use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
 use albireo_sql::ast;
 use albireo_sql::names::{closest, fold};
 
-pub(super) use self::array::concat as concat_arrays;
+pub(super) use self::array::{concat as concat_arrays, sets as array_sets};
+pub(super) use self::bytes::CONCAT as CONCAT_BYTES;
+pub(super) use self::calendar::with_precision;
+pub(super) use self::exponential::power as numeric_power;
 pub(super) use self::float::power as double_power;
-pub(super) use self::math::power as numeric_power;
 pub use self::math::round_to;
 pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
 pub(super) use self::pattern::{ILIKE, LIKE};
+pub(super) use self::regex::{MATCH, MATCH_FOLD, SIMILAR};
 pub use self::text::{byte_of, check_joined};
 
 use super::bind::Binder;
@@ -37,7 +47,7 @@ use crate::types::{Scalar, Type};
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// The most arguments a function of the tables takes.
+/// The most arguments that a function of the tables takes which is called from the stack.
 pub(super) const MAX_ARGS: usize = 6;
 
 /// A function that is built in, for one list of types.
@@ -72,9 +82,19 @@ const fn entry(
 }
 
 fn tables() -> impl Iterator<Item = &'static Builtin> {
-    [math::FUNCTIONS, float::FUNCTIONS, text::FUNCTIONS, moment::FUNCTIONS, part::FUNCTIONS]
-        .into_iter()
-        .flatten()
+    let tables = [
+        math::FUNCTIONS,
+        float::FUNCTIONS,
+        angle::FUNCTIONS,
+        text::FUNCTIONS,
+        bytes::FUNCTIONS,
+        regex::FUNCTIONS,
+        moment::FUNCTIONS,
+        calendar::FUNCTIONS,
+        part::FUNCTIONS,
+        template::FUNCTIONS,
+    ];
+    tables.into_iter().flatten()
 }
 
 /// Whether a function of this name and these types is built in. It comes before a routine of the same.
@@ -101,6 +121,8 @@ fn may_be_builtin(function: &ast::Function) -> bool {
         && (tables().any(|builtin| builtin.name == name)
             || array::NAMES.contains(&name)
             || format::NAMES.contains(&name)
+            || regex::NAMES.contains(&name)
+            || name == "make_interval"
             || moment::clock_type(name).is_some())
 }
 
@@ -119,7 +141,10 @@ impl Binder<'_> {
                 _ => Err(SqlError::unsupported(format!("{name} of a query"))),
             };
         }
-        let args = self.arguments(function)?;
+        let args = match self.named_parts(&name, function) {
+            Some(args) => args?,
+            None => self.arguments(function)?,
+        };
         match name.as_str() {
             "row" => return Ok(super::bind::row_of(args)),
             "coalesce" | "nullif" | "greatest" | "least" => return self.conditional(&name, args),
@@ -135,6 +160,38 @@ impl Binder<'_> {
             }
             bound => bound,
         }
+    }
+
+    /// The arguments of `make_interval(days => 2)` in their order; `None` for any other call.
+    fn named_parts(&mut self, name: &str, function: &ast::Function) -> Option<Result<Vec<Expr>>> {
+        let ast::FunctionArguments::List(list) = &function.args else { return None };
+        let named = list.args.iter().any(|arg| matches!(arg, ast::FunctionArg::Named { .. }));
+        if name != "make_interval" || !named {
+            return None;
+        }
+        let zero = |n: usize| match n {
+            6 => super::bind::constant(Value::Double(0.0), Scalar::Double),
+            _ => super::bind::constant(Value::Integer(0), Scalar::Integer),
+        };
+        let mut args: Vec<Expr> = (0..calendar::PARTS.len()).map(zero).collect();
+        for (n, arg) in list.args.iter().enumerate() {
+            let (place, given) = match arg {
+                ast::FunctionArg::Named { name, arg: ast::FunctionArgExpr::Expr(given), .. } => {
+                    (calendar::PARTS.iter().position(|part| *part == fold(name)), given)
+                }
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(given)) => (Some(n), given),
+                _ => return Some(Err(SqlError::unsupported("an argument with a name"))),
+            };
+            let given = match self.expr(given) {
+                Ok(given) => given,
+                Err(error) => return Some(Err(error)),
+            };
+            match place.and_then(|place| args.get_mut(place)) {
+                Some(arg) => *arg = given,
+                None => return Some(Err(missing(name, &[given]))),
+            }
+        }
+        Some(Ok(args))
     }
 
     fn arguments(&mut self, function: &ast::Function) -> Result<Vec<Expr>> {
@@ -174,6 +231,12 @@ impl Binder<'_> {
         if let Some(bound) = format::bind(name, &args)? {
             return Ok(bound);
         }
+        if let Some(bound) = regex::bind(name, &args)? {
+            return Ok(bound);
+        }
+        if let Some(bound) = calendar::bind(name, &args)? {
+            return Ok(bound);
+        }
         let found: Vec<&'static Builtin> = tables().filter(|builtin| builtin.name == name).collect();
         let scalars: Option<Vec<Scalar>> = args
             .iter()
@@ -194,15 +257,6 @@ impl Binder<'_> {
 
 /// A call of this function, its arguments converted.
 pub(super) fn call(builtin: &'static Builtin, args: Vec<Expr>) -> Result<Expr> {
-    match (builtin.name, builtin.takes) {
-        ("exp" | "ln" | "log" | "log10", [Scalar::Numeric { .. }, ..]) => {
-            return Err(math::inexact(builtin.name));
-        }
-        ("substring", [_, Scalar::Text]) => {
-            return Err(SqlError::unsupported("substring by a regular expression"));
-        }
-        _ => {}
-    }
     let args: Result<Vec<Expr>> =
         args.into_iter().zip(builtin.takes).map(|(arg, to)| implicit_to(arg, *to)).collect();
     let args = args?;
@@ -213,6 +267,11 @@ pub(super) fn call(builtin: &'static Builtin, args: Vec<Expr>) -> Result<Expr> {
         Scalar::Numeric { scale: None } => Scalar::Numeric { scale: math::scale_of(builtin.name, &args) },
         other => other,
     };
+    if args.len() > MAX_ARGS {
+        // It minds NULL itself.
+        let general = General { name: builtin.name, run: builtin.run };
+        return Ok(Expr::scalar(ExprKind::General(general, args), ty));
+    }
     Ok(Expr::scalar(ExprKind::Function(builtin, args), ty))
 }
 
@@ -266,18 +325,9 @@ fn refusal(name: &str) -> Option<SqlError> {
             "A procedure is replayed from the log and must give the same result: use now(), the transaction's \
              time."
         }
-        "to_char" | "to_number" => "Cast to text, or build the text with lpad, round and ||.",
-        "to_date" | "to_timestamp" => "Cast a text in ISO form: '2024-01-31'::date.",
-        "age" => "Subtract the times, which gives days and hours.",
-        "regexp_replace"
-        | "regexp_matches"
-        | "regexp_match"
-        | "regexp_split_to_array"
-        | "regexp_like"
-        | "regexp_count"
-        | "regexp_substr"
-        | "regexp_instr" => "Use LIKE, position, replace or split_part.",
-        "md5" | "sha256" | "encode" | "decode" => "Let the client compute it and pass it as an argument.",
+        "to_number" => "Cast the text, without signs that are no digits.",
+        "regexp_matches" => "Use regexp_match, which gives the first match.",
+        "regexp_split_to_table" => "Use regexp_split_to_array.",
         "unnest" | "generate_series" | "generate_subscripts" => "It stands in FROM, or write a loop.",
         _ => return None,
     };

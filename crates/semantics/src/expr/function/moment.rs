@@ -14,21 +14,16 @@ use crate::types::Scalar;
 const INT: Scalar = Scalar::Integer;
 
 /// Days from 1970-01-01 to the first and last day of DATE.
-const DAYS: std::ops::RangeInclusive<i64> = -2_440_588..=2_145_042_905;
+pub(super) const DAYS: std::ops::RangeInclusive<i64> = -2_440_588..=2_145_042_905;
 /// Microseconds from 1970 to the first moment of TIMESTAMP; the last is the last of 64 bits.
-const FIRST_MICRO: i64 = -2_440_588 * MICROS_PER_DAY;
+pub(super) const FIRST_MICRO: i64 = -2_440_588 * MICROS_PER_DAY;
 
 pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("make_date", &[INT, INT, INT], Scalar::Date, make_date),
     entry("make_time", &[INT, INT, Scalar::Double], Scalar::Time, |a| {
         Ok(Value::Time(time_of(int_at(a, 0)?, int_at(a, 1)?, double_at(a, 2)?, "time")?).into())
     }),
-    entry("make_timestamp", &[INT, INT, INT, INT, INT, Scalar::Double], Scalar::Timestamp, |a| {
-        let Datum::Value(Value::Date(days)) = make_date(a)? else { return Err(unexpected()) };
-        let time = time_of(int_at(a, 3)?, int_at(a, 4)?, double_at(a, 5)?, "timestamp")?;
-        let micros = i64::from(days).checked_mul(MICROS_PER_DAY).and_then(|day| day.checked_add(time));
-        Ok(Value::Timestamp(moment(micros)?).into())
-    }),
+    entry("make_timestamp", &[INT, INT, INT, INT, INT, Scalar::Double], Scalar::Timestamp, make_timestamp),
     entry("isfinite", &[Scalar::Date], Scalar::Bool, |_| Ok(Value::Bool(true).into())),
     entry("isfinite", &[Scalar::Timestamp], Scalar::Bool, |_| Ok(Value::Bool(true).into())),
     entry("isfinite", &[Scalar::TimestampTz], Scalar::Bool, |_| Ok(Value::Bool(true).into())),
@@ -45,6 +40,14 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("date", &[Scalar::Timestamp], Scalar::Date, day_of),
     entry("date", &[Scalar::TimestampTz], Scalar::Date, day_of),
 ];
+
+/// `make_timestamp`
+pub(super) fn make_timestamp(args: &[Datum]) -> Result<Datum> {
+    let Datum::Value(Value::Date(days)) = make_date(args)? else { return Err(unexpected()) };
+    let time = time_of(int_at(args, 3)?, int_at(args, 4)?, double_at(args, 5)?, "timestamp")?;
+    let micros = i64::from(days).checked_mul(MICROS_PER_DAY).and_then(|day| day.checked_add(time));
+    Ok(Value::Timestamp(moment(micros)?).into())
+}
 
 fn day_of(args: &[Datum]) -> Result<Datum> {
     match arg(args, 0)? {
@@ -70,11 +73,11 @@ pub(super) fn clock_type(name: &str) -> Option<Scalar> {
     })
 }
 
-fn fault(message: impl Into<String>) -> SqlError {
+pub(super) fn fault(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
 }
 
-fn interval_fault() -> SqlError {
+pub(super) fn interval_fault() -> SqlError {
     fault("interval out of range")
 }
 
@@ -107,7 +110,7 @@ fn time_of(hour: i32, minute: i32, second: f64, what: &str) -> Result<i64> {
 }
 
 /// A moment that TIMESTAMP has.
-fn moment(micros: Option<i64>) -> Result<i64> {
+pub(super) fn moment(micros: Option<i64>) -> Result<i64> {
     micros.filter(|micros| *micros >= FIRST_MICRO).ok_or_else(|| fault("timestamp out of range"))
 }
 

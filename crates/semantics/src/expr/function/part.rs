@@ -6,6 +6,7 @@ use albireo_base::{Decimal, Interval, SqlError, SqlType, Value};
 use super::{Builtin, Result, arg, entry, invalid, str_at};
 use crate::datum::Datum;
 use crate::expr::convert::unexpected;
+use crate::expr::number;
 use crate::expr::resolve::NUMERIC;
 use crate::expr::{Expr, ExprKind};
 use crate::types::{Scalar, Type};
@@ -160,7 +161,12 @@ fn of_moment(name: &str, micros: i64, ty: &str) -> Result<Decimal> {
     match unit {
         Unit::Epoch => Ok(Decimal::new(i128::from(micros), 6)),
         Unit::Timezone if ty.ends_with("with time zone") => Ok(whole(0)),
-        Unit::Julian => Err(SqlError::unsupported("the Julian day of a time of day")),
+        Unit::Julian => {
+            // The day, and what has passed of it with the digits of a quotient.
+            let seconds = Decimal::new(i128::from(time), 6);
+            let part = number::divide(seconds, Decimal::new(86_400, 0), None)?;
+            number::checked(whole(days + 2_440_588).checked_add(part))
+        }
         unit => {
             clock(unit, time).or_else(|| calendar(unit, days).map(whole)).ok_or_else(|| unsupported(name, ty))
         }
@@ -217,7 +223,7 @@ fn first_of(year: i64) -> i64 {
 }
 
 /// The year and week that the day belongs to: those of its Thursday.
-fn iso(days: i64) -> (i64, i64) {
+pub(super) fn iso(days: i64) -> (i64, i64) {
     let thursday = days - (days + 3).rem_euclid(7) + 3;
     let year = Civil::from_days(thursday).year;
     (year, (thursday - first_of(year)) / 7 + 1)
@@ -245,10 +251,10 @@ fn of_interval(name: &str, interval: Interval) -> Result<Decimal> {
     })
 }
 
-fn truncate(args: &[Datum]) -> Result<Datum> {
+pub(super) fn truncate(args: &[Datum]) -> Result<Datum> {
     let name = str_at(args, 0)?;
     let cut = |micros: i64, ty: &str| -> Result<i64> {
-        let unit = unit(name).ok_or_else(|| unknown(name, ty))?;
+        let unit = length(name).ok_or_else(|| unknown(name, ty))?;
         cut_moment(unit, micros).ok_or_else(|| unsupported(name, ty))
     };
     Ok(match arg(args, 1)? {
@@ -259,11 +265,17 @@ fn truncate(args: &[Datum]) -> Result<Datum> {
             Value::TimestampTz(cut(*micros, "timestamp with time zone")?).into()
         }
         Datum::Interval(interval) => {
-            let unit = unit(name).ok_or_else(|| unknown(name, "interval"))?;
+            let unit = length(name).ok_or_else(|| unknown(name, "interval"))?;
             Datum::Interval(cut_interval(unit, *interval).ok_or_else(|| unsupported(name, "interval"))?)
         }
         _ => return Err(unexpected()),
     })
+}
+
+/// A unit that something can be cut to, or a time zone.
+fn length(name: &str) -> Option<Unit> {
+    let special = [Unit::IsoYear, Unit::Dow, Unit::IsoDow, Unit::Doy, Unit::Epoch, Unit::Julian];
+    unit(name).filter(|unit| !special.contains(unit))
 }
 
 /// The length of a unit of the clock.

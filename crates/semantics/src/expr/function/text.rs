@@ -26,9 +26,6 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("substr", &[TEXT, INT, INT], TEXT, |a| substring(a, true)),
     entry("substring", &[TEXT, INT], TEXT, |a| substring(a, false)),
     entry("substring", &[TEXT, INT, INT], TEXT, |a| substring(a, true)),
-    entry("substring", &[TEXT, TEXT], TEXT, |_| {
-        Err(SqlError::unsupported("substring by a regular expression"))
-    }),
     entry("left", &[TEXT, INT], TEXT, |a| text(head(str_at(a, 0)?, count_from(a)?))),
     entry("right", &[TEXT, INT], TEXT, right),
     entry("lpad", &[TEXT, INT], TEXT, |a| pad(a, " ", true)),
@@ -52,7 +49,6 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Ok(Value::Bool(str_at(a, 0)?.starts_with(str_at(a, 1)?)).into())
     }),
     entry("translate", &[TEXT, TEXT, TEXT], TEXT, translate),
-    entry("quote_literal", &[TEXT], TEXT, |a| text(quote_literal(str_at(a, 0)?))),
     entry("quote_ident", &[TEXT], TEXT, |a| text(quote_ident(str_at(a, 0)?))),
     entry("overlay", &[TEXT, TEXT, INT], TEXT, |a| overlay(a, None)),
     entry("overlay", &[TEXT, TEXT, INT, INT], TEXT, |a| overlay(a, Some(int_at(a, 3)?))),
@@ -105,6 +101,8 @@ fn right(args: &[Datum]) -> Result<Datum> {
     let (from, count) = (str_at(args, 0)?, i64::from(int_at(args, 1)?));
     let skipped = match usize::try_from(count) {
         Ok(count) => from.chars().count().saturating_sub(count),
+        // PostgreSQL negates the smallest number to itself, and takes all.
+        Err(_) if count == i64::from(i32::MIN) => 0,
         Err(_) => count.unsigned_abs() as usize,
     };
     text(tail(from, skipped))
@@ -163,7 +161,13 @@ fn split_part(args: &[Datum]) -> Result<Datum> {
     if separator.is_empty() {
         return text(if at == 0 { from } else { "" });
     }
-    let part = if n > 0 { from.split(separator).nth(at) } else { from.rsplit(separator).nth(at) };
+    let mut parts = from.split(separator);
+    if n > 0 {
+        return text(parts.nth(at).unwrap_or_default());
+    }
+    // Separators are found from the left all the same.
+    let parts: Vec<&str> = parts.collect();
+    let part = parts.len().checked_sub(at + 1).and_then(|at| parts.get(at).copied());
     text(part.unwrap_or_default())
 }
 

@@ -1,7 +1,7 @@
 //! Expressions against what PostgreSQL 15 says of them.
 //!
-//! `cases.txt` has lines `expression => type: text` or `expression => !SQLSTATE`; `record.py` asks
-//! PostgreSQL. Lines in `refused.txt` are expressions that we refuse, with what we say.
+//! `cases.txt`, and `functions.txt` for functions, have lines `expression => type: text` or
+//! `expression => !SQLSTATE`; `record.py` asks PostgreSQL. Lines in `refused.txt` are expressions that we refuse, with what we say.
 
 mod random;
 
@@ -155,7 +155,8 @@ fn cases(file: &str) -> impl Iterator<Item = (&str, &str)> {
 #[test]
 fn expression_has_the_type_and_value_postgres_gives_it() {
     let mut wrong = Vec::new();
-    for (expression, expected) in cases(include_str!("cases.txt")) {
+    let all = cases(include_str!("cases.txt")).chain(cases(include_str!("functions.txt")));
+    for (expression, expected) in all {
         // Our TEXT is also what VARCHAR is, and the name of a type is a TEXT.
         let expected = match expected.split_once(": ") {
             Some(("character varying" | "regtype", value)) => format!("text: {value}"),
