@@ -2,7 +2,8 @@
 //!
 //! Responsible for: bytes of a file as UTF-8 ([`open`]), records and fields of a text, fields as values of given
 //! SQL types by columns ([`Decoder`]), finding out what is in a file ([`infer`]). Not responsible for: what the
-//! rows are for (COPY is `engine`'s, queries over files are `olap`'s), opening files, Parquet.
+//! rows are for (COPY is `engine`'s, queries over files are `olap`'s), opening files, Parquet but for whether a file
+//! can be what it says ([`parquet`]).
 //!
 //! A text is cut into chunks of whole records ([`Chunker`]), one after another; chunks are decoded each on its own,
 //! on as many threads as the caller has.
@@ -24,6 +25,7 @@ mod fault;
 mod guard;
 mod infer;
 mod json;
+pub mod parquet;
 mod source;
 mod specials;
 mod text;

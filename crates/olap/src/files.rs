@@ -1,9 +1,11 @@
 //! Files as relations (`FROM 'file.parquet'`, `FROM read_csv('file')`), and Parquet out for COPY.
 //!
-//! Responsible for: finding the files a statement names, Parquet by DataFusion's reader, CSV and JSON by ours
+//! Responsible for: finding the files a statement names, Parquet by DataFusion's reader
+//! (checked: `parquet`), CSV and JSON by ours
 //! (`text`), writing Parquet. Not responsible for: what is in text files (`albireo_files`).
 
 mod functions;
+mod parquet;
 mod text;
 
 use std::collections::HashMap;
@@ -23,7 +25,6 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource};
@@ -134,7 +135,7 @@ async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvide
     check_parquet(path).map_err(external)?;
     let state = shared.state();
     let url = ListingTableUrl::parse(path)?;
-    let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
+    let options = ListingOptions::new(Arc::new(parquet::Checked::default())).with_file_extension("");
     let what = format!("file \"{path}\"");
     let schema = unless_damaged(&what, options.infer_schema(state, &url)).await;
     let schema = schema.map_err(|e| unreadable(path, e))?;

@@ -6,12 +6,14 @@
 //! wrong the first row's counts.
 
 use std::io::{BufReader, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use albireo_base::progress::{Phase, Unit};
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, arrow_type};
 use albireo_env::ReadFile;
+use albireo_files::parquet::{Implausible, Pages, TAIL_BYTES, check_footer, check_row_groups, footer_range};
 use albireo_files::{Batch, CellError, ColumnBuilder, Damaged, Places, guarded};
 use albireo_sql::ColumnDef;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
@@ -24,6 +26,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::load::schema;
@@ -177,8 +180,7 @@ impl Groups {
             return Err(bad_file(target, "It is empty."));
         }
         let file = File { file: file.into(), length_bytes };
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
-        let metadata = with_views(metadata.map_err(|error| unreadable(target, &error))?);
+        let metadata = with_views(read_footer(&file, target)?);
         let fields = fields_of(target, metadata.schema())?;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), fields.iter().copied());
         // The projection keeps the file's order; the target has its own.
@@ -195,6 +197,20 @@ impl Groups {
         Ok(Self { file, metadata, mask, places, first_rows })
     }
 
+    /// Checks the pages of a row group that will be read.
+    fn check(&self, group: usize, target: &Target<'_>) -> Result<(), SqlError> {
+        let (source, group) = (Arc::new(self.file.clone()), self.metadata.metadata().row_group(group));
+        for (index, chunk) in group.columns().iter().enumerate() {
+            if self.mask.leaf_included(index) {
+                let (start, length) = chunk.byte_range();
+                let pages =
+                    Pages { source: &source, chunk, rows: group.num_rows(), range: start..start + length };
+                pages.check().map_err(|error| implausible(target, &error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads a row group, until `take` wants no more.
     fn read(
         &self,
@@ -202,6 +218,7 @@ impl Groups {
         target: &Target<'_>,
         mut take: impl FnMut(Batch) -> bool,
     ) -> Result<(), SqlError> {
+        unless_damaged(target, || self.check(group, target))?;
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let builder = builder.with_row_groups(vec![group]).with_projection(self.mask.clone());
@@ -219,6 +236,26 @@ impl Groups {
         }
         Ok(())
     }
+}
+
+fn read_footer(file: &File, target: &Target<'_>) -> Result<ArrowReaderMetadata, SqlError> {
+    let get = |range: Range<u64>| {
+        let bytes = file.get_bytes(range.start, (range.end - range.start) as usize);
+        bytes.map_err(|error| unreadable(target, &error))
+    };
+    let (length, implausible) = (file.length_bytes, |error: Implausible| implausible(target, &error));
+    let tail = get(length.saturating_sub(TAIL_BYTES)..length)?;
+    let footer = get(footer_range(&tail, length).map_err(implausible)?)?;
+    check_footer(&footer).map_err(implausible)?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer);
+    let metadata = metadata.map_err(|error| unreadable(target, &error))?;
+    check_row_groups(&metadata, length).map_err(implausible)?;
+    let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new());
+    metadata.map_err(|error| unreadable(target, &error))
+}
+
+fn implausible(target: &Target<'_>, error: &Implausible) -> SqlError {
+    bad_file(target, &error.to_string())
 }
 
 /// Texts as views, which the reader makes without copying them where it can.
