@@ -107,9 +107,9 @@ fn not_in_with_outer_columns_never_mistakes_its_table_for_the_outer_one_of_the_s
              AND t1.a NOT IN (SELECT a FROM t1 {inner} WHERE id < u.b) ORDER BY 1"
         )
     };
-    let error = super::support::fails(&db, &query(""));
-    assert_eq!(super::support::state(&error), "0A000");
-    assert_eq!(super::support::show(&db.query(&query("AS other"), &[]).unwrap()), "5");
+    for inner in ["", "AS other"] {
+        assert_eq!(super::support::show(&db.query(&query(inner), &[]).unwrap()), "5");
+    }
 }
 
 #[test]

@@ -26,9 +26,7 @@ pub(super) fn check_page(page: &Page, column: &ColumnDescriptor) -> Option<&'sta
             }
             (bytes, *encoding, *num_values)
         }
-        Page::DataPageV2 {
-            buf, encoding, num_values, def_levels_byte_len, rep_levels_byte_len, ..
-        } => {
+        Page::DataPageV2 { buf, encoding, num_values, def_levels_byte_len, rep_levels_byte_len, .. } => {
             let levels = *def_levels_byte_len as usize + *rep_levels_byte_len as usize;
             (buf.get(levels..)?, *encoding, *num_values)
         }
@@ -233,16 +231,18 @@ mod tests {
         let read: Vec<_> = std::iter::from_fn(|| lengths.next().unwrap()).collect();
         assert_eq!((read, lengths.end()), (vec![5, 8, 11, 14], bytes.len()));
         // Eight values of three bits: 0 to 7.
-        assert_eq!((0..8).map(|n| bits(&[0x88, 0xc6, 0xfa], n * 3, 3).unwrap()).collect::<Vec<_>>(), [
-            0, 1, 2, 3, 4, 5, 6, 7
-        ]);
+        assert_eq!(
+            (0..8).map(|n| bits(&[0x88, 0xc6, 0xfa], n * 3, 3).unwrap()).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        );
     }
 
     #[test]
     fn texts_that_share_too_much_or_are_too_many_are_refused() {
         let texts = |count| [growing(count, 0, 1_000_000), growing(count, 1_000_000, -1_000_000)].concat();
         assert_eq!(is_bounded(&texts(2), 1_000_000), Some(true));
-        let shared = |count| [growing(count, 0, 1 << 20), growing(1, 1 << 20, 0), growing(count, 0, 0)].concat();
+        let shared =
+            |count| [growing(count, 0, 1 << 20), growing(1, 1 << 20, 0), growing(count, 0, 0)].concat();
         assert_eq!(is_bounded(&shared(3), 2), Some(false));
         let mut suffixes = growing(5000, 1 << 20, -(1 << 20));
         suffixes.extend(growing(1, 0, 0));

@@ -286,8 +286,7 @@ impl<R: ChunkReader + 'static> Pages<'_, R> {
         let chunk = self.chunk.clone().into_builder();
         let chunk = chunk.set_dictionary_page_offset(None).set_data_page_offset(self.range.start as i64);
         let chunk = chunk.set_total_compressed_size(length as i64).build().map_err(text)?;
-        let mut pages =
-            SerializedPageReader::new(Arc::clone(self.source), &chunk, 0, None).map_err(text)?;
+        let mut pages = SerializedPageReader::new(Arc::clone(self.source), &chunk, 0, None).map_err(text)?;
         let mut headers = Headers::new(self.source, self.range.clone());
         while let Some(header) = headers.next() {
             let header = header?;

@@ -235,7 +235,8 @@ impl ParquetFileReaderFactory for Factory {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let (files, store, meta) = (Arc::clone(&self.files), Arc::clone(&self.store), file.object_meta.clone());
+        let (files, store, meta) =
+            (Arc::clone(&self.files), Arc::clone(&self.store), file.object_meta.clone());
         let reader = self.readers.create_reader(partition, file, metadata_size_hint, metrics)?;
         Ok(Box::new(Reader { reader, files, store, meta }))
     }
@@ -368,7 +369,8 @@ impl FileFormat for Checked {
         let plan = self.format.create_physical_plan(state, conf).await?;
         let scan = plan.downcast_ref::<DataSourceExec>();
         let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
-        let config = config.ok_or_else(|| internal_datafusion_err!("a Parquet file is not scanned as one"))?;
+        let config =
+            config.ok_or_else(|| internal_datafusion_err!("a Parquet file is not scanned as one"))?;
         let source = config.file_source().downcast_ref::<ParquetSource>();
         let source = source.ok_or_else(|| internal_datafusion_err!("a Parquet file has another source"))?;
         let cache = state.runtime_env().cache_manager.get_file_metadata_cache();

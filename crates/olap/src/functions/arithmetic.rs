@@ -399,6 +399,8 @@ where
         Operation::Divide if Op::div_wrapping(a, b) == zero => float_underflow(),
         _ => float_overflow(),
     };
+    // Only NaN differs from itself.
+    let is_nan = |x: T::Native| x.is_ne(x);
     // x - x is zero for finite numbers only.
     let finite = |x: T::Native| Op::sub_wrapping(x, x) == zero;
     let escapes = |a, b, r| !finite(r) && finite(a) && finite(b);
@@ -428,7 +430,7 @@ where
             let f = |a, b| {
                 let r = Op::div_wrapping(a, b);
                 let vanishes = r == zero && a != zero && finite(b);
-                (r, b == zero || escapes(a, b, r) || vanishes)
+                (r, b == zero && !is_nan(a) || escapes(a, b, r) || vanishes)
             };
             zip::<T>(left, right, f, why)?
         }

@@ -94,7 +94,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn column_of(&self, level: &Level, column: ColumnRef) -> Result<Typed> {
+    pub(super) fn column_of(&self, level: &Level, column: ColumnRef) -> Result<Typed> {
         let found = match column.depth {
             0 => level
                 .relations

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use albireo_base::SqlType;
-use albireo_semantics::expr::{Expr, ExprKind};
-use albireo_semantics::query::tree::{Condition, Item, Pool, Relation as Bound, RelationSource, Select};
+use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
+use albireo_semantics::query::tree::{
+    Condition, Item, Pool, Query, Relation as Bound, RelationSource, Select,
+};
 use albireo_sql::TableDef;
 use datafusion::catalog::TableFunctionArgs;
-use datafusion::common::{Column, JoinType, Result};
+use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
-use super::{Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
+use super::{Domain, Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
 use crate::relation::Relation;
 use crate::scan::provider::SnapshotTable;
@@ -41,12 +43,12 @@ impl Lowering<'_> {
             });
             let item = waiting.remove(ready.unwrap_or(0));
             match item {
-                Item::One { relation, requires } => {
-                    let right = self.relation(stage, *relation, *requires, &select.relations)?;
-                    plan = if first {
-                        right
-                    } else {
-                        LogicalPlanBuilder::from(plan).cross_join(right)?.build()?
+                Item::One { relation, .. } => {
+                    let (right, on) = self.relation(stage, &plan, *relation, &select.relations)?;
+                    plan = match (first, on.is_empty()) {
+                        (true, true) => right,
+                        (false, true) => LogicalPlanBuilder::from(plan).cross_join(right)?.build()?,
+                        (_, false) => dependent(plan, right, on, None, JoinType::Inner)?,
                     };
                     placed |= 1 << relation;
                 }
@@ -86,6 +88,14 @@ impl Lowering<'_> {
         select: &Select,
     ) -> Result<LogicalPlan> {
         let own = pool.relations();
+        if let [Item::One { relation, .. }] = pool.items.as_slice() {
+            let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
+            if !keys.is_empty() {
+                let on = pool.conditions.iter().map(|condition| self.condition(&stage.level, condition));
+                let on = all_of(on.collect::<Result<_>>()?);
+                return dependent(left, right, keys, on, JoinType::Left);
+            }
+        }
         let right = self.side(stage, pool, select)?;
         let mut inside = Vec::new();
         let mut on = Vec::new();
@@ -96,6 +106,9 @@ impl Lowering<'_> {
             if of_right && !reads_outside(&condition.expr) { inside.push(expr) } else { on.push(expr) }
         }
         let right = filter(right, all_of(inside))?;
+        if on.is_empty() {
+            on.push(lit(true));
+        }
         LogicalPlanBuilder::from(left).join_on(right, JoinType::Left, on)?.build()
     }
 
@@ -129,35 +142,63 @@ impl Lowering<'_> {
         self.expr(level, &condition.expr)
     }
 
-    /// A relation; its columns become known.
+    /// A relation; its columns become known. Where it depends on the rows of `left`: what must be equal.
     fn relation(
         &self,
         stage: &mut Stage,
+        left: &LogicalPlan,
         number: u16,
-        requires: u64,
         relations: &[Bound],
-    ) -> Result<LogicalPlan> {
+    ) -> Result<(LogicalPlan, Equal)> {
         let relation = &relations[usize::from(number)];
-        if requires != 0 {
-            return Err(unsupported("a function in FROM over columns of other relations"));
-        }
+        let mut on = Vec::new();
         let (plan, columns) = match &relation.source {
             RelationSource::Table(table) => self.table(table)?,
             RelationSource::Query(query) => {
-                if !free_columns(query).is_empty() {
-                    return Err(unsupported("a query in FROM that reads columns of a query around it"));
-                }
-                typed_columns(self.query(query, None)?)?
+                typed_columns(self.dependent_query(stage, left, query, 0, &mut on)?)?
+            }
+            RelationSource::Lateral(query) => {
+                typed_columns(self.dependent_query(stage, left, query, 1, &mut on)?)?
             }
             RelationSource::Cte(id) => self.cte_rows(*id)?,
             RelationSource::Series(args) => self.series(args, relation)?,
-            RelationSource::Lateral(_) => return Err(unsupported("LATERAL")),
             RelationSource::Unnest(_) | RelationSource::Routine(..) | RelationSource::Given => {
                 return Err(unsupported("this function in FROM of a query over a snapshot"));
             }
         };
         stage.level.relations[usize::from(number)] = columns;
-        Ok(plan)
+        Ok((plan, on))
+    }
+
+    /// A query in FROM, for each row of `left` that it reads columns of. `levels`: how many SELECTs are
+    /// between its columns around and those that this level calls so.
+    fn dependent_query(
+        &self,
+        stage: &Stage,
+        left: &LogicalPlan,
+        query: &Query,
+        levels: u16,
+        on: &mut Equal,
+    ) -> Result<Rows> {
+        let free = free_columns(query);
+        if free.is_empty() {
+            return self.query(query, None);
+        }
+        let mut exprs = Vec::with_capacity(free.len());
+        let mut columns = Vec::with_capacity(free.len());
+        let mut lefts = Vec::with_capacity(free.len());
+        for reference in free {
+            let around = ColumnRef { depth: reference.depth - levels, ..reference };
+            let (value, _) = self.column_of(&stage.level, around)?;
+            let column = self.column("domain");
+            exprs.push(value.clone().alias(&column.name));
+            columns.push((reference, column));
+            lefts.push(value);
+        }
+        let plan = LogicalPlanBuilder::from(left.clone()).project(exprs)?.distinct()?.build()?;
+        let rows = self.query(query, Some(&Domain { plan, columns }))?;
+        on.extend(lefts.into_iter().zip(rows.keys.iter().cloned().map(Planned::Column)));
+        Ok(rows)
     }
 
     fn table(&self, table: &TableDef) -> Result<(LogicalPlan, Vec<Typed>)> {
@@ -197,7 +238,6 @@ impl Lowering<'_> {
 
     /// `generate_series` of constants.
     fn series(&self, args: &[Expr], relation: &Bound) -> Result<(LogicalPlan, Vec<Typed>)> {
-        let level = Level::default();
         let mut literals = Vec::with_capacity(args.len());
         for arg in args {
             let ExprKind::Constant(albireo_semantics::datum::Datum::Value(value)) = &arg.kind else {
@@ -207,7 +247,6 @@ impl Lowering<'_> {
             let ty = albireo_semantics::types::Type::Scalar(albireo_semantics::types::Scalar::BigInt);
             literals.push(self.constant(&value.into(), &ty)?.0);
         }
-        let _ = level;
         let state = self.shared.state();
         let Some(function) = state.table_functions().get("generate_series") else {
             return Err(external(internal("no function generate_series")));
@@ -224,6 +263,23 @@ impl Lowering<'_> {
         let plan = LogicalPlanBuilder::from(plan).project([value])?.build()?;
         typed_columns(Rows { plan, outputs: vec![output], keys: Vec::new() })
     }
+}
+
+/// What must be equal of the rows of two sides.
+type Equal = Vec<(Planned, Planned)>;
+
+/// Rows with those that depend on them.
+fn dependent(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    on: Equal,
+    filter: Option<Planned>,
+    kind: JoinType,
+) -> Result<LogicalPlan> {
+    let (left, right) = (Arc::new(left), Arc::new(right));
+    let nulls = NullEquality::NullEqualsNull;
+    let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
+    Ok(LogicalPlan::Join(join))
 }
 
 /// A query's rows as a relation.

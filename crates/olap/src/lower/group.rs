@@ -150,16 +150,12 @@ impl Lowering<'_> {
             {
                 continue;
             }
-            let (value, _) = self.column_at(&stage.level, column)?;
+            let (value, _) = self.column_of(&stage.level, column)?;
             let new = self.column("kept");
             parts.groups.push(value.alias(&new.name));
             parts.kept.push((column, new));
         }
         Ok(())
-    }
-
-    fn column_at(&self, level: &Level, column: ColumnRef) -> Result<Typed> {
-        self.typed(level, &Expr { kind: ExprKind::Column(column), ty: Type::Void })
     }
 
     /// Plans the aggregates; what gives the result of each.

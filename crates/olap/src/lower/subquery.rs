@@ -396,8 +396,7 @@ impl Lowering<'_> {
         let mut lefts = Vec::with_capacity(free.len());
         for reference in free {
             let around = ColumnRef { depth: reference.depth - 1, ..reference };
-            let outer = Expr { kind: ExprKind::Column(around), ty: Type::Void };
-            let (value, _) = self.typed(&stage.level, &outer)?;
+            let (value, _) = self.column_of(&stage.level, around)?;
             let column = self.column("domain");
             exprs.push(value.clone().alias(&column.name));
             columns.push((reference, column));
@@ -481,8 +480,7 @@ impl Lowering<'_> {
             let mut both = inner.level.clone();
             for reference in columns_around(&condition.expr) {
                 let around = ColumnRef { depth: reference.depth - 1, ..reference };
-                let outer = Expr { kind: ExprKind::Column(around), ty: Type::Void };
-                both.outer.insert(reference, self.typed(&stage.level, &outer)?);
+                both.outer.insert(reference, self.column_of(&stage.level, around)?);
             }
             others.push(self.expr(&both, &condition.expr)?);
         }

@@ -209,12 +209,12 @@ impl Binder<'_> {
         from: Option<&ast::Expr>,
         count: Option<&ast::Expr>,
     ) -> Result<Expr> {
-        let text = self.expr(expr)?;
-        let from = match from {
-            Some(from) => self.expr(from)?,
-            None => constant(Value::Integer(1), Scalar::Integer),
-        };
-        let mut args = vec![text, from];
+        let mut args = vec![self.expr(expr)?];
+        match (from, count) {
+            (Some(from), _) => args.push(self.expr(from)?),
+            (None, Some(_)) => args.push(constant(Value::Integer(1), Scalar::Integer)),
+            (None, None) => {}
+        }
         if let Some(count) = count {
             args.push(self.expr(count)?);
         }

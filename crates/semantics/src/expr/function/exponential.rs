@@ -230,7 +230,8 @@ pub(in crate::expr) fn power(base: Decimal, exponent: Decimal) -> Result<Decimal
     }
     let inside = 140;
     let ln = ln_fixed(base, inside) * BigInt::from(exponent.unscaled) / ten_to(u32::from(exponent.scale));
-    let scale = (SIGNIFICANT - weight as i64).max(i64::from(base.scale)).max(i64::from(exponent.scale)).max(0);
+    let scale =
+        (SIGNIFICANT - weight as i64).max(i64::from(base.scale)).max(i64::from(exponent.scale)).max(0);
     let result = rounded(&exp_fixed(&ln, inside), inside, scale)?;
     Ok(if negative { Decimal::new(-result.unscaled, result.scale) } else { result })
 }

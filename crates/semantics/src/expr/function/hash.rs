@@ -99,8 +99,7 @@ pub(super) fn sha256(bytes: &[u8], short: bool) -> Vec<u8> {
             let sum = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
             let choice = (e & f) ^ (!e & g);
             let round = (round >> 32) as u32;
-            let first =
-                h.wrapping_add(sum).wrapping_add(choice).wrapping_add(round).wrapping_add(*word);
+            let first = h.wrapping_add(sum).wrapping_add(choice).wrapping_add(round).wrapping_add(*word);
             let sum = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
             let second = sum.wrapping_add((a & b) ^ (a & c) ^ (b & c));
             (h, g, f, e) = (g, f, e, d.wrapping_add(first));
@@ -135,8 +134,7 @@ pub(super) fn sha512(bytes: &[u8], short: bool) -> Vec<u8> {
         for (word, round) in words.iter().zip(&constants.rounds) {
             let sum = e.rotate_right(14) ^ e.rotate_right(18) ^ e.rotate_right(41);
             let choice = (e & f) ^ (!e & g);
-            let first =
-                h.wrapping_add(sum).wrapping_add(choice).wrapping_add(*round).wrapping_add(*word);
+            let first = h.wrapping_add(sum).wrapping_add(choice).wrapping_add(*round).wrapping_add(*word);
             let sum = a.rotate_right(28) ^ a.rotate_right(34) ^ a.rotate_right(39);
             let second = sum.wrapping_add((a & b) ^ (a & c) ^ (b & c));
             (h, g, f, e) = (g, f, e, d.wrapping_add(first));
