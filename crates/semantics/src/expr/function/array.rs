@@ -242,9 +242,7 @@ fn fill(args: &[Datum]) -> Result<Datum> {
         Datum::Array(array) => match array.items.as_slice() {
             [Datum::Value(Value::Integer(n))] => Ok(*n),
             [] => Ok(0),
-            [_] => {
-                Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null"))
-            }
+            [_] => Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null")),
             _ => Err(SqlError::unsupported("an array of several dimensions")),
         },
         _ => Err(SqlError::new(

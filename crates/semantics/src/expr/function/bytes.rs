@@ -240,7 +240,10 @@ fn is_blank(c: char) -> bool {
 }
 
 fn from_base64(from: &str) -> Result<Vec<u8>> {
-    let end = || invalid("invalid base64 end sequence").with_hint("Input data is missing padding, is truncated, or is otherwise corrupted.");
+    let end = || {
+        invalid("invalid base64 end sequence")
+            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted.")
+    };
     let mut bytes = Vec::with_capacity(from.len() / 4 * 3);
     let (mut word, mut count, mut padding) = (0_u32, 0, 0);
     for c in from.chars().filter(|c| !is_blank(*c)) {
@@ -255,11 +258,9 @@ fn from_base64(from: &str) -> Result<Vec<u8>> {
                 }
                 0
             }
-            c => BASE64
-                .iter()
-                .position(|known| char::from(*known) == c)
-                .ok_or_else(|| invalid(format!("invalid symbol \"{c}\" found while decoding base64 sequence")))?
-                as u32,
+            c => BASE64.iter().position(|known| char::from(*known) == c).ok_or_else(|| {
+                invalid(format!("invalid symbol \"{c}\" found while decoding base64 sequence"))
+            })? as u32,
         };
         word = word << 6 | digit;
         count += 1;

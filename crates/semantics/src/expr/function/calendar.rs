@@ -63,9 +63,9 @@ static PRECISIONS: [Builtin; 4] = [
 
 /// A value with at most `digits` digits after the point of its seconds.
 pub(in crate::expr) fn with_precision(value: Expr, digits: u64) -> Result<Expr> {
-    let builtin = PRECISIONS.iter().find(|builtin| {
-        matches!(&value.ty, crate::types::Type::Scalar(ty) if builtin.takes[0] == *ty)
-    });
+    let builtin = PRECISIONS
+        .iter()
+        .find(|builtin| matches!(&value.ty, crate::types::Type::Scalar(ty) if builtin.takes[0] == *ty));
     let Some(builtin) = builtin else { return Ok(value) };
     let digits = constant(Value::Integer(digits.min(6) as i32), INT);
     super::call(builtin, vec![value, digits])
@@ -80,7 +80,9 @@ fn to_precision(micros: i64, digits: i32) -> i64 {
 
 fn micros_at(args: &[Datum], n: usize) -> Result<i64> {
     match arg(args, n)? {
-        Datum::Value(Value::Timestamp(micros) | Value::TimestampTz(micros) | Value::Time(micros)) => Ok(*micros),
+        Datum::Value(Value::Timestamp(micros) | Value::TimestampTz(micros) | Value::Time(micros)) => {
+            Ok(*micros)
+        }
         _ => Err(unexpected()),
     }
 }
@@ -196,7 +198,8 @@ fn bin(args: &[Datum]) -> Result<i64> {
         let message = "timestamps cannot be binned into intervals containing months or years";
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
-    let length = i64::from(stride.days).checked_mul(MICROS_PER_DAY).and_then(|d| d.checked_add(stride.micros));
+    let length =
+        i64::from(stride.days).checked_mul(MICROS_PER_DAY).and_then(|d| d.checked_add(stride.micros));
     let length = length.ok_or_else(interval_fault)?;
     if length <= 0 {
         return Err(fault("stride must be greater than zero"));

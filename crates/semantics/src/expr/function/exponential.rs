@@ -18,6 +18,7 @@ const SIGNIFICANT: i64 = 16;
 const GROUP: i64 = 4;
 /// Digits that are computed and rounded away.
 const GUARD: u32 = 15;
+#[expect(clippy::approx_constant, reason = "PostgreSQL's rounding of it says how many digits a result has")]
 const LOG10_OF_E: f64 = 0.434_294_481_903_252;
 
 fn ten_to(places: u32) -> BigInt {
@@ -230,7 +231,8 @@ pub(in crate::expr) fn power(base: Decimal, exponent: Decimal) -> Result<Decimal
     }
     let inside = 140;
     let ln = ln_fixed(base, inside) * BigInt::from(exponent.unscaled) / ten_to(u32::from(exponent.scale));
-    let scale = (SIGNIFICANT - weight as i64).max(i64::from(base.scale)).max(i64::from(exponent.scale)).max(0);
+    let scale =
+        (SIGNIFICANT - weight as i64).max(i64::from(base.scale)).max(i64::from(exponent.scale)).max(0);
     let result = rounded(&exp_fixed(&ln, inside), inside, scale)?;
     Ok(if negative { Decimal::new(-result.unscaled, result.scale) } else { result })
 }

@@ -43,9 +43,8 @@ fn padded(bytes: &[u8], block: usize, big_endian: bool) -> Vec<u8> {
     let length = block / 8;
     let mut all = bytes.to_vec();
     all.push(0x80);
-    while all.len() % block != block - length {
-        all.push(0);
-    }
+    let whole = (all.len() + length).next_multiple_of(block);
+    all.resize(whole - length, 0);
     let bits = (bytes.len() as u64).wrapping_mul(8);
     if big_endian {
         all.resize(all.len() + length - 8, 0);
@@ -65,7 +64,7 @@ struct Constants {
 }
 
 static CONSTANTS: LazyLock<Constants> = LazyLock::new(|| {
-    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let primes: Vec<u64> = (2..).filter(is_prime).take(80).collect();
     let fraction = |root: BigUint| root.iter_u64_digits().next().unwrap_or(0);
     Constants {
@@ -99,8 +98,7 @@ pub(super) fn sha256(bytes: &[u8], short: bool) -> Vec<u8> {
             let sum = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
             let choice = (e & f) ^ (!e & g);
             let round = (round >> 32) as u32;
-            let first =
-                h.wrapping_add(sum).wrapping_add(choice).wrapping_add(round).wrapping_add(*word);
+            let first = h.wrapping_add(sum).wrapping_add(choice).wrapping_add(round).wrapping_add(*word);
             let sum = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
             let second = sum.wrapping_add((a & b) ^ (a & c) ^ (b & c));
             (h, g, f, e) = (g, f, e, d.wrapping_add(first));
@@ -135,8 +133,7 @@ pub(super) fn sha512(bytes: &[u8], short: bool) -> Vec<u8> {
         for (word, round) in words.iter().zip(&constants.rounds) {
             let sum = e.rotate_right(14) ^ e.rotate_right(18) ^ e.rotate_right(41);
             let choice = (e & f) ^ (!e & g);
-            let first =
-                h.wrapping_add(sum).wrapping_add(choice).wrapping_add(*round).wrapping_add(*word);
+            let first = h.wrapping_add(sum).wrapping_add(choice).wrapping_add(*round).wrapping_add(*word);
             let sum = a.rotate_right(28) ^ a.rotate_right(34) ^ a.rotate_right(39);
             let second = sum.wrapping_add((a & b) ^ (a & c) ^ (b & c));
             (h, g, f, e) = (g, f, e, d.wrapping_add(first));

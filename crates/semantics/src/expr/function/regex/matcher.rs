@@ -73,9 +73,23 @@ enum Tree {
     /// No parentheses inside.
     Leaf(Part),
     Capture(usize, Box<Tree>),
-    Concat { part: Part, left: Box<Tree>, right: Box<Tree>, shortest: bool },
-    Either { part: Part, branches: Vec<Tree> },
-    Repeat { part: Part, inner: Box<Tree>, least: usize, most: Option<usize>, shortest: bool },
+    Concat {
+        part: Part,
+        left: Box<Tree>,
+        right: Box<Tree>,
+        shortest: bool,
+    },
+    Either {
+        part: Part,
+        branches: Vec<Tree>,
+    },
+    Repeat {
+        part: Part,
+        inner: Box<Tree>,
+        least: usize,
+        most: Option<usize>,
+        shortest: bool,
+    },
 }
 
 impl Tree {
@@ -276,7 +290,12 @@ struct Turns<'t> {
 }
 
 /// Finds the turns of a repetition from `from` on, behind those that end at `ends`.
-fn repeat(turns: &Turns<'_>, from: usize, ends: &mut Vec<(usize, usize)>, groups: &mut Groups) -> Result<bool> {
+fn repeat(
+    turns: &Turns<'_>,
+    from: usize,
+    ends: &mut Vec<(usize, usize)>,
+    groups: &mut Groups,
+) -> Result<bool> {
     if from == turns.end && ends.len() >= turns.least && !ends.is_empty() {
         for (begin, end) in ends.iter().copied() {
             if !dissect(turns.inner, turns.text, begin, end, groups)? {

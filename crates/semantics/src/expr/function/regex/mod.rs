@@ -60,7 +60,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
 /// `text ~ pattern`
 pub(in crate::expr) static MATCH: Builtin = entry("~", &[TEXT, TEXT], Scalar::Bool, |a| matches(a, false));
 /// `text ~* pattern`
-pub(in crate::expr) static MATCH_FOLD: Builtin = entry("~*", &[TEXT, TEXT], Scalar::Bool, |a| matches(a, true));
+pub(in crate::expr) static MATCH_FOLD: Builtin =
+    entry("~*", &[TEXT, TEXT], Scalar::Bool, |a| matches(a, true));
 /// `text SIMILAR TO pattern ESCAPE escape`
 pub(in crate::expr) static SIMILAR: Builtin = entry("similar", &[TEXT, TEXT, TEXT], Scalar::Bool, |a| {
     let pattern = from_similar(str_at(a, 1)?, str_at(a, 2)?)?;

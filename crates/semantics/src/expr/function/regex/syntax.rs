@@ -299,7 +299,9 @@ impl Parser<'_> {
         let least = self.count().ok_or_else(bad)?;
         let (most, comma) = match self.eat(",") {
             false => (Some(least), false),
-            true if self.peek().is_some_and(|c| c.is_ascii_digit()) => (Some(self.count().ok_or_else(bad)?), true),
+            true if self.peek().is_some_and(|c| c.is_ascii_digit()) => {
+                (Some(self.count().ok_or_else(bad)?), true)
+            }
             true => (None, true),
         };
         if !self.eat("}") || most.is_some_and(|most| most < least) {

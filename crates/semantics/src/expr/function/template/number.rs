@@ -224,9 +224,8 @@ impl Template {
         }
         let other = self.fill || self.local_sign || self.bracket || self.minus || self.plus || self.roman;
         if other || self.shifts {
-            return Err(syntax("\"EEEE\" is incompatible with other formats").with_detail(
-                "\"EEEE\" may only be used together with digit and decimal point patterns.",
-            ));
+            return Err(syntax("\"EEEE\" is incompatible with other formats")
+                .with_detail("\"EEEE\" may only be used together with digit and decimal point patterns."));
         }
         self.scientific = true;
         Ok(())

@@ -176,7 +176,8 @@ impl<'t> Reader<'t> {
                 self.number(pattern, next, 2)?;
             }
             "Y,YYY" => self.thousands(pattern)?,
-            "AM" | "PM" | "A.M." | "P.M." | "AD" | "BC" | "A.D." | "B.C." | "MONTH" | "MON" | "DAY" | "DY" | "RM" => {
+            "AM" | "PM" | "A.M." | "P.M." | "AD" | "BC" | "A.D." | "B.C." | "MONTH" | "MON" | "DAY"
+            | "DY" | "RM" => {
                 self.word(pattern)?;
             }
             name => {
@@ -200,16 +201,14 @@ impl<'t> Reader<'t> {
     /// Notes the calendar that a pattern belongs to.
     fn follow(&mut self, name: &str) -> Result<()> {
         let calendar = match name {
-            "DDD" | "DD" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY" | "YYY" | "YY" | "Y" => {
-                Calendar::Gregorian
-            }
+            "DDD" | "DD" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY" | "YYY" | "YY"
+            | "Y" => Calendar::Gregorian,
             "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => Calendar::Weeks,
             _ => return Ok(()),
         };
         if self.fields.calendar.is_some_and(|other| other != calendar) {
-            return Err(malformed("invalid combination of date conventions").with_hint(
-                "Do not mix Gregorian and ISO week date conventions in a formatting template.",
-            ));
+            return Err(malformed("invalid combination of date conventions")
+                .with_hint("Do not mix Gregorian and ISO week date conventions in a formatting template."));
         }
         self.fields.calendar = Some(calendar);
         Ok(())
@@ -293,7 +292,9 @@ impl<'t> Reader<'t> {
         let Some(n) = words.iter().position(begins) else {
             let head: String = self.rest.chars().take_while(|c| !is_space(*c)).collect();
             let detail = "The given value did not match any of the allowed values for this field.";
-            return Err(malformed(format!("invalid value \"{head}\" for \"{}\"", pattern.name)).with_detail(detail));
+            return Err(
+                malformed(format!("invalid value \"{head}\" for \"{}\"", pattern.name)).with_detail(detail)
+            );
         };
         self.rest = &self.rest[words[n].len()..];
         let (n, name) = (n as i64, pattern.name);
@@ -319,7 +320,19 @@ impl<'t> Reader<'t> {
 fn is_number(name: &str) -> bool {
     !matches!(
         name,
-        "AM" | "PM" | "A.M." | "P.M." | "AD" | "BC" | "A.D." | "B.C." | "MONTH" | "MON" | "DAY" | "DY" | "RM" | "FX"
+        "AM" | "PM"
+            | "A.M."
+            | "P.M."
+            | "AD"
+            | "BC"
+            | "A.D."
+            | "B.C."
+            | "MONTH"
+            | "MON"
+            | "DAY"
+            | "DY"
+            | "RM"
+            | "FX"
     )
 }
 
@@ -328,7 +341,9 @@ fn ends_number(pattern: Pattern, next: Option<Piece>) -> bool {
     match next {
         _ if pattern.ordinal.is_some() => true,
         None => true,
-        Some(Piece::Pattern(next)) => !is_number(next.name) || matches!(next.name, "TZ" | "TZH" | "OF") || next.name.starts_with("FF"),
+        Some(Piece::Pattern(next)) => {
+            !is_number(next.name) || matches!(next.name, "TZ" | "TZH" | "OF") || next.name.starts_with("FF")
+        }
         Some(Piece::Char(c)) => !c.is_ascii_digit(),
         Some(_) => true,
     }

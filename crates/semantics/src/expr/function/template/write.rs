@@ -49,7 +49,8 @@ pub(super) fn moment(micros: i64, zoned: bool, template: &str) -> String {
 pub(super) fn interval(interval: Interval, template: &str) -> Result<String> {
     let (years, months) = (i64::from(interval.months / 12), i64::from(interval.months % 12));
     let day = i64::from(interval.days);
-    let forbidden = ["AD", "A.D.", "BC", "B.C.", "DAY", "DY", "D", "ID", "MONTH", "MON", "TZ", "OF", "TZH", "TZM"];
+    let forbidden =
+        ["AD", "A.D.", "BC", "B.C.", "DAY", "DY", "D", "ID", "MONTH", "MON", "TZ", "OF", "TZH", "TZM"];
     for piece in pieces(template) {
         if let Piece::Pattern(pattern) = piece
             && forbidden.contains(&pattern.name)
