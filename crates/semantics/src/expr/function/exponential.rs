@@ -18,6 +18,7 @@ const SIGNIFICANT: i64 = 16;
 const GROUP: i64 = 4;
 /// Digits that are computed and rounded away.
 const GUARD: u32 = 15;
+#[expect(clippy::approx_constant, reason = "PostgreSQL's rounding of it says how many digits a result has")]
 const LOG10_OF_E: f64 = 0.434_294_481_903_252;
 
 fn ten_to(places: u32) -> BigInt {

@@ -43,9 +43,8 @@ fn padded(bytes: &[u8], block: usize, big_endian: bool) -> Vec<u8> {
     let length = block / 8;
     let mut all = bytes.to_vec();
     all.push(0x80);
-    while all.len() % block != block - length {
-        all.push(0);
-    }
+    let whole = (all.len() + length).next_multiple_of(block);
+    all.resize(whole - length, 0);
     let bits = (bytes.len() as u64).wrapping_mul(8);
     if big_endian {
         all.resize(all.len() + length - 8, 0);
@@ -65,7 +64,7 @@ struct Constants {
 }
 
 static CONSTANTS: LazyLock<Constants> = LazyLock::new(|| {
-    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let primes: Vec<u64> = (2..).filter(is_prime).take(80).collect();
     let fraction = |root: BigUint| root.iter_u64_digits().next().unwrap_or(0);
     Constants {
