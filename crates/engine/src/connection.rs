@@ -472,9 +472,7 @@ impl Connection {
                 return Ok(lines);
             }
         }
-        let catalog = self.database.catalog();
-        let bound = albireo_sql::bind_query(&catalog, plan.statement, text)?;
-        let prepared = self.database.prepare_bound(&catalog, &bound, Vec::new())?;
+        let prepared = self.database.plan_of(plan.statement, text, &[])?;
         let session = match open {
             Some(open) => open.session().clone(),
             None => self.database.session_for(&prepared, settings)?,

@@ -210,21 +210,42 @@ impl Database {
         if let Some(plan) = self.inner.plans.get(text, catalog.version()) {
             return Ok(plan);
         }
-        if let Some((plan, general)) = self.plan_bound(&catalog, statement, text, parameters) {
-            if general {
-                self.inner.plans.put(text, &plan);
-            }
-            return Ok(plan);
-        }
-        let bound = albireo_sql::bind_query(&catalog, statement, text)?;
-        let types = inferable_types(bound.parameters, parameters);
-        let plan = self.prepare_bound(&catalog, &bound, types)?;
-        // The types of given values may decide the plan's; another call's values may differ. So may files, and which
-        // files a name stands for.
-        if !plan.reads_files() && plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some()) {
+        let (plan, general) = self.plan_anew(&catalog, statement, text, parameters)?;
+        if general {
             self.inner.plans.put(text, &plan);
         }
         Ok(plan)
+    }
+
+    /// The plan of a statement that is part of the text.
+    pub(crate) fn plan_of(
+        &self,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        self.plan_anew(&self.catalog(), statement, text, parameters).map(|(plan, _)| plan)
+    }
+
+    /// A plan of a query, and whether it is good whenever its text comes again.
+    fn plan_anew(
+        &self,
+        catalog: &Arc<Catalog>,
+        statement: &Statement,
+        text: &str,
+        parameters: &[Value],
+    ) -> Result<(Arc<Prepared>, bool), SqlError> {
+        if let Some(planned) = self.plan_bound(catalog, statement, text, parameters) {
+            return Ok(planned);
+        }
+        let bound = albireo_sql::bind_query(catalog, statement, text)?;
+        let types = inferable_types(bound.parameters, parameters);
+        let plan = self.prepare_bound(catalog, &bound, types)?;
+        // The types of given values may decide the plan's; another call's values may differ. So may files, and which
+        // files a name stands for.
+        let typed = plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some());
+        let general = typed && !plan.reads_files();
+        Ok((plan, general))
     }
 
     /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use albireo_base::{Interval, Value};
 
 /// A value of any [`Type`](crate::types::Type).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Datum {
     /// A scalar, or NULL of any type.
     Value(Value),
@@ -18,7 +18,7 @@ pub enum Datum {
 }
 
 /// An array of one dimension.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Array {
     /// The subscript of the first element; 1 unless an assignment began elsewhere.
     pub lower: i32,

@@ -4,7 +4,8 @@
 //! character from 1.
 
 use albireo_base::SqlError;
-use sqlparser::tokenizer::{Location, Span};
+use sqlparser::tokenizer::Location;
+pub use sqlparser::tokenizer::Span;
 
 /// A text that syntax trees point into.
 #[derive(Clone, Copy, Debug)]

@@ -65,7 +65,7 @@ macro_rules! walk_mut {
     };
 }
 
-walk!(Expr, Statement, Vec<SelectItem>);
+walk!(Expr, Query, Statement, Vec<SelectItem>);
 walk_mut!(Expr, Statement, Function, Vec<Expr>, Vec<FunctionArg>, Vec<NamedWindowDefinition>);
 
 /// The one visitor that `visit` is compiled for.

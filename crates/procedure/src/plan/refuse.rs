@@ -7,6 +7,7 @@ use super::tree::{
 };
 use super::{ChangePlan, SelectPlan};
 use crate::expr::{Expr, ExprKind};
+use crate::types::{Scalar, Type};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -77,7 +78,17 @@ fn of_select(select: &Select) -> Result {
 }
 
 fn aggregate(aggregate: &Aggregate) -> Result {
+    if aggregate.distinct && !aggregate.order.is_empty() {
+        return Err(SqlError::unsupported("an aggregate with DISTINCT and ORDER BY"));
+    }
+    let spans = aggregate.ty == Type::Scalar(Scalar::Interval);
     match aggregate.kind {
+        AggregateKind::Sum | AggregateKind::Avg if spans => {
+            Err(SqlError::unsupported("a sum of intervals in a procedure"))
+        }
+        AggregateKind::StringAgg if aggregate.ty != Type::Scalar(Scalar::Text) => {
+            Err(SqlError::unsupported("string_agg of bytes in a procedure"))
+        }
         AggregateKind::Count
         | AggregateKind::Sum
         | AggregateKind::Avg

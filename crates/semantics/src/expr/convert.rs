@@ -231,12 +231,12 @@ fn fold(expr: Expr, conversion: Conversion, ty: Type) -> Expr {
 }
 
 /// Converts as the place asks, without a cast being written.
-pub(super) fn implicit_to(expr: Expr, to: Scalar) -> Result<Expr, SqlError> {
+pub(crate) fn implicit_to(expr: Expr, to: Scalar) -> Result<Expr, SqlError> {
     implicit_to_type(expr, &Type::Scalar(to))
 }
 
 /// As [`implicit_to`], for any type.
-pub(super) fn implicit_to_type(expr: Expr, to: &Type) -> Result<Expr, SqlError> {
+pub(crate) fn implicit_to_type(expr: Expr, to: &Type) -> Result<Expr, SqlError> {
     let allowed = match (&expr.ty, to) {
         (Type::Scalar(from), Type::Scalar(to)) | (Type::Array(from), Type::Array(to)) => {
             level(*from, *to) == Some(Level::Implicit)

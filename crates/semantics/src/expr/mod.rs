@@ -14,6 +14,7 @@ mod number;
 mod operator;
 mod order;
 mod resolve;
+mod same;
 mod text;
 mod unify;
 mod walk;
@@ -40,12 +41,18 @@ pub use self::text::text_of;
 pub use self::unify::unsettled;
 pub use self::unify::{common_type, is_open, to_bool};
 
+pub(crate) use self::convert::{implicit_to, implicit_to_type};
+pub(crate) use self::operator::compare as comparison;
+pub(crate) use self::resolve::{Choice, choose};
+pub(crate) use self::same::digest;
+pub(crate) use self::unify::settle;
+
 use crate::Stop;
 use crate::datum::Datum;
 use crate::types::{Scalar, Type};
 
 /// A typed expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Expr {
     /// What it computes.
     pub kind: ExprKind,
@@ -103,7 +110,7 @@ pub enum Connective {
 }
 
 /// What expressions compute. The binder adds operators and functions of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ExprKind {
     /// A constant.
     Constant(Datum),
@@ -188,7 +195,7 @@ pub enum ExprKind {
 pub struct RoutineId(pub u32);
 
 /// A routine in FROM.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RowsOf {
     /// The routine.
     pub routine: RoutineId,
@@ -201,7 +208,7 @@ pub struct RowsOf {
 }
 
 /// A query inside an expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Subquery {
     /// What is asked of it.
     pub kind: SubqueryKind,
@@ -210,7 +217,7 @@ pub struct Subquery {
 }
 
 /// What an expression asks of a query.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum SubqueryKind {
     /// Its one value; NULL if it has no row; 21000 if it has several.
     Scalar,
@@ -282,6 +289,21 @@ pub trait Names {
         Ok(None)
     }
 
+    /// An aggregate whose columns are those of a query around, the innermost by the depths in it: where
+    /// its result stands.
+    ///
+    /// # Errors
+    /// It cannot be called there.
+    fn aggregate(
+        &mut self,
+        aggregate: Box<crate::query::tree::Aggregate>,
+        at: &ast::Ident,
+    ) -> Result<Expr, SqlError> {
+        let _ = aggregate;
+        let error = SqlError::unsupported("an aggregate of columns that are in no query around it");
+        Err(self.source().locate(error, at.span))
+    }
+
     /// What a name means to the body around all queries, where a query has a column of this name: by
     /// `#variable_conflict` nothing, the variable, or that it is an error.
     ///
@@ -319,8 +341,12 @@ pub trait Frame {
 /// Names, types (42883 for an operator or function that does not exist, 42804), what is not supported
 /// (0A000), each with its position.
 pub fn bind(expr: &ast::Expr, names: &mut dyn Names) -> Result<Expr, SqlError> {
-    let mut binder = bind::Binder { names };
-    Ok(unify::settle(binder.expr(expr)?))
+    bind_open(expr, names).map(settle)
+}
+
+/// As [`bind`], but a literal whose type nothing says stays of unknown type.
+pub(crate) fn bind_open(expr: &ast::Expr, names: &mut dyn Names) -> Result<Expr, SqlError> {
+    bind::Binder { names }.expr(expr)
 }
 
 /// Binds an expression whose value goes to a place of type `to`.

@@ -486,7 +486,7 @@ fn same_rows(a: &[(String, Scalar)], b: &[(String, Scalar)]) -> Result<(), SqlEr
 }
 
 /// A comparison of two values.
-pub(super) fn compare(op: Comparison, left: Expr, right: Expr) -> Result<Expr, SqlError> {
+pub(crate) fn compare(op: Comparison, left: Expr, right: Expr) -> Result<Expr, SqlError> {
     let rows = matches!((&left.ty, &right.ty), (Type::Row(_), Type::Row(_)));
     if rows && (matches!(left.kind, ExprKind::Row(_)) || matches!(right.kind, ExprKind::Row(_))) {
         return compare_rows(op, left, right);

@@ -87,7 +87,7 @@ pub fn preferred(ty: Scalar) -> bool {
 
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Choice {
+pub(crate) enum Choice {
     /// This one.
     One(usize),
     /// None fits.
@@ -97,7 +97,7 @@ pub(super) enum Choice {
 }
 
 /// Chooses among the parameter lists of all candidates.
-pub(super) fn choose(candidates: &[&[Scalar]], args: &[Scalar]) -> Choice {
+pub(crate) fn choose(candidates: &[&[Scalar]], args: &[Scalar]) -> Choice {
     let fits = |params: &[Scalar]| {
         params.len() == args.len() && params.iter().zip(args).all(|(to, from)| implicit(*from, *to))
     };

@@ -145,7 +145,7 @@ fn is_unknown(expr: &Expr) -> bool {
 
 /// A literal that nothing says the type of is a text. A parameter without a type stays to be seen in its
 /// text ([`is_open`]), for whoever can give it a type.
-pub(super) fn settle(expr: Expr) -> Expr {
+pub(crate) fn settle(expr: Expr) -> Expr {
     match expr.kind {
         _ if !is_unknown(&expr) => expr,
         ExprKind::Variable(_) => {

@@ -1,22 +1,21 @@
-//! Queries, bound: WITH, set operations, VALUES, ORDER BY, LIMIT.
+//! Queries, bound: VALUES, ORDER BY, LIMIT.
 //!
 //! Responsible for: everything around SELECT, and cutting conditions at AND. Not responsible for: SELECT
-//! itself (`select`).
+//! itself (`select`), WITH (`with`), set operations (`sets`).
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
     BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Query as AstQuery, SetExpr, SetOperator, SetQuantifier, Value as Literal, Values, With,
+    OrderByOptions, Query as AstQuery, SetExpr, Spanned, Value as Literal, Values,
 };
 use albireo_sql::names;
 
 use super::SelectPlan;
-use super::group::Phase;
-use super::scope::{CteDef, CteLink, Env, Scope};
-use super::tree::{Body, Condition, Cte, OrderBy, OrderKey, Query, SetKind, SetOperation};
+use super::scope::{CteLink, Env, Named, Phase, Scope};
+use super::sets;
+use super::tree::{Body, Condition, OrderBy, OrderKey, Query};
 use crate::expr::{self, CastKind, Expr, ExprKind, Names, is_unknown};
 use crate::types::{Scalar, Type};
 
@@ -30,6 +29,69 @@ pub(super) struct Bound {
     pub(super) order: Vec<OrderKey>,
     /// Which columns are literals whose type nothing has said yet.
     pub(super) unknown: Vec<bool>,
+    /// The columns that LIMIT sees and may not use.
+    pub(super) visible: Vec<String>,
+}
+
+/// What stands behind a query.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tail<'q> {
+    pub(super) order: &'q [OrderByExpr],
+    /// The expression; nothing for one row.
+    pub(super) limit: Option<Option<&'q Ast>>,
+    pub(super) offset: Option<&'q Ast>,
+}
+
+impl<'q> Tail<'q> {
+    /// What stands behind this query.
+    pub(super) fn of(query: &'q AstQuery) -> Result<Self, SqlError> {
+        refuse_clauses(query)?;
+        let order = match &query.order_by {
+            None => &[][..],
+            Some(AstOrderBy { kind: OrderByKind::Expressions(keys), .. }) => keys,
+            Some(_) => return Err(SqlError::unsupported("ORDER BY ALL")),
+        };
+        let (mut limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref().map(Some), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(LimitClause::LimitOffset { .. }) => return Err(SqlError::unsupported("LIMIT BY")),
+            Some(LimitClause::OffsetCommaLimit { .. }) => {
+                let message = "LIMIT #,# syntax is not supported";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        };
+        if let Some(fetch) = &query.fetch {
+            if limit.is_some() {
+                return Err(multiple("LIMIT"));
+            }
+            limit = Some(fetch.quantity.as_ref());
+        }
+        Ok(Self { order, limit, offset })
+    }
+
+    /// With what stands behind a parenthesis around the query.
+    fn within(self, outer: Self) -> Result<Self, SqlError> {
+        let twice = [
+            (!self.order.is_empty() && !outer.order.is_empty(), "ORDER BY"),
+            (self.limit.is_some() && outer.limit.is_some(), "LIMIT"),
+            (self.offset.is_some() && outer.offset.is_some(), "OFFSET"),
+        ];
+        if let Some((_, what)) = twice.into_iter().find(|(twice, _)| *twice) {
+            return Err(multiple(what));
+        }
+        Ok(Self {
+            order: if self.order.is_empty() { outer.order } else { self.order },
+            limit: self.limit.or(outer.limit),
+            offset: self.offset.or(outer.offset),
+        })
+    }
+}
+
+fn multiple(what: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("multiple {what} clauses not allowed"))
 }
 
 /// Binds a query by itself.
@@ -40,14 +102,9 @@ pub(super) fn bind_query(
 ) -> Result<SelectPlan, SqlError> {
     let mut pass = Scope::passing(env, outer);
     let line = super::line_of(query);
-    let bound = bind_in(env, query, &mut pass)?;
-    let (query, columns) = finish(bound);
+    let (query, columns, _) = bind_in(env, query, &mut pass)?;
     let correlated = pass.correlated;
     Ok(SelectPlan { columns, query: Arc::new(query), accesses: Vec::new(), correlated, line })
-}
-
-fn finish((query, columns, _): (Query, Columns, Vec<bool>)) -> (Query, Columns) {
-    (query, columns)
 }
 
 /// Binds a query in FROM, or the source of INSERT, outside of the level of `scope`.
@@ -57,10 +114,21 @@ pub(super) fn bind_nested(
     scope: &mut Scope<'_>,
 ) -> Result<(Query, Columns), SqlError> {
     let mut pass = Scope::passing(env, &mut *scope.outer);
-    let bound = finish(bind_in(env, query, &mut pass)?);
+    let (query, columns, _) = bind_in(env, query, &mut pass)?;
     let correlated = pass.correlated;
     scope.correlated |= correlated;
-    Ok(bound)
+    Ok((query, columns))
+}
+
+/// Binds a query in FROM inside of the level of `scope`.
+pub(super) fn bind_lateral(
+    env: Env<'_>,
+    query: &AstQuery,
+    scope: &mut Scope<'_>,
+) -> Result<(Query, Columns), SqlError> {
+    let mut pass = Scope::passing(env, scope);
+    let (query, columns, _) = bind_in(env, query, &mut pass)?;
+    Ok((query, columns))
 }
 
 /// Binds a query whose names around are those of `pass`.
@@ -69,79 +137,46 @@ pub(super) fn bind_in(
     query: &AstQuery,
     pass: &mut Scope<'_>,
 ) -> Result<(Query, Columns, Vec<bool>), SqlError> {
-    refuse_clauses(query)?;
-    let Some(with) = &query.with else { return bind_plain(env, query, pass) };
-    let mut defs = Vec::new();
-    let mut queries = Vec::new();
-    bind_with(env, with, pass, &mut defs, &mut queries)?;
-    let link = CteLink { ctes: &defs, parent: env.ctes };
-    let inner_env = Env { ctes: Some(&link), ..env };
-    let mut inner = Scope::passing(inner_env, &mut *pass);
-    let (mut bound, columns, unknown) = bind_plain(inner_env, query, &mut inner)?;
-    bound.ctes = queries.into_iter().zip(&defs).filter(|(_, def)| def.used.get()).map(|(q, _)| q).collect();
-    Ok((bound, columns, unknown))
+    bind_with_tail(env, query, Tail::default(), pass)
 }
 
-fn bind_with(
+/// Binds a query with what stands behind the parentheses around it.
+fn bind_with_tail(
     env: Env<'_>,
-    with: &With,
+    query: &AstQuery,
+    outer: Tail<'_>,
     pass: &mut Scope<'_>,
-    defs: &mut Vec<CteDef>,
-    queries: &mut Vec<Cte>,
-) -> Result<(), SqlError> {
-    if with.recursive {
-        return Err(SqlError::unsupported("WITH RECURSIVE in a procedure").with_hint("Use a loop."));
-    }
-    for cte in &with.cte_tables {
-        let name = names::fold(&cte.alias.name);
-        if defs.iter().any(|other| other.name == name) {
-            let message = format!("WITH query name \"{name}\" specified more than once");
-            return Err(pass.error(SqlState::DUPLICATE_ALIAS, message, &cte.alias.name));
-        }
-        let (query, mut columns) = {
-            let link = CteLink { ctes: defs, parent: env.ctes };
-            let inner_env = Env { ctes: Some(&link), ..env };
-            let mut inner = Scope::passing(inner_env, &mut *pass);
-            finish(bind_in(inner_env, &cte.query, &mut inner)?)
-        };
-        if cte.alias.columns.len() > columns.len() {
-            let message = format!(
-                "WITH query \"{name}\" has {} columns available but {} columns specified",
-                columns.len(),
-                cte.alias.columns.len()
-            );
-            return Err(pass.error(SqlState::INVALID_COLUMN_REFERENCE, message, &cte.alias.name));
-        }
-        for (column, alias) in columns.iter_mut().zip(&cte.alias.columns) {
-            column.0 = names::fold(&alias.name);
-        }
-        let id = env.next_cte.get();
-        env.next_cte.set(id + 1);
-        queries.push(Cte { id, query, repeated: None });
-        defs.push(CteDef { name, id, columns, used: Cell::new(false) });
-    }
-    Ok(())
+) -> Result<(Query, Columns, Vec<bool>), SqlError> {
+    let tail = Tail::of(query)?.within(outer)?;
+    let Some(with) = &query.with else { return bind_plain(env, query, tail, pass) };
+    let ctes = super::with::bind(env, with, pass)?;
+    let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
+    let inner_env = Env { ctes: Some(&link), ..env };
+    let mut inner = Scope::passing(inner_env, &mut *pass);
+    let (mut bound, columns, unknown) = bind_plain(inner_env, query, tail, &mut inner)?;
+    bound.ctes.splice(0..0, ctes.used());
+    Ok((bound, columns, unknown))
 }
 
 fn bind_plain(
     env: Env<'_>,
     query: &AstQuery,
+    tail: Tail<'_>,
     pass: &mut Scope<'_>,
 ) -> Result<(Query, Columns, Vec<bool>), SqlError> {
-    let limited = query.limit_clause.is_some() || query.fetch.is_some();
-    let order_by = order_exprs(query.order_by.as_ref())?;
-    let bound = body(env, &query.body, order_by, limited, pass)?;
-    let (limit, offset) = limits(query, pass)?;
-    let Bound { body, columns, order, unknown } = bound;
+    if let SetExpr::Query(inner) = query.body.as_ref() {
+        return bind_with_tail(env, inner, tail, pass);
+    }
+    let limited = tail.limit.is_some() || tail.offset.is_some();
+    let bound = body(env, &query.body, tail.order, limited, pass)?;
+    let (limit, offset) = limits(tail, &bound.visible, pass)?;
+    let Bound { body, columns, order, unknown, .. } = bound;
     Ok((Query { ctes: Vec::new(), body, order, limit, offset }, columns, unknown))
 }
 
-fn order_exprs(order_by: Option<&AstOrderBy>) -> Result<&[OrderByExpr], SqlError> {
-    match order_by {
-        None => Ok(&[]),
-        Some(AstOrderBy { kind: OrderByKind::Expressions(keys), .. }) => Ok(keys),
-        Some(_) => Err(SqlError::unsupported("ORDER BY ALL")),
-    }
+/// Binds a branch of a set operation.
+pub(super) fn branch(env: Env<'_>, tree: &SetExpr, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
+    body(env, tree, &[], false, pass)
 }
 
 fn body(
@@ -151,31 +186,67 @@ fn body(
     limited: bool,
     pass: &mut Scope<'_>,
 ) -> Result<Bound, SqlError> {
-    let mut bound = match tree {
+    let bound = match tree {
         SetExpr::Select(select) => return super::select::bind(env, select, order_by, limited, pass),
+        SetExpr::Table(table) => {
+            let select = super::select::whole_table(table);
+            return super::select::bind(env, &select, order_by, limited, pass);
+        }
         SetExpr::Query(query) => {
             let (query, columns, unknown) = bind_in(env, query, pass)?;
-            Bound { body: Body::Nested(Box::new(query)), columns, order: Vec::new(), unknown }
+            let plain = query.ctes.is_empty()
+                && query.order.is_empty()
+                && query.limit.is_none()
+                && query.offset.is_none();
+            let body = if plain { query.body } else { Body::Nested(Box::new(query)) };
+            Bound { body, columns, order: Vec::new(), unknown, visible: Vec::new() }
         }
         SetExpr::Values(rows) => values(rows, pass)?,
-        SetExpr::SetOperation { left, op, set_quantifier, right } => {
-            let left = body(env, left, &[], false, pass)?;
-            let right = body(env, right, &[], false, pass)?;
-            set_operation(*op, *set_quantifier, left, right)?
-        }
-        SetExpr::Table(table) => {
-            let name = table.table_name.clone().unwrap_or_default();
-            return Err(SqlError::unsupported("TABLE").with_hint(format!("Write SELECT * FROM {name}.")));
-        }
+        SetExpr::SetOperation { .. } => sets::bind(env, tree, pass)?,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
             return Err(SqlError::unsupported("a change with or inside of WITH")
                 .with_hint("Make the change in a separate statement."));
         }
     };
+    ordered(env, bound, order_by, pass)
+}
+
+/// Adds ORDER BY to what is no SELECT: its columns are all that keys can name.
+fn ordered(
+    env: Env<'_>,
+    mut bound: Bound,
+    order_by: &[OrderByExpr],
+    pass: &mut Scope<'_>,
+) -> Result<Bound, SqlError> {
+    if order_by.is_empty() {
+        return Ok(bound);
+    }
+    let name = "*VALUES*".to_owned();
+    let columns = bound.columns.clone();
+    let mut scope = Scope::level(env, pass);
+    scope.add(Named { name, schema: None, hidden: None, columns, key: Vec::new() })?;
+    scope.phase = Phase::Refused("ORDER BY");
+    let mut outside = false;
     for key in order_by {
         let (descending, nulls_first) = order_options(&key.options);
-        let by = OrderBy::Output(output_position(&key.expr, &bound.columns, pass)?);
+        let by = set_key(&mut scope, &key.expr, &bound.columns)?;
+        if let OrderBy::Expr(_) = by {
+            outside = true;
+            if let Body::Set(_) = bound.body {
+                let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                    .with_detail("Only result column names can be used, not expressions or functions.")
+                    .with_hint(
+                        "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+                    );
+                return Err(scope.source().locate(error, key.expr.span()));
+            }
+        }
         bound.order.push(OrderKey { by, descending, nulls_first });
+    }
+    if outside {
+        let inner = sets::as_query(bound.body);
+        bound.body = Body::Select(Box::new(sets::around(inner)));
     }
     Ok(bound)
 }
@@ -186,41 +257,55 @@ pub(super) fn order_options(options: &OrderByOptions) -> (bool, bool) {
     (descending, options.nulls_first.unwrap_or(descending))
 }
 
-fn output_position(key: &Ast, columns: &Columns, pass: &Scope<'_>) -> Result<usize, SqlError> {
-    if let Some(position) = ordinal(key, columns.len(), "ORDER BY")? {
-        return Ok(position);
+fn set_key(scope: &mut Scope<'_>, key: &Ast, columns: &Columns) -> Result<OrderBy, SqlError> {
+    if let Some(position) = ordinal(key, columns.len(), "ORDER BY", scope)? {
+        return Ok(OrderBy::Output(position));
     }
     if let Ast::Identifier(ident) = key {
         let name = names::fold(ident);
         let mut found = columns.iter().enumerate().filter(|(_, (other, _))| *other == name);
         match (found.next(), found.next()) {
-            (Some((at, _)), None) => return Ok(at),
+            (Some((at, _)), None) => return Ok(OrderBy::Output(at)),
             (Some(_), Some(_)) => {
                 let message = format!("ORDER BY \"{name}\" is ambiguous");
-                return Err(pass.error(SqlState::AMBIGUOUS_COLUMN, message, ident));
+                return Err(scope.error(SqlState::AMBIGUOUS_COLUMN, message, ident));
             }
-            _ => {
-                let message = format!("column \"{name}\" does not exist");
-                return Err(pass.error(SqlState::UNDEFINED_COLUMN, message, ident));
-            }
+            (None, _) => {}
         }
     }
-    let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
-    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-        .with_detail("Only result column names can be used, not expressions or functions."))
+    let bound = expr::bind(key, scope)?;
+    Ok(match bound.kind {
+        ExprKind::Column(column) if column.depth == 0 => OrderBy::Output(usize::from(column.column)),
+        _ => OrderBy::Expr(bound),
+    })
 }
 
 /// The column that a number in ORDER BY or GROUP BY means.
-pub(super) fn ordinal(key: &Ast, columns: usize, clause: &str) -> Result<Option<usize>, SqlError> {
-    let Ast::Value(value) = key else { return Ok(None) };
-    let Literal::Number(digits, _) = &value.value else { return Ok(None) };
-    match digits.parse::<usize>() {
-        Ok(n) if (1..=columns).contains(&n) => Ok(Some(n - 1)),
-        Ok(n) => {
+pub(super) fn ordinal(
+    key: &Ast,
+    columns: usize,
+    clause: &str,
+    scope: &Scope<'_>,
+) -> Result<Option<usize>, SqlError> {
+    let mut inner = key;
+    while let Ast::Nested(next) = inner {
+        inner = next;
+    }
+    let Ast::Value(value) = inner else { return Ok(None) };
+    let error = |state, message| scope.source().locate(SqlError::new(state, message), key.span());
+    let number = match &value.value {
+        Literal::Number(digits, _) => digits.parse::<i32>().ok(),
+        Literal::Placeholder(_) => return Ok(None),
+        _ => None,
+    };
+    match number.map(usize::try_from) {
+        Some(Ok(n)) if (1..=columns).contains(&n) => Ok(Some(n - 1)),
+        Some(n) => {
+            let n = n.unwrap_or_default();
             let message = format!("{clause} position {n} is not in select list");
-            Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
+            Err(error(SqlState::INVALID_COLUMN_REFERENCE, message))
         }
-        Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
+        None => Err(error(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
     }
 }
 
@@ -248,7 +333,7 @@ fn values(values: &Values, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
         rows.iter_mut().zip(column).for_each(|(row, expr)| row[at] = expr);
         columns.push((format!("column{}", at + 1), ty));
     }
-    Ok(Bound { body: Body::Values(rows), columns, order: Vec::new(), unknown })
+    Ok(Bound { body: Body::Values(rows), columns, order: Vec::new(), unknown, visible: Vec::new() })
 }
 
 /// The values of one row, and which are literals without a type.
@@ -287,99 +372,33 @@ pub(super) fn fields(row: Expr) -> Result<Vec<(Expr, String)>, SqlError> {
     Ok(ty.fields.iter().enumerate().map(field).collect())
 }
 
-fn set_operation(
-    op: SetOperator,
-    quantifier: SetQuantifier,
-    left: Bound,
-    right: Bound,
-) -> Result<Bound, SqlError> {
-    let (kind, word) = match op {
-        SetOperator::Union => (SetKind::Union, "UNION"),
-        SetOperator::Intersect => (SetKind::Intersect, "INTERSECT"),
-        SetOperator::Except | SetOperator::Minus => (SetKind::Except, "EXCEPT"),
-    };
-    let all = match quantifier {
-        SetQuantifier::All => true,
-        SetQuantifier::None | SetQuantifier::Distinct => false,
-        _ => return Err(SqlError::unsupported(format!("{word} BY NAME"))),
-    };
-    if left.columns.len() != right.columns.len() {
-        let message = format!("each {word} query must have the same number of columns");
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-    }
-    let as_query = |body| Query { ctes: Vec::new(), body, order: Vec::new(), limit: None, offset: None };
-    let (mut first, mut second) = (as_query(left.body), as_query(right.body));
-    let mut columns = Vec::with_capacity(left.columns.len());
-    let mut unknown = Vec::with_capacity(left.columns.len());
-    for (at, ((name, a), (_, b))) in left.columns.into_iter().zip(right.columns).enumerate() {
-        let known = |unknown: &[bool], ty: Type| match unknown.get(at) {
-            Some(true) => Type::Scalar(Scalar::Unknown),
-            _ => ty,
-        };
-        let (a, b) = (known(&left.unknown, a), known(&right.unknown, b));
-        let of_type = |ty: &Type| Expr { ty: ty.clone(), ..Expr::null() };
-        let ty = expr::common_type(&mut [of_type(&a), of_type(&b)], word)?;
-        if a != ty {
-            retype(&mut first, at, &ty)?;
-        }
-        if b != ty {
-            retype(&mut second, at, &ty)?;
-        }
-        // Two literals make a column of texts.
-        unknown.push(false);
-        columns.push((name, ty));
-    }
-    let set = SetOperation { kind, all, left: first, right: second };
-    Ok(Bound { body: Body::Set(Box::new(set)), columns, order: Vec::new(), unknown })
-}
-
-/// Gives a column of a query another type.
-pub(super) fn retype(query: &mut Query, column: usize, ty: &Type) -> Result<(), SqlError> {
-    let convert = |expr: &mut Expr| {
-        let mut taken = std::mem::replace(expr, Expr::null());
-        let literal = matches!(taken.kind, ExprKind::Constant(_)) && taken.ty == Type::Scalar(Scalar::Text);
-        if literal || expr::is_open(&taken) {
-            taken = expr::unsettled(taken);
-        }
-        *expr = expr::cast_to(taken, ty, None, CastKind::Assignment)?;
-        Ok::<(), SqlError>(())
-    };
-    match &mut query.body {
-        Body::Select(select) => convert(&mut select.outputs[column]),
-        Body::Values(rows) => rows.iter_mut().try_for_each(|row| convert(&mut row[column])),
-        Body::Nested(inner) => retype(inner, column, ty),
-        Body::Set(set) => {
-            retype(&mut set.left, column, ty)?;
-            retype(&mut set.right, column, ty)
-        }
-    }
-}
-
-fn limits(query: &AstQuery, pass: &mut Scope<'_>) -> Result<(Option<Expr>, Option<Expr>), SqlError> {
-    let (mut limit, offset) = match &query.limit_clause {
-        None => (None, None),
-        Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-            (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-        }
-        Some(LimitClause::LimitOffset { .. }) => return Err(SqlError::unsupported("LIMIT BY")),
-        Some(LimitClause::OffsetCommaLimit { .. }) => {
-            let message = "LIMIT #,# syntax is not supported";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                .with_hint("Use separate LIMIT and OFFSET clauses."));
-        }
-    };
+fn limits(
+    tail: Tail<'_>,
+    visible: &[String],
+    pass: &mut Scope<'_>,
+) -> Result<(Option<Expr>, Option<Expr>), SqlError> {
     let one = Ast::Value(Literal::Number("1".to_owned(), false).with_empty_span());
-    if let Some(fetch) = &query.fetch {
-        limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
-    }
-    let mut bind = |clause: &'static str, expr: Option<&Ast>| match expr {
-        Some(expr) => {
-            pass.phase = Phase::Refused(clause);
-            expr::bind_to(expr, pass, SqlType::BigInt, CastKind::Assignment).map(Some)
-        }
-        None => Ok(None),
+    let mut bind = |clause: &'static str, expr: &Ast| {
+        pass.phase = Phase::Refused(clause);
+        let bound = expr::bind_open(expr, pass).map_err(|error| match expr {
+            Ast::Identifier(ident)
+                if error.state() == SqlState::UNDEFINED_COLUMN && visible.contains(&names::fold(ident)) =>
+            {
+                let message = format!("argument of {clause} must not contain variables");
+                pass.error(SqlState::INVALID_COLUMN_REFERENCE, message, ident)
+            }
+            _ => error,
+        })?;
+        let from = bound.ty.clone();
+        expr::cast(bound, SqlType::BigInt, CastKind::Assignment).map_err(|_| {
+            let message = format!("argument of {clause} must be type bigint, not type {from}");
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+            pass.source().locate(error, expr.span())
+        })
     };
-    Ok((bind("LIMIT", limit)?, bind("OFFSET", offset)?))
+    let limit = tail.limit.map(|limit| bind("LIMIT", limit.unwrap_or(&one))).transpose()?;
+    let offset = tail.offset.map(|offset| bind("OFFSET", offset)).transpose()?;
+    Ok((limit, offset))
 }
 
 fn refuse_clauses(query: &AstQuery) -> Result<(), SqlError> {

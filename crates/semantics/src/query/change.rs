@@ -17,13 +17,9 @@ use albireo_sql::{TableDef, ast, names};
 
 use super::bind::{self, Columns, conditions};
 use super::from::From;
-use super::group::Phase;
-use super::scope::{Env, Scope};
-use super::tree::{
-    Body, Change, Conflict, ConflictUpdate, Insert, Item, Pool, Query, Relation, RelationSource, Select,
-    Target, Update,
-};
-use super::{ChangePlan, select};
+use super::scope::{Env, Phase, Scope};
+use super::tree::{Body, Change, Conflict, ConflictUpdate, Insert, Item, Pool, Query, Target, Update};
+use super::{ChangePlan, output, sets};
 use crate::expr::{self, CastKind, Expr, Names};
 use crate::table::default_of;
 use crate::types::{Scalar, Type};
@@ -134,8 +130,8 @@ fn returning(
     items: Option<&[SelectItem]>,
 ) -> Result<(Columns, Vec<Expr>), SqlError> {
     scope.phase = Phase::Refused("RETURNING");
-    let outputs = select::select_list(scope, items.unwrap_or_default(), true)?;
-    let (columns, outputs) = select::split(outputs);
+    let outputs = output::select_list(scope, items.unwrap_or_default(), true)?;
+    let (columns, outputs) = output::split(outputs);
     if outputs.iter().any(|output| reads(output, table)) {
         let error = SqlError::unsupported("a query over the changed table in RETURNING");
         return Err(error.with_hint("Query it in a separate statement, before the change or after it."));
@@ -374,9 +370,9 @@ fn insert_query(
 ) -> Result<Query, SqlError> {
     let (mut query, given, unknown) = bind::bind_in(env, source, pass)?;
     match_widths(columns, given.len(), listed)?;
-    let plain = is_plain(&query);
+    let plain = sets::is_plain(&query);
     if !plain {
-        wrap(&mut query);
+        sets::wrap(&mut query);
     }
     for (at, column) in columns.iter().enumerate() {
         let def = table.column_def(*column);
@@ -408,51 +404,6 @@ fn assign_output(
         Body::Select(select) => convert(&mut select.outputs[at]),
         Body::Values(rows) => rows.iter_mut().try_for_each(|row| convert(&mut row[at])),
         Body::Nested(_) | Body::Set(_) => Ok(()),
-    }
-}
-
-/// Whether nothing looks at the values of a query's columns before they are cast, as DISTINCT, ORDER BY
-/// and set operations do.
-fn is_plain(query: &Query) -> bool {
-    query.order.is_empty()
-        && match &query.body {
-            Body::Select(select) => matches!(select.distinct, super::tree::Distinct::No),
-            Body::Values(_) => true,
-            Body::Nested(_) | Body::Set(_) => false,
-        }
-}
-
-/// Makes a query `SELECT * FROM (query)`.
-fn wrap(query: &mut Query) {
-    let inner = std::mem::replace(query, values_query(Vec::new()));
-    let types = output_types(&inner);
-    let outputs = types.iter().enumerate().map(|(column, ty)| Expr {
-        kind: expr::ExprKind::Column(expr::ColumnRef { depth: 0, relation: 0, column: column as u16 }),
-        ty: ty.clone(),
-    });
-    let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
-    let outputs = outputs.collect();
-    query.body = Body::Select(Box::new(Select {
-        relations: vec![Relation { source: RelationSource::Query(Box::new(inner)), columns }],
-        from: Pool::one(0, 0),
-        constants: Vec::new(),
-        steps: Vec::new(),
-        grouping: None,
-        windows: Vec::new(),
-        outputs,
-        distinct: super::tree::Distinct::No,
-        limited: false,
-        ordered: false,
-        ends: false,
-    }));
-}
-
-fn output_types(query: &Query) -> Vec<Type> {
-    match &query.body {
-        Body::Select(select) => select.outputs.iter().map(|output| output.ty.clone()).collect(),
-        Body::Values(rows) => rows.first().into_iter().flatten().map(|value| value.ty.clone()).collect(),
-        Body::Nested(inner) => output_types(inner),
-        Body::Set(set) => output_types(&set.left),
     }
 }
 
@@ -517,5 +468,5 @@ fn add_excluded(scope: &mut Scope<'_>, table: &TableDef) -> Result<(), SqlError>
         key: Vec::new(),
     };
     // A bare name would be ambiguous in PostgreSQL too.
-    scope.add(named, true).map(|_| ())
+    scope.add(named).map(|_| ())
 }

@@ -1,19 +1,19 @@
 //! FROM, bound: relations and how they are joined.
 //!
-//! Responsible for: tables, derived tables, functions in FROM, joins, aliases, USING. Not responsible
-//! for: the order of joins and the use of indexes (`access`).
+//! Responsible for: tables, derived tables, functions in FROM, how joins nest, aliases. Not responsible for:
+//! ON and USING (`join`), the order of joins and the use of indexes.
 
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
-    BinaryOperator, Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
-    TableWithJoins,
+    Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 use albireo_sql::{TableDef, names};
 
-use super::scope::{Named, Scope, Visible};
-use super::tree::{Condition, Item, Pool, Query, Relation, RelationSource, mask};
+use super::join::{self, Kind};
+use super::scope::{Named, Phase, Scope};
+use super::tree::{Pool, Query, Relation, RelationSource, mask};
 use crate::expr::{self, Actual, CastKind, Expr, Names};
 use crate::types::{Scalar, Type};
 
@@ -81,16 +81,9 @@ impl From {
         } else if !matches!(source, RelationSource::Table(_)) {
             named.hidden = None;
         }
-        if scope.relations.iter().any(|other| other.name == named.name) {
-            let message = format!("table name \"{}\" specified more than once", named.name);
-            let error = SqlError::new(SqlState::DUPLICATE_ALIAS, message);
-            return Err(match alias {
-                Some(alias) => scope.source().locate(error, alias.name.span),
-                None => error,
-            });
-        }
+        check_taken(scope, &named.name, named.schema.as_deref(), alias)?;
         self.relations.push(Relation { source, columns: named.columns.clone() });
-        scope.add(named, true)
+        scope.add(named)
     }
 
     /// Binds the items of FROM.
@@ -107,32 +100,23 @@ impl From {
     }
 
     fn item(&mut self, scope: &mut Scope<'_>, item: &TableWithJoins) -> Result<Pool, SqlError> {
-        let first = scope.visible.len();
+        let first = scope.mark();
         let mut pool = self.factor(scope, &item.relation)?;
         for join in &item.joins {
-            let middle = scope.visible.len();
+            let middle = scope.mark();
+            let (kind, constraint) = kind_of(&join.join_operator)?;
+            // A row of the right side may have no partner on the left that it could refer to.
+            let apart = matches!(kind, Kind::Right | Kind::Full);
+            let left = first.entries..middle.entries;
+            if apart {
+                scope.entries[left.clone()].iter_mut().for_each(|entry| entry.lateral = false);
+            }
             let right = self.factor(scope, &join.relation)?;
-            let place = (first, middle);
-            pool = match &join.join_operator {
-                JoinOperator::Join(on) | JoinOperator::Inner(on) | JoinOperator::CrossJoin(on) => {
-                    pool.merge(right);
-                    pool.conditions.extend(join_condition(scope, on, place, false)?);
-                    pool
-                }
-                JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => {
-                    let on = join_condition(scope, on, place, false)?;
-                    outer_join(pool, right, on)?
-                }
-                JoinOperator::Right(on) | JoinOperator::RightOuter(on) => {
-                    let on = join_condition(scope, on, place, true)?;
-                    outer_join(right, pool, on)?
-                }
-                JoinOperator::FullOuter(_) => {
-                    return Err(SqlError::unsupported("FULL JOIN in a procedure")
-                        .with_hint("Write it as a UNION ALL of a LEFT JOIN and the rows without partner."));
-                }
-                _ => return Err(SqlError::unsupported("this kind of join")),
-            };
+            scope.entries[left].iter_mut().for_each(|entry| entry.lateral = true);
+            let floor = std::mem::replace(&mut scope.floor, first);
+            let on = join::condition(scope, constraint, (first, middle), kind)?;
+            scope.floor = floor;
+            pool = join::joined(kind, pool, right, on)?;
         }
         Ok(pool)
     }
@@ -157,34 +141,48 @@ impl From {
                 let args: Vec<(Actual, &Ast)> = array_exprs.iter().map(arg).collect();
                 self.function(scope, &ObjectName::from(vec![Ident::new("unnest")]), &args, alias.as_ref())
             }
-            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
-                let env = scope.env;
-                let (query, columns) = super::bind::bind_nested(env, subquery, scope)?;
+            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let Some(alias) = alias else {
                     let message = "subquery in FROM must have an alias";
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-                        .with_hint("For example, FROM (SELECT ...) [AS] foo."));
+                    let error = SqlError::new(SqlState::SYNTAX_ERROR, message)
+                        .with_hint("For example, FROM (SELECT ...) [AS] foo.");
+                    return Err(error);
                 };
-                self.derived(scope, query, columns, alias).map(|relation| Pool::one(relation, 0))
+                let env = scope.env;
+                if *lateral {
+                    scope.take_uses();
+                    let phase = Phase::Refused("FROM clause of their own query level");
+                    let bound =
+                        scope.within(phase, |scope| super::bind::bind_lateral(env, subquery, scope))?;
+                    let requires = mask(&scope.take_uses());
+                    return self.derived(scope, bound, RelationSource::Lateral, alias, requires);
+                }
+                let bound = super::bind::bind_nested(env, subquery, scope)?;
+                self.derived(scope, bound, RelationSource::Query, alias, 0)
             }
-            TableFactor::Derived { lateral: true, .. } => {
-                Err(SqlError::unsupported("LATERAL in a procedure")
-                    .with_hint("Loop over the rows of one query and run the other for each."))
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let since = scope.mark();
+                let pool = self.item(scope, table_with_joins)?;
+                if let Some(alias) = alias {
+                    join::rename(scope, since, alias)?;
+                }
+                Ok(pool)
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => self.item(scope, table_with_joins),
-            _ => Err(SqlError::unsupported("this form of FROM in a procedure")),
+            _ => Err(SqlError::unsupported("this form of FROM")),
         }
     }
 
     fn derived(
         &mut self,
         scope: &mut Scope<'_>,
-        query: Query,
-        columns: Vec<(String, Type)>,
+        (query, columns): (Query, Vec<(String, Type)>),
+        source: impl FnOnce(Box<Query>) -> RelationSource,
         alias: &TableAlias,
-    ) -> Result<u16, SqlError> {
+        requires: u64,
+    ) -> Result<Pool, SqlError> {
         let named = unkeyed(String::new(), columns);
-        self.add(scope, RelationSource::Query(Box::new(query)), named, Some(alias))
+        let relation = self.add(scope, source(Box::new(query)), named, Some(alias))?;
+        Ok(Pool::one(relation, requires))
     }
 
     fn table(
@@ -200,6 +198,7 @@ impl From {
             while let Some(ctes) = link {
                 if let Some(cte) = ctes.ctes.iter().find(|cte| cte.name == qualified.name) {
                     cte.used.set(true);
+                    scope.recursive |= cte.recursive;
                     let named = unkeyed(cte.name.clone(), cte.columns.clone());
                     let relation = self.add(scope, RelationSource::Cte(cte.id), named, alias)?;
                     return Ok(Pool::one(relation, 0));
@@ -221,16 +220,17 @@ impl From {
     ) -> Result<Pool, SqlError> {
         let written = names::qualified(name, scope.source())?;
         scope.take_uses();
-        let bound = args.iter().map(|(_, arg)| expr::bind(arg, scope)).collect::<Result<Vec<_>, _>>()?;
+        let bound = scope.within(Phase::Refused("functions in FROM"), |scope| {
+            args.iter().map(|(_, arg)| expr::bind(arg, scope)).collect::<Result<Vec<_>, _>>()
+        })?;
         let requires = mask(&scope.take_uses());
         let actuals: Vec<Actual> = args.iter().map(|(actual, _)| actual.clone()).collect();
         // What is built in has no parameters with names.
         let named = actuals.iter().any(|actual| actual.name.is_some());
         let built_in = (!named).then_some(written.name.as_str());
         let (source, ty) = match (built_in.unwrap_or_default(), bound.as_slice()) {
-            ("generate_series", [_, _] | [_, _, _]) => series(bound).ok_or_else(|| {
-                SqlError::unsupported("generate_series of other than integers in a procedure")
-            })?,
+            ("generate_series", [_, _] | [_, _, _]) => series(bound)
+                .ok_or_else(|| SqlError::unsupported("generate_series of other than integers"))?,
             ("unnest", [array]) if matches!(array.ty, Type::Array(_)) => {
                 let element = match array.ty {
                     Type::Array(element) => element,
@@ -245,7 +245,7 @@ impl From {
                         let message = format!("function {} has no parameters with names", written.name);
                         SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
                     } else {
-                        SqlError::unsupported(format!("{}() in FROM in a procedure", written.name))
+                        SqlError::unsupported(format!("{}() in FROM", written.name))
                     };
                     return Err(scope.source().locate(error, written.span));
                 };
@@ -281,77 +281,41 @@ fn series(args: Vec<Expr>) -> Option<(RelationSource, Scalar)> {
     Some((RelationSource::Series(args.collect::<Option<Vec<_>>>()?), wide))
 }
 
-fn outer_join(mut left: Pool, mut right: Pool, on: Vec<Condition>) -> Result<Pool, SqlError> {
-    right.conditions.extend(on);
-    let inside = right.relations();
-    if left.requires() & inside != 0 {
-        return Err(SqlError::unsupported("a function over columns of the other side of an outer join"));
-    }
-    let requires = (left.relations() | right.requires()) & !inside;
-    left.items.push(Item::Left { pool: right, requires });
-    Ok(left)
-}
-
-/// The conditions of a join. `place` is where the columns of its left and right side begin.
-fn join_condition(
-    scope: &mut Scope<'_>,
-    constraint: &JoinConstraint,
-    place: (usize, usize),
-    keep_right: bool,
-) -> Result<Vec<Condition>, SqlError> {
-    let columns: Vec<String> = match constraint {
-        JoinConstraint::None => return Ok(Vec::new()),
-        JoinConstraint::On(on) => {
-            let mut conditions = Vec::new();
-            super::bind::conditions(scope, on, "JOIN/ON", &mut conditions)?;
-            return Ok(conditions);
+/// The kind of a join, and its condition.
+fn kind_of(operator: &JoinOperator) -> Result<(Kind, &JoinConstraint), SqlError> {
+    let (kind, constraint) = match operator {
+        JoinOperator::CrossJoin(constraint @ JoinConstraint::None) => return Ok((Kind::Inner, constraint)),
+        JoinOperator::Join(on) | JoinOperator::Inner(on) => (Kind::Inner, on),
+        JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (Kind::Left, on),
+        JoinOperator::Right(on) | JoinOperator::RightOuter(on) => (Kind::Right, on),
+        JoinOperator::FullOuter(on) => (Kind::Full, on),
+        JoinOperator::CrossJoin(_) => {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "CROSS JOIN has no condition"));
         }
-        JoinConstraint::Using(columns) => columns
-            .iter()
-            .map(|name| names::qualified(name, scope.source()).map(|name| name.name))
-            .collect::<Result<_, _>>()?,
-        JoinConstraint::Natural => {
-            let (left, right) = scope.visible[place.0..].split_at(place.1 - place.0);
-            let both = left.iter().filter(|l| right.iter().any(|r| r.name == l.name));
-            both.map(|visible| visible.name.clone()).collect()
-        }
+        _ => return Err(SqlError::unsupported("this kind of join")),
     };
-    let mut conditions = Vec::new();
-    let mut middle = place.1;
-    for (at, name) in columns.iter().enumerate() {
-        let left = position(scope, name, place.0..middle)?;
-        let right = position(scope, name, middle..scope.visible.len())?;
-        let side = |scope: &Scope<'_>, visible: &Visible| {
-            let relation = &scope.relations[usize::from(visible.relation)].name;
-            Ast::CompoundIdentifier(vec![names::quoted(relation), names::quoted(name)])
-        };
-        let equal = Ast::BinaryOp {
-            left: Box::new(side(scope, &scope.visible[left])),
-            op: BinaryOperator::Eq,
-            right: Box::new(side(scope, &scope.visible[right])),
-        };
-        super::bind::conditions(scope, &equal, "JOIN/USING", &mut conditions)?;
-        // One column is left of the two, and it comes first.
-        let (right, left) = (scope.visible.remove(right), scope.visible.remove(left));
-        scope.visible.insert(place.0 + at, if keep_right { right } else { left });
-        middle = middle.max(place.0 + at + 1);
+    match constraint {
+        JoinConstraint::None => {
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, "a join needs ON, USING or NATURAL"))
+        }
+        _ => Ok((kind, constraint)),
     }
-    Ok(conditions)
 }
 
-fn position(scope: &Scope<'_>, name: &str, range: std::ops::Range<usize>) -> Result<usize, SqlError> {
-    let side = if range.end == scope.visible.len() { "right" } else { "left" };
-    let mut found = range.filter(|at| scope.visible[*at].name == name);
-    match (found.next(), found.next()) {
-        (Some(at), None) => Ok(at),
-        (None, _) => {
-            let message =
-                format!("column \"{name}\" specified in USING clause does not exist in {side} table");
-            Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
-        }
-        _ => {
-            let message = format!("common column name \"{name}\" appears more than once in {side} table");
-            Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message))
-        }
+/// 42712 if a name of FROM is taken.
+pub(super) fn check_taken(
+    scope: &Scope<'_>,
+    name: &str,
+    schema: Option<&str>,
+    alias: Option<&TableAlias>,
+) -> Result<(), SqlError> {
+    if !scope.is_taken(name, schema) {
+        return Ok(());
     }
+    let message = format!("table name \"{name}\" specified more than once");
+    let error = SqlError::new(SqlState::DUPLICATE_ALIAS, message);
+    Err(match alias {
+        Some(alias) => scope.source().locate(error, alias.name.span),
+        None => error,
+    })
 }

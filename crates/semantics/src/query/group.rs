@@ -1,306 +1,234 @@
-//! GROUP BY and aggregates, bound.
+//! GROUP BY, bound.
 //!
-//! Responsible for: which calls are aggregates, where they may stand, their types, which columns may
-//! stand beside them. Not responsible for: computing them (`run::aggregate`).
-
-use std::ops::ControlFlow;
+//! Responsible for: the keys, GROUPING SETS, ROLLUP and CUBE and their products. Not responsible for:
+//! aggregates (`aggregate`), which columns may stand beside them (`regroup`).
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{
-    DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, ObjectNamePart, Query as AstQuery, Visitor, VisitorMut,
+    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select as AstSelect,
+    Spanned,
 };
 use albireo_sql::names;
-use albireo_sql::source::Source;
-use albireo_sql::walk::{Walk, WalkMut as _};
 
-use super::bind::order_options;
-use super::scope::{GROUP_KEY, Scope};
-use super::tree::{Aggregate, AggregateKind, OrderBy, OrderKey};
-use crate::expr::{self, ColumnRef, Expr, ExprKind, Names};
-use crate::types::{Scalar, Type};
+use super::aggregate::{AGGREGATES, WINDOWS};
+use super::bind::ordinal;
+use super::output::{Output, named_output};
+use super::scope::{Phase, Scope};
+use crate::expr::{self, Expr, ExprKind};
 
-/// What an aggregate means where an expression stands.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Phase {
-    /// An error; the name of the clause.
-    Refused(&'static str),
-    /// An error, because an aggregate is around it.
-    Inside,
-    /// The expression is of a group: ungrouped columns are errors.
-    Grouped,
+/// As many groupings as PostgreSQL has at most.
+const MAX_SETS: usize = 4096;
+/// As many parts of CUBE as PostgreSQL has at most.
+const MAX_CUBE: usize = 12;
+
+/// GROUP BY, bound.
+#[derive(Default)]
+pub(super) struct Keys {
+    /// The keys, each once.
+    pub(super) keys: Vec<Expr>,
+    /// The groupings, if there are several or one of no keys.
+    pub(super) sets: Option<Vec<Vec<usize>>>,
+    /// Whether GROUP BY was written.
+    pub(super) written: bool,
 }
 
-/// What is known of a query's groups while it is bound.
-#[derive(Default, Debug)]
-pub(super) struct GroupScope {
-    /// The columns that are keys.
-    pub(super) columns: Vec<(u16, u16)>,
-    /// All keys, and what they look like where they are no columns.
-    pub(super) keys: Vec<(Option<String>, Expr)>,
-    pub(super) aggregates: Vec<Aggregate>,
-}
+type Result<T> = std::result::Result<T, SqlError>;
+/// Alternatives, each of which is a list of keys.
+type Sets = Vec<Vec<usize>>;
 
-/// Which aggregate a call is.
-pub(super) fn aggregate_kind(function: &Function) -> Option<AggregateKind> {
-    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
-    Some(match names::fold(name).as_str() {
-        "count" => AggregateKind::Count,
-        "sum" => AggregateKind::Sum,
-        "avg" => AggregateKind::Avg,
-        "min" => AggregateKind::Min,
-        "max" => AggregateKind::Max,
-        "bool_and" | "every" => AggregateKind::BoolAnd,
-        "bool_or" => AggregateKind::BoolOr,
-        "string_agg" => AggregateKind::StringAgg,
-        "array_agg" => AggregateKind::ArrayAgg,
-        _ => return None,
-    })
-}
-
-/// The arguments of a call without names, stars and clauses.
-pub(super) fn plain_args<'f>(function: &'f Function, source: Source<'_>) -> Result<Vec<&'f Ast>, SqlError> {
-    let unsupported = |what: &str| {
-        let error = SqlError::unsupported(what);
-        match function.name.0.first() {
-            Some(ObjectNamePart::Identifier(name)) => source.locate(error, name.span),
-            _ => error,
-        }
+/// Binds GROUP BY.
+pub(super) fn bind(scope: &mut Scope<'_>, select: &AstSelect, outputs: &[Output]) -> Result<Keys> {
+    let GroupByExpr::Expressions(elements, modifiers) = &select.group_by else {
+        return Err(SqlError::unsupported("GROUP BY ALL"));
     };
-    match &function.args {
-        FunctionArguments::None => Ok(Vec::new()),
-        FunctionArguments::Subquery(_) => Err(unsupported("a query as the only argument")),
-        FunctionArguments::List(list) => list
-            .args
-            .iter()
-            .map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
-                _ => Err(unsupported("this form of argument")),
-            })
-            .collect(),
+    if !modifiers.is_empty() {
+        return Err(SqlError::unsupported("this form of GROUP BY"));
+    }
+    scope.phase = Phase::Refused("GROUP BY");
+    let mut binder = Binder { scope, outputs, keys: Vec::new() };
+    let mut plain = true;
+    let mut sets: Sets = vec![Vec::new()];
+    for element in elements {
+        plain &= is_plain(element);
+        let alternatives = binder.element(element)?;
+        sets = product(&sets, &alternatives)?;
+    }
+    let keys = binder.keys;
+    let whole = |sets: &Sets| matches!(sets.as_slice(), [one] if one.len() == keys.len());
+    let written = !elements.is_empty() && !(sets.len() == 1 && keys.is_empty());
+    let sets = if plain || whole(&sets) { None } else { Some(sets) };
+    Ok(Keys { keys, sets, written })
+}
+
+/// Whether GROUP BY makes the query one of groups.
+pub(super) fn is_written(select: &AstSelect) -> bool {
+    matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty())
+}
+
+fn is_plain(element: &Ast) -> bool {
+    match element {
+        Ast::Rollup(_) | Ast::Cube(_) | Ast::GroupingSets(_) => false,
+        Ast::Tuple(items) => !items.is_empty(),
+        _ => true,
     }
 }
 
-/// Whether an aggregate stands in an expression, outside of queries in it.
-pub(super) fn has_aggregate(tree: &dyn Walk) -> bool {
-    struct Find(usize);
-    impl Visitor for Find {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &AstQuery) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
+/// Each of the first with each of the second.
+fn product(first: &Sets, second: &Sets) -> Result<Sets> {
+    if first.len().saturating_mul(second.len()) > MAX_SETS {
+        let message = format!("too many grouping sets present (maximum {MAX_SETS})");
+        return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+    }
+    let join = |a: &Vec<usize>, b: &Vec<usize>| {
+        let mut joined = a.clone();
+        joined.extend(b.iter().filter(|key| !a.contains(key)));
+        joined
+    };
+    Ok(first.iter().flat_map(|a| second.iter().map(move |b| join(a, b))).collect())
+}
+
+struct Binder<'b, 's> {
+    scope: &'b mut Scope<'s>,
+    outputs: &'b [Output],
+    keys: Vec<Expr>,
+}
+
+impl Binder<'_, '_> {
+    fn element(&mut self, element: &Ast) -> Result<Sets> {
+        match element {
+            Ast::Tuple(items) => Ok(vec![self.list(items)?]),
+            Ast::Rollup(parts) => self.rollup(parts),
+            Ast::Cube(parts) => self.cube(parts),
+            Ast::GroupingSets(parts) => self.grouping_sets(parts),
+            key => Ok(vec![self.list(std::slice::from_ref(key))?]),
         }
-        fn post_visit_query(&mut self, _: &AstQuery) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
-            match expr {
-                Ast::Function(f) if self.0 == 0 && f.over.is_none() && aggregate_kind(f).is_some() => {
-                    ControlFlow::Break(())
+    }
+
+    fn grouping_sets(&mut self, parts: &[Vec<Ast>]) -> Result<Sets> {
+        let mut sets = Sets::new();
+        for part in parts {
+            match part.as_slice() {
+                [Ast::Function(function)] => match self.nested(function)? {
+                    Some(inner) => sets.extend(inner),
+                    None => sets.push(self.list(part)?),
+                },
+                [one @ (Ast::Rollup(_) | Ast::Cube(_) | Ast::GroupingSets(_))] => {
+                    sets.extend(self.element(one)?);
                 }
-                _ => ControlFlow::Continue(()),
+                keys => sets.push(self.list(keys)?),
+            }
+            if sets.len() > MAX_SETS {
+                let message = format!("too many grouping sets present (maximum {MAX_SETS})");
+                return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
             }
         }
+        Ok(sets)
     }
-    tree.walk(&mut Find(0)).is_break()
-}
 
-impl Scope<'_> {
-    /// Adds a key of GROUP BY.
-    pub(super) fn add_key(&mut self, ast: &Ast, key: Expr) {
-        let text = match &key.kind {
-            ExprKind::Column(ColumnRef { depth: 0, relation, column }) => {
-                self.group.columns.push((*relation, *column));
-                None
-            }
-            _ => Some(ast.to_string()),
+    /// ROLLUP or CUBE inside of GROUPING SETS, which the parser takes for calls.
+    fn nested(&mut self, function: &Function) -> Result<Option<Sets>> {
+        let name = super::aggregate::name_of(function).map(names::fold).unwrap_or_default();
+        let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+        if name != "rollup" && name != "cube" {
+            return Ok(None);
+        }
+        let part = |arg: &FunctionArg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Tuple(items))) => Some(items.clone()),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(one)) => Some(vec![one.clone()]),
+            _ => None,
         };
-        self.group.keys.push((text, key));
-    }
-
-    /// The expression with each part that is a key of GROUP BY replaced by a name for that key.
-    pub(super) fn with_keys(&self, ast: &Ast) -> Option<Ast> {
-        if self.group.keys.iter().all(|(text, _)| text.is_none()) {
-            return None;
-        }
-        let mut ast = ast.clone();
-        let _ = ast.walk_mut(&mut Replace { group: &self.group, inside: 0 });
-        Some(ast)
-    }
-
-    /// The key that a name made by [`Scope::with_keys`] stands for.
-    pub(super) fn group_key(&self, name: &Ident) -> Expr {
-        let at = name.value.parse::<usize>().unwrap_or(0);
-        let ty = self.group.keys.get(at).map_or(Type::Scalar(Scalar::Text), |(_, key)| key.ty.clone());
-        let relation = self.relations.len() as u16;
-        Expr { kind: ExprKind::Column(ColumnRef { depth: 0, relation, column: at as u16 }), ty }
-    }
-
-    /// Binds a call of an aggregate: its result is a column of the groups' own relation.
-    pub(super) fn aggregate(&mut self, kind: AggregateKind, function: &Function) -> Result<Expr, SqlError> {
-        let at = match function.name.0.first() {
-            Some(ObjectNamePart::Identifier(name)) => name.clone(),
-            _ => Ident::new(""),
+        let Some(parts) = list.args.iter().map(part).collect::<Option<Vec<Vec<Ast>>>>() else {
+            return Ok(None);
         };
-        match self.phase {
-            Phase::Grouped => {}
-            Phase::Inside => {
-                let message = "aggregate function calls cannot be nested";
-                return Err(self.error(SqlState::GROUPING_ERROR, message, &at));
-            }
-            Phase::Refused(clause) => {
-                let message = format!("aggregate functions are not allowed in {clause}");
-                return Err(self.error(SqlState::GROUPING_ERROR, message, &at));
-            }
-        }
-        if function.over.is_some() {
-            return Err(self.source().locate(SqlError::unsupported("a window function"), at.span));
-        }
-        self.phase = Phase::Inside;
-        let bound = self.aggregate_parts(kind, function, &at);
-        self.phase = Phase::Grouped;
-        let aggregate = bound?;
-        let ty = aggregate.ty.clone();
-        let column = (self.group.keys.len() + self.group.aggregates.len()) as u16;
-        self.group.aggregates.push(aggregate);
-        let relation = self.relations.len() as u16;
-        Ok(Expr { kind: ExprKind::Column(ColumnRef { depth: 0, relation, column }), ty })
+        if name == "rollup" { self.rollup(&parts).map(Some) } else { self.cube(&parts).map(Some) }
     }
 
-    fn aggregate_parts(
-        &mut self,
-        kind: AggregateKind,
-        function: &Function,
-        at: &Ident,
-    ) -> Result<Aggregate, SqlError> {
-        let FunctionArguments::List(list) = &function.args else {
-            return Err(self.source().locate(SqlError::unsupported("this form of an aggregate"), at.span));
-        };
-        let star = matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-        let mut args = Vec::new();
-        if !(star && kind == AggregateKind::Count) {
-            for arg in plain_args(function, self.source())? {
-                args.push(expr::bind(arg, self)?);
-            }
+    fn rollup(&mut self, parts: &[Vec<Ast>]) -> Result<Sets> {
+        let mut sets: Sets = vec![Vec::new()];
+        for part in parts {
+            let keys = self.list(part)?;
+            let last = sets.last().cloned().unwrap_or_default();
+            sets.extend(product(&vec![last], &vec![keys])?);
         }
-        let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-        let mut order = Vec::new();
-        for clause in &list.clauses {
-            let FunctionArgumentClause::OrderBy(keys) = clause else {
-                let error = SqlError::unsupported("this clause of an aggregate");
-                return Err(self.source().locate(error, at.span));
+        sets.reverse();
+        Ok(sets)
+    }
+
+    fn cube(&mut self, parts: &[Vec<Ast>]) -> Result<Sets> {
+        if parts.len() > MAX_CUBE {
+            let message = format!("CUBE is limited to {MAX_CUBE} elements");
+            return Err(SqlError::new(SqlState(*b"54011"), message));
+        }
+        let mut sets: Sets = vec![Vec::new()];
+        for part in parts {
+            let keys = self.list(part)?;
+            sets = product(&sets, &vec![keys, Vec::new()])?;
+        }
+        Ok(sets)
+    }
+
+    /// Keys that stand together.
+    fn list(&mut self, keys: &[Ast]) -> Result<Vec<usize>> {
+        let mut list = Vec::with_capacity(keys.len());
+        for key in keys {
+            let numbers = match key {
+                Ast::Tuple(items) => self.list(items)?,
+                key => {
+                    let bound = self.key(key)?;
+                    vec![self.number(bound)]
+                }
             };
-            for key in keys {
-                let by = OrderBy::Expr(expr::bind(&key.expr, self)?);
-                let (descending, nulls_first) = order_options(&key.options);
-                order.push(OrderKey { by, descending, nulls_first });
+            for number in numbers {
+                if !list.contains(&number) {
+                    list.push(number);
+                }
             }
         }
-        if distinct && !order.is_empty() {
-            let error = SqlError::unsupported("an aggregate with DISTINCT and ORDER BY");
-            return Err(self.source().locate(error, at.span));
-        }
-        let filter = match &function.filter {
-            Some(filter) => Some(expr::to_bool(expr::bind(filter, self)?, "FILTER")?),
-            None => None,
+        Ok(list)
+    }
+
+    fn number(&mut self, key: Expr) -> usize {
+        self.keys.iter().position(|other| *other == key).unwrap_or_else(|| {
+            self.keys.push(key);
+            self.keys.len() - 1
+        })
+    }
+
+    /// What a key means: a number or the name of a result that is no column is that result.
+    fn key(&mut self, key: &Ast) -> Result<Expr> {
+        let found = match ordinal(key, self.outputs.len(), "GROUP BY", self.scope)? {
+            Some(position) => Some(position),
+            None => match key {
+                Ast::Identifier(ident) => {
+                    let name = names::fold(ident);
+                    match self.scope.visible.iter().any(|visible| visible.name == name) {
+                        true => None,
+                        false => named_output(self.scope, self.outputs, ident, "GROUP BY")?,
+                    }
+                }
+                _ => None,
+            },
         };
-        let ty = match (kind, args.is_empty() && !star) {
-            (_, false) => result_type(kind, &mut args),
-            (_, true) => None,
-        };
-        let ty = ty.ok_or_else(|| {
-            let types: Vec<String> = args.iter().map(|arg| arg.ty.to_string()).collect();
-            let message = format!("function {}({}) does not exist", names::fold(at), types.join(", "));
-            self.error(SqlState::UNDEFINED_FUNCTION, message, at).with_hint(
-                "No function matches the given name and argument types. You might need to add explicit type \
-                 casts.",
-            )
-        })?;
-        Ok(Aggregate { kind, args, distinct, filter, order, ty })
-    }
-}
-
-/// The type of an aggregate's result; `None` if there is no such aggregate.
-fn result_type(kind: AggregateKind, args: &mut [Expr]) -> Option<Type> {
-    if let (AggregateKind::StringAgg, [value, by]) = (kind, &*args) {
-        let text = |expr: &Expr| matches!(expr.ty, Type::Scalar(Scalar::Text | Scalar::Bpchar));
-        return (text(value) && text(by)).then_some(Type::Scalar(Scalar::Text));
-    }
-    if kind == AggregateKind::Count && args.len() <= 1 {
-        return Some(Type::Scalar(Scalar::BigInt));
-    }
-    let [arg] = args else { return None };
-    let Type::Scalar(scalar) = arg.ty else { return None };
-    let number = match scalar {
-        Scalar::SmallInt | Scalar::Integer => Scalar::BigInt,
-        Scalar::BigInt => Scalar::Numeric { scale: Some(0) },
-        other => other,
-    };
-    let is_number = matches!(
-        scalar,
-        Scalar::SmallInt
-            | Scalar::Integer
-            | Scalar::BigInt
-            | Scalar::Real
-            | Scalar::Double
-            | Scalar::Numeric { .. }
-    );
-    let ty = match kind {
-        AggregateKind::Sum if is_number => number,
-        AggregateKind::Avg if matches!(scalar, Scalar::Real | Scalar::Double) => Scalar::Double,
-        AggregateKind::Avg if is_number => Scalar::Numeric { scale: None },
-        AggregateKind::Min | AggregateKind::Max if scalar != Scalar::Bool && scalar != Scalar::Uuid => scalar,
-        AggregateKind::BoolAnd | AggregateKind::BoolOr if scalar == Scalar::Bool => Scalar::Bool,
-        AggregateKind::ArrayAgg => return Some(Type::Array(scalar)),
-        _ => return None,
-    };
-    Some(Type::Scalar(ty))
-}
-
-/// Puts names for the keys of GROUP BY that are no columns, outside of aggregates and queries.
-struct Replace<'g> {
-    group: &'g GroupScope,
-    inside: usize,
-}
-
-fn is_aggregate(expr: &Ast) -> bool {
-    matches!(expr, Ast::Function(function) if aggregate_kind(function).is_some())
-}
-
-impl VisitorMut for Replace<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut AstQuery) -> ControlFlow<()> {
-        self.inside += 1;
-        ControlFlow::Continue(())
+        let Some(found) = found else { return expr::bind(key, self.scope) };
+        let output = &self.outputs[found];
+        self.check(&output.expr, output.span.unwrap_or_else(|| key.span()))?;
+        Ok(output.expr.clone())
     }
 
-    fn post_visit_query(&mut self, _: &mut AstQuery) -> ControlFlow<()> {
-        self.inside -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
-        if is_aggregate(expr) {
-            self.inside += 1;
-        }
-        if self.inside > 0 || matches!(expr, Ast::Identifier(_) | Ast::Value(_)) {
-            return ControlFlow::Continue(());
-        }
-        let text = expr.to_string();
-        if let Some(at) = self.group.keys.iter().position(|(key, _)| key.as_ref() == Some(&text)) {
-            let mut name = Ident::new(at.to_string());
-            name.quote_style = Some(GROUP_KEY);
-            *expr = Ast::Identifier(name);
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
-        if is_aggregate(expr) {
-            self.inside -= 1;
-        }
-        ControlFlow::Continue(())
+    /// A result that is a key has no aggregates in it.
+    fn check(&self, expr: &Expr, span: albireo_sql::source::Span) -> Result<()> {
+        let mut refused = None;
+        expr.walk(&mut |part| match &part.kind {
+            ExprKind::Column(column) if column.relation == AGGREGATES && column.depth == 0 => {
+                refused = refused.or(Some(("aggregate", SqlState::GROUPING_ERROR)));
+            }
+            ExprKind::Column(column) if column.relation == WINDOWS && column.depth == 0 => {
+                refused = refused.or(Some(("window", SqlState::WINDOWING_ERROR)));
+            }
+            _ => {}
+        });
+        let Some((what, state)) = refused else { return Ok(()) };
+        let message = format!("{what} functions are not allowed in GROUP BY");
+        Err(expr::Names::source(self.scope).locate(SqlError::new(state, message), span))
     }
 }

@@ -4,16 +4,26 @@
 //! that says nothing of how rows are found. Not responsible for: expressions ([`expr`](crate::expr)),
 //! access paths and running (`procedure`), plans over snapshots (`olap`).
 
+mod aggregate;
 mod bind;
 mod change;
 mod edit;
 mod every;
 mod from;
 mod group;
+mod join;
+mod levels;
+mod output;
+mod recursion;
+mod regroup;
 mod scope;
 mod select;
+mod sets;
+mod signature;
 pub mod tree;
 mod walk;
+mod window;
+mod with;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,7 +39,7 @@ use tree::{AccessInfo, Change, Query};
 
 /// Whether a call is one of an aggregate, which no routine of its name hides.
 pub fn is_aggregate(function: &ast::Function) -> bool {
-    group::aggregate_kind(function).is_some()
+    aggregate::is_aggregate(function)
 }
 
 /// A query.
@@ -46,6 +56,12 @@ pub struct SelectPlan {
     pub correlated: bool,
     /// The line of the text it begins on, from 1, if it is known.
     pub line: Option<usize>,
+}
+
+impl PartialEq for SelectPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns && self.query == other.query
+    }
 }
 
 /// An INSERT, UPDATE or DELETE.

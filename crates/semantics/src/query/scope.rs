@@ -1,27 +1,26 @@
 //! What names mean inside a query.
 //!
 //! Responsible for: columns of the query's relations before those of queries around it before variables,
-//! which relations an expression uses, where aggregates may stand. Not responsible for: which relations
-//! there are (`from`), what becomes of aggregates (`group`).
+//! which relations an expression uses, where columns were referred to. Not responsible for: which relations
+//! there are (`from`), aggregates and windows (`aggregate`, `window`), which columns may stand beside them
+//! (`regroup`).
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
-use albireo_sql::source::Source;
+use albireo_sql::source::{Source, Span};
 use albireo_sql::{Catalog, names};
 
 use super::SelectPlan;
-use super::group::{GroupScope, Phase};
-use super::tree::Uses;
+use super::aggregate::Calls;
+use super::tree::{Aggregate, Uses};
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
 
 /// The most relations in one FROM: a set of them is 64 bits.
 pub(super) const MAX_RELATIONS: usize = 60;
-
-/// The quotes of identifiers that stand for a key of GROUP BY.
-pub(super) const GROUP_KEY: char = '\u{1}';
 
 /// What all queries of one statement share.
 #[derive(Clone, Copy)]
@@ -44,9 +43,35 @@ pub(super) struct CteDef {
     pub(super) id: u32,
     pub(super) columns: Vec<(String, Type)>,
     pub(super) used: Cell<bool>,
+    /// Whether it is seen from its own repeated part.
+    pub(super) recursive: bool,
 }
 
-/// A relation, as names see it.
+/// What aggregates and window functions mean where an expression stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Both are errors; the name of the clause.
+    Refused(&'static str),
+    /// An error, because an aggregate is around it.
+    Inside,
+    /// Both may stand here: the select list, ORDER BY.
+    Free,
+    /// Aggregates may stand here; window functions are errors.
+    Having,
+    /// As in HAVING, in the definition of a window.
+    Windowing,
+    /// As in HAVING, because a window function is around it.
+    Windowed,
+}
+
+impl Phase {
+    /// Whether the expression is of a group if the query has groups.
+    fn is_grouped(self) -> bool {
+        matches!(self, Self::Free | Self::Having | Self::Windowing | Self::Windowed)
+    }
+}
+
+/// A relation, as it comes to be known.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     /// Its alias or name.
@@ -60,12 +85,48 @@ pub(super) struct Named {
     pub(super) key: Vec<u16>,
 }
 
+/// What a column of FROM means.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Meaning {
+    /// A column of a relation.
+    Column(u16, u16),
+    /// Made of several by USING.
+    Merged(Arc<Expr>),
+}
+
+/// A name of FROM: of a relation, or of a join with an alias.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    schema: Option<String>,
+    hidden: Option<String>,
+    pub(super) columns: Vec<(String, Meaning)>,
+    /// Whether what comes later in FROM may refer to it.
+    pub(super) lateral: bool,
+}
+
 /// A column that a bare name can mean.
 #[derive(Clone, Debug)]
 pub(super) struct Visible {
     pub(super) name: String,
+    pub(super) meaning: Meaning,
+    /// The entry it is of.
+    pub(super) entry: usize,
+}
+
+/// A place where a column was referred to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mention {
     pub(super) relation: u16,
     pub(super) column: u16,
+    pub(super) span: Span,
+}
+
+/// How much of FROM is known.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Mark {
+    pub(super) entries: usize,
+    pub(super) visible: usize,
 }
 
 /// The names of one level.
@@ -73,16 +134,24 @@ pub(super) struct Scope<'s> {
     pub(super) env: Env<'s>,
     pub(super) outer: &'s mut (dyn Names + 's),
     /// Whether this is a level of columns of its own; else it hands everything on.
-    level: bool,
+    pub(super) level: bool,
     pub(super) relations: Vec<Named>,
+    pub(super) entries: Vec<Entry>,
     pub(super) visible: Vec<Visible>,
+    /// What comes before is not seen: ON sees the two sides of its join.
+    pub(super) floor: Mark,
     /// How often each relation was referred to since the last [`Scope::take_uses`].
     uses: Uses,
     /// Whether a column of a query around was met.
     pub(super) correlated: bool,
     /// What aggregates mean here.
     pub(super) phase: Phase,
-    pub(super) group: GroupScope,
+    /// The aggregates and window functions met so far.
+    pub(super) calls: Calls,
+    /// The columns referred to since the last [`Scope::take_mentions`], outside of aggregates.
+    mentions: Vec<Mention>,
+    /// Whether a relation is the recursive query this is the repeated part of.
+    pub(super) recursive: bool,
 }
 
 impl<'s> Scope<'s> {
@@ -93,11 +162,15 @@ impl<'s> Scope<'s> {
             outer,
             level: true,
             relations: Vec::new(),
+            entries: Vec::new(),
             visible: Vec::new(),
+            floor: Mark::default(),
             uses: Vec::new(),
             correlated: false,
             phase: Phase::Refused("here"),
-            group: GroupScope::default(),
+            calls: Calls::default(),
+            mentions: Vec::new(),
+            recursive: false,
         }
     }
 
@@ -107,21 +180,53 @@ impl<'s> Scope<'s> {
     }
 
     /// Adds a relation; its columns become visible.
-    pub(super) fn add(&mut self, named: Named, visible: bool) -> Result<u16, SqlError> {
+    pub(super) fn add(&mut self, named: Named) -> Result<u16, SqlError> {
         if self.relations.len() >= MAX_RELATIONS {
             return Err(SqlError::unsupported(format!("a query over more than {MAX_RELATIONS} relations")));
         }
         let relation = self.relations.len() as u16;
-        if visible {
-            let columns = named.columns.iter().enumerate();
-            self.visible.extend(columns.map(|(column, (name, _))| Visible {
-                name: name.clone(),
-                relation,
-                column: column as u16,
-            }));
-        }
+        let columns = named.columns.iter().enumerate();
+        let columns = columns
+            .map(|(column, (name, _))| (name.clone(), Meaning::Column(relation, column as u16)))
+            .collect();
+        let (name, schema, hidden) = (named.name.clone(), named.schema.clone(), named.hidden.clone());
         self.relations.push(named);
+        self.add_entry(Entry { name, schema, hidden, columns, lateral: true });
         Ok(relation)
+    }
+
+    fn add_entry(&mut self, entry: Entry) {
+        let at = self.entries.len();
+        let visible = |(name, meaning): &(String, Meaning)| Visible {
+            name: name.clone(),
+            meaning: meaning.clone(),
+            entry: at,
+        };
+        self.visible.extend(entry.columns.iter().map(visible));
+        self.entries.push(entry);
+    }
+
+    /// Hides what came after a mark behind the alias of a join.
+    pub(super) fn rename(&mut self, since: Mark, name: String, columns: Vec<(String, Meaning)>) {
+        self.entries.truncate(since.entries);
+        self.visible.truncate(since.visible);
+        self.add_entry(Entry { name, schema: None, hidden: None, columns, lateral: true });
+    }
+
+    /// What is known of FROM by now.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { entries: self.entries.len(), visible: self.visible.len() }
+    }
+
+    /// Whether a name of FROM is taken; tables of several schemas may have the same.
+    pub(super) fn is_taken(&self, name: &str, schema: Option<&str>) -> bool {
+        self.entries.iter().any(|entry| {
+            let apart = match (&entry.schema, schema) {
+                (Some(a), Some(b)) => a != b,
+                _ => false,
+            };
+            entry.name == name && !apart
+        })
     }
 
     /// How often each relation was referred to since this was last asked.
@@ -131,15 +236,42 @@ impl<'s> Scope<'s> {
         uses
     }
 
-    /// A column of this level.
-    pub(super) fn column(&mut self, relation: u16, column: u16) -> Expr {
+    /// The columns referred to since this was last asked.
+    pub(super) fn take_mentions(&mut self) -> Vec<Mention> {
+        std::mem::take(&mut self.mentions)
+    }
+
+    /// Puts back what was taken before something inside of an expression was bound.
+    pub(super) fn restore_mentions(&mut self, mentions: Vec<Mention>) {
+        self.mentions = mentions;
+    }
+
+    /// A column of this level, as a name at `span` means it.
+    fn column(&mut self, relation: u16, column: u16, span: Span) -> Expr {
         let at = usize::from(relation);
         if self.uses.len() <= at {
             self.uses.resize(at + 1, 0);
         }
         self.uses[at] += 1;
+        if self.phase.is_grouped() {
+            self.mentions.push(Mention { relation, column, span });
+        }
         let ty = self.relations[at].columns[usize::from(column)].1.clone();
         Expr { kind: ExprKind::Column(ColumnRef { depth: 0, relation, column }), ty }
+    }
+
+    /// What a column of FROM means, referred to at `span`.
+    pub(super) fn meaning(&mut self, meaning: &Meaning, span: Span) -> Expr {
+        let expr = match meaning {
+            Meaning::Column(relation, column) => return self.column(*relation, *column, span),
+            Meaning::Merged(expr) => expr.as_ref().clone(),
+        };
+        expr.walk(&mut |part| {
+            if let ExprKind::Column(column) = part.kind {
+                self.column(column.relation, column.column, span);
+            }
+        });
+        expr
     }
 
     /// An error at an identifier.
@@ -147,30 +279,42 @@ impl<'s> Scope<'s> {
         self.source().locate(SqlError::new(state, message.into()), at.span)
     }
 
-    /// The relation with this name.
-    pub(super) fn relation(&self, schema: Option<&str>, name: &str) -> Option<u16> {
-        let fits = |named: &Named| {
-            named.name == name && schema.is_none_or(|schema| named.schema.as_deref() == Some(schema))
+    /// The entry of FROM with this name.
+    pub(super) fn entry(&self, schema: Option<&str>, name: &str) -> Option<usize> {
+        let fits = |entry: &Entry| {
+            entry.name == name && schema.is_none_or(|schema| entry.schema.as_deref() == Some(schema))
         };
-        self.relations.iter().position(fits).map(|at| at as u16)
+        let seen = &self.entries[self.floor.entries..];
+        seen.iter().position(fits).map(|at| at + self.floor.entries)
+    }
+
+    /// 42P10 if what is bound stands in FROM where it may not refer to an entry.
+    fn check_lateral(&self, entry: usize, at: &Ident) -> Result<(), SqlError> {
+        let entry = &self.entries[entry];
+        if entry.lateral {
+            return Ok(());
+        }
+        let message = format!("invalid reference to FROM-clause entry for table \"{}\"", entry.name);
+        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
+        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).with_detail(detail))
     }
 
     fn bare(&mut self, parts: &[Ident], ident: &Ident) -> Result<Expr, SqlError> {
         let name = names::fold(ident);
-        let found: Vec<&Visible> = self.visible.iter().filter(|v| v.name == name).collect();
+        let seen = &self.visible[self.floor.visible..];
+        let found: Vec<&Visible> = seen.iter().filter(|v| v.name == name).collect();
         match found.as_slice() {
             [] => {}
             [one] => {
-                let (relation, column) = (one.relation, one.column);
+                let (meaning, entry) = (one.meaning.clone(), one.entry);
+                self.check_lateral(entry, ident)?;
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                return self.grouped_column(relation, column, ident);
+                return Ok(self.meaning(&meaning, ident.span));
             }
             several => {
-                let qualified = several
-                    .iter()
-                    .map(|v| format!("\"{}.{name}\"", self.relations[v.relation as usize].name));
+                let qualified = several.iter().map(|v| format!("\"{}.{name}\"", self.entries[v.entry].name));
                 let hint = format!("Qualify it: {}.", qualified.collect::<Vec<_>>().join(" or "));
                 let message = format!("column reference \"{name}\" is ambiguous");
                 return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, ident).with_hint(hint));
@@ -181,8 +325,8 @@ impl<'s> Scope<'s> {
             Err(error) => error,
         };
         if error.state() == SqlState::UNDEFINED_COLUMN {
-            if let Some(relation) = self.relation(None, &name) {
-                return self.whole_row(relation, ident);
+            if let Some(entry) = self.entry(None, &name) {
+                return self.whole_row(entry, ident);
             }
             if error.hint().is_none()
                 && let Some(near) = self.suggestion(&name, None)
@@ -193,34 +337,36 @@ impl<'s> Scope<'s> {
         Err(error)
     }
 
-    fn suggestion(&self, name: &str, only: Option<u16>) -> Option<String> {
-        let visible = self.visible.iter().filter(|v| only.is_none_or(|only| only == v.relation));
+    fn suggestion(&self, name: &str, only: Option<usize>) -> Option<String> {
+        let seen = &self.visible[self.floor.visible..];
+        let visible = seen.iter().filter(|v| only.is_none_or(|only| only == v.entry));
         let near = names::closest(name, visible.map(|v| v.name.as_str()))?;
-        let found = self.visible.iter().find(|v| v.name == near && only.is_none_or(|o| o == v.relation))?;
-        let relation = &self.relations[usize::from(found.relation)].name;
-        Some(format!("Perhaps you meant to reference the column \"{relation}.{near}\"."))
+        let found = seen.iter().find(|v| v.name == near && only.is_none_or(|o| o == v.entry))?;
+        let entry = &self.entries[found.entry].name;
+        Some(format!("Perhaps you meant to reference the column \"{entry}.{near}\"."))
     }
 
-    fn whole_row(&mut self, relation: u16, ident: &Ident) -> Result<Expr, SqlError> {
-        let columns = self.relations[usize::from(relation)].columns.clone();
+    fn whole_row(&mut self, entry: usize, ident: &Ident) -> Result<Expr, SqlError> {
+        self.check_lateral(entry, ident)?;
+        let Entry { name: entry_name, schema, hidden, columns, .. } = self.entries[entry].clone();
         let mut fields = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
-        for (at, (name, ty)) in columns.iter().enumerate() {
-            let scalar = match ty {
-                Type::Scalar(scalar) => *scalar,
+        for (name, meaning) in &columns {
+            let value = self.meaning(meaning, ident.span);
+            match value.ty {
+                Type::Scalar(scalar) => fields.push((name.clone(), scalar)),
                 _ => return Err(self.locate(SqlError::unsupported("a row with an array in it"), ident)),
-            };
-            fields.push((name.clone(), scalar));
-            values.push(self.grouped_column(relation, at as u16, ident)?);
+            }
+            values.push(value);
         }
         // The one column of a function in FROM is the value itself.
-        if let ([value], true) = (values.as_slice(), self.relations[usize::from(relation)].hidden.is_none())
-            && self.relations[usize::from(relation)].schema.is_none()
-            && columns[0].0 == self.relations[usize::from(relation)].name
+        if let ([value], true) = (values.as_slice(), hidden.is_none())
+            && schema.is_none()
+            && columns[0].0 == entry_name
         {
             return Ok(value.clone());
         }
-        let ty = Type::Row(std::sync::Arc::new(RowType { fields }));
+        let ty = Type::Row(Arc::new(RowType { fields }));
         Ok(Expr { kind: ExprKind::Row(values), ty })
     }
 
@@ -235,30 +381,22 @@ impl<'s> Scope<'s> {
             _ => return self.outer.name(parts).map(|expr| self.outside(expr)),
         };
         let (table_name, name) = (names::fold(table), names::fold(column));
-        let Some(relation) = self.relation(schema.as_deref(), &table_name) else {
+        let Some(entry) = self.entry(schema.as_deref(), &table_name) else {
             let error = match self.outer.name(parts) {
                 Ok(expr) => return Ok(self.outside(expr)),
                 Err(error) => error,
             };
-            let hiding = self.relations.iter().find(|r| r.hidden.as_ref() == Some(&table_name));
-            return Err(match hiding {
-                Some(hiding) => {
-                    let message =
-                        format!("invalid reference to FROM-clause entry for table \"{table_name}\"");
-                    let hint = format!("Perhaps you meant to reference the table alias \"{}\".", hiding.name);
-                    self.error(SqlState::UNDEFINED_TABLE, message, table).with_hint(hint)
-                }
-                None => error,
-            });
+            return Err(self.hidden(&table_name, table).unwrap_or(error));
         };
-        let columns = &self.relations[usize::from(relation)].columns;
-        let mut found = columns.iter().enumerate().filter(|(_, (other, _))| *other == name).map(|(at, _)| at);
-        match (found.next(), found.next()) {
-            (Some(at), None) => {
+        self.check_lateral(entry, &parts[0])?;
+        let columns = &self.entries[entry].columns;
+        let mut found = columns.iter().filter(|(other, _)| *other == name).map(|(_, meaning)| meaning);
+        match (found.next().cloned(), found.next()) {
+            (Some(meaning), None) => {
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                self.grouped_column(relation, at as u16, &parts[0])
+                Ok(self.meaning(&meaning, parts[0].span))
             }
             (Some(_), Some(_)) => {
                 let message = format!("column reference \"{name}\" is ambiguous");
@@ -267,7 +405,7 @@ impl<'s> Scope<'s> {
             (None, _) => {
                 let message = format!("column {table_name}.{name} does not exist");
                 let error = self.error(SqlState::UNDEFINED_COLUMN, message, &parts[0]);
-                Err(match self.suggestion(&name, Some(relation)) {
+                Err(match self.suggestion(&name, Some(entry)) {
                     Some(hint) => error.with_hint(hint),
                     None => error,
                 })
@@ -275,28 +413,22 @@ impl<'s> Scope<'s> {
         }
     }
 
-    /// A column, if the query's grouping lets it stand here.
-    fn grouped_column(&mut self, relation: u16, column: u16, ident: &Ident) -> Result<Expr, SqlError> {
-        if matches!(self.phase, Phase::Grouped) && !self.is_grouped(relation, column) {
-            let named = &self.relations[usize::from(relation)];
-            let message = format!(
-                "column \"{}.{}\" must appear in the GROUP BY clause or be used in an aggregate function",
-                named.name,
-                named.columns[usize::from(column)].0
-            );
-            return Err(self.error(SqlState::GROUPING_ERROR, message, ident));
-        }
-        Ok(self.column(relation, column))
-    }
-
-    fn is_grouped(&self, relation: u16, column: u16) -> bool {
-        let grouped = |column| self.group.columns.contains(&(relation, column));
-        let key = &self.relations[usize::from(relation)].key;
-        grouped(column) || (!key.is_empty() && key.iter().all(|column| grouped(*column)))
+    /// What is wrong with a name of FROM that is there but cannot be seen.
+    fn hidden(&self, name: &str, at: &Ident) -> Option<SqlError> {
+        let hint = match self.entries.iter().find(|entry| entry.hidden.as_deref() == Some(name)) {
+            Some(hiding) => format!("Perhaps you meant to reference the table alias \"{}\".", hiding.name),
+            None if self.relations.iter().any(|relation| relation.name == name) => format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the \
+                 query."
+            ),
+            None => return None,
+        };
+        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+        Some(self.error(SqlState::UNDEFINED_TABLE, message, at).with_hint(hint))
     }
 
     /// An expression of the names around, as this level sees it.
-    fn outside(&mut self, mut expr: Expr) -> Expr {
+    pub(super) fn outside(&mut self, mut expr: Expr) -> Expr {
         if shift(&mut expr, u16::from(self.level)) {
             self.correlated = true;
         }
@@ -307,21 +439,18 @@ impl<'s> Scope<'s> {
 /// Makes the columns of an expression, as a name can mean it, those of one query further out; whether
 /// there are any.
 fn shift(expr: &mut Expr, by: u16) -> bool {
-    match &mut expr.kind {
-        ExprKind::Column(column) => {
-            column.depth += by;
-            true
-        }
-        ExprKind::Field(of, _) | ExprKind::Cast(of, ..) => shift(of, by),
-        ExprKind::Row(fields) => fields.iter_mut().fold(false, |any, field| shift(field, by) | any),
-        _ => false,
+    if let ExprKind::Column(column) = &mut expr.kind {
+        column.depth += by;
+        return true;
     }
+    let mut any = false;
+    expr.each_part_mut(&mut |part| any |= shift(part, by));
+    any
 }
 
 impl Names for Scope<'_> {
     fn name(&mut self, parts: &[Ident]) -> Result<Expr, SqlError> {
         match parts {
-            [one] if one.quote_style == Some(GROUP_KEY) => Ok(self.group_key(one)),
             [one] => self.bare(parts, one),
             _ => self.qualified(parts),
         }
@@ -333,8 +462,8 @@ impl Names for Scope<'_> {
     }
 
     fn call(&mut self, function: &Function) -> Result<Option<Expr>, SqlError> {
-        if let Some(kind) = super::group::aggregate_kind(function) {
-            return self.aggregate(kind, function).map(Some);
+        if let Some(found) = self.aggregate_or_window(function)? {
+            return Ok(Some(found));
         }
         if !self.level {
             let called = self.outer.call(function)?;
@@ -365,6 +494,10 @@ impl Names for Scope<'_> {
         args: Vec<Expr>,
     ) -> Result<Option<crate::expr::RowsOf>, SqlError> {
         self.outer.rows_of(name, actuals, args)
+    }
+
+    fn aggregate(&mut self, aggregate: Box<Aggregate>, at: &Ident) -> Result<Expr, SqlError> {
+        self.place_aggregate(aggregate, at)
     }
 
     fn conflict(&mut self, parts: &[Ident]) -> Result<Option<Expr>, SqlError> {

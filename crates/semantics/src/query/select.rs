@@ -1,30 +1,38 @@
 //! SELECT, bound.
 //!
-//! Responsible for: the clauses of one SELECT in the order they must be bound, the select list, names
-//! of results. Not responsible for: FROM (`from`), access paths (`access`), aggregates (`group`).
+//! Responsible for: the clauses of one SELECT in the order PostgreSQL binds them. Not responsible for: FROM
+//! (`from`), the select list (`output`), GROUP BY (`group`).
 
 use albireo_base::{SqlError, SqlState};
+use albireo_sql::ast::helpers::attached_token::AttachedToken;
 use albireo_sql::ast::{
-    Distinct as AstDistinct, Expr as Ast, GroupByExpr, Ident, OrderByExpr, Select as AstSelect, SelectItem,
-    SelectItemQualifiedWildcardKind,
+    GroupByExpr, Ident, ObjectName, OrderByExpr, Select as AstSelect, SelectFlavor, SelectItem, Table,
+    TableFactor, TableWithJoins, WildcardAdditionalOptions,
 };
-use albireo_sql::bind::column_label as label;
-use albireo_sql::names;
 
-use super::bind::{Bound, Columns, conditions, fields, order_options, ordinal};
+use super::aggregate::{Calls, WINDOWS};
+use super::bind::{Bound, conditions};
 use super::from::From;
-use super::group::{Phase, has_aggregate};
-use super::scope::{Env, Scope};
-use super::tree::{Body, Distinct, Grouping, OrderBy, OrderKey, Select};
-use crate::expr::{self, ColumnRef, Expr, ExprKind, Names, is_unknown};
+use super::group::{self, Keys};
+use super::output::{self, Key, Output};
+use super::regroup::Regroup;
+use super::scope::{Env, Mention, Phase, Scope};
+use super::tree::{
+    Aggregate, Body, Distinct, FrameBound, Grouping, OrderBy, OrderKey, Pool, Relation, Select, WindowCall,
+};
+use crate::expr::{self, Expr, ExprKind, Names};
 
-/// A column of the result while it is bound.
-pub(super) struct Output {
-    name: String,
-    pub(super) expr: Expr,
-    /// As written; nothing for what a star stands for.
-    text: Option<String>,
-    unknown: bool,
+/// The most columns of a result and keys of an order, as PostgreSQL has it.
+const MAX_OUTPUTS: usize = 1664;
+
+/// The parts of a SELECT between binding and the last look at them.
+struct Parts {
+    outputs: Vec<Output>,
+    having: Option<(Expr, Vec<Mention>)>,
+    order: Vec<(Key, OrderKey)>,
+    keys: Keys,
+    distinct: Option<Vec<Key>>,
+    grouped: bool,
 }
 
 /// Binds a SELECT with the ORDER BY of its query; `limited` if that has a LIMIT.
@@ -39,274 +47,220 @@ pub(super) fn bind(
     let mut scope = Scope::level(env, &mut *pass);
     let mut from = From::default();
     let mut pool = from.items(&mut scope, &select.from)?;
-    if let Some(filter) = &select.selection {
-        conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
+    let mut parts = parts(&mut scope, select, order_by, &mut pool)?;
+    let calls = std::mem::take(&mut scope.calls);
+    let (aggregates, windows) = finish(&scope, &mut parts, calls)?;
+    let visible = match limited {
+        true => scope.visible.iter().map(|visible| visible.name.clone()).collect(),
+        false => Vec::new(),
+    };
+    Ok(assemble(parts, (from.relations, pool), aggregates, windows, (limited, visible)))
+}
+
+/// Binds all clauses but FROM.
+fn parts(
+    scope: &mut Scope<'_>,
+    select: &AstSelect,
+    order_by: &[OrderByExpr],
+    pool: &mut Pool,
+) -> Result<Parts, SqlError> {
+    scope.phase = Phase::Free;
+    scope.define_windows(&select.named_window)?;
+    let outputs = output::select_list(scope, &select.projection, !select.from.is_empty())?;
+    if outputs.len() > MAX_OUTPUTS {
+        let message = format!("target lists can have at most {MAX_OUTPUTS} entries");
+        return Err(SqlError::new(SqlState(*b"54011"), message));
     }
-    let grouped = group_by(&mut scope, select, order_by)?;
-    scope.phase = if grouped { Phase::Grouped } else { Phase::Refused("this clause") };
-    let outputs = select_list(&mut scope, &select.projection, !select.from.is_empty())?;
+    if let Some(filter) = &select.selection {
+        conditions(scope, filter, "WHERE", &mut pool.conditions)?;
+    }
+    scope.take_mentions();
     let having = match &select.having {
-        Some(having) => Some(expr::to_bool(bind_grouped(&mut scope, having)?, "HAVING")?),
+        Some(having) => {
+            scope.phase = Phase::Having;
+            let bound = expr::bind_open(having, scope)?;
+            Some((scope.condition_of(bound, "HAVING", having)?, scope.take_mentions()))
+        }
         None => None,
     };
-    let order = order_keys(&mut scope, order_by, &outputs)?;
-    let distinct = distinct(&mut scope, select.distinct.as_ref(), &order, &outputs)?;
-    let aggregates = std::mem::take(&mut scope.group.aggregates);
-    let keys: Vec<Expr> = std::mem::take(&mut scope.group.keys).into_iter().map(|(_, key)| key).collect();
-    let grouping =
-        grouped.then(|| Grouping { written: is_written(select), sets: None, keys, aggregates, having });
-    let columns = outputs.iter().map(|output| (output.name.clone(), output.expr.ty.clone())).collect();
+    scope.phase = Phase::Free;
+    let order = output::order_keys(scope, order_by, &outputs)?;
+    let keys = group::bind(scope, select, &outputs)?;
+    scope.phase = Phase::Free;
+    let distinct = output::distinct(scope, select.distinct.as_ref(), &order, &outputs)?;
+    let grouped = group::is_written(select) || having.is_some() || !scope.calls.aggregates.is_empty();
+    if scope.recursive && !scope.calls.aggregates.is_empty() {
+        let message = "aggregate functions are not allowed in a recursive query's recursive term";
+        return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+    }
+    Ok(Parts { outputs, having, order, keys, distinct, grouped })
+}
+
+/// Gives the columns of groups and windows their numbers, and refuses others where there are groups.
+fn finish(
+    scope: &Scope<'_>,
+    parts: &mut Parts,
+    calls: Calls,
+) -> Result<(Vec<Aggregate>, Vec<WindowCall>), SqlError> {
+    let Calls { mut aggregates, groupings, direct, mut windows, .. } = calls;
+    if !parts.grouped && windows.is_empty() {
+        return Ok((aggregates, Vec::new()));
+    }
+    let Keys { keys, sets, .. } = &parts.keys;
+    let regroup = Regroup::new(parts.grouped, keys, sets.as_deref(), &scope.relations, scope.source());
+    for (number, spans) in groupings {
+        regroup.grouping(&mut aggregates[number].args, &spans)?;
+    }
+    for (number, said) in direct {
+        // It stays as it is: it is the same for all rows of a group.
+        regroup.finish(&mut aggregates[number].args[0].clone(), &said)?;
+    }
+    let mut done = vec![false; windows.len()];
+    for output in &mut parts.outputs {
+        for number in windows_in(&output.expr) {
+            if !std::mem::replace(&mut done[number], true) {
+                arguments(&regroup, &mut windows[number])?;
+            }
+        }
+        regroup.finish(&mut output.expr, &output.said)?;
+    }
+    for (key, bound) in &mut parts.order {
+        if let OrderBy::Expr(by) = &mut bound.by {
+            regroup.finish(by, &key.said)?;
+        }
+    }
+    for key in parts.distinct.iter_mut().flatten() {
+        if let OrderBy::Expr(by) = &mut key.by {
+            regroup.finish(by, &key.said)?;
+        }
+    }
+    for (number, done) in done.into_iter().enumerate() {
+        if !done {
+            arguments(&regroup, &mut windows[number])?;
+        }
+        window(&regroup, &mut windows[number])?;
+    }
+    if let Some((having, said)) = &mut parts.having {
+        regroup.finish(having, said)?;
+    }
+    Ok((aggregates, windows.into_iter().map(|(call, _)| call).collect()))
+}
+
+/// The window functions in an expression.
+fn windows_in(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    expr.walk(&mut |part| {
+        if let ExprKind::Column(column) = part.kind
+            && column.relation == WINDOWS
+            && column.depth == 0
+        {
+            found.push(usize::from(column.column));
+        }
+    });
+    found
+}
+
+fn arguments(regroup: &Regroup<'_>, (call, said): &mut (WindowCall, Vec<Mention>)) -> Result<(), SqlError> {
+    call.args.iter_mut().chain(&mut call.filter).try_for_each(|part| regroup.finish(part, said))
+}
+
+fn window(regroup: &Regroup<'_>, (call, said): &mut (WindowCall, Vec<Mention>)) -> Result<(), SqlError> {
+    call.partition.iter_mut().try_for_each(|part| regroup.finish(part, said))?;
+    for key in &mut call.order {
+        if let OrderBy::Expr(by) = &mut key.by {
+            regroup.finish(by, said)?;
+        }
+    }
+    for bound in [&mut call.frame.start, &mut call.frame.end] {
+        if let FrameBound::Before(by) | FrameBound::After(by) = bound {
+            regroup.finish(by, said)?;
+        }
+    }
+    Ok(())
+}
+
+fn assemble(
+    parts: Parts,
+    (relations, from): (Vec<Relation>, Pool),
+    aggregates: Vec<Aggregate>,
+    windows: Vec<WindowCall>,
+    (limited, visible): (bool, Vec<String>),
+) -> Bound {
+    let Parts { outputs, having, order, keys, distinct, grouped } = parts;
+    let having = having.map(|(having, _)| having);
+    let Keys { keys, sets, written } = keys;
+    let grouping = grouped.then(|| Grouping { keys, written, sets, aggregates, having });
+    let distinct = match distinct {
+        None => Distinct::No,
+        Some(keys) if keys.is_empty() => Distinct::All,
+        Some(keys) => {
+            let expr = |key: Key| match key.by {
+                OrderBy::Output(at) => outputs[at].expr.clone(),
+                OrderBy::Expr(expr) => expr,
+            };
+            Distinct::On(keys.into_iter().map(expr).collect())
+        }
+    };
     let unknown = outputs.iter().map(|output| output.unknown).collect();
-    let outputs = outputs.into_iter().map(|output| output.expr).collect();
-    let relations = from.relations;
+    let (columns, outputs) = output::split(outputs);
+    let order = order.into_iter().map(|(_, key)| key).collect();
     let select = Select {
         relations,
-        from: pool,
+        from,
         constants: Vec::new(),
         steps: Vec::new(),
         grouping,
-        windows: Vec::new(),
+        windows,
         outputs,
         distinct,
         limited,
         ordered: false,
         ends: false,
     };
-    Ok(Bound { body: Body::Select(Box::new(select)), columns, order, unknown })
+    Bound { body: Body::Select(Box::new(select)), columns, order, unknown, visible }
 }
 
-fn is_written(select: &AstSelect) -> bool {
-    matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty())
-}
-
-/// Binds GROUP BY; whether the query is one of groups.
-fn group_by(scope: &mut Scope<'_>, select: &AstSelect, order_by: &[OrderByExpr]) -> Result<bool, SqlError> {
-    let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
-        return Err(SqlError::unsupported("GROUP BY ALL"));
+/// `TABLE t` as `SELECT * FROM t`.
+pub(super) fn whole_table(table: &Table) -> AstSelect {
+    let names = table.schema_name.iter().chain(&table.table_name);
+    let name = ObjectName::from(names.map(Ident::new).collect::<Vec<_>>());
+    let relation = TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
     };
-    if !modifiers.is_empty() {
-        return Err(SqlError::unsupported("this form of GROUP BY in a procedure"));
-    }
-    scope.phase = Phase::Refused("GROUP BY");
-    for key in keys {
-        let ast = group_key(scope, key, &select.projection)?;
-        if matches!(ast, Ast::Rollup(_) | Ast::Cube(_) | Ast::GroupingSets(_)) {
-            return Err(SqlError::unsupported("grouping sets in a procedure"));
-        }
-        let bound = expr::bind(ast, scope)?;
-        scope.add_key(ast, bound);
-    }
-    Ok(!keys.is_empty()
-        || select.having.is_some()
-        || has_aggregate(&select.projection)
-        || order_by.iter().any(|key| has_aggregate(&key.expr)))
-}
-
-/// What a key of GROUP BY means: a number or the name of a result that is no column is that result.
-fn group_key<'a>(scope: &Scope<'_>, key: &'a Ast, projection: &'a [SelectItem]) -> Result<&'a Ast, SqlError> {
-    if let Some(position) = ordinal(key, projection.len(), "GROUP BY")? {
-        return Ok(match &projection[position] {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
-            _ => key,
-        });
-    }
-    if let Ast::Identifier(ident) = key {
-        let name = names::fold(ident);
-        if !scope.visible.iter().any(|visible| visible.name == name) {
-            let named = projection.iter().find_map(|item| match item {
-                SelectItem::ExprWithAlias { expr, alias } if names::fold(alias) == name => Some(expr),
-                _ => None,
-            });
-            return Ok(named.unwrap_or(key));
-        }
-    }
-    Ok(key)
-}
-
-fn bind_grouped(scope: &mut Scope<'_>, ast: &Ast) -> Result<Expr, SqlError> {
-    match scope.with_keys(ast) {
-        Some(replaced) => expr::bind(&replaced, scope),
-        None => expr::bind(ast, scope),
-    }
-}
-
-/// Binds a select list or RETURNING.
-pub(super) fn select_list(
-    scope: &mut Scope<'_>,
-    items: &[SelectItem],
-    has_from: bool,
-) -> Result<Vec<Output>, SqlError> {
-    let mut outputs = Vec::with_capacity(items.len());
-    for item in items {
-        match item {
-            SelectItem::UnnamedExpr(ast) => {
-                if let Ast::QualifiedWildcard(name, _) = ast {
-                    relation_star(scope, name, &mut outputs)?;
-                    continue;
-                }
-                outputs.push(output(scope, ast, label(ast))?);
-            }
-            SelectItem::ExprWithAlias { expr, alias } => {
-                outputs.push(output(scope, expr, names::fold(alias))?);
-            }
-            SelectItem::Wildcard(_) if !has_from => {
-                let message = "SELECT * with no tables specified is not valid";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            SelectItem::Wildcard(_) => {
-                for visible in scope.visible.clone() {
-                    let expr = star_column(scope, visible.relation, visible.column)?;
-                    outputs.push(Output { name: visible.name, expr, text: None, unknown: false });
-                }
-            }
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                relation_star(scope, name, &mut outputs)?;
-            }
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(ast), _) => {
-                let row = expr::bind(ast, scope)?;
-                for (expr, name) in fields(row)? {
-                    outputs.push(Output { name, expr, text: None, unknown: false });
-                }
-            }
-            SelectItem::ExprWithAliases { .. } => {
-                return Err(SqlError::unsupported("several aliases of one column"));
-            }
-        }
-    }
-    Ok(outputs)
-}
-
-fn output(scope: &mut Scope<'_>, ast: &Ast, name: String) -> Result<Output, SqlError> {
-    let expr = bind_grouped(scope, ast)?;
-    let unknown = is_unknown(ast) || expr::is_open(&expr);
-    Ok(Output { name, expr, text: Some(ast.to_string()), unknown })
-}
-
-fn star_column(scope: &mut Scope<'_>, relation: u16, column: u16) -> Result<Expr, SqlError> {
-    let named = &scope.relations[usize::from(relation)];
-    let parts = [names::quoted(&named.name), names::quoted(&named.columns[usize::from(column)].0)];
-    match scope.phase {
-        // Whether it may stand there is asked as for a name.
-        Phase::Grouped => scope.name(&parts),
-        _ => Ok(scope.column(relation, column)),
-    }
-}
-
-fn relation_star(
-    scope: &mut Scope<'_>,
-    name: &albireo_sql::ast::ObjectName,
-    outputs: &mut Vec<Output>,
-) -> Result<(), SqlError> {
-    let parts: Vec<Ident> = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
-    let found = match parts.as_slice() {
-        [table] => scope.relation(None, &names::fold(table)),
-        [schema, table] => scope.relation(Some(&names::fold(schema)), &names::fold(table)),
-        _ => None,
-    };
-    if let Some(relation) = found {
-        let columns = scope.relations[usize::from(relation)].columns.clone();
-        for (at, (name, _)) in columns.into_iter().enumerate() {
-            let expr = star_column(scope, relation, at as u16)?;
-            outputs.push(Output { name, expr, text: None, unknown: false });
-        }
-        return Ok(());
-    }
-    let missing = || {
-        let message = format!("missing FROM-clause entry for table \"{name}\"");
-        SqlError::new(SqlState::UNDEFINED_TABLE, message)
-    };
-    let row = scope.name(&parts).map_err(|_| match parts.first() {
-        Some(first) => scope.source().locate(missing(), first.span),
-        None => missing(),
-    })?;
-    for (expr, name) in fields(row)? {
-        outputs.push(Output { name, expr, text: None, unknown: false });
-    }
-    Ok(())
-}
-
-/// Names, types and expressions of a select list.
-pub(super) fn split(outputs: Vec<Output>) -> (Columns, Vec<Expr>) {
-    outputs.into_iter().map(|output| ((output.name, output.expr.ty.clone()), output.expr)).unzip()
-}
-
-/// The expressions of a select list, and which are literals without a type.
-fn order_keys(
-    scope: &mut Scope<'_>,
-    order_by: &[OrderByExpr],
-    outputs: &[Output],
-) -> Result<Vec<OrderKey>, SqlError> {
-    let mut keys = Vec::with_capacity(order_by.len());
-    for key in order_by {
-        let (descending, nulls_first) = order_options(&key.options);
-        let by = order_key(scope, &key.expr, outputs)?;
-        keys.push(OrderKey { by, descending, nulls_first });
-    }
-    Ok(keys)
-}
-
-fn order_key(scope: &mut Scope<'_>, ast: &Ast, outputs: &[Output]) -> Result<OrderBy, SqlError> {
-    if let Some(position) = ordinal(ast, outputs.len(), "ORDER BY")? {
-        return Ok(OrderBy::Output(position));
-    }
-    if let Ast::Identifier(ident) = ast {
-        let name = names::fold(ident);
-        let mut named = outputs.iter().enumerate().filter(|(_, output)| output.name == name);
-        if let Some((at, first)) = named.next() {
-            if named.any(|(_, other)| !same_column(&other.expr, &first.expr) && other.text != first.text) {
-                let message = format!("ORDER BY \"{name}\" is ambiguous");
-                return Err(scope.error(SqlState::AMBIGUOUS_COLUMN, message, ident));
-            }
-            return Ok(OrderBy::Output(at));
-        }
-    }
-    let text = Some(ast.to_string());
-    if let Some(at) = outputs.iter().position(|output| output.text == text) {
-        return Ok(OrderBy::Output(at));
-    }
-    let bound = bind_grouped(scope, ast)?;
-    if let Some(at) = outputs.iter().position(|output| same_column(&output.expr, &bound)) {
-        return Ok(OrderBy::Output(at));
-    }
-    Ok(OrderBy::Expr(bound))
-}
-
-fn column_of(expr: &Expr) -> Option<ColumnRef> {
-    match expr.kind {
-        ExprKind::Column(column) => Some(column),
-        _ => None,
-    }
-}
-
-fn same_column(a: &Expr, b: &Expr) -> bool {
-    column_of(a).is_some() && column_of(a) == column_of(b)
-}
-
-fn distinct(
-    scope: &mut Scope<'_>,
-    distinct: Option<&AstDistinct>,
-    order: &[OrderKey],
-    outputs: &[Output],
-) -> Result<Distinct, SqlError> {
-    match distinct {
-        None | Some(AstDistinct::All) => Ok(Distinct::No),
-        Some(AstDistinct::Distinct) => {
-            if order.iter().any(|key| matches!(key.by, OrderBy::Expr(_))) {
-                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
-            }
-            Ok(Distinct::All)
-        }
-        Some(AstDistinct::On(exprs)) => {
-            let mut keys = Vec::with_capacity(exprs.len());
-            for ast in exprs {
-                keys.push(match order_key(scope, ast, outputs)? {
-                    OrderBy::Output(at) => outputs[at].expr.clone(),
-                    OrderBy::Expr(expr) => expr,
-                });
-            }
-            Ok(Distinct::On(keys))
-        }
+    AstSelect {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
+        exclude: None,
+        into: None,
+        from: vec![TableWithJoins { relation, joins: Vec::new() }],
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
     }
 }
 
@@ -319,7 +273,6 @@ fn refuse_clauses(select: &AstSelect) -> Result<(), SqlError> {
         (!select.lateral_views.is_empty(), "LATERAL VIEW"),
         (select.prewhere.is_some(), "PREWHERE"),
         (select.qualify.is_some(), "QUALIFY"),
-        (!select.named_window.is_empty(), "WINDOW in a procedure"),
         (!select.connect_by.is_empty(), "CONNECT BY"),
         (!select.cluster_by.is_empty() || !select.distribute_by.is_empty(), "CLUSTER BY"),
         (!select.sort_by.is_empty(), "SORT BY"),

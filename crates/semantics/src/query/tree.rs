@@ -17,7 +17,7 @@ use crate::expr::{ColumnRef, Expr};
 use crate::types::Type;
 
 /// A query with its WITH, ORDER BY and LIMIT.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Query {
     /// The queries of WITH that are used, in order.
     pub ctes: Vec<Cte>,
@@ -32,7 +32,7 @@ pub struct Query {
 }
 
 /// A query of WITH; its rows are computed once.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Cte {
     /// Its number, of one per statement.
     pub id: u32,
@@ -44,7 +44,7 @@ pub struct Cte {
 
 /// The part of a recursive query that is run again over the rows that its last run gave, which
 /// [`RelationSource::Cte`] of the same number stands for, until there are none.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Repeated {
     /// It, with the same columns as the part that begins.
     pub query: Query,
@@ -53,7 +53,7 @@ pub struct Repeated {
 }
 
 /// What gives a query's rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Body {
     /// SELECT.
     Select(Box<Select>),
@@ -66,7 +66,7 @@ pub enum Body {
 }
 
 /// A set operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SetOperation {
     /// Which.
     pub kind: SetKind,
@@ -90,7 +90,7 @@ pub enum SetKind {
 }
 
 /// One key of an order.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct OrderKey {
     /// By what.
     pub by: OrderBy,
@@ -101,7 +101,7 @@ pub struct OrderKey {
 }
 
 /// What a key of an order compares.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum OrderBy {
     /// A column of the result.
     Output(usize),
@@ -110,7 +110,7 @@ pub enum OrderBy {
 }
 
 /// SELECT without ORDER BY and LIMIT.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Select {
     /// The relations of FROM, by number.
     pub relations: Vec<Relation>,
@@ -140,7 +140,7 @@ pub struct Select {
 }
 
 /// Which rows of several equal ones are left out.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Distinct {
     /// None.
     No,
@@ -151,7 +151,7 @@ pub enum Distinct {
 }
 
 /// Something in FROM.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Relation {
     /// What it is.
     pub source: RelationSource,
@@ -160,7 +160,7 @@ pub struct Relation {
 }
 
 /// The kinds of relations.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum RelationSource {
     /// A table.
     Table(Arc<TableDef>),
@@ -181,7 +181,7 @@ pub enum RelationSource {
 }
 
 /// A condition of WHERE or ON without AND.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
     /// It, of type BOOLEAN.
     pub expr: Expr,
@@ -205,7 +205,7 @@ pub fn mask(uses: &Uses) -> u64 {
 pub type Uses = Vec<u32>;
 
 /// Relations that may be read in any order, and what must be true of their rows together.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Pool {
     /// The relations and outer joins.
     pub items: Vec<Item>,
@@ -214,7 +214,7 @@ pub struct Pool {
 }
 
 /// A part of a pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Item {
     /// A relation, to be read after those it refers to.
     One {
@@ -276,7 +276,7 @@ impl Pool {
 }
 
 /// A loop over rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     /// Over the rows of a relation.
     Inner {
@@ -297,7 +297,7 @@ pub enum Step {
 }
 
 /// How the rows of a relation are found.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Access {
     /// The relation's number.
     pub relation: u16,
@@ -312,7 +312,7 @@ pub struct Access {
 }
 
 /// A value of a column that an expression gives.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Bound {
     /// The column.
     pub column: ColumnId,
@@ -325,7 +325,7 @@ pub struct Bound {
 }
 
 /// The use of an index.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct IndexUse {
     /// Its name.
     pub name: String,
@@ -342,7 +342,7 @@ pub struct IndexUse {
 }
 
 /// The values between two bounds, which are not NULL.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RangeUse {
     /// The column.
     pub column: ColumnId,
@@ -357,7 +357,7 @@ pub struct RangeUse {
 }
 
 /// A hash table over the rows of a relation.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct HashUse {
     /// The columns of its key, and what they must equal.
     pub keys: Vec<(u16, Expr)>,
@@ -371,7 +371,7 @@ pub struct HashUse {
 ///
 /// Results stand in the columns of a relation whose number is that after the last of FROM: first the
 /// keys, then the aggregates. The relations of FROM have the first row of each group.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Grouping {
     /// What the rows of a group agree in; without keys all rows are one group, even if there are none.
     pub keys: Vec<Expr>,
@@ -387,7 +387,7 @@ pub struct Grouping {
 }
 
 /// An aggregate.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Aggregate {
     /// Which.
     pub kind: AggregateKind,
@@ -404,7 +404,7 @@ pub struct Aggregate {
 }
 
 /// A call of a window function.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct WindowCall {
     /// Which.
     pub function: WindowFunction,
@@ -452,7 +452,7 @@ pub enum WindowFunction {
 }
 
 /// The rows that a window function counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct WindowFrame {
     /// What its bounds count.
     pub unit: FrameUnit,
@@ -474,7 +474,7 @@ pub enum FrameUnit {
 }
 
 /// A bound of a frame.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum FrameBound {
     /// UNBOUNDED PRECEDING.
     First,
@@ -637,7 +637,7 @@ pub struct ConflictUpdate {
 }
 
 /// What a plan does to a table, for EXPLAIN and to say in which partition it can run.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct AccessInfo {
     /// The table.
     pub table: Arc<TableDef>,

@@ -50,7 +50,7 @@ fn filters_order_and_limits_give_postgres_rows() {
             ),
             ("SELECT 1 LIMIT 0", ""),
             ("SELECT id FROM sale LIMIT -1", "2201W: LIMIT must not be negative"),
-            ("SELECT id FROM sale ORDER BY 2", "42P10: ORDER BY position 2 is not in select list"),
+            ("SELECT id FROM sale ORDER BY 2", "42P10: ORDER BY position 2 is not in select list at 30"),
             ("SELECT id FROM sale LIMIT 1 FOR UPDATE", "1"),
         ],
     );
@@ -254,11 +254,11 @@ fn inner_queries_see_what_is_around_them() {
             ),
             (
                 "SELECT id FROM customer UNION SELECT id FROM orders ORDER BY id + 1",
-                "0A000: invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                "0A000: invalid UNION/INTERSECT/EXCEPT ORDER BY clause at 62",
             ),
             (
                 "SELECT DISTINCT id FROM customer ORDER BY name",
-                "42P10: for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                "42P10: for SELECT DISTINCT, ORDER BY expressions must appear in select list at 43",
             ),
             ("SELECT c FROM customer c WHERE id = 1", "(1,ann,Rome)"),
             (

@@ -1,0 +1,249 @@
+//! Whether a recursive query refers to itself only where it may.
+//!
+//! Responsible for: PostgreSQL's rules, which it applies to the text before it binds. Not responsible for:
+//! binding WITH (`with`).
+
+use std::ops::ControlFlow;
+
+use albireo_base::{SqlError, SqlState};
+use albireo_sql::ast::{
+    Expr as Ast, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
+    Query as AstQuery, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
+    SetQuantifier, TableFactor, TableWithJoins,
+};
+use albireo_sql::names;
+use albireo_sql::source::{Source, Span};
+use albireo_sql::walk::Walk;
+
+type Result = std::result::Result<(), SqlError>;
+
+/// The places where a reference is an error.
+#[derive(Clone, Copy)]
+enum Place {
+    Anywhere,
+    First,
+    Subquery,
+    OuterJoin,
+    Intersect,
+    Except,
+}
+
+/// How often a query is referred to by parts of itself.
+pub(super) struct Check<'a> {
+    name: &'a str,
+    source: Source<'a>,
+    place: Place,
+    count: usize,
+}
+
+/// Whether a name stands in FROM anywhere in a query.
+pub(super) fn refers(query: &AstQuery, name: &str) -> bool {
+    query.any_relation(&mut |relation| match is_name(relation, name) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+}
+
+fn is_name(relation: &ObjectName, name: &str) -> bool {
+    match relation.0.as_slice() {
+        [part] => part.as_ident().is_some_and(|ident| names::fold(ident) == name),
+        _ => false,
+    }
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(name: &'a str, source: Source<'a>) -> Self {
+        Self { name, source, place: Place::Anywhere, count: 0 }
+    }
+
+    /// 42P19 if the part that begins refers to the query.
+    pub(super) fn first(&mut self, tree: &SetExpr) -> Result {
+        self.in_place(Place::First, |check| check.body(tree))
+    }
+
+    /// 42P19 if the repeated part refers to it otherwise than once, where it may; whether it does.
+    pub(super) fn repeated(mut self, tree: &SetExpr) -> std::result::Result<bool, SqlError> {
+        self.body(tree)?;
+        Ok(self.count > 0)
+    }
+
+    fn in_place(&mut self, place: Place, check: impl FnOnce(&mut Self) -> Result) -> Result {
+        let outer = std::mem::replace(&mut self.place, place);
+        let result = check(self);
+        self.place = outer;
+        result
+    }
+
+    fn error(&self, what: &str, span: Span) -> SqlError {
+        let message = format!("recursive reference to query \"{}\" must not appear {what}", self.name);
+        self.source.locate(SqlError::new(SqlState::INVALID_RECURSION, message), span)
+    }
+
+    fn relation(&mut self, name: &ObjectName) -> Result {
+        if !is_name(name, self.name) {
+            return Ok(());
+        }
+        let span = name.0.first().and_then(|part| part.as_ident()).map_or_else(Span::empty, |i| i.span);
+        let refused = match self.place {
+            Place::Anywhere => {
+                self.count += 1;
+                if self.count == 1 {
+                    return Ok(());
+                }
+                "more than once"
+            }
+            Place::First => "within its non-recursive term",
+            Place::Subquery => "within a subquery",
+            Place::OuterJoin => "within an outer join",
+            Place::Intersect => "within INTERSECT",
+            Place::Except => "within EXCEPT",
+        };
+        Err(self.error(refused, span))
+    }
+
+    fn query(&mut self, query: &AstQuery) -> Result {
+        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+        if ctes.clone().any(|cte| names::fold(&cte.alias.name) == self.name) {
+            return Ok(());
+        }
+        for cte in ctes {
+            self.in_place(Place::Subquery, |check| check.query(&cte.query))?;
+        }
+        self.body(&query.body)?;
+        if let Some(order) = &query.order_by
+            && let OrderByKind::Expressions(keys) = &order.kind
+        {
+            keys.iter().try_for_each(|key| self.expr(&key.expr))?;
+        }
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                let offset = offset.iter().map(|offset| &offset.value);
+                limit.iter().chain(offset).try_for_each(|expr| self.expr(expr))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn body(&mut self, tree: &SetExpr) -> Result {
+        match tree {
+            SetExpr::Select(select) => self.select(select),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::Values(rows) => {
+                rows.rows.iter().flat_map(|row| &row.content).try_for_each(|expr| self.expr(expr))
+            }
+            SetExpr::SetOperation { .. } => self.sets(tree),
+            SetExpr::Table(_)
+            | SetExpr::Insert(_)
+            | SetExpr::Update(_)
+            | SetExpr::Delete(_)
+            | SetExpr::Merge(_) => Ok(()),
+        }
+    }
+
+    /// Along the left side, which may be deep.
+    fn sets(&mut self, tree: &SetExpr) -> Result {
+        let mut left = tree;
+        let place = self.place;
+        while let SetExpr::SetOperation { left: next, op, set_quantifier, right } = left {
+            let all = *set_quantifier == SetQuantifier::All;
+            let within = match op {
+                SetOperator::Intersect if all => Place::Intersect,
+                SetOperator::Except | SetOperator::Minus => Place::Except,
+                _ => self.place,
+            };
+            self.in_place(within, |check| check.body(right))?;
+            if all && !matches!(op, SetOperator::Union) {
+                self.place = within;
+            }
+            left = next;
+        }
+        let result = self.body(left);
+        self.place = place;
+        result
+    }
+
+    fn select(&mut self, select: &Select) -> Result {
+        select.from.iter().try_for_each(|item| self.joined(item))?;
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr)
+                | SelectItem::ExprWithAlias { expr, .. }
+                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
+                    self.expr(expr)?;
+                }
+                _ => {}
+            }
+        }
+        select.selection.iter().chain(&select.having).try_for_each(|expr| self.expr(expr))?;
+        match &select.group_by {
+            GroupByExpr::Expressions(keys, _) => keys.iter().try_for_each(|key| self.expr(key)),
+            GroupByExpr::All(_) => Ok(()),
+        }
+    }
+
+    fn joined(&mut self, item: &TableWithJoins) -> Result {
+        self.joins(item, item.joins.len())
+    }
+
+    /// The first `count` joins of an item of FROM: of each, its left side and then its right side.
+    fn joins(&mut self, item: &TableWithJoins, count: usize) -> Result {
+        let outer = |at: usize| match &item.joins[at].join_operator {
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => (false, true),
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => (true, false),
+            JoinOperator::FullOuter(_) => (true, true),
+            _ => (false, false),
+        };
+        // What stands left of a join that may leave it without a partner.
+        let behind = |at: usize| (at..count).any(|at| outer(at).0);
+        let place = |check: &Self, outer: bool| if outer { Place::OuterJoin } else { check.place };
+        let first = place(self, behind(0));
+        self.in_place(first, |check| check.factor(&item.relation))?;
+        for (at, join) in item.joins[..count].iter().enumerate() {
+            let within = place(self, outer(at).1 || behind(at + 1));
+            self.in_place(within, |check| check.factor(&join.relation))?;
+            let (JoinOperator::Join(on)
+            | JoinOperator::Inner(on)
+            | JoinOperator::Left(on)
+            | JoinOperator::LeftOuter(on)
+            | JoinOperator::Right(on)
+            | JoinOperator::RightOuter(on)
+            | JoinOperator::FullOuter(on)) = &join.join_operator
+            else {
+                continue;
+            };
+            if let JoinConstraint::On(on) = on {
+                self.expr(on)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn factor(&mut self, factor: &TableFactor) -> Result {
+        match factor {
+            TableFactor::Table { name, args: None, .. } => self.relation(name),
+            TableFactor::Derived { subquery, .. } => self.query(subquery),
+            TableFactor::NestedJoin { table_with_joins, .. } => self.joined(table_with_joins),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queries in expressions.
+    fn expr(&mut self, expr: &Ast) -> Result {
+        let mut found = Ok(());
+        let name = self.name;
+        expr.any_relation(&mut |relation| match is_name(relation, name) {
+            true => {
+                found = self.in_place(
+                    match self.place {
+                        Place::Anywhere => Place::Subquery,
+                        place => place,
+                    },
+                    |check| check.relation(relation),
+                );
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        });
+        found
+    }
+}
