@@ -55,9 +55,8 @@ static ELEMENT: Shape = Shape {
 const CHILDREN: i16 = 5;
 static ROW_GROUP: Shape =
     Shape { fields: &[(1, Structs(&CHUNK)), (2, Int), (3, Int), (4, List), (5, Int), (6, Int), (7, Int)] };
-static CHUNK: Shape = Shape {
-    fields: &[(1, Binary), (2, Int), (3, Struct(&COLUMN)), (4, Int), (5, Int), (6, Int), (7, Int)],
-};
+static CHUNK: Shape =
+    Shape { fields: &[(1, Binary), (2, Int), (3, Struct(&COLUMN)), (4, Int), (5, Int), (6, Int), (7, Int)] };
 static COLUMN: Shape = Shape {
     fields: &[
         (1, Int),

@@ -88,7 +88,8 @@ impl Files {
         {
             return Ok(Arc::clone(layout));
         }
-        let layout = Arc::new(Layout::read(store, file).await?);
+        let layout = Layout::read(store, file).await.map_err(|error| unreadable(&file.location, error))?;
+        let layout = Arc::new(layout);
         self.0.lock().insert(file.location.clone(), (file.clone(), Arc::clone(&layout)));
         Ok(layout)
     }
@@ -170,16 +171,16 @@ fn range_of(start: i64, length: i32) -> Option<Range<u64>> {
 
 /// Where all page indexes lie.
 fn indexes_of(metadata: &ParquetMetaData, file_bytes: u64) -> ParquetResult<Range<u64>> {
-    let mut all = u64::MAX..0;
+    let (mut start, mut end) = (u64::MAX, 0);
     for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
         for range in column_index(chunk).into_iter().chain(offset_index(chunk)) {
-            all = all.start.min(range.start)..all.end.max(range.end);
+            (start, end) = (start.min(range.start), end.max(range.end));
         }
     }
-    if all.end > file_bytes {
+    if end > file_bytes {
         return Err(ParquetError::General("Its page index lies beyond the file's end.".to_owned()));
     }
-    Ok(all)
+    Ok(start.min(end)..end)
 }
 
 /// Bytes of a file.
@@ -213,6 +214,16 @@ fn implausible(error: Implausible) -> ParquetError {
     ParquetError::General(error.to_string())
 }
 
+/// Names the file in what is wrong with it.
+fn unreadable(path: &Path, error: ParquetError) -> ParquetError {
+    let reason = match error {
+        ParquetError::External(_) => return error,
+        ParquetError::General(reason) => reason,
+        other => other.to_string(),
+    };
+    ParquetError::External(Box::new(super::not_readable(&format!("/{path}"), reason)))
+}
+
 /// What a decoder makes of damaged bytes: an error, also where it panics.
 fn sound<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     let damaged = |Damaged| Err(ParquetError::General("It is damaged.".to_owned()));
@@ -235,7 +246,8 @@ impl ParquetFileReaderFactory for Factory {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let (files, store, meta) = (Arc::clone(&self.files), Arc::clone(&self.store), file.object_meta.clone());
+        let (files, store, meta) =
+            (Arc::clone(&self.files), Arc::clone(&self.store), file.object_meta.clone());
         let reader = self.readers.create_reader(partition, file, metadata_size_hint, metrics)?;
         Ok(Box::new(Reader { reader, files, store, meta }))
     }
@@ -254,7 +266,8 @@ impl Reader {
         if range.start <= range.end && range.end <= self.meta.size {
             return Ok(());
         }
-        Err(ParquetError::EOF("It says that it has more bytes than are there.".to_owned()))
+        let error = ParquetError::General("It says that it has more bytes than are there.".to_owned());
+        Err(unreadable(&self.meta.location, error))
     }
 }
 
@@ -274,7 +287,8 @@ impl AsyncFileReader for Reader {
             let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             let bytes = self.reader.get_byte_ranges(ranges).await?;
             for (start, bytes) in starts.into_iter().zip(&bytes) {
-                sound(|| layout.check(start, bytes.clone()))?;
+                let checked = sound(|| layout.check(start, bytes.clone()));
+                checked.map_err(|error| unreadable(&self.meta.location, error))?;
             }
             Ok(bytes)
         }
@@ -368,7 +382,8 @@ impl FileFormat for Checked {
         let plan = self.format.create_physical_plan(state, conf).await?;
         let scan = plan.downcast_ref::<DataSourceExec>();
         let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
-        let config = config.ok_or_else(|| internal_datafusion_err!("a Parquet file is not scanned as one"))?;
+        let config =
+            config.ok_or_else(|| internal_datafusion_err!("a Parquet file is not scanned as one"))?;
         let source = config.file_source().downcast_ref::<ParquetSource>();
         let source = source.ok_or_else(|| internal_datafusion_err!("a Parquet file has another source"))?;
         let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
