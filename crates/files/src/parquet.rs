@@ -9,6 +9,7 @@
 //!
 //! **Invariant:** nothing here panics on any input or allocates more than in proportion to what it was given.
 
+mod beginning;
 mod deltas;
 mod footer;
 mod pages;

@@ -127,10 +127,16 @@ fn from_object_store(error: &datafusion::object_store::Error) -> SqlError {
 
 fn from_parquet(error: &datafusion::parquet::errors::ParquetError) -> SqlError {
     use datafusion::parquet::errors::ParquetError;
-    if let ParquetError::External(e) = error
-        && let Some(e) = e.downcast_ref::<io::Error>()
-    {
-        return from_io(e);
+    if let ParquetError::External(e) = error {
+        if let Some(e) = e.downcast_ref::<SqlError>() {
+            return e.clone();
+        }
+        if let Some(e) = e.downcast_ref::<datafusion::object_store::Error>() {
+            return from_object_store(e);
+        }
+        if let Some(e) = e.downcast_ref::<io::Error>() {
+            return from_io(e);
+        }
     }
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, format!("malformed Parquet file: {error}"))
 }

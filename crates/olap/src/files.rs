@@ -198,12 +198,16 @@ fn unreadable(path: &str, error: DataFusionError) -> DataFusionError {
             external(io_error(Some(path), "open", &std::io::ErrorKind::NotFound.into()))
         }
         SqlState::BAD_COPY_FILE_FORMAT => {
-            let text = format!("file \"{path}\" is not a readable Parquet file");
             let detail = converted.detail().unwrap_or(converted.message()).to_owned();
-            external(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(detail))
+            external(not_readable(path, detail))
         }
         _ => error,
     }
+}
+
+fn not_readable(path: &str, detail: String) -> SqlError {
+    let text = format!("file \"{path}\" is not a readable Parquet file");
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(detail)
 }
 
 impl Olap {

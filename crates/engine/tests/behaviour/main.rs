@@ -11,6 +11,7 @@ mod constraints;
 mod copy;
 mod copy_bulk;
 mod copy_formats;
+mod crafted;
 mod definitions;
 mod durable;
 mod errors;

@@ -1,7 +1,7 @@
 //! Texts of a page in which their lengths are stored as deltas, before they are decoded.
 //!
-//! Responsible for: as many lengths as the page has values, and texts that fit in memory. Such pages are rare and are
-//! decompressed for this, all others are not.
+//! Responsible for: as many lengths as the page has values, and texts that fit in memory. Such pages are rare;
+//! their beginning is decompressed for this, and all of it only where that is not enough.
 //!
 //! The decoder allocates as many lengths as their own header says, before it looks for them.
 
@@ -14,9 +14,10 @@ use super::MOST_BYTES;
 /// More texts no page may have: their lengths are decoded at once.
 const MOST_VALUES: u64 = 1 << 26;
 
-/// Whether the lengths or the texts of `page` are more than it can have.
-pub(super) fn check_page(page: &Page, column: &ColumnDescriptor) -> Option<&'static str> {
-    let (bytes, encoding, values) = match page {
+/// Whether the texts of `page` are as many as it says and not too long. None where the decoder will find an end too
+/// early.
+pub(super) fn is_page_sound(page: &Page, column: &ColumnDescriptor) -> Option<bool> {
+    match page {
         Page::DataPage { buf, encoding, num_values, def_level_encoding, rep_level_encoding, .. } => {
             let levels =
                 [(column.max_rep_level(), rep_level_encoding), (column.max_def_level(), def_level_encoding)];
@@ -24,21 +25,32 @@ pub(super) fn check_page(page: &Page, column: &ColumnDescriptor) -> Option<&'sta
             for (level, encoding) in levels {
                 bytes = bytes.get(level_bytes(level, *encoding, *num_values, bytes)?..)?;
             }
-            (bytes, *encoding, *num_values)
+            are_sound(bytes, *encoding, *num_values)
         }
         Page::DataPageV2 { buf, encoding, num_values, def_levels_byte_len, rep_levels_byte_len, .. } => {
             let levels = *def_levels_byte_len as usize + *rep_levels_byte_len as usize;
-            (buf.get(levels..)?, *encoding, *num_values)
+            are_sound(buf.get(levels..)?, *encoding, *num_values)
         }
-        Page::DictionaryPage { .. } => return None,
-    };
+        Page::DictionaryPage { .. } => None,
+    }
+}
+
+/// How many of the first bytes of so many values have their lengths, most often.
+pub(super) fn expected_bytes(encoding: Encoding, values: u32) -> usize {
+    match encoding {
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => 64,
+        _ => 4096 + 3 * values as usize,
+    }
+}
+
+/// Whether `bytes` begin with lengths of at most so many texts that are not too long. None if they end too early.
+pub(super) fn are_sound(bytes: &[u8], encoding: Encoding, values: u32) -> Option<bool> {
     let most = u64::from(values).min(MOST_VALUES);
-    let is_sound = match encoding {
-        Encoding::DELTA_LENGTH_BYTE_ARRAY => Lengths::new(bytes).is_none_or(|lengths| lengths.left <= most),
-        Encoding::DELTA_BYTE_ARRAY => is_bounded(bytes, most).unwrap_or(true),
-        _ => true,
-    };
-    (!is_sound).then_some("its texts are longer or more than it says")
+    match encoding {
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => Some(Lengths::new(bytes)?.left <= most),
+        Encoding::DELTA_BYTE_ARRAY => is_bounded(bytes, most),
+        _ => Some(true),
+    }
 }
 
 /// Bytes of a page's levels; None if the decoder will find them too short.
@@ -125,6 +137,7 @@ impl<'a> Lengths<'a> {
         })
     }
 
+    #[inline]
     /// The next length, `Some(None)` after the last, None if there is no more of it.
     fn next(&mut self) -> Option<Option<i32>> {
         if self.left == 0 {
@@ -178,8 +191,13 @@ fn bits(bytes: &[u8], first: usize, width: usize) -> Option<u32> {
     if width == 0 {
         return Some(0);
     }
-    let bytes = bytes.get(first / 8..(first + width).div_ceil(8))?;
-    let word = bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+    let word = match bytes.get(first / 8..first / 8 + 8) {
+        Some(word) => u64::from_le_bytes(word.try_into().ok()?),
+        None => {
+            let bytes = bytes.get(first / 8..(first + width).div_ceil(8))?;
+            bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+        }
+    };
     Some((word >> (first % 8) & ((1 << width) - 1)) as u32)
 }
 

@@ -17,6 +17,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, SerializedPageReader};
 
+use super::beginning::beginning_of;
 use super::thrift::{Event, Flaw, Kind, Shape, Walk};
 use super::{Implausible, MOST_BYTES, deltas};
 use crate::guard::{Damaged, guarded};
@@ -72,10 +73,10 @@ static DATA_V2: Shape = Shape {
 
 /// What a page's header says, as far as it matters here.
 #[derive(Clone, Copy, Default, Debug)]
-struct Header {
+pub(super) struct Header {
     kind: i64,
     uncompressed: i64,
-    compressed: i64,
+    pub(super) compressed: i64,
     /// Of data pages of both versions, and of dictionaries.
     data: Option<(i64, i64)>,
     dictionary: Option<i64>,
@@ -93,7 +94,7 @@ const DATA_PAGE_V2: i64 = 3;
 
 impl Header {
     /// Reads a header and gives its length too.
-    fn read(bytes: &[u8]) -> Result<(Self, usize), Flaw> {
+    pub(super) fn read(bytes: &[u8]) -> Result<(Self, usize), Flaw> {
         let mut header = Self::default();
         let mut visit = |shape: &'static Shape, event| header.visit(shape, &event);
         let mut walk = Walk::new(bytes, MOST_ELEMENTS);
@@ -151,9 +152,11 @@ impl Header {
         }
     }
 
-    fn has_deltas(&self) -> bool {
+    /// How texts are stored, if as deltas.
+    fn deltas(&self) -> Option<Encoding> {
+        let (_, encoding) = self.values()?;
         let deltas = [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY];
-        self.values().is_some_and(|(_, encoding)| deltas.iter().any(|delta| *delta as i64 == encoding))
+        deltas.into_iter().find(|delta| *delta as i64 == encoding)
     }
 }
 
@@ -193,7 +196,7 @@ impl<R: ChunkReader + 'static> Pages<'_, R> {
             headers.next = data.end;
             let checked = self.check_header(&header, &mut sums);
             checked.and_then(|()| self.check_expansion(&header, data)).map_err(|r| at_page(offset, &r))?;
-            has_deltas |= header.has_deltas();
+            has_deltas |= header.deltas().is_some();
         }
         let is_text = matches!(self.chunk.column_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         if has_deltas && is_text {
@@ -279,7 +282,7 @@ impl<R: ChunkReader + 'static> Pages<'_, R> {
         }
     }
 
-    /// Decodes the pages whose texts are stored as deltas as far as is needed.
+    /// Decodes the pages whose texts are stored as deltas, as far as is needed.
     fn check_deltas(&self) -> Result<(), String> {
         let text = |error: ParquetError| error.to_string();
         let length = self.range.end - self.range.start;
@@ -293,15 +296,39 @@ impl<R: ChunkReader + 'static> Pages<'_, R> {
             headers.next += header.compressed as u64;
             if header.kind == INDEX_PAGE {
                 // The reader passes over these by itself.
-            } else if !header.has_deltas() {
-                pages.skip_next_page().map_err(text)?;
-            } else if let Some(page) = pages.get_next_page().map_err(text)?
-                && let Some(reason) = deltas::check_page(&page, self.chunk.column_descr())
+            } else if let Some(encoding) = header.deltas()
+                && let data = (headers.next - header.compressed as u64..headers.next)
+                && self.is_beginning_sound(&header, encoding, data)? != Some(true)
             {
-                return Err(reason.to_owned());
+                let page = pages.get_next_page().map_err(text)?;
+                let column = self.chunk.column_descr();
+                if page.is_some_and(|page| deltas::is_page_sound(&page, column) == Some(false)) {
+                    return Err("its texts are longer or more than it says".to_owned());
+                }
+            } else {
+                pages.skip_next_page().map_err(text)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the texts of a page are sound; None if their beginning does not tell.
+    fn is_beginning_sound(
+        &self,
+        header: &Header,
+        encoding: Encoding,
+        data: Range<u64>,
+    ) -> Result<Option<bool>, String> {
+        // In version 1 levels come before, compressed too.
+        let (Some((values, _)), DATA_PAGE_V2) = (header.data_v2, header.kind) else { return Ok(None) };
+        let (values, levels) = (values as u32, header.levels.iter().sum::<i64>());
+        let start = u64::try_from(levels).ok().and_then(|levels| data.start.checked_add(levels));
+        let Some(start) = start.filter(|start| *start <= data.end) else { return Ok(None) };
+        let bytes = self.source.get_bytes(start, (data.end - start) as usize).map_err(|e| e.to_string())?;
+        let wanted = deltas::expected_bytes(encoding, values);
+        let compression = if header.is_stored { Compression::UNCOMPRESSED } else { self.chunk.compression() };
+        let beginning = beginning_of(compression, &bytes, wanted);
+        Ok(beginning.and_then(|bytes| deltas::are_sound(&bytes, encoding, values)))
     }
 
     /// Bits that a value has at least.
@@ -336,7 +363,7 @@ struct Sums {
 }
 
 /// Whether gzip's `bytes` become no more than `most`.
-fn is_inflated_to(bytes: &[u8], most: u64) -> bool {
+pub(super) fn is_inflated_to(bytes: &[u8], most: u64) -> bool {
     let mut decoder = MultiGzDecoder::new(bytes).take(most.saturating_add(1));
     // What cannot be decompressed, the decoder will refuse.
     std::io::copy(&mut decoder, &mut std::io::sink()).is_ok_and(|count| count <= most)

@@ -151,6 +151,50 @@ fn damaged_file_is_an_error_or_passes() {
 }
 
 #[test]
+fn beginning_of_page_is_that_of_the_whole() {
+    for compression in compressions() {
+        let bytes = written(compression, WriterVersion::PARQUET_1_0, Some(Encoding::PLAIN));
+        let (metadata, source) = (footer(&bytes).unwrap(), Arc::new(bytes.clone()));
+        for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+            let (start, length) = chunk.byte_range();
+            let pages = Pages { source: &source, chunk, rows: 1500, range: start..start + length };
+            let mut ends = pages.check().unwrap();
+            ends.remove(0);
+            ends.push(start + length);
+            let mut reader = SerializedPageReader::new(Arc::clone(&source), chunk, 0, None).unwrap();
+            let mut start = start as usize;
+            for end in ends {
+                let (header, length) = pages::Header::read(&bytes[start..]).unwrap();
+                assert_eq!(start + length + header.compressed as usize, end as usize);
+                let whole = reader.get_next_page().unwrap().unwrap();
+                let compressed = &bytes[start + length..end as usize];
+                for wanted in [1, 64, 1000, 1 << 20] {
+                    let beginning = beginning::beginning_of(compression, compressed, wanted);
+                    let is_known = !matches!(compression, Compression::LZ4 | Compression::LZ4_RAW);
+                    assert_eq!(beginning.is_some(), is_known);
+                    if let Some(beginning) = beginning {
+                        assert!(whole.buffer().starts_with(&beginning), "{compression}");
+                        assert!(beginning.len() >= wanted.min(whole.buffer().len()), "{compression}");
+                    }
+                }
+                start = end as usize;
+            }
+        }
+    }
+}
+
+#[test]
+fn gzip_that_becomes_more_than_it_says_is_refused() {
+    let zeros = vec![0; 64 << 20];
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &zeros).unwrap();
+    let bytes = encoder.finish().unwrap();
+    assert!(pages::is_inflated_to(&bytes, 64 << 20));
+    assert!(!pages::is_inflated_to(&bytes, (64 << 20) - 1));
+    assert!(!pages::is_inflated_to(&bytes.repeat(2), 64 << 20));
+}
+
+#[test]
 fn page_index_names_the_pages_that_there_are() {
     let bytes = written(Compression::SNAPPY, WriterVersion::PARQUET_1_0, None);
     let (metadata, source) = (footer(&bytes).unwrap(), Arc::new(bytes.clone()));

@@ -88,7 +88,8 @@ impl Files {
         {
             return Ok(Arc::clone(layout));
         }
-        let layout = Arc::new(Layout::read(store, file).await?);
+        let layout = Layout::read(store, file).await.map_err(|error| unreadable(&file.location, error))?;
+        let layout = Arc::new(layout);
         self.0.lock().insert(file.location.clone(), (file.clone(), Arc::clone(&layout)));
         Ok(layout)
     }
@@ -170,16 +171,16 @@ fn range_of(start: i64, length: i32) -> Option<Range<u64>> {
 
 /// Where all page indexes lie.
 fn indexes_of(metadata: &ParquetMetaData, file_bytes: u64) -> ParquetResult<Range<u64>> {
-    let mut all = u64::MAX..0;
+    let (mut start, mut end) = (u64::MAX, 0);
     for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
         for range in column_index(chunk).into_iter().chain(offset_index(chunk)) {
-            all = all.start.min(range.start)..all.end.max(range.end);
+            (start, end) = (start.min(range.start), end.max(range.end));
         }
     }
-    if all.end > file_bytes {
+    if end > file_bytes {
         return Err(ParquetError::General("Its page index lies beyond the file's end.".to_owned()));
     }
-    Ok(all)
+    Ok(start.min(end)..end)
 }
 
 /// Bytes of a file.
@@ -211,6 +212,16 @@ impl ChunkReader for Fetched {
 
 fn implausible(error: Implausible) -> ParquetError {
     ParquetError::General(error.to_string())
+}
+
+/// Names the file in what is wrong with it.
+fn unreadable(path: &Path, error: ParquetError) -> ParquetError {
+    let reason = match error {
+        ParquetError::External(_) => return error,
+        ParquetError::General(reason) => reason,
+        other => other.to_string(),
+    };
+    ParquetError::External(Box::new(super::not_readable(&format!("/{path}"), reason)))
 }
 
 /// What a decoder makes of damaged bytes: an error, also where it panics.
@@ -255,7 +266,8 @@ impl Reader {
         if range.start <= range.end && range.end <= self.meta.size {
             return Ok(());
         }
-        Err(ParquetError::EOF("It says that it has more bytes than are there.".to_owned()))
+        let error = ParquetError::General("It says that it has more bytes than are there.".to_owned());
+        Err(unreadable(&self.meta.location, error))
     }
 }
 
@@ -275,7 +287,8 @@ impl AsyncFileReader for Reader {
             let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             let bytes = self.reader.get_byte_ranges(ranges).await?;
             for (start, bytes) in starts.into_iter().zip(&bytes) {
-                sound(|| layout.check(start, bytes.clone()))?;
+                let checked = sound(|| layout.check(start, bytes.clone()));
+                checked.map_err(|error| unreadable(&self.meta.location, error))?;
             }
             Ok(bytes)
         }
