@@ -127,8 +127,8 @@ fn may_be_builtin(function: &ast::Function) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds a call. Of a built-in function and a routine of one name the former is meant if the
-    /// arguments fit it. PostgreSQL does so for equal types, and else takes what fits best.
+    /// Binds a call. Of a built-in function and a routine of one name the one is meant that takes just
+    /// these types, and else the former if the arguments fit it. PostgreSQL takes what fits best.
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
         let builtin = may_be_builtin(function);
         if !builtin && let Some(found) = self.names.call(function)? {
@@ -152,6 +152,13 @@ impl Binder<'_> {
         }
         if !builtin || !self.names.has_routine(&function.name) {
             return self.call_bound(&name, args);
+        }
+        let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
+        if !has_builtin(&name, &types)
+            && let Ok(Some(call)) = self.names.routine(function, args.clone())
+            && takes_just(&call, &types)
+        {
+            return Ok(call);
         }
         match self.call_bound(&name, args.clone()) {
             Err(error) if error.state() == SqlState::UNDEFINED_FUNCTION => {
@@ -253,6 +260,12 @@ impl Binder<'_> {
             Choice::Ambiguous => Err(ambiguous(name, &args)),
         }
     }
+}
+
+/// Whether a call of a routine takes arguments of these types as they are.
+fn takes_just(call: &Expr, types: &[Type]) -> bool {
+    let ExprKind::Call(_, args) = &call.kind else { return false };
+    args.len() == types.len() && args.iter().zip(types).all(|(arg, ty)| arg.ty == *ty)
 }
 
 /// A call of this function, its arguments converted.

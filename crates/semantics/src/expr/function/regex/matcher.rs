@@ -107,6 +107,22 @@ impl Tree {
                 Self::Either { part: part(), branches }
             }
             Node::Repeat { inner, least: 1, most: Some(1), .. } => Self::of(inner, options),
+            Node::Repeat { inner, least: least @ 1.., most, prefers } => {
+                // Only the last turn's parentheses count; those before it are one part.
+                let before = Node::Repeat {
+                    inner: inner.clone(),
+                    least: least - 1,
+                    most: most.map(|most| most - 1),
+                    prefers: prefers.or_else(|| inner.prefers()),
+                };
+                let shortest = before.prefers() == Some(Preference::Shortest);
+                Self::Concat {
+                    part: part(),
+                    left: Box::new(Self::Leaf(Part::new(&[before], options))),
+                    right: Box::new(Self::of(inner, options)),
+                    shortest,
+                }
+            }
             Node::Repeat { inner, least, most, .. } => Self::Repeat {
                 part: part(),
                 inner: Box::new(Self::of(inner, options)),
@@ -144,6 +160,25 @@ impl Tree {
             left: Box::new(left_tree),
             right: Box::new(Self::concat(rest, options)),
             shortest,
+        }
+    }
+
+    /// Forgets what the parentheses inside matched.
+    fn forget(&self, groups: &mut Groups) {
+        match self {
+            Self::Leaf(_) => {}
+            Self::Capture(number, inner) => {
+                if let Some(group) = groups.get_mut(*number) {
+                    *group = None;
+                }
+                inner.forget(groups);
+            }
+            Self::Concat { left, right, .. } => {
+                left.forget(groups);
+                right.forget(groups);
+            }
+            Self::Either { branches, .. } => branches.iter().for_each(|branch| branch.forget(groups)),
+            Self::Repeat { inner, .. } => inner.forget(groups),
         }
     }
 
@@ -251,13 +286,12 @@ fn dissect(tree: &Tree, text: &str, begin: usize, end: usize, groups: &mut Group
             Ok(false)
         }
         Tree::Repeat { inner, least, most, shortest, .. } => {
-            let most = most.unwrap_or(usize::MAX).min((end - begin).max(*least));
-            if *least == 0 && begin == end {
-                return Ok(true);
-            }
+            let needed = (*least).max(1);
+            let most = most.unwrap_or(usize::MAX).min((end - begin).max(needed));
             let mut ends = Vec::new();
-            let turns = Turns { inner, text, end, least: *least, most, shortest: *shortest };
-            repeat(&turns, begin, &mut ends, groups)
+            let turns = Turns { inner, text, end, least: needed, most, shortest: *shortest };
+            // No turn at all is what is left if not even an empty one can be.
+            Ok(repeat(&turns, begin, &mut ends, groups)? || *least == 0 && begin == end)
         }
     }
 }
@@ -298,6 +332,7 @@ fn repeat(
 ) -> Result<bool> {
     if from == turns.end && ends.len() >= turns.least && !ends.is_empty() {
         for (begin, end) in ends.iter().copied() {
+            turns.inner.forget(groups);
             if !dissect(turns.inner, turns.text, begin, end, groups)? {
                 return Ok(false);
             }
