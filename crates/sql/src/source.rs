@@ -29,6 +29,14 @@ impl<'a> Source<'a> {
         (location.line > 0).then(|| Cursor::new(self.text).advance(location).chars + 1)
     }
 
+    /// The character from 1 of the parenthesis before `span`, if one opens there.
+    pub fn opening(self, span: Span) -> Option<usize> {
+        let before = self.position(span.start)?.checked_sub(1)?;
+        let text: String = self.text.chars().take(before).collect();
+        let text = text.trim_end();
+        text.ends_with('(').then(|| text.chars().count())
+    }
+
     /// Adds where `span` begins to an error, if that is known.
     #[must_use]
     pub fn locate(self, error: SqlError, span: Span) -> SqlError {

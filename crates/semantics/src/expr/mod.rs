@@ -45,7 +45,7 @@ pub(crate) use self::convert::{implicit_to, implicit_to_type};
 pub(crate) use self::operator::compare as comparison;
 pub(crate) use self::resolve::{Choice, choose};
 pub(crate) use self::same::digest;
-pub(crate) use self::unify::settle;
+pub(crate) use self::unify::{check_literal, settle, settle_rows};
 
 use crate::Stop;
 use crate::datum::Datum;

@@ -511,12 +511,12 @@ pub(super) fn row_pairs(left: Expr, right: Expr) -> Result<Vec<(Expr, Expr)>, Sq
     Ok(a.into_iter().zip(b).collect())
 }
 
-/// The fields of a row, each an expression of its own. What computes the row must be cheap: it is a
-/// variable or a column.
+/// The fields of a row, each an expression of its own. What computes the row should be cheap: it is a
+/// variable, a column, or a query that a row is compared with.
 fn fields(row: Expr) -> Result<Vec<Expr>, SqlError> {
     match (&row.kind, &row.ty) {
         (ExprKind::Row(_), _) => {}
-        (ExprKind::Variable(_) | ExprKind::Column(_), Type::Row(ty)) => {
+        (ExprKind::Variable(_) | ExprKind::Column(_) | ExprKind::Subquery(_), Type::Row(ty)) => {
             let field = |(n, (_, ty)): (usize, &(String, Scalar))| {
                 Expr::scalar(ExprKind::Field(Box::new(row.clone()), n), *ty)
             };

@@ -3,12 +3,15 @@
 //! Responsible for: the type of CASE, COALESCE, VALUES, UNION, lists; conditions. Not responsible for:
 //! operators' types (`resolve`).
 
-use albireo_base::{SqlError, SqlState};
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, Value};
 
 use super::convert::{implicit_to, implicit_to_type};
 use super::resolve::{category, implicit, preferred};
 use super::{Expr, ExprKind};
-use crate::types::{Scalar, Type};
+use crate::datum::Datum;
+use crate::types::{RowType, Scalar, Type};
 
 /// The type all of these convert to; `None` if they have none in common. Unknown if all are.
 pub(super) fn common(types: &[Scalar]) -> Option<Scalar> {
@@ -152,6 +155,28 @@ pub(crate) fn settle(expr: Expr) -> Expr {
             Expr::scalar(ExprKind::Convert(Box::new(expr), super::Conversion::Text), Scalar::Text)
         }
         _ => Expr { ty: Type::Scalar(Scalar::Text), ..expr },
+    }
+}
+
+/// As [`settle`], the fields of rows that are written as such included.
+pub(crate) fn settle_rows(expr: Expr) -> Expr {
+    let ExprKind::Row(items) = expr.kind else { return settle(expr) };
+    let items: Vec<Expr> = items.into_iter().map(settle_rows).collect();
+    let Type::Row(row) = &expr.ty else { return Expr { kind: ExprKind::Row(items), ty: expr.ty } };
+    let field = |((name, ty), item): (&(String, Scalar), &Expr)| match (ty, &item.ty) {
+        (Scalar::Unknown, Type::Scalar(settled)) => (name.clone(), *settled),
+        _ => (name.clone(), *ty),
+    };
+    let fields = row.fields.iter().zip(&items).map(field).collect();
+    Expr { kind: ExprKind::Row(items), ty: Type::Row(Arc::new(RowType { fields })) }
+}
+
+/// The error of a literal that is none of the type it got.
+pub(crate) fn check_literal(expr: &Expr) -> Result<(), SqlError> {
+    let ExprKind::Convert(inner, _) = &expr.kind else { return Ok(()) };
+    match &inner.kind {
+        ExprKind::Constant(Datum::Value(Value::Text(text))) => super::read(text, &expr.ty).map(|_| ()),
+        _ => Ok(()),
     }
 }
 

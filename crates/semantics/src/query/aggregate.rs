@@ -6,6 +6,7 @@
 //! Invariant: while a SELECT is bound, results of its aggregates are columns of the relation [`AGGREGATES`],
 //! and those of its window functions columns of [`WINDOWS`]; `regroup` gives them their final numbers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use albireo_base::{SqlError, SqlState};
@@ -108,9 +109,16 @@ pub(super) fn is_aggregate(function: &Function) -> bool {
     name_of(function).and_then(|name| kind_of(&names::fold(name))).is_some_and(hides_routines)
 }
 
+/// Whether a call is one of an aggregate, of a window function or of GROUPING.
+pub(super) fn is_special(function: &Function) -> bool {
+    name_of(function).map(names::fold).is_some_and(|name| {
+        name == "grouping" || kind_of(&name).is_some() || window::kind_of(&name).is_some()
+    })
+}
+
 /// What a call's arguments are.
 pub(super) struct Written<'f> {
-    pub(super) args: Vec<&'f Ast>,
+    pub(super) args: Vec<Cow<'f, Ast>>,
     pub(super) star: bool,
     pub(super) distinct: bool,
     pub(super) order: &'f [OrderByExpr],
@@ -131,7 +139,11 @@ pub(super) fn written(function: &Function) -> Result<Written<'_>, SqlError> {
     if !star {
         for arg in &list.args {
             match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => args.push(expr),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => args.push(Cow::Borrowed(expr)),
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+                    let parts = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+                    args.push(Cow::Owned(Ast::CompoundIdentifier(parts)));
+                }
                 _ => return Err(unsupported()),
             }
         }
@@ -205,14 +217,10 @@ impl Scope<'_> {
     ) -> Result<Expr, SqlError> {
         let name = names::fold(at);
         let within = !function.within_group.is_empty();
-        if is_ordered_set(kind) != within {
-            let message = match within {
-                true => format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"),
-                false => format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
-            };
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-        }
         let parts = written(function)?;
+        if is_ordered_set(kind) != within {
+            return Err(self.misplaced(kind, function, &parts, &name)?);
+        }
         let mut direct = Vec::new();
         let mut aggregate = match within {
             true => self.ordered_set(kind, function, &parts, &name, &mut direct)?,
@@ -229,6 +237,32 @@ impl Scope<'_> {
             self.calls.direct.push((usize::from(column.column), direct));
         }
         Ok(result)
+    }
+
+    /// What is wrong with WITHIN GROUP or its absence: perhaps there is no such aggregate anyway.
+    fn misplaced(
+        &mut self,
+        kind: AggregateKind,
+        function: &Function,
+        parts: &Written<'_>,
+        name: &str,
+    ) -> Result<SqlError, SqlError> {
+        let keys = function.within_group.iter().map(|key| &key.expr);
+        let mut args = self.within(Phase::Inside, |scope| {
+            let args = parts.args.iter().map(AsRef::as_ref).chain(keys);
+            args.map(|arg| expr::bind_open(arg, scope)).collect::<Result<Vec<Expr>, SqlError>>()
+        })?;
+        let message = match is_ordered_set(kind) {
+            true if kind != AggregateKind::Mode && args.len() != 2 => {
+                return Ok(signature::missing(name, &args));
+            }
+            true => format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
+            false => {
+                signature::resolve(kind, name, &mut args)?;
+                format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP")
+            }
+        };
+        Ok(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
     }
 
     /// A condition that is bound.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
     BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Query as AstQuery, SetExpr, Spanned, Value as Literal, Values,
+    OrderByOptions, Query as AstQuery, SetExpr, Spanned, UnaryOperator, Value as Literal, Values,
 };
 use albireo_sql::names;
+use albireo_sql::source::{Source, Span};
 
 use super::SelectPlan;
 use super::scope::{CteLink, Env, Named, Phase, Scope};
@@ -29,6 +30,8 @@ pub(super) struct Bound {
     pub(super) order: Vec<OrderKey>,
     /// Which columns are literals whose type nothing has said yet.
     pub(super) unknown: Vec<bool>,
+    /// Where the columns stand.
+    pub(super) spans: Vec<Span>,
     /// The columns that LIMIT sees and may not use.
     pub(super) visible: Vec<String>,
 }
@@ -72,15 +75,26 @@ impl<'q> Tail<'q> {
         Ok(Self { order, limit, offset })
     }
 
+    /// The clauses, and where they stand.
+    pub(super) fn places(self) -> [(&'static str, Span); 3] {
+        let span = |expr: Option<&Ast>| expr.map_or_else(Span::empty, Spanned::span);
+        [
+            ("ORDER BY", span(self.order.first().map(|key| &key.expr))),
+            ("LIMIT", span(self.limit.flatten())),
+            ("OFFSET", span(self.offset)),
+        ]
+    }
+
     /// With what stands behind a parenthesis around the query.
-    fn within(self, outer: Self) -> Result<Self, SqlError> {
+    fn within(self, outer: Self, source: Source<'_>) -> Result<Self, SqlError> {
         let twice = [
-            (!self.order.is_empty() && !outer.order.is_empty(), "ORDER BY"),
-            (self.limit.is_some() && outer.limit.is_some(), "LIMIT"),
-            (self.offset.is_some() && outer.offset.is_some(), "OFFSET"),
+            !self.order.is_empty() && !outer.order.is_empty(),
+            self.limit.is_some() && outer.limit.is_some(),
+            self.offset.is_some() && outer.offset.is_some(),
         ];
-        if let Some((_, what)) = twice.into_iter().find(|(twice, _)| *twice) {
-            return Err(multiple(what));
+        let places = outer.places().into_iter().zip(twice);
+        if let Some(((what, span), _)) = places.into_iter().find(|(_, twice)| *twice) {
+            return Err(source.locate(multiple(what), span));
         }
         Ok(Self {
             order: if self.order.is_empty() { outer.order } else { self.order },
@@ -114,10 +128,29 @@ pub(super) fn bind_nested(
     scope: &mut Scope<'_>,
 ) -> Result<(Query, Columns), SqlError> {
     let mut pass = Scope::passing(env, &mut *scope.outer);
-    let (query, columns, _) = bind_in(env, query, &mut pass)?;
+    let bound = bind_in(env, query, &mut pass);
     let correlated = pass.correlated;
     scope.correlated |= correlated;
+    let (query, columns, _) = bound.map_err(|error| unseen(scope, error))?;
     Ok((query, columns))
+}
+
+/// The error of a query in FROM, if it is about a relation beside it.
+fn unseen(scope: &Scope<'_>, error: SqlError) -> SqlError {
+    let name = error.message().strip_prefix("missing FROM-clause entry for table \"");
+    let Some(name) = name.and_then(|name| name.strip_suffix('"')) else { return error };
+    if scope.entry(None, name).is_none() {
+        return error;
+    }
+    let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+    let hint = format!(
+        "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+    );
+    let unseen = SqlError::new(error.state(), message).with_hint(hint);
+    match error.position() {
+        Some(position) => unseen.with_position(position),
+        None => unseen,
+    }
 }
 
 /// Binds a query in FROM inside of the level of `scope`.
@@ -147,7 +180,7 @@ fn bind_with_tail(
     outer: Tail<'_>,
     pass: &mut Scope<'_>,
 ) -> Result<(Query, Columns, Vec<bool>), SqlError> {
-    let tail = Tail::of(query)?.within(outer)?;
+    let tail = Tail::of(query)?.within(outer, pass.source())?;
     let Some(with) = &query.with else { return bind_plain(env, query, tail, pass) };
     let ctes = super::with::bind(env, with, pass)?;
     let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
@@ -199,7 +232,8 @@ fn body(
                 && query.limit.is_none()
                 && query.offset.is_none();
             let body = if plain { query.body } else { Body::Nested(Box::new(query)) };
-            Bound { body, columns, order: Vec::new(), unknown, visible: Vec::new() }
+            let spans = vec![tree.span(); columns.len()];
+            Bound { body, columns, order: Vec::new(), unknown, spans, visible: Vec::new() }
         }
         SetExpr::Values(rows) => values(rows, pass)?,
         SetExpr::SetOperation { .. } => sets::bind(env, tree, pass)?,
@@ -288,24 +322,34 @@ pub(super) fn ordinal(
     scope: &Scope<'_>,
 ) -> Result<Option<usize>, SqlError> {
     let mut inner = key;
-    while let Ast::Nested(next) = inner {
-        inner = next;
+    let mut negative = false;
+    loop {
+        inner = match inner {
+            Ast::Nested(next) => next,
+            Ast::UnaryOp { op: UnaryOperator::Minus, expr } if !negative => {
+                negative = true;
+                expr
+            }
+            _ => break,
+        };
     }
     let Ast::Value(value) = inner else { return Ok(None) };
     let error = |state, message| scope.source().locate(SqlError::new(state, message), key.span());
     let number = match &value.value {
         Literal::Number(digits, _) => digits.parse::<i32>().ok(),
         Literal::Placeholder(_) => return Ok(None),
+        _ if negative => return Ok(None),
         _ => None,
     };
-    match number.map(usize::try_from) {
-        Some(Ok(n)) if (1..=columns).contains(&n) => Ok(Some(n - 1)),
-        Some(n) => {
-            let n = n.unwrap_or_default();
+    let number = number.map(|n| if negative { -n } else { n });
+    let found = number.and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=columns).contains(n));
+    match (found, number) {
+        (Some(n), _) => Ok(Some(n - 1)),
+        (None, Some(n)) => {
             let message = format!("{clause} position {n} is not in select list");
             Err(error(SqlState::INVALID_COLUMN_REFERENCE, message))
         }
-        None => Err(error(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
+        (None, None) => Err(error(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))),
     }
 }
 
@@ -318,7 +362,9 @@ fn values(values: &Values, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
         match rows.first() {
             Some(first) if first.len() != bound.len() => {
                 let message = "VALUES lists must all be the same length";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+                let first = row.content.first().map_or_else(Span::empty, Spanned::span);
+                return Err(pass.source().locate(error, first));
             }
             Some(_) => unknown.iter_mut().zip(literal).for_each(|(all, this)| *all &= this),
             None => unknown = literal,
@@ -330,10 +376,18 @@ fn values(values: &Values, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
         let mut column: Vec<Expr> =
             rows.iter_mut().map(|row| std::mem::replace(&mut row[at], Expr::null())).collect();
         let ty = expr::common_type(&mut column, "VALUES")?;
+        for (expr, row) in column.iter().zip(&values.rows) {
+            let span = row.content.get(at).map_or_else(Span::empty, Spanned::span);
+            expr::check_literal(expr).map_err(|error| pass.source().locate(error, span))?;
+        }
         rows.iter_mut().zip(column).for_each(|(row, expr)| row[at] = expr);
         columns.push((format!("column{}", at + 1), ty));
     }
-    Ok(Bound { body: Body::Values(rows), columns, order: Vec::new(), unknown, visible: Vec::new() })
+    let spans = values.rows.iter().take(1).flat_map(|row| row.content.iter().map(Spanned::span));
+    let mut spans: Vec<Span> = spans.collect();
+    spans.resize(unknown.len(), Span::empty());
+    let body = Body::Values(rows);
+    Ok(Bound { body, columns, order: Vec::new(), unknown, spans, visible: Vec::new() })
 }
 
 /// The values of one row, and which are literals without a type.
@@ -390,11 +444,12 @@ fn limits(
             _ => error,
         })?;
         let from = bound.ty.clone();
-        expr::cast(bound, SqlType::BigInt, CastKind::Assignment).map_err(|_| {
+        let limit = expr::cast(bound, SqlType::BigInt, CastKind::Assignment).map_err(|_| {
             let message = format!("argument of {clause} must be type bigint, not type {from}");
-            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
-            pass.source().locate(error, expr.span())
-        })
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+        });
+        let limit = limit.and_then(|limit| expr::check_literal(&limit).map(|()| limit));
+        limit.map_err(|error| pass.source().locate(error, expr.span()))
     };
     let limit = tail.limit.map(|limit| bind("LIMIT", limit.unwrap_or(&one))).transpose()?;
     let offset = tail.offset.map(|offset| bind("OFFSET", offset)).transpose()?;
@@ -454,7 +509,7 @@ fn condition(
     if is_unknown(tree) || expr::is_open(&expr) {
         expr = expr::unsettled(expr);
     }
-    let expr = expr::to_bool(expr, clause)?;
+    let expr = scope.condition_of(expr, clause, tree)?;
     let uses = scope.take_uses();
     into.push(Condition { expr, uses });
     Ok(())

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{
-    Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, Spanned, TableAlias, TableFactor,
+    TableWithJoins,
 };
 use albireo_sql::{TableDef, names};
 
@@ -146,7 +147,7 @@ impl From {
                     let message = "subquery in FROM must have an alias";
                     let error = SqlError::new(SqlState::SYNTAX_ERROR, message)
                         .with_hint("For example, FROM (SELECT ...) [AS] foo.");
-                    return Err(error);
+                    return Err(scope.opening(error, subquery.span()));
                 };
                 let env = scope.env;
                 if *lateral {

@@ -9,6 +9,7 @@ use albireo_sql::ast::{
     Spanned,
 };
 use albireo_sql::names;
+use albireo_sql::source::Span;
 
 use super::aggregate::{AGGREGATES, WINDOWS};
 use super::bind::ordinal;
@@ -157,7 +158,9 @@ impl Binder<'_, '_> {
     fn cube(&mut self, parts: &[Vec<Ast>]) -> Result<Sets> {
         if parts.len() > MAX_CUBE {
             let message = format!("CUBE is limited to {MAX_CUBE} elements");
-            return Err(SqlError::new(SqlState(*b"54011"), message));
+            let error = SqlError::new(SqlState(*b"54011"), message);
+            let first = parts.iter().flatten().next().map_or_else(Span::empty, Spanned::span);
+            return Err(expr::Names::source(self.scope).locate(error, first));
         }
         let mut sets: Sets = vec![Vec::new()];
         for part in parts {
@@ -216,7 +219,7 @@ impl Binder<'_, '_> {
     }
 
     /// A result that is a key has no aggregates in it.
-    fn check(&self, expr: &Expr, span: albireo_sql::source::Span) -> Result<()> {
+    fn check(&self, expr: &Expr, span: Span) -> Result<()> {
         let mut refused = None;
         expr.walk(&mut |part| match &part.kind {
             ExprKind::Column(column) if column.relation == AGGREGATES && column.depth == 0 => {

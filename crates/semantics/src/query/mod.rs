@@ -20,6 +20,8 @@ mod scope;
 mod select;
 mod sets;
 mod signature;
+#[cfg(test)]
+mod tests;
 pub mod tree;
 mod walk;
 mod window;
@@ -32,14 +34,40 @@ use albireo_base::SqlError;
 use albireo_sql::ast::Spanned;
 use albireo_sql::{Catalog, ast};
 
-use crate::expr::Names;
-use crate::types::Type;
+use crate::expr::{Expr, ExprKind, Names};
+use crate::types::{RowType, Type};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
 /// Whether a call is one of an aggregate, which no routine of its name hides.
 pub fn is_aggregate(function: &ast::Function) -> bool {
     aggregate::is_aggregate(function)
+}
+
+/// Whether a call is one that only a query can have.
+pub(crate) fn is_special(function: &ast::Function) -> bool {
+    aggregate::is_special(function)
+}
+
+/// A query with one column, which has the rows of another one as its values.
+///
+/// # Errors
+/// 0A000 for columns that no field of a row can have.
+pub(crate) fn as_row(mut plan: SelectPlan) -> Result<SelectPlan, SqlError> {
+    let mut fields = Vec::with_capacity(plan.columns.len());
+    for (name, ty) in &plan.columns {
+        match ty {
+            Type::Scalar(scalar) => fields.push((name.clone(), *scalar)),
+            _ => return Err(SqlError::unsupported("a row with an array in it")),
+        }
+    }
+    let ty = Type::Row(Arc::new(RowType { fields }));
+    let mut around = sets::around(Arc::unwrap_or_clone(plan.query));
+    let kind = ExprKind::Row(std::mem::take(&mut around.outputs));
+    around.outputs.push(Expr { kind, ty: ty.clone() });
+    plan.query = Arc::new(sets::as_query(tree::Body::Select(Box::new(around))));
+    plan.columns = vec![("row".to_owned(), ty)];
+    Ok(plan)
 }
 
 /// A query.

@@ -97,7 +97,7 @@ fn output(scope: &mut Scope<'_>, ast: &Ast, name: String) -> Result<Output, SqlE
     let open = expr::bind_open(ast, scope)?;
     let unknown = open.ty == Type::Scalar(Scalar::Unknown);
     let said = scope.take_mentions();
-    Ok(Output { name, expr: expr::settle(open), unknown, said, span: Some(ast.span()) })
+    Ok(Output { name, expr: expr::settle_rows(open), unknown, said, span: Some(ast.span()) })
 }
 
 fn relation_star(
@@ -228,7 +228,8 @@ pub(super) fn distinct(
 fn unmatched(keys: &[Key], order: &[(Key, OrderKey)]) -> Option<Span> {
     let is_key = |by: &OrderBy| keys.iter().any(|key| key.by == *by);
     let other = order.iter().position(|(key, _)| !is_key(&key.by))?;
-    let late = order[other..].iter().find(|(key, _)| is_key(&key.by)).map(|(key, _)| key.span);
+    let late = order[other..].iter().find_map(|(late, _)| keys.iter().find(|key| key.by == late.by));
+    let late = late.map(|key| key.span);
     let ordered = |key: &&Key| order[..other].iter().any(|(first, _)| first.by == key.by);
     late.or_else(|| keys.iter().find(|key| !ordered(key)).map(|key| key.span))
 }

@@ -299,6 +299,14 @@ impl<'s> Scope<'s> {
         Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).with_detail(detail))
     }
 
+    /// An error at the parenthesis before a place, or there if there is none.
+    pub(super) fn opening(&self, error: SqlError, place: Span) -> SqlError {
+        match self.source().opening(place) {
+            Some(position) => error.with_position(position),
+            None => self.source().locate(error, place),
+        }
+    }
+
     fn bare(&mut self, parts: &[Ident], ident: &Ident) -> Result<Expr, SqlError> {
         let name = names::fold(ident);
         let seen = &self.visible[self.floor.visible..];

@@ -10,7 +10,9 @@ use albireo_sql::ast::{
     TableFactor, TableWithJoins, WildcardAdditionalOptions,
 };
 
-use super::aggregate::{Calls, WINDOWS};
+use albireo_sql::source::Span;
+
+use super::aggregate::{AGGREGATES, Calls, WINDOWS};
 use super::bind::{Bound, conditions};
 use super::from::From;
 use super::group::{self, Keys};
@@ -91,7 +93,9 @@ fn parts(
     let grouped = group::is_written(select) || having.is_some() || !scope.calls.aggregates.is_empty();
     if scope.recursive && !scope.calls.aggregates.is_empty() {
         let message = "aggregate functions are not allowed in a recursive query's recursive term";
-        return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+        let error = SqlError::new(SqlState::INVALID_RECURSION, message);
+        let first = outputs.iter().find(|output| has_aggregate(&output.expr)).and_then(|output| output.span);
+        return Err(scope.source().locate(error, first.unwrap_or_else(Span::empty)));
     }
     Ok(Parts { outputs, having, order, keys, distinct, grouped })
 }
@@ -144,6 +148,14 @@ fn finish(
         regroup.finish(having, said)?;
     }
     Ok((aggregates, windows.into_iter().map(|(call, _)| call).collect()))
+}
+
+fn has_aggregate(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= matches!(part.kind, ExprKind::Column(column) if column.relation == AGGREGATES);
+    });
+    found
 }
 
 /// The window functions in an expression.
@@ -202,6 +214,7 @@ fn assemble(
         }
     };
     let unknown = outputs.iter().map(|output| output.unknown).collect();
+    let spans = outputs.iter().map(|output| output.span.unwrap_or_else(Span::empty)).collect();
     let (columns, outputs) = output::split(outputs);
     let order = order.into_iter().map(|(_, key)| key).collect();
     let select = Select {
@@ -217,7 +230,7 @@ fn assemble(
         ordered: false,
         ends: false,
     };
-    Bound { body: Body::Select(Box::new(select)), columns, order, unknown, visible }
+    Bound { body: Body::Select(Box::new(select)), columns, order, unknown, spans, visible }
 }
 
 /// `TABLE t` as `SELECT * FROM t`.

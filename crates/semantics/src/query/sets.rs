@@ -5,12 +5,12 @@
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{SetExpr, SetOperator, SetQuantifier};
+use albireo_sql::source::{Source, Span};
 
 use super::bind::{Bound, Columns};
 use super::scope::{Env, Scope};
 use super::tree::{Body, Distinct, Pool, Query, Relation, RelationSource, Select, SetKind, SetOperation};
-use crate::datum::Datum;
-use crate::expr::{self, CastKind, ColumnRef, Expr, ExprKind};
+use crate::expr::{self, CastKind, ColumnRef, Expr, ExprKind, Names};
 use crate::types::{Scalar, Type};
 
 type Result<T> = std::result::Result<T, SqlError>;
@@ -94,39 +94,43 @@ pub(super) fn bind(env: Env<'_>, tree: &SetExpr, pass: &mut Scope<'_>) -> Result
         while let Some((_, tree)) = others.next_if(|(next, _)| how.is_flat() && *next == how) {
             parts.push(super::bind::branch(env, tree, pass)?);
         }
-        bound = combine(how, parts)?;
+        bound = combine(how, parts, pass.source())?;
     }
     Ok(bound)
 }
 
 /// Puts branches together.
-pub(super) fn combine(how: How, parts: Vec<Bound>) -> Result<Bound> {
+pub(super) fn combine(how: How, parts: Vec<Bound>, source: Source<'_>) -> Result<Bound> {
     let word = how.word();
     let mut columns: Columns = Vec::new();
     let mut unknown: Vec<bool> = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
     let mut queries: Vec<(Query, Vec<Type>)> = Vec::with_capacity(parts.len());
     for part in parts {
         let mut query = as_query(part.body);
         let mut types: Vec<Type> = part.columns.iter().map(|(_, ty)| ty.clone()).collect();
         if queries.is_empty() {
-            (columns, unknown) = (part.columns, part.unknown);
+            (columns, unknown, spans) = (part.columns, part.unknown, part.spans);
             queries.push((query, types));
             continue;
         }
         if columns.len() != types.len() {
             let message = format!("each {word} query must have the same number of columns");
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(source.locate(error, part.spans.first().copied().unwrap_or_else(Span::empty)));
         }
         for (at, (_, ty)) in columns.iter_mut().enumerate() {
             let literals = [unknown[at], part.unknown[at]];
-            let common = common(ty, &types[at], literals, word)?;
+            let there = |error: SqlError| source.locate(error, part.spans[at]);
+            let common = common(ty, &types[at], literals, word).map_err(there)?;
             // A literal takes the type it meets first.
             if literals[0] && common != *ty {
-                retype(&mut queries[0].0, at, &common)?;
+                let here = |error: SqlError| source.locate(error, spans[at]);
+                retype(&mut queries[0].0, at, &common).map_err(here)?;
                 queries[0].1[at] = common.clone();
             }
             if literals[1] && common != types[at] {
-                retype(&mut query, at, &common)?;
+                retype(&mut query, at, &common).map_err(there)?;
                 types[at] = common.clone();
             }
             *ty = common;
@@ -143,7 +147,7 @@ pub(super) fn combine(how: How, parts: Vec<Bound>) -> Result<Bound> {
         }
     }
     let body = join(how, queries.into_iter().map(|(query, _)| query).collect()).body;
-    Ok(Bound { body, columns, order: Vec::new(), unknown, visible: Vec::new() })
+    Ok(Bound { body, columns, order: Vec::new(), unknown, spans, visible: Vec::new() })
 }
 
 /// The type that two columns have in common.
@@ -185,7 +189,7 @@ pub(super) fn retype(query: &mut Query, column: usize, ty: &Type) -> Result<()> 
             taken = expr::unsettled(taken);
         }
         let cast = expr::cast_to(taken, ty, None, CastKind::Assignment)?;
-        check_literal(&cast)?;
+        expr::check_literal(&cast)?;
         let numbers = |ty: &Type| matches!(ty, Type::Scalar(Scalar::Numeric { .. }));
         *expr = if numbers(ty) && numbers(&cast.ty) { Expr { ty: ty.clone(), ..cast } } else { cast };
         Ok::<(), SqlError>(())
@@ -198,17 +202,6 @@ pub(super) fn retype(query: &mut Query, column: usize, ty: &Type) -> Result<()> 
             retype(&mut set.left, column, ty)?;
             retype(&mut set.right, column, ty)
         }
-    }
-}
-
-/// The error of a literal that is none of the type it got.
-fn check_literal(expr: &Expr) -> Result<()> {
-    let ExprKind::Convert(inner, _) = &expr.kind else { return Ok(()) };
-    match &inner.kind {
-        ExprKind::Constant(Datum::Value(albireo_base::Value::Text(text))) => {
-            expr::read(text, &expr.ty).map(|_| ())
-        }
-        _ => Ok(()),
     }
 }
 

@@ -167,6 +167,7 @@ pub(super) fn resolve(kind: AggregateKind, name: &str, args: &mut Vec<Expr>) -> 
             settle(args);
             return Ok(Type::Scalar(Scalar::BigInt));
         }
+        (K::ArrayAgg, [one]) if is_unknown(one) => return Err(ambiguous(name, args)),
         (K::ArrayAgg, [one]) => return array_of(one),
         (K::Mode, [one]) => return if is_unknown(one) { Err(undetermined()) } else { Ok(one.ty.clone()) },
         (K::Min | K::Max, [Expr { ty: Type::Array(element), .. }]) => return Ok(Type::Array(*element)),
@@ -186,7 +187,6 @@ fn settle(args: &mut Vec<Expr>) {
 
 fn array_of(arg: &Expr) -> Result<Type, SqlError> {
     match &arg.ty {
-        Type::Scalar(Scalar::Unknown) => Err(undetermined()),
         Type::Scalar(element) => Ok(Type::Array(*element)),
         other => Err(SqlError::unsupported(format!("an array of {other}"))),
     }

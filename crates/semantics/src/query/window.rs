@@ -9,6 +9,7 @@ use albireo_sql::ast::{
     WindowFrameBound as AstBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 use albireo_sql::names;
+use albireo_sql::source::Span;
 
 use super::aggregate::{WINDOWS, Written, check_star, result, written};
 use super::scope::{Mention, Phase, Scope};
@@ -64,7 +65,11 @@ impl Scope<'_> {
             let name = names::fold(ident);
             if self.calls.named.iter().any(|(other, _)| *other == name) {
                 let message = format!("window \"{name}\" is already defined");
-                return Err(self.error(SqlState::WINDOWING_ERROR, message, ident));
+                let place = match definition {
+                    NamedWindowExpr::WindowSpec(spec) => start_of(spec),
+                    NamedWindowExpr::NamedWindow(other) => other.span,
+                };
+                return Err(self.opening(error(SqlState::WINDOWING_ERROR, message), place));
             }
             let window = match definition {
                 NamedWindowExpr::NamedWindow(other) => self.named_window(other)?.clone(),
@@ -80,7 +85,7 @@ impl Scope<'_> {
         let found = self.calls.named.iter().find(|(other, _)| *other == name);
         found.map(|(_, window)| window).ok_or_else(|| {
             let message = format!("window \"{name}\" does not exist");
-            self.error(SqlState::UNDEFINED_OBJECT, message, ident)
+            self.opening(error(SqlState::UNDEFINED_OBJECT, message), ident.span)
         })
     }
 
@@ -108,7 +113,10 @@ impl Scope<'_> {
             said.splice(0..0, base.said);
         }
         let frame = match &spec.window_frame {
-            Some(frame) => self.frame(frame, &order)?,
+            Some(frame) => self.frame(frame, &order).map_err(|error| match error.position() {
+                Some(_) => error,
+                None => self.opening(error, start_of(spec)),
+            })?,
             None => {
                 WindowFrame { unit: FrameUnit::Range, start: FrameBound::First, end: FrameBound::Current }
             }
@@ -128,7 +136,7 @@ impl Scope<'_> {
         } else {
             return Ok(());
         };
-        Err(self.error(SqlState::WINDOWING_ERROR, refused, ident))
+        Err(self.opening(error(SqlState::WINDOWING_ERROR, refused), ident.span))
     }
 
     fn frame(&mut self, frame: &AstFrame, order: &[OrderKey]) -> Result<WindowFrame, SqlError> {
@@ -178,17 +186,20 @@ impl Scope<'_> {
             FrameUnit::Range => ("RANGE", "window RANGE"),
             FrameUnit::Groups => ("GROUPS", "window GROUPS"),
         };
+        let literal;
+        let ast = match ast {
+            // The parser takes a literal in quotes for an interval.
+            Ast::Interval(interval) if interval.leading_field.is_none() => {
+                literal = (*interval.value).clone();
+                &literal
+            }
+            other => other,
+        };
         let bound = self.within(Phase::Refused(clause), |scope| expr::bind_open(ast, scope))?;
-        let mut own = false;
-        bound.walk(&mut |part| own |= matches!(&part.kind, ExprKind::Column(column) if column.depth == 0));
         let locate = |error: SqlError| match error.position() {
             Some(_) => error,
             None => self.source().locate(error, ast.span()),
         };
-        if own {
-            let message = format!("argument of {word} must not contain variables");
-            return Err(locate(error(SqlState::INVALID_COLUMN_REFERENCE, message)));
-        }
         let offset = match (unit, order.first()) {
             (FrameUnit::Range, Some(OrderKey { by: OrderBy::Expr(key), .. })) => range_offset(bound, &key.ty),
             _ => {
@@ -199,7 +210,15 @@ impl Scope<'_> {
                 })
             }
         };
-        offset.map_err(locate)
+        let offset =
+            offset.and_then(|offset| expr::check_literal(&offset).map(|()| offset)).map_err(locate)?;
+        let mut own = false;
+        offset.walk(&mut |part| own |= matches!(&part.kind, ExprKind::Column(column) if column.depth == 0));
+        if own {
+            let message = format!("argument of {word} must not contain variables");
+            return Err(locate(error(SqlState::INVALID_COLUMN_REFERENCE, message)));
+        }
+        Ok(offset)
     }
 
     /// An aggregate over a window.
@@ -309,6 +328,13 @@ impl Scope<'_> {
     }
 }
 
+/// Where the first thing in a window stands.
+fn start_of(spec: &WindowSpec) -> Span {
+    let parts = spec.partition_by.iter().chain(spec.order_by.iter().map(|key| &key.expr)).map(Spanned::span);
+    let name = spec.window_name.iter().map(|name| name.span);
+    name.chain(parts).next().unwrap_or_else(Span::empty)
+}
+
 fn check_plain(parts: &Written<'_>) -> Result<(), SqlError> {
     if parts.distinct {
         return Err(unsupported("DISTINCT is not implemented for window functions"));
@@ -406,7 +432,7 @@ fn integer(name: &str, args: &mut [Expr], at: usize) -> Result<(), SqlError> {
         return Err(missing(name, args));
     }
     args[at] = expr::implicit_to(std::mem::replace(&mut args[at], Expr::null()), Scalar::Integer)?;
-    Ok(())
+    expr::check_literal(&args[at])
 }
 
 /// `lag(x, n, default)`: x and the default become of one type.
@@ -418,6 +444,7 @@ fn with_default(name: &str, args: &mut Vec<Expr>) -> Result<Type, SqlError> {
     };
     let mut pair = [value, default];
     let ty = expr::common_type(&mut pair, "lag").map_err(|_| shown)?;
+    pair.iter().try_for_each(expr::check_literal)?;
     let [value, default] = pair;
     *args = vec![value, offset, default];
     Ok(ty)

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{Cte as AstCte, Query as AstQuery, SetExpr, SetOperator, TableAlias, With};
 use albireo_sql::names;
+use albireo_sql::source::Span;
 
 use super::bind::{Bound, Columns, Tail};
 use super::recursion::{self, Check};
@@ -60,7 +61,7 @@ pub(super) fn bind(env: Env<'_>, with: &With, pass: &mut Scope<'_>) -> Result<Ct
         }
     }
     let mut ctes = Ctes::default();
-    let order = if with.recursive { sorted(with, &names)? } else { (0..names.len()).collect() };
+    let order = if with.recursive { sorted(with, &names, pass)? } else { (0..names.len()).collect() };
     for at in order {
         let cte = &with.cte_tables[at];
         if with.recursive && recursion::refers(&cte.query, &names[at]) {
@@ -73,7 +74,7 @@ pub(super) fn bind(env: Env<'_>, with: &With, pass: &mut Scope<'_>) -> Result<Ct
 }
 
 /// The order in which each query comes after those that it refers to.
-fn sorted(with: &With, names: &[String]) -> Result<Vec<usize>> {
+fn sorted(with: &With, names: &[String], pass: &Scope<'_>) -> Result<Vec<usize>> {
     let needs = |at: usize| -> Vec<usize> {
         let query = &with.cte_tables[at].query;
         (0..names.len()).filter(|other| *other != at && recursion::refers(query, &names[*other])).collect()
@@ -83,7 +84,10 @@ fn sorted(with: &With, names: &[String]) -> Result<Vec<usize>> {
     while !left.is_empty() {
         let ready = left.iter().position(|(_, needs)| needs.iter().all(|need| order.contains(need)));
         let Some(ready) = ready else {
-            return Err(SqlError::unsupported("mutual recursion between WITH items"));
+            let at = left.first().map_or(0, |(at, _)| *at);
+            let message = "mutual recursion between WITH items is not implemented";
+            let ident = &with.cte_tables[at].alias.name;
+            return Err(pass.error(SqlState::FEATURE_NOT_SUPPORTED, message, ident));
         };
         order.push(left.remove(ready).0);
     }
@@ -147,7 +151,7 @@ fn recursive(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes:
         .chain(others.iter().map(|(_, tree)| *tree))
         .try_for_each(|tree| check.first(tree))?;
     let refers = check.repeated(last)?;
-    refuse_tail(query)?;
+    refuse_tail(query, pass)?;
     if !refers {
         // What refers to the name is in a query that has another one of this name.
         return plain(env, cte, name, pass, ctes);
@@ -164,13 +168,13 @@ fn recursive(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes:
     let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
     let inner_link = CteLink { ctes: &inner_ctes.defs, parent: Some(&link) };
     let begins_env = Env { ctes: Some(&inner_link), ..env };
-    let (first, mut columns) = begins(begins_env, how, first, &others, pass)?;
+    let (first, mut columns, spans) = begins(begins_env, how, first, &others, pass)?;
     name_columns(&mut columns, &cte.alias, name, pass)?;
     let def = CteDef { name: name.to_owned(), id, columns, used: Cell::new(false), recursive: true };
     let own = std::slice::from_ref(&def);
     let own_link = CteLink { ctes: own, parent: Some(&inner_link) };
     let repeated_env = Env { ctes: Some(&own_link), ..env };
-    let repeated = repeats(repeated_env, last, &def, pass)?;
+    let repeated = repeats(repeated_env, last, &def, &spans, pass)?;
     let repeated = Some(Repeated { query: repeated, all: how.all });
     let position = ctes.queries.len();
     ctes.lifted.extend(inner_ctes.used().into_iter().map(|inner| (position, inner)));
@@ -193,18 +197,20 @@ fn is_bare(query: &AstQuery) -> bool {
 }
 
 /// ORDER BY and LIMIT of a recursive query as a whole.
-fn refuse_tail(query: &AstQuery) -> Result<()> {
+fn refuse_tail(query: &AstQuery, pass: &Scope<'_>) -> Result<()> {
     let tail = Tail::of(query)?;
+    let [order, limit, offset] = tail.places();
     let refused = [
-        (!tail.order.is_empty(), "ORDER BY"),
-        (tail.offset.is_some(), "OFFSET"),
-        (tail.limit.is_some(), "LIMIT"),
-        (!query.locks.is_empty(), "FOR UPDATE/SHARE"),
+        (!tail.order.is_empty(), order),
+        (tail.offset.is_some(), offset),
+        (tail.limit.is_some(), limit),
+        (!query.locks.is_empty(), ("FOR UPDATE/SHARE", Span::empty())),
     ];
     match refused.into_iter().find(|(present, _)| *present) {
-        Some((_, what)) => {
+        Some((_, (what, span))) => {
             let message = format!("{what} in a recursive query is not implemented");
-            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            Err(pass.source().locate(error, span))
         }
         None => Ok(()),
     }
@@ -217,22 +223,22 @@ fn begins(
     first: &SetExpr,
     others: &[(How, &SetExpr)],
     pass: &mut Scope<'_>,
-) -> Result<(Query, Columns)> {
+) -> Result<(Query, Columns, Vec<Span>)> {
     let mut inner = Scope::passing(env, &mut *pass);
     let mut parts = vec![super::bind::branch(env, first, &mut inner)?];
     let mut last = how;
     for (how, tree) in others {
         if *how != last && parts.len() > 1 {
-            parts = vec![sets::combine(last, parts)?];
+            parts = vec![sets::combine(last, parts, inner.source())?];
         }
         last = *how;
         parts.push(super::bind::branch(env, tree, &mut inner)?);
     }
     let bound = match parts.len() {
         1 => parts.remove(0),
-        _ => sets::combine(last, parts)?,
+        _ => sets::combine(last, parts, inner.source())?,
     };
-    let Bound { body, mut columns, .. } = bound;
+    let Bound { body, mut columns, spans, .. } = bound;
     let mut query = sets::as_query(body);
     for (at, (_, ty)) in columns.iter_mut().enumerate() {
         let general = general(ty);
@@ -241,7 +247,7 @@ fn begins(
             *ty = general;
         }
     }
-    Ok((query, columns))
+    Ok((query, columns, spans))
 }
 
 /// The type without what is known of its scale.
@@ -254,16 +260,24 @@ fn general(ty: &Type) -> Type {
 }
 
 /// The repeated part, which must give the types of the part that begins.
-fn repeats(env: Env<'_>, tree: &SetExpr, def: &CteDef, pass: &mut Scope<'_>) -> Result<Query> {
+fn repeats(
+    env: Env<'_>,
+    tree: &SetExpr,
+    def: &CteDef,
+    begun: &[Span],
+    pass: &mut Scope<'_>,
+) -> Result<Query> {
     let mut inner = Scope::passing(env, &mut *pass);
-    let Bound { body, columns, unknown, .. } = super::bind::branch(env, tree, &mut inner)?;
+    let Bound { body, columns, unknown, spans, .. } = super::bind::branch(env, tree, &mut inner)?;
     if columns.len() != def.columns.len() {
         let message = "each UNION query must have the same number of columns";
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+        return Err(inner.source().locate(error, spans.first().copied().unwrap_or_else(Span::empty)));
     }
     let mut query = sets::as_query(body);
     for (at, ((_, ty), (_, wanted))) in columns.iter().zip(&def.columns).enumerate() {
-        let common = sets::common(wanted, ty, [false, unknown[at]], "UNION")?;
+        let there = |error: SqlError| inner.source().locate(error, spans[at]);
+        let common = sets::common(wanted, ty, [false, unknown[at]], "UNION").map_err(there)?;
         if general(&common) != general(wanted) {
             let message = format!(
                 "recursive query \"{}\" column {} has type {wanted} in non-recursive term but type {common} \
@@ -271,11 +285,12 @@ fn repeats(env: Env<'_>, tree: &SetExpr, def: &CteDef, pass: &mut Scope<'_>) -> 
                 def.name,
                 at + 1
             );
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-                .with_hint("Cast the output of the non-recursive term to the correct type."));
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+                .with_hint("Cast the output of the non-recursive term to the correct type.");
+            return Err(inner.source().locate(error, begun.get(at).copied().unwrap_or_else(Span::empty)));
         }
         if ty != wanted || unknown[at] {
-            sets::retype(&mut query, at, wanted)?;
+            sets::retype(&mut query, at, wanted).map_err(there)?;
         }
     }
     Ok(query)

@@ -1,8 +1,8 @@
 //! What PostgreSQL calls an output column that has no alias (`FigureColname` in its parser).
 
 use sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
-    TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, Query, SelectItem, SetExpr,
+    TimezoneInfo, TrimWhereField,
 };
 
 use crate::names;
@@ -34,7 +34,16 @@ fn figure(expr: &Expr) -> Option<Label> {
         Expr::Identifier(ident) => strong(names::fold(ident)),
         Expr::CompoundIdentifier(parts) => strong(names::fold(parts.last()?)),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
-        Expr::CompoundFieldAccess { root, .. } => figure(root),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|step| match step {
+                AccessExpr::Dot(Expr::Identifier(field)) => Some(field),
+                _ => None,
+            });
+            match field {
+                Some(field) => strong(names::fold(field)),
+                None => figure(root),
+            }
+        }
         Expr::Function(function) => strong(last_name(&function.name)),
         Expr::Cast {
             expr,

@@ -125,8 +125,15 @@ impl Binder<'_> {
             _ => {}
         }
         if let Some(comparison) = comparison(op) {
-            let (left, right) = (self.expr(left)?, self.expr(right)?);
-            return operator::compare(comparison, left, right);
+            let bound = self.expr(left)?;
+            if let (ExprKind::Row(items), Some(query)) = (&bound.kind, special::subquery(right))
+                && is_written_row(left)
+            {
+                let right = self.row_subquery(items.len(), query)?;
+                return operator::compare(comparison, bound, right);
+            }
+            let right = self.expr(right)?;
+            return operator::compare(comparison, bound, right);
         }
         let Some(symbol) = symbol(op) else { return self.pattern_operator(left, op, right) };
         let (left, right) = (self.expr(left)?, self.expr(right)?);
@@ -188,6 +195,14 @@ pub(super) fn row_of(items: Vec<Expr>) -> Expr {
     let fields = items.iter().enumerate().map(|(n, item)| (format!("f{}", n + 1), scalar(&item.ty)));
     let ty = Type::Row(std::sync::Arc::new(RowType { fields: fields.collect() }));
     Expr { kind: ExprKind::Row(items), ty }
+}
+
+fn is_written_row(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Tuple(_) => true,
+        ast::Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("row"),
+        _ => false,
+    }
 }
 
 /// The comparison an operator is.

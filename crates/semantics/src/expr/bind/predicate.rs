@@ -12,7 +12,7 @@ use crate::expr::convert::{implicit_to, shown};
 use crate::expr::function::{MATCH, MATCH_FOLD, SIMILAR};
 use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
 use crate::expr::resolve::is_text;
-use crate::expr::unify::{common, common_type, settle, to_bool};
+use crate::expr::unify::{common, common_type, settle_rows, to_bool};
 use crate::expr::{Connective, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::types::{Scalar, Type};
 
@@ -55,7 +55,7 @@ impl Binder<'_> {
 
     /// Binds an expression; a literal in quotes is a text.
     pub(super) fn settled(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        Ok(settle(self.expr(expr)?))
+        Ok(settle_rows(self.expr(expr)?))
     }
 
     fn is(&mut self, inner: &ast::Expr, wanted: Option<bool>, negated: bool) -> Result<Expr> {

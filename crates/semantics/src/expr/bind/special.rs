@@ -22,7 +22,7 @@ impl Binder<'_> {
             E::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
-            E::Function(function) => self.function(function),
+            E::Function(function) => self.plain_call(function),
             E::Subquery(query) => self.scalar_subquery(query),
             E::Exists { subquery, negated } => {
                 let plan = self.names.query(subquery)?;
@@ -65,6 +65,35 @@ impl Binder<'_> {
         }
     }
 
+    /// A call; of no aggregate if it is one of a function that is no aggregate.
+    fn plain_call(&mut self, function: &ast::Function) -> Result<Expr> {
+        let Some(what) = aggregate_clause(function) else { return self.function(function) };
+        if crate::query::is_special(function) {
+            return self.function(function);
+        }
+        let mut plain = function.clone();
+        plain.filter = None;
+        plain.over = None;
+        plain.within_group = Vec::new();
+        if let ast::FunctionArguments::List(list) = &mut plain.args {
+            list.duplicate_treatment = None;
+            list.clauses = Vec::new();
+            if what == "*" {
+                list.args = Vec::new();
+            }
+        }
+        self.function(&plain)?;
+        let name = function.name.to_string();
+        let message = match what {
+            "*" => format!("{name}(*) specified, but {name} is not an aggregate function"),
+            "OVER" => {
+                format!("OVER specified, but {name} is not a window function nor an aggregate function")
+            }
+            what => format!("{what} specified, but {name} is not an aggregate function"),
+        };
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+    }
+
     fn case(
         &mut self,
         operand: Option<&ast::Expr>,
@@ -102,6 +131,19 @@ impl Binder<'_> {
             return Err(syntax("subquery must return only one column"));
         };
         let ty = ty.clone();
+        let subquery = Subquery { kind: SubqueryKind::Scalar, plan };
+        Ok(Expr { kind: ExprKind::Subquery(Arc::new(subquery)), ty })
+    }
+
+    /// A query of one row that a row of `width` values is compared with.
+    pub(super) fn row_subquery(&mut self, width: usize, query: &ast::Query) -> Result<Expr> {
+        let plan = self.names.query(query)?;
+        if plan.columns.len() != width {
+            let few = if plan.columns.len() < width { "few" } else { "many" };
+            return Err(syntax(format!("subquery has too {few} columns")));
+        }
+        let plan = crate::query::as_row(plan)?;
+        let ty = plan.columns[0].1.clone();
         let subquery = Subquery { kind: SubqueryKind::Scalar, plan };
         Ok(Expr { kind: ExprKind::Subquery(Arc::new(subquery)), ty })
     }
@@ -261,6 +303,40 @@ impl Binder<'_> {
                 Ok(Expr { kind: ExprKind::Extreme(wanted, args), ty })
             }
         }
+    }
+}
+
+/// What a call has that only aggregates have.
+fn aggregate_clause(function: &ast::Function) -> Option<&'static str> {
+    if let ast::FunctionArguments::List(list) = &function.args {
+        let star =
+            |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard));
+        let ordered =
+            |clause: &ast::FunctionArgumentClause| matches!(clause, ast::FunctionArgumentClause::OrderBy(_));
+        if list.args.iter().any(star) {
+            return Some("*");
+        }
+        if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct) {
+            return Some("DISTINCT");
+        }
+        if list.clauses.iter().any(ordered) {
+            return Some("ORDER BY");
+        }
+    }
+    let clauses = [
+        (!function.within_group.is_empty(), "WITHIN GROUP"),
+        (function.filter.is_some(), "FILTER"),
+        (function.over.is_some(), "OVER"),
+    ];
+    clauses.into_iter().find(|(present, _)| *present).map(|(_, what)| what)
+}
+
+/// The query in parentheses that an expression is.
+pub(super) fn subquery(expr: &ast::Expr) -> Option<&ast::Query> {
+    match expr {
+        ast::Expr::Nested(inner) => subquery(inner),
+        ast::Expr::Subquery(query) => Some(query),
+        _ => None,
     }
 }
 
