@@ -227,7 +227,21 @@ impl Lowering<'_> {
             Binary::Numeric(op) => operation(op),
             _ => None,
         };
-        let Some(operation) = arithmetic else { return self.row_by_row(level, whole) };
+        match arithmetic {
+            Some(operation) => self.arithmetic(level, operation, whole, a, b),
+            None => self.row_by_row(level, whole),
+        }
+    }
+
+    /// An operator on two numbers of one type, vectorised where its result has the type that it must.
+    fn arithmetic(
+        &self,
+        level: &Level,
+        operation: Operation,
+        whole: &Expr,
+        a: &Expr,
+        b: &Expr,
+    ) -> Result<Typed> {
         let (left, right) = (self.typed(level, a)?, self.typed(level, b)?);
         let ty = match (Shape::of(&left.1), Shape::of(&right.1)) {
             (Some(x), Some(y)) => operation.shape(x, y).data_type(),
@@ -343,6 +357,7 @@ impl Lowering<'_> {
                 args.extend(self.exprs(level, rest)?);
                 Ok((datafusion::functions::unicode::substr().call(args), DataType::Utf8View))
             }
+            ("mod", [a, b]) => self.arithmetic(level, Operation::Remainder, whole, a, b),
             ("extract", [field, moment]) => self.extract(level, whole, field, moment),
             _ => self.row_by_row(level, whole),
         }

@@ -310,22 +310,37 @@ impl Lowering<'_> {
         let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
         let equality = matches!((op, all), (Comparison::Eq, false) | (Comparison::Ne, true));
         let found = match equality {
-            true => {
-                let Joined { rows, on, nulls, .. } = &joined;
-                let mut on = on.clone();
-                on.push((left.clone(), right.clone()));
-                // NULLs among the values are not equal to anything.
-                let plan = filter(rows.plan.clone(), Some(right.clone().is_not_null()))?;
-                let left_known = left.clone().is_not_null();
-                let rows = Rows { plan, ..rows.clone() };
-                let one = Joined { rows, on, nulls: *nulls, others: Vec::new() };
-                Some(self.attach_marker(stage, one)?.is_not_null().and(left_known))
+            true => Some(self.attach_equal(stage, &joined, &left, &right)?),
+            false if typed.1 == DataType::Boolean || has_bytes(&right_type(&right, &joined.rows)?) => {
+                return Err(unsupported("this comparison with a query for values of this type"));
             }
             false => None,
         };
+        let known = self.attach_known(stage, joined, &right, found.is_none())?;
+        Ok((verdict(op, all, left, found, &known), DataType::Boolean))
+    }
+
+    /// Whether a value is equal to one of a query's.
+    fn attach_equal(
+        &self,
+        stage: &mut Stage,
+        joined: &Joined,
+        left: &Planned,
+        right: &Planned,
+    ) -> Result<Planned> {
+        let Joined { rows, on, nulls, .. } = joined;
+        let mut on = on.clone();
+        on.push((left.clone(), right.clone()));
+        // NULLs among the values are not equal to anything.
+        let plan = filter(rows.plan.clone(), Some(right.clone().is_not_null()))?;
+        let rows = Rows { plan, ..rows.clone() };
+        let one = Joined { rows, on, nulls: *nulls, others: Vec::new() };
+        Ok(self.attach_marker(stage, one)?.is_not_null().and(left.clone().is_not_null()))
+    }
+
+    /// What is known of a query's values together.
+    fn attach_known(&self, stage: &mut Stage, joined: Joined, right: &Planned, ends: bool) -> Result<Known> {
         let Joined { rows, on, nulls, others } = joined;
-        let (count, known) = (self.column("rows"), self.column("known"));
-        let (least, greatest) = (self.column("least"), self.column("greatest"));
         let mut named = Vec::with_capacity(on.len());
         let mut groups = Vec::with_capacity(on.len());
         let mut pairs = Vec::with_capacity(on.len());
@@ -335,49 +350,21 @@ impl Lowering<'_> {
             pairs.push((left, Planned::Column(name.clone())));
             named.push(name);
         }
+        let columns = ["rows", "known", "least", "greatest"].map(|name| self.column(name));
+        let [count, known, least, greatest] = &columns;
         let mut aggregates = vec![
             count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
             count_udaf().call(vec![right.clone()]).alias(&known.name),
         ];
-        if found.is_none() {
-            if typed.1 == DataType::Boolean || has_bytes(&right_type(&right, &rows)?) {
-                return Err(unsupported("this comparison with a query for values of this type"));
-            }
+        if ends {
             aggregates.push(min_udaf().call(vec![right.clone()]).alias(&least.name));
-            aggregates.push(max_udaf().call(vec![right]).alias(&greatest.name));
+            aggregates.push(max_udaf().call(vec![right.clone()]).alias(&greatest.name));
         }
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
         let rows = Rows { plan, outputs: Vec::new(), keys: named };
         stage.plan = join(stage.plan.clone(), Joined { rows, on: pairs, nulls, others }, JoinType::Left)?;
-        let column = |column: &Column| Planned::Column(column.clone());
-        let none = column(&count).is_null().or(column(&count).eq(lit(0_i64)));
-        let decided = match (found, op) {
-            (Some(found), _) => found,
-            // A comparison that the nearest value decides.
-            (None, Comparison::Lt | Comparison::Le) => {
-                compared(left.clone(), op, column(if all { &least } else { &greatest }))
-            }
-            (None, Comparison::Gt | Comparison::Ge) => {
-                compared(left.clone(), op, column(if all { &greatest } else { &least }))
-            }
-            (None, Comparison::Eq) => left.clone().eq(column(&least)).and(left.clone().eq(column(&greatest))),
-            (None, Comparison::Ne) => {
-                left.clone().not_eq(column(&least)).or(left.clone().not_eq(column(&greatest)))
-            }
-        };
-        // With one that is so ANY is true, with one that is not so ALL is false.
-        let (decisive, decided) = match (all, op) {
-            (true, Comparison::Ne) => (false, decided),
-            (true, _) => (false, Planned::Not(Box::new(decided))),
-            (false, _) => (true, decided),
-        };
-        let null = Planned::Literal(datafusion::common::ScalarValue::Boolean(None), None);
-        let unknown = left.is_null().or(column(&known).lt(column(&count)));
-        let branches = [(none, lit(all)), (decided.is_true(), lit(decisive)), (unknown, null)];
-        let when_then_expr =
-            branches.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
-        let else_expr = Some(Box::new(lit(!decisive)));
-        Ok((Planned::Case(Case { expr: None, when_then_expr, else_expr }), DataType::Boolean))
+        let [count, known, least, greatest] = columns.map(Planned::Column);
+        Ok(Known { count, known, least, greatest })
     }
 
     /// A query for all rows at hand; `semi` if it only matters whether there is a row.
@@ -418,44 +405,62 @@ impl Lowering<'_> {
         semi: bool,
     ) -> Result<Option<Joined>> {
         let Body::Select(select) = &query.body else { return Ok(None) };
-        if !query.ctes.is_empty() || select.grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some())
-        {
-            return Ok(None);
-        }
         let total = whole_aggregate(query);
-        let limited = query.limit.is_some() || query.offset.is_some();
-        if total.is_some_and(|select| !has_empty_value(select))
-            || (select.grouping.is_some() && semi && total.is_some())
-        {
+        let sets = select.grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some());
+        if !query.ctes.is_empty() || sets || total.is_some_and(|select| semi || !has_empty_value(select)) {
             return Ok(None);
         }
+        let limited = query.limit.is_some() || query.offset.is_some();
         let plain = semi && select.grouping.is_none() && select.windows.is_empty() && !limited;
         let (mut pairs, mut mixed, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for condition in &select.from.conditions {
             match split(&condition.expr) {
                 Split::Own => rest.push(condition.clone()),
                 Split::Equal { outer, own } => pairs.push((outer, own)),
-                Split::Mixed if plain => mixed.push(condition),
+                Split::Mixed if plain && !has_query(&condition.expr) => mixed.push(&condition.expr),
                 Split::Mixed => return Ok(None),
             }
         }
         let mut left = select.as_ref().clone();
         left.from.conditions = rest;
         let inside = Query { body: Body::Select(Box::new(left.clone())), ..query.clone() };
-        if pairs.is_empty() && mixed.is_empty() || !free_columns(&inside).is_empty() || free.is_empty() {
+        if pairs.is_empty() && mixed.is_empty() || free.is_empty() || !free_columns(&inside).is_empty() {
             return Ok(None);
         }
         let mut inner = self.beginning(None)?;
         inner.level.relations = vec![Vec::new(); left.relations.len()];
         self.from(&mut inner, &left)?;
+        let on = self.keys_of_pairs(stage, &mut inner, &pairs)?;
+        let mut others = Vec::with_capacity(mixed.len());
+        for condition in mixed {
+            let mut both = inner.level.clone();
+            for reference in columns_around(condition) {
+                let around = ColumnRef { depth: reference.depth - 1, ..reference };
+                both.outer.insert(reference, self.column_of(&stage.level, around)?);
+            }
+            others.push(self.expr(&both, condition)?);
+        }
+        let rows = match others.is_empty() {
+            true => self.after_where(inner, &left, query, None)?,
+            false => self.with_outputs(inner, &left)?,
+        };
+        Ok(Some(Joined { rows, on, nulls: NullEquality::NullEqualsNothing, others }))
+    }
+
+    /// Makes the own side of each pair a key of a query's rows: what must be equal.
+    fn keys_of_pairs(
+        &self,
+        stage: &Stage,
+        inner: &mut Stage,
+        pairs: &[(Expr, Expr)],
+    ) -> Result<Vec<(Planned, Planned)>> {
         let mut on = Vec::with_capacity(pairs.len());
         let mut exprs: Vec<Planned> =
             inner.plan.schema().columns().into_iter().map(Planned::Column).collect();
         let before = exprs.len();
-        for (outer, own) in &pairs {
+        for (outer, own) in pairs {
             let mut both = inner.level.clone();
-            let shifted = shifted(outer);
-            both.outer.insert(STAND_IN, self.typed(&stage.level, &shifted)?);
+            both.outer.insert(STAND_IN, self.typed(&stage.level, &shifted(outer))?);
             let stand_in = Expr { kind: ExprKind::Column(STAND_IN), ty: outer.ty.clone() };
             let (mine, theirs) = self.comparable(&both, own, &stand_in)?;
             let column = match mine {
@@ -470,25 +475,9 @@ impl Lowering<'_> {
             on.push((theirs, Planned::Column(column)));
         }
         if exprs.len() > before {
-            inner.plan = LogicalPlanBuilder::from(inner.plan).project(exprs)?.build()?;
+            inner.plan = LogicalPlanBuilder::from(inner.plan.clone()).project(exprs)?.build()?;
         }
-        let mut others = Vec::with_capacity(mixed.len());
-        for condition in mixed {
-            if has_query(&condition.expr) {
-                return Ok(None);
-            }
-            let mut both = inner.level.clone();
-            for reference in columns_around(&condition.expr) {
-                let around = ColumnRef { depth: reference.depth - 1, ..reference };
-                both.outer.insert(reference, self.column_of(&stage.level, around)?);
-            }
-            others.push(self.expr(&both, &condition.expr)?);
-        }
-        let rows = match others.is_empty() {
-            true => self.after_where(inner, &left, query, None)?,
-            false => self.with_outputs(inner, &left)?,
-        };
-        Ok(Some(Joined { rows, on, nulls: NullEquality::NullEqualsNothing, others }))
+        Ok(on)
     }
 
     /// The rows of FROM and WHERE with all their columns, and the select list beside them.
@@ -507,6 +496,45 @@ impl Lowering<'_> {
         let plan = LogicalPlanBuilder::from(stage.plan).project(exprs)?.build()?;
         Ok(Rows { plan, outputs, keys: stage.keys })
     }
+}
+
+/// What is known of a query's values together.
+struct Known {
+    count: Planned,
+    /// How many are not NULL.
+    known: Planned,
+    least: Planned,
+    greatest: Planned,
+}
+
+/// How a value compares with values of which this is known. `found`: whether one is equal, where that decides.
+fn verdict(op: Comparison, all: bool, left: Planned, found: Option<Planned>, known: &Known) -> Planned {
+    let (least, greatest) = (|| known.least.clone(), || known.greatest.clone());
+    let none = known.count.clone().is_null().or(known.count.clone().eq(lit(0_i64)));
+    let decided = match (found, op) {
+        (Some(found), _) => found,
+        // The nearest value decides.
+        (None, Comparison::Lt | Comparison::Le) => {
+            compared(left.clone(), op, if all { least() } else { greatest() })
+        }
+        (None, Comparison::Gt | Comparison::Ge) => {
+            compared(left.clone(), op, if all { greatest() } else { least() })
+        }
+        (None, Comparison::Eq) => left.clone().eq(least()).and(left.clone().eq(greatest())),
+        (None, Comparison::Ne) => left.clone().not_eq(least()).or(left.clone().not_eq(greatest())),
+    };
+    // With one that is so ANY is true, with one that is not so ALL is false.
+    let (decisive, decided) = match (all, op) {
+        (true, Comparison::Ne) => (false, decided),
+        (true, _) => (false, Planned::Not(Box::new(decided))),
+        (false, _) => (true, decided),
+    };
+    let null = Planned::Literal(datafusion::common::ScalarValue::Boolean(None), None);
+    let unknown = left.is_null().or(known.known.clone().lt(known.count.clone()));
+    let branches = [(none, lit(all)), (decided.is_true(), lit(decisive)), (unknown, null)];
+    let when_then_expr = branches.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
+    let else_expr = Some(Box::new(lit(!decisive)));
+    Planned::Case(Case { expr: None, when_then_expr, else_expr })
 }
 
 /// Stands for a column that is known otherwise.

@@ -10,7 +10,7 @@ use albireo_semantics::query::tree::{
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::expr::{WindowFunction as Planner, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Expr as Planned, LogicalPlanBuilder, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    Expr as Planned, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowFunctionDefinition, lit,
 };
 
@@ -39,7 +39,17 @@ impl Lowering<'_> {
         for call in &select.windows {
             results.push(self.window(stage, call, &mut exprs)?);
         }
-        stage.plan = LogicalPlanBuilder::from(stage.plan.clone()).window(exprs)?.build()?;
+        // One step for each order.
+        let mut groups: Vec<(Order, Vec<Planned>)> = Vec::new();
+        for (order, expr) in exprs {
+            match groups.iter_mut().find(|(known, _)| *known == order) {
+                Some((_, group)) => group.push(expr),
+                None => groups.push((order, vec![expr])),
+            }
+        }
+        for (_, group) in groups {
+            stage.plan = LogicalPlanBuilder::from(stage.plan.clone()).window(group)?.build()?;
+        }
         let plan = stage.plan.clone();
         let typed = |column: &Column| typed_column(&plan, column);
         let mut columns = Vec::with_capacity(results.len());
@@ -58,7 +68,12 @@ impl Lowering<'_> {
     }
 
     /// Plans one call; the columns of its result, or of its sum and count.
-    fn window(&self, stage: &Stage, call: &WindowCall, exprs: &mut Vec<Planned>) -> Result<Vec<Column>> {
+    fn window(
+        &self,
+        stage: &Stage,
+        call: &WindowCall,
+        exprs: &mut Vec<(Order, Planned)>,
+    ) -> Result<Vec<Column>> {
         if call.function == WindowFunction::Aggregate(AggregateKind::Avg)
             && super::group::is_exact(&average_of(call))
         {
@@ -98,9 +113,10 @@ impl Lowering<'_> {
             distinct: false,
         };
         let fun = self.window_function(call.function)?;
+        let order = (params.partition_by.clone(), params.order_by.clone());
         let column = self.column("window");
         let function = Planned::WindowFunction(Box::new(Planner { fun, params }));
-        exprs.push(function.alias(&column.name));
+        exprs.push((order, function.alias(&column.name)));
         Ok(vec![column])
     }
 
@@ -195,6 +211,9 @@ impl Lowering<'_> {
         }
     }
 }
+
+/// What decides the order of a window's rows.
+type Order = (Vec<Planned>, Vec<SortExpr>);
 
 /// A call of `avg` as an aggregate.
 fn average_of(call: &WindowCall) -> Aggregate {

@@ -204,7 +204,7 @@ fn subqueries_ctes_and_sets_give_postgres_rows() {
             ("SELECT i * 2 FROM generate_series(1, 3) AS i", "2\n4\n6"),
             ("SELECT sum(g) FROM generate_series(10, 1, -3) g", "22"),
             ("SELECT NULL UNION SELECT 1 ORDER BY 1", "1\nNULL"),
-            ("SELECT 'a' UNION SELECT 1", "22P02: invalid input syntax for type integer: \"a\""),
+            ("SELECT 'a' UNION SELECT 1", "22P02: invalid input syntax for type integer: \"a\" at 8"),
             (
                 "SELECT 1, 2 UNION SELECT 1",
                 "42601: each UNION query must have the same number of columns",
