@@ -12,8 +12,9 @@ use albireo_sql::ast::Statement;
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, plan_ddl};
 
+use super::tree::{Body, Item, Select};
 use super::{SelectPlan, bind_select};
-use crate::expr::NoNames;
+use crate::expr::{Expr, ExprKind, NoNames};
 
 const CASES: [&str; 5] = [
     include_str!("joins.txt"),
@@ -94,6 +95,61 @@ fn query_has_the_columns_or_the_error_postgres_gives_it() {
     }
     wrong.extend(differences.into_keys().map(|text| format!("{text} is no case")));
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The one SELECT that a query is.
+fn select_of(text: &str) -> Select {
+    let plan = bound(&catalog(), text).expect("it is bound");
+    match &plan.query.body {
+        Body::Select(select) => (**select).clone(),
+        other => panic!("{text} is {other:?}"),
+    }
+}
+
+#[test]
+fn relation_knows_which_others_it_refers_to() {
+    let requires = |text: &str| -> Vec<u64> {
+        let items = select_of(text).from.items;
+        let of = |item: &Item| match item {
+            Item::One { requires, .. } | Item::Left { requires, .. } | Item::Full { requires, .. } => {
+                *requires
+            }
+        };
+        items.iter().map(of).collect()
+    };
+    assert_eq!(requires("SELECT 1 FROM x, y, LATERAL (SELECT y.k) l"), [0, 0, 0b10]);
+    assert_eq!(requires("SELECT 1 FROM x, LATERAL (SELECT (SELECT max(x.a + y.k) FROM y)) l"), [0, 0b1]);
+    assert_eq!(requires("SELECT 1 FROM x, generate_series(1, 2) g, unnest(ARRAY[g, x.a]) u"), [0, 0, 0b11]);
+    assert_eq!(requires("SELECT 1 FROM x LEFT JOIN LATERAL (SELECT x.a) l ON true"), [0, 0b1]);
+    let full = "SELECT 1 FROM e, x FULL JOIN y ON x.id = y.id";
+    assert_eq!(requires(full), [0, 0]);
+    let inside = "SELECT 1 FROM e, LATERAL (SELECT e.pay) l FULL JOIN y ON true";
+    assert_eq!(requires(inside), [0, 0b1]);
+}
+
+#[test]
+fn grouping_sets_are_products_and_keys_are_columns_of_the_groups() {
+    let sets = |text: &str| select_of(text).grouping.and_then(|grouping| grouping.sets);
+    let list = |sets: &[&[usize]]| Some(sets.iter().map(|set| set.to_vec()).collect::<Vec<_>>());
+    let of = |clause: &str| sets(&format!("SELECT count(*) FROM x GROUP BY {clause}"));
+    assert_eq!(of("a, k"), None);
+    assert_eq!(of("GROUPING SETS ((a, k))"), None);
+    assert_eq!(of("ROLLUP (a, k)"), list(&[&[0, 1], &[0], &[]]));
+    assert_eq!(of("CUBE (a, k)"), list(&[&[0, 1], &[0], &[1], &[]]));
+    assert_eq!(of("k, ROLLUP (a, k)"), list(&[&[0, 1], &[0, 1], &[0]]));
+    assert_eq!(of("ROLLUP (a), ROLLUP (k)"), list(&[&[0, 1], &[0], &[1], &[]]));
+    assert_eq!(of("ROLLUP ((a, k), w)"), list(&[&[0, 1, 2], &[0, 1], &[]]));
+    assert_eq!(of("GROUPING SETS (a, (), (k, a), ROLLUP (w))"), list(&[&[0], &[], &[1, 0], &[2], &[]]));
+    let select =
+        select_of("SELECT a, a + 1, grouping(k), c FROM t, (SELECT 1 AS k) s GROUP BY id, k, a + 1, a");
+    let column = |expr: &Expr| match &expr.kind {
+        ExprKind::Column(column) => (column.relation, column.column),
+        other => panic!("{other:?}"),
+    };
+    let outputs: Vec<(u16, u16)> = select.outputs.iter().map(column).collect();
+    assert_eq!(outputs, [(2, 3), (2, 2), (2, 4), (0, 3)]);
+    let aggregates = select.grouping.expect("it has groups").aggregates;
+    assert_eq!(aggregates[0].args.iter().map(column).collect::<Vec<_>>(), [(2, 1)]);
 }
 
 /// Binds a text that may be no query at all; what comes of it must be sound.
