@@ -296,7 +296,7 @@ pub trait Names {
     /// It cannot be called there.
     fn aggregate(
         &mut self,
-        aggregate: Box<crate::query::tree::Aggregate>,
+        aggregate: crate::query::tree::Aggregate,
         at: &ast::Ident,
     ) -> Result<Expr, SqlError> {
         let _ = aggregate;

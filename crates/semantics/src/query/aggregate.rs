@@ -230,7 +230,7 @@ impl Scope<'_> {
             let bound = self.within(Phase::Refused("FILTER"), |scope| expr::bind_open(filter, scope))?;
             aggregate.filter = Some(self.condition_of(bound, "FILTER", filter)?);
         }
-        let result = self.place_aggregate(Box::new(aggregate), at)?;
+        let result = self.place_aggregate(aggregate, at)?;
         if let (ExprKind::Column(column), false) = (&result.kind, direct.is_empty())
             && column.depth == 0
         {
@@ -352,11 +352,7 @@ impl Scope<'_> {
     }
 
     /// Adds an aggregate to the query that it is of: the one of its columns that is nearest.
-    pub(super) fn place_aggregate(
-        &mut self,
-        mut aggregate: Box<Aggregate>,
-        at: &Ident,
-    ) -> Result<Expr, SqlError> {
+    pub(super) fn place_aggregate(&mut self, mut aggregate: Aggregate, at: &Ident) -> Result<Expr, SqlError> {
         let nearest = levels::nearest(exprs_of(&mut aggregate));
         if nearest.is_some_and(|depth| depth > 0 || !self.level) {
             if self.level {
@@ -367,7 +363,7 @@ impl Scope<'_> {
         }
         self.check_aggregate(at, "aggregate functions")?;
         let ty = aggregate.ty.clone();
-        let number = self.calls.add(*aggregate)?;
+        let number = self.calls.add(aggregate)?;
         Ok(result(AGGREGATES, number, ty))
     }
 

@@ -375,7 +375,11 @@ fn values(values: &Values, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
     for at in 0..unknown.len() {
         let mut column: Vec<Expr> =
             rows.iter_mut().map(|row| std::mem::replace(&mut row[at], Expr::null())).collect();
-        let ty = expr::common_type(&mut column, "VALUES")?;
+        let mut ty = expr::common_type(&mut column, "VALUES")?;
+        if let Type::Row(_) = ty {
+            column = column.into_iter().map(expr::settle_rows).collect();
+            ty = column[0].ty.clone();
+        }
         for (expr, row) in column.iter().zip(&values.rows) {
             let span = row.content.get(at).map_or_else(Span::empty, Spanned::span);
             expr::check_literal(expr).map_err(|error| pass.source().locate(error, span))?;

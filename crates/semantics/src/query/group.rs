@@ -56,7 +56,8 @@ pub(super) fn bind(scope: &mut Scope<'_>, select: &AstSelect, outputs: &[Output]
     }
     let keys = binder.keys;
     let whole = |sets: &Sets| matches!(sets.as_slice(), [one] if one.len() == keys.len());
-    let written = !elements.is_empty() && !(sets.len() == 1 && keys.is_empty());
+    let nothing = sets.len() == 1 && keys.is_empty();
+    let written = !nothing;
     let sets = if plain || whole(&sets) { None } else { Some(sets) };
     Ok(Keys { keys, sets, written })
 }

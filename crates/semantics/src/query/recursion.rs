@@ -3,13 +3,14 @@
 //! Responsible for: PostgreSQL's rules, which it applies to the text before it binds. Not responsible for:
 //! binding WITH (`with`).
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{
-    Expr as Ast, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
-    Query as AstQuery, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
-    SetQuantifier, TableFactor, TableWithJoins,
+    Expr as Ast, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, ObjectNamePart,
+    OrderByKind, Query as AstQuery, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins, Visitor,
 };
 use albireo_sql::names;
 use albireo_sql::source::{Source, Span};
@@ -36,18 +37,46 @@ pub(super) struct Check<'a> {
     count: usize,
 }
 
-/// Whether a name stands in FROM anywhere in a query.
-pub(super) fn refers(query: &AstQuery, name: &str) -> bool {
-    query.any_relation(&mut |relation| match is_name(relation, name) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    })
+/// The names without schema that a query refers to in FROM, those of its own WITH aside.
+pub(super) fn names_in(tree: &dyn Walk) -> HashMap<String, Ident> {
+    let mut find = Find::default();
+    // The visitor never breaks.
+    let _ = tree.walk(&mut find);
+    find.found
 }
 
-fn is_name(relation: &ObjectName, name: &str) -> bool {
-    match relation.0.as_slice() {
-        [part] => part.as_ident().is_some_and(|ident| names::fold(ident) == name),
-        _ => false,
+#[derive(Default)]
+struct Find {
+    /// The names that the queries around define.
+    hidden: HashMap<String, usize>,
+    found: HashMap<String, Ident>,
+}
+
+fn defined(query: &AstQuery) -> impl Iterator<Item = String> + '_ {
+    query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| names::fold(&cte.alias.name))
+}
+
+impl Visitor for Find {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &AstQuery) -> ControlFlow<()> {
+        defined(query).for_each(|name| *self.hidden.entry(name).or_default() += 1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &AstQuery) -> ControlFlow<()> {
+        defined(query).for_each(|name| *self.hidden.entry(name).or_default() -= 1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if let [ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
+            let name = names::fold(ident);
+            if self.hidden.get(&name).is_none_or(|count| *count == 0) {
+                self.found.entry(name).or_insert_with(|| ident.clone());
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -80,10 +109,15 @@ impl<'a> Check<'a> {
     }
 
     fn relation(&mut self, name: &ObjectName) -> Result {
-        if !is_name(name, self.name) {
-            return Ok(());
+        match name.0.as_slice() {
+            [ObjectNamePart::Identifier(ident)] if names::fold(ident) == self.name => {
+                self.reference(ident.span)
+            }
+            _ => Ok(()),
         }
-        let span = name.0.first().and_then(|part| part.as_ident()).map_or_else(Span::empty, |i| i.span);
+    }
+
+    fn reference(&mut self, span: Span) -> Result {
         let refused = match self.place {
             Place::Anywhere => {
                 self.count += 1;
@@ -102,11 +136,10 @@ impl<'a> Check<'a> {
     }
 
     fn query(&mut self, query: &AstQuery) -> Result {
-        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        if ctes.clone().any(|cte| names::fold(&cte.alias.name) == self.name) {
+        if defined(query).any(|name| name == self.name) {
             return Ok(());
         }
-        for cte in ctes {
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
             self.in_place(Place::Subquery, |check| check.query(&cte.query))?;
         }
         self.body(&query.body)?;
@@ -229,21 +262,11 @@ impl<'a> Check<'a> {
 
     /// Queries in expressions.
     fn expr(&mut self, expr: &Ast) -> Result {
-        let mut found = Ok(());
-        let name = self.name;
-        expr.any_relation(&mut |relation| match is_name(relation, name) {
-            true => {
-                found = self.in_place(
-                    match self.place {
-                        Place::Anywhere => Place::Subquery,
-                        place => place,
-                    },
-                    |check| check.relation(relation),
-                );
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        });
-        found
+        let Some(ident) = names_in(expr).remove(self.name) else { return Ok(()) };
+        let place = match self.place {
+            Place::Anywhere => Place::Subquery,
+            place => place,
+        };
+        self.in_place(place, |check| check.reference(ident.span))
     }
 }

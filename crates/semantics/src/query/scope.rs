@@ -504,7 +504,7 @@ impl Names for Scope<'_> {
         self.outer.rows_of(name, actuals, args)
     }
 
-    fn aggregate(&mut self, aggregate: Box<Aggregate>, at: &Ident) -> Result<Expr, SqlError> {
+    fn aggregate(&mut self, aggregate: Aggregate, at: &Ident) -> Result<Expr, SqlError> {
         self.place_aggregate(aggregate, at)
     }
 

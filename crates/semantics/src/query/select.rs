@@ -201,7 +201,7 @@ fn assemble(
     let Parts { outputs, having, order, keys, distinct, grouped } = parts;
     let having = having.map(|(having, _)| having);
     let Keys { keys, sets, written } = keys;
-    let grouping = grouped.then(|| Grouping { keys, written, sets, aggregates, having });
+    let grouping = grouped.then_some(Grouping { keys, written, sets, aggregates, having });
     let distinct = match distinct {
         None => Distinct::No,
         Some(keys) if keys.is_empty() => Distinct::All,

@@ -370,7 +370,8 @@ pub struct HashUse {
 /// GROUP BY, aggregates, HAVING.
 ///
 /// Results stand in the columns of a relation whose number is that after the last of FROM: first the
-/// keys, then the aggregates. The relations of FROM have the first row of each group.
+/// keys, then the aggregates. Wherever a key stands beside aggregates, it is that column; a column that
+/// depends on the keys stays one of FROM. The relations of FROM have the first row of each group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grouping {
     /// What the rows of a group agree in; without keys all rows are one group, even if there are none.
@@ -509,7 +510,8 @@ pub enum AggregateKind {
     StringAgg,
     /// `array_agg`.
     ArrayAgg,
-    /// `grouping(...)`, whose arguments are keys: a bit for each that the row's grouping does not have.
+    /// `grouping(...)`, whose arguments are keys, as columns of the groups: a bit for each that the row's
+    /// grouping does not have.
     Grouping,
     /// `stddev_pop`.
     StddevPop,
@@ -533,7 +535,7 @@ pub enum AggregateKind {
     BitOr,
     /// `bit_xor`.
     BitXor,
-    /// `mode() WITHIN GROUP (ORDER BY x)`.
+    /// `mode() WITHIN GROUP (ORDER BY x)`; the argument is x.
     Mode,
     /// `percentile_cont(p) WITHIN GROUP (ORDER BY x)`; the arguments are p and x.
     PercentileCont,

@@ -4,6 +4,7 @@
 //! responsible for: where a query may refer to itself (`recursion`).
 
 use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
 
 use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{Cte as AstCte, Query as AstQuery, SetExpr, SetOperator, TableAlias, With};
@@ -53,45 +54,63 @@ impl Ctes {
 /// Binds the queries of WITH.
 pub(super) fn bind(env: Env<'_>, with: &With, pass: &mut Scope<'_>) -> Result<Ctes> {
     let names: Vec<String> = with.cte_tables.iter().map(|cte| names::fold(&cte.alias.name)).collect();
+    let mut places = HashMap::with_capacity(names.len());
     for (at, name) in names.iter().enumerate() {
-        if names[..at].contains(name) {
+        if places.insert(name.as_str(), at).is_some() {
             let message = format!("WITH query name \"{name}\" specified more than once");
             let ident = &with.cte_tables[at].alias.name;
             return Err(pass.error(SqlState::DUPLICATE_ALIAS, message, ident));
         }
     }
+    let mut own = vec![false; names.len()];
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    if with.recursive {
+        let mut needs = Vec::with_capacity(names.len());
+        for (at, cte) in with.cte_tables.iter().enumerate() {
+            let found = recursion::names_in(&*cte.query);
+            own[at] = found.contains_key(&names[at]);
+            let others = found.keys().filter_map(|name| places.get(name.as_str()).copied());
+            needs.push(others.filter(|other| *other != at).collect());
+        }
+        order = sorted(&needs, with, pass)?;
+    }
     let mut ctes = Ctes::default();
-    let order = if with.recursive { sorted(with, &names, pass)? } else { (0..names.len()).collect() };
     for at in order {
         let cte = &with.cte_tables[at];
-        if with.recursive && recursion::refers(&cte.query, &names[at]) {
-            recursive(env, cte, &names[at], pass, &mut ctes)?;
-        } else {
-            plain(env, cte, &names[at], pass, &mut ctes)?;
+        match own[at] {
+            true => recursive(env, cte, &names[at], pass, &mut ctes)?,
+            false => plain(env, cte, &names[at], pass, &mut ctes)?,
         }
     }
     Ok(ctes)
 }
 
 /// The order in which each query comes after those that it refers to.
-fn sorted(with: &With, names: &[String], pass: &Scope<'_>) -> Result<Vec<usize>> {
-    let needs = |at: usize| -> Vec<usize> {
-        let query = &with.cte_tables[at].query;
-        (0..names.len()).filter(|other| *other != at && recursion::refers(query, &names[*other])).collect()
-    };
-    let mut left: Vec<(usize, Vec<usize>)> = (0..names.len()).map(|at| (at, needs(at))).collect();
-    let mut order = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let ready = left.iter().position(|(_, needs)| needs.iter().all(|need| order.contains(need)));
-        let Some(ready) = ready else {
-            let at = left.first().map_or(0, |(at, _)| *at);
+fn sorted(needs: &[Vec<usize>], with: &With, pass: &Scope<'_>) -> Result<Vec<usize>> {
+    let mut waits: Vec<usize> = needs.iter().map(Vec::len).collect();
+    let mut needed = vec![Vec::new(); needs.len()];
+    for (at, needs) in needs.iter().enumerate() {
+        needs.iter().for_each(|need| needed[*need].push(at));
+    }
+    let mut ready: BTreeSet<usize> = (0..needs.len()).filter(|at| waits[*at] == 0).collect();
+    let mut order = Vec::with_capacity(needs.len());
+    while let Some(at) = ready.pop_first() {
+        order.push(at);
+        for next in &needed[at] {
+            waits[*next] -= 1;
+            if waits[*next] == 0 {
+                ready.insert(*next);
+            }
+        }
+    }
+    match waits.iter().position(|waits| *waits > 0) {
+        Some(at) => {
             let message = "mutual recursion between WITH items is not implemented";
             let ident = &with.cte_tables[at].alias.name;
-            return Err(pass.error(SqlState::FEATURE_NOT_SUPPORTED, message, ident));
-        };
-        order.push(left.remove(ready).0);
+            Err(pass.error(SqlState::FEATURE_NOT_SUPPORTED, message, ident))
+        }
+        None => Ok(order),
     }
-    Ok(order)
 }
 
 /// Gives the columns the names that are written after the query's.

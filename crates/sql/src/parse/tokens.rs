@@ -30,6 +30,7 @@ fn without_match(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 /// Refuses what the parser reads and we do not want it to: statements of other languages than SQL,
 /// which it nests without limit.
 pub(super) fn refuse(text: &str, tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    refuse_exclusion(text, tokens)?;
     let mut depth = 0_i64;
     let mut words = tokens.iter().filter_map(|token| {
         match token.token {
@@ -56,6 +57,34 @@ pub(super) fn refuse(text: &str, tokens: &[TokenWithSpan]) -> Result<(), SqlErro
             }
         }
         _ => Ok(()),
+    }
+}
+
+/// `EXCLUDE` in the frame of a window, which the parser does not know.
+fn refuse_exclusion(text: &str, tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let words = [Keyword::ROWS, Keyword::RANGE, Keyword::GROUPS];
+    if !tokens.iter().any(|token| keyword(token).is_some_and(|keyword| words.contains(&keyword))) {
+        return Ok(());
+    }
+    let words: Vec<&TokenWithSpan> = tokens.iter().filter(|token| !super::is_blank(token)).collect();
+    let found = words.windows(4).find(|part| {
+        let [first, second, third, fourth] = part else { return false };
+        let (second, third_word) = (keyword(second), keyword(third));
+        let closes = |token: &TokenWithSpan| token.token == Token::RParen;
+        keyword(first) == Some(Keyword::EXCLUDE)
+            && match second {
+                Some(Keyword::GROUP | Keyword::TIES) => closes(third),
+                Some(Keyword::CURRENT) => third_word == Some(Keyword::ROW) && closes(fourth),
+                Some(Keyword::NO) => matches!(third.token, Token::Word(_)) && closes(fourth),
+                _ => false,
+            }
+    });
+    match found {
+        Some(part) => {
+            let error = SqlError::unsupported("EXCLUDE in the frame of a window");
+            Err(crate::source::Source::new(text).locate(error, part[0].span))
+        }
+        None => Ok(()),
     }
 }
 

@@ -207,7 +207,7 @@ fn subqueries_ctes_and_sets_give_postgres_rows() {
             ("SELECT 'a' UNION SELECT 1", "22P02: invalid input syntax for type integer: \"a\" at 8"),
             (
                 "SELECT 1, 2 UNION SELECT 1",
-                "42601: each UNION query must have the same number of columns",
+                "42601: each UNION query must have the same number of columns at 26",
             ),
         ],
     );
@@ -246,6 +246,36 @@ fn inner_queries_see_what_is_around_them() {
                 "21000: more than one row returned by a subquery used as an expression",
             ),
             ("SELECT ARRAY(SELECT id FROM customer ORDER BY id DESC)", "{4,3,2,1}"),
+            ("SELECT (1, 'ann') = (SELECT id, name FROM customer WHERE id = 1)", "t"),
+            ("SELECT (1, 'bob') < (SELECT id, name FROM customer WHERE id = 1)", "f"),
+            ("SELECT (1, 'ann') = (SELECT id, name FROM customer WHERE id = 100)", "NULL"),
+            (
+                "SELECT (1, 'ann') = (SELECT id, name FROM customer)",
+                "21000: more than one row returned by a subquery used as an expression",
+            ),
+            ("SELECT (SELECT sum(c.id)) FROM customer c", "10"),
+            ("SELECT city, (SELECT max(c.id) FROM orders LIMIT 1) FROM customer c GROUP BY city ORDER BY 2", "Oslo | 2\nNULL | 3\nRome | 4"),
+            (
+                "SELECT 1 FROM customer FULL JOIN orders USING (id)",
+                "0A000: FULL JOIN in a procedure is not supported",
+            ),
+            (
+                "SELECT 1 FROM customer c, LATERAL (SELECT c.id) l",
+                "0A000: LATERAL in a procedure is not supported",
+            ),
+            (
+                "SELECT rank() OVER (ORDER BY id) FROM customer",
+                "0A000: a window function in a procedure is not supported",
+            ),
+            (
+                "SELECT city FROM customer GROUP BY ROLLUP (city)",
+                "0A000: grouping sets in a procedure is not supported",
+            ),
+            (
+                "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r LIMIT 3",
+                "0A000: WITH RECURSIVE in a procedure is not supported",
+            ),
+            ("SELECT stddev(id) FROM customer", "0A000: this aggregate in a procedure is not supported"),
             ("SELECT unnest FROM unnest(ARRAY[3, 1, 2]) ORDER BY 1", "1\n2\n3"),
             ("SELECT c.id, g FROM customer c, generate_series(1, c.id) g WHERE c.id = 2", "2 | 1\n2 | 2"),
             (

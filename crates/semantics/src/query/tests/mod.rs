@@ -12,8 +12,9 @@ use albireo_sql::ast::Statement;
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, plan_ddl};
 
+use super::tree::{Body, Item, Select};
 use super::{SelectPlan, bind_select};
-use crate::expr::NoNames;
+use crate::expr::{Expr, ExprKind, NoNames};
 
 const CASES: [&str; 5] = [
     include_str!("joins.txt"),
@@ -94,4 +95,146 @@ fn query_has_the_columns_or_the_error_postgres_gives_it() {
     }
     wrong.extend(differences.into_keys().map(|text| format!("{text} is no case")));
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The one SELECT that a query is.
+fn select_of(text: &str) -> Select {
+    let plan = bound(&catalog(), text).expect("it is bound");
+    match &plan.query.body {
+        Body::Select(select) => (**select).clone(),
+        other => panic!("{text} is {other:?}"),
+    }
+}
+
+#[test]
+fn relation_knows_which_others_it_refers_to() {
+    let requires = |text: &str| -> Vec<u64> {
+        let items = select_of(text).from.items;
+        let of = |item: &Item| match item {
+            Item::One { requires, .. } | Item::Left { requires, .. } | Item::Full { requires, .. } => {
+                *requires
+            }
+        };
+        items.iter().map(of).collect()
+    };
+    assert_eq!(requires("SELECT 1 FROM x, y, LATERAL (SELECT y.k) l"), [0, 0, 0b10]);
+    assert_eq!(requires("SELECT 1 FROM x, LATERAL (SELECT (SELECT max(x.a + y.k) FROM y)) l"), [0, 0b1]);
+    assert_eq!(requires("SELECT 1 FROM x, generate_series(1, 2) g, unnest(ARRAY[g, x.a]) u"), [0, 0, 0b11]);
+    assert_eq!(requires("SELECT 1 FROM x LEFT JOIN LATERAL (SELECT x.a) l ON true"), [0, 0b1]);
+    let full = "SELECT 1 FROM e, x FULL JOIN y ON x.id = y.id";
+    assert_eq!(requires(full), [0, 0]);
+    let inside = "SELECT 1 FROM e, LATERAL (SELECT e.pay) l FULL JOIN y ON true";
+    assert_eq!(requires(inside), [0, 0b1]);
+}
+
+#[test]
+fn grouping_sets_are_products_and_keys_are_columns_of_the_groups() {
+    let sets = |text: &str| select_of(text).grouping.and_then(|grouping| grouping.sets);
+    let list = |sets: &[&[usize]]| Some(sets.iter().map(|set| set.to_vec()).collect::<Vec<_>>());
+    let of = |clause: &str| sets(&format!("SELECT count(*) FROM x GROUP BY {clause}"));
+    assert_eq!(of("a, k"), None);
+    assert_eq!(of("GROUPING SETS ((a, k))"), None);
+    assert_eq!(of("ROLLUP (a, k)"), list(&[&[0, 1], &[0], &[]]));
+    assert_eq!(of("CUBE (a, k)"), list(&[&[0, 1], &[0], &[1], &[]]));
+    assert_eq!(of("k, ROLLUP (a, k)"), list(&[&[0, 1], &[0, 1], &[0]]));
+    assert_eq!(of("ROLLUP (a), ROLLUP (k)"), list(&[&[0, 1], &[0], &[1], &[]]));
+    assert_eq!(of("ROLLUP ((a, k), w)"), list(&[&[0, 1, 2], &[0, 1], &[]]));
+    assert_eq!(of("GROUPING SETS (a, (), (k, a), ROLLUP (w))"), list(&[&[0], &[], &[1, 0], &[2], &[]]));
+    let select =
+        select_of("SELECT a, a + 1, grouping(k), c FROM t, (SELECT 1 AS k) s GROUP BY id, k, a + 1, a");
+    let column = |expr: &Expr| match &expr.kind {
+        ExprKind::Column(column) => (column.relation, column.column),
+        other => panic!("{other:?}"),
+    };
+    let outputs: Vec<(u16, u16)> = select.outputs.iter().map(column).collect();
+    assert_eq!(outputs, [(2, 3), (2, 2), (2, 4), (0, 3)]);
+    let aggregates = select.grouping.expect("it has groups").aggregates;
+    assert_eq!(aggregates[0].args.iter().map(column).collect::<Vec<_>>(), [(2, 1)]);
+}
+
+/// Binds a text that may be no query at all; what comes of it must be sound.
+fn try_bind(catalog: &Catalog, text: &str) {
+    let Ok(Statement::Query(query)) = albireo_sql::parse_one(text) else { return };
+    if let Ok(plan) = bind_select(catalog, &query, &mut NoNames::new(Source::new(text))) {
+        sound::check(&plan).unwrap_or_else(|why| panic!("{text}: {why}"));
+    }
+}
+
+#[test]
+fn query_with_a_word_missing_or_moved_is_bound_soundly_or_refused() {
+    let catalog = catalog();
+    for (text, _) in CASES.into_iter().flat_map(cases) {
+        let words: Vec<&str> = text.split(' ').collect();
+        for at in 0..words.len() {
+            let mut fewer = words.clone();
+            let word = fewer.remove(at);
+            try_bind(&catalog, &fewer.join(" "));
+            fewer.insert(words.len() - 1 - at, word);
+            try_bind(&catalog, &fewer.join(" "));
+        }
+    }
+}
+
+// The stack of a test has 2 MiB.
+#[test]
+fn query_as_deep_as_the_parser_allows_is_bound() {
+    let catalog = catalog();
+    let forms = [
+        ("(SELECT max(a) FROM x WHERE a = ", "1", ")"),
+        ("(SELECT count(*) FROM x GROUP BY a HAVING a > ", "1", " LIMIT 1)"),
+        ("(SELECT sum(a) OVER (ORDER BY k) FROM x, LATERAL (SELECT x.a + ", "1", ") l LIMIT 1)"),
+        ("(WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + ", "1", " FROM r) SELECT n FROM r)"),
+        ("(SELECT 1 UNION SELECT ", "1", ")"),
+        ("(", "a", ")"),
+        ("CASE WHEN a = 1 THEN 1 ELSE ", "2", " END"),
+    ];
+    for (before, inner, after) in forms {
+        let mut bound_once = 0;
+        for depth in 1..60 {
+            let text = format!("SELECT {}{inner}{} FROM x", before.repeat(depth), after.repeat(depth));
+            if albireo_sql::parse_one(&text).is_ok() {
+                let text = format!("{text} ORDER BY 1");
+                bound(&catalog, &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                bound_once += 1;
+            }
+        }
+        assert!(bound_once > 3, "{before} is refused too early");
+    }
+}
+
+#[test]
+fn large_query_is_bound() {
+    let catalog = catalog();
+    let list = |count: usize, item: &dyn Fn(usize) -> String, by: &str| -> String {
+        (0..count).map(item).collect::<Vec<_>>().join(by)
+    };
+    let plus = |n: usize| format!("a + {n}");
+    let keys = list(1500, &plus, ", ");
+    let wide = format!(
+        "SELECT {keys} FROM x GROUP BY {keys} ORDER BY {}",
+        list(1500, &|n| (n + 1).to_string(), ", ")
+    );
+    let sums = format!("SELECT coalesce({}) FROM x", list(8000, &|n| format!("sum(a + {n})"), ", "));
+    let windows =
+        format!("SELECT {} FROM x", list(1500, &|n| format!("sum(a) OVER (ORDER BY k + {n})"), ", "));
+    let unions = list(1900, &|n| format!("SELECT {n}"), " UNION ALL ");
+    let mixed = list(900, &|n| format!("SELECT {n} UNION SELECT '{n}'"), " EXCEPT ");
+    let values = format!("VALUES {}", list(20_000, &|n| format!("({n}, '{n}')"), ", "));
+    let ctes = format!(
+        "WITH {} SELECT * FROM c99",
+        list(
+            100,
+            &|n| match n {
+                0 => "c0 AS (SELECT 1)".to_owned(),
+                n => format!("c{n} AS (SELECT * FROM c{})", n - 1),
+            },
+            ", "
+        )
+    );
+    for text in [wide, sums, windows, unions, mixed, values, ctes] {
+        let plan = bound(&catalog, &text).unwrap_or_else(|error| panic!("{error}: {:.80}", text));
+        sound::check(&plan).expect("it is sound");
+    }
+    let many = format!("SELECT {} FROM x", list(1665, &plus, ", "));
+    assert_eq!(says(&catalog, &many, ""), "!54011 target lists can have at most 1664 entries");
 }
