@@ -15,6 +15,7 @@ files! {
     aggregates
     arithmetic
     conditionals
+    correlated
     datetime
     ddl
     decimals

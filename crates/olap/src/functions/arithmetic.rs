@@ -399,8 +399,8 @@ where
         Operation::Divide if Op::div_wrapping(a, b) == zero => float_underflow(),
         _ => float_overflow(),
     };
-    // Only NaN differs from itself.
-    let is_nan = |x: T::Native| x.is_ne(x);
+    // Only NaN has no order with itself.
+    let is_nan = |x: T::Native| x.partial_cmp(&x).is_none();
     // x - x is zero for finite numbers only.
     let finite = |x: T::Native| Op::sub_wrapping(x, x) == zero;
     let escapes = |a, b, r| !finite(r) && finite(a) && finite(b);

@@ -214,7 +214,7 @@ impl Lowering<'_> {
         for column in &mut named.columns {
             column.name = self.name(&column.name);
             if let SqlType::Char(length) = column.ty {
-                self.chars.borrow_mut().insert(column.name.clone(), u32::from(length));
+                self.chars.borrow_mut().insert(column.name.clone(), length);
             }
         }
         let named = Arc::new(named);

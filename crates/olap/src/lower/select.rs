@@ -32,12 +32,12 @@ pub(super) struct Stage {
 impl Lowering<'_> {
     /// A SELECT with the ORDER BY and LIMIT of its query, for each row of `domain` if there is one.
     pub(super) fn select(&self, select: &Select, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
-        let stage = self.from_where(select, domain)?;
+        let stage = self.filtered(select, domain)?;
         self.after_where(stage, select, query, domain)
     }
 
     /// FROM and WHERE.
-    fn from_where(&self, select: &Select, domain: Option<&Domain>) -> Result<Stage> {
+    fn filtered(&self, select: &Select, domain: Option<&Domain>) -> Result<Stage> {
         let mut stage = self.beginning(domain)?;
         stage.level.relations = vec![Vec::new(); select.relations.len()];
         self.from(&mut stage, select)?;

@@ -247,19 +247,13 @@ impl Lowering<'_> {
     fn empty_value(&self, stage: &Stage, select: &Select) -> Result<Typed> {
         let groups = select.relations.len() as u16;
         let Some(grouping) = &select.grouping else { return Err(external(internal("no groups"))) };
-        let empty = |expr: &Expr| {
-            let mut expr = expr.clone();
-            let mut fits = true;
-            without_rows(&mut expr, groups, grouping, &mut fits);
-            fits.then_some(expr)
-        };
-        let refused = || unsupported("this query for each row of a query around it");
-        let output = empty(&select.outputs[0]).ok_or_else(refused)?;
-        let typed = self.typed(&stage.level, &output)?;
-        let Some(having) = &grouping.having else { return Ok(typed) };
-        let having = self.expr(&stage.level, &empty(having).ok_or_else(refused)?)?;
-        let when_then_expr = vec![(Box::new(having), Box::new(typed.0))];
-        Ok((Planned::Case(Case { expr: None, when_then_expr, else_expr: None }), typed.1))
+        let mut output = select.outputs[0].clone();
+        let mut fits = true;
+        without_rows(&mut output, groups, grouping, &mut fits);
+        match fits {
+            true => self.typed(&stage.level, &output),
+            false => Err(external(internal("a group without rows"))),
+        }
     }
 
     /// A column that is NULL where a query has no row.
@@ -633,7 +627,8 @@ fn takes_one(query: &Query) -> bool {
     )
 }
 
-/// Whether what a query of one group gives without rows can be said.
+/// Whether what a query of one group gives without rows can be said. Not with HAVING: a group that it leaves
+/// out could not be told from one without rows.
 fn has_empty_value(select: &Select) -> bool {
     let Some(grouping) = &select.grouping else { return false };
     let groups = select.relations.len() as u16;
@@ -643,8 +638,9 @@ fn has_empty_value(select: &Select) -> bool {
         fits
     };
     select.windows.is_empty()
+        && grouping.having.is_none()
         && matches!(select.distinct, Distinct::No)
-        && select.outputs.iter().chain(&grouping.having).all(says)
+        && select.outputs.iter().all(says)
 }
 
 /// Makes an expression of a group what it is of no rows, and one of columns around what the query around

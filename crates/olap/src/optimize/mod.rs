@@ -33,13 +33,26 @@ pub(crate) fn optimize(
     plan: LogicalPlan,
 ) -> Result<LogicalPlan> {
     let state = shared.state();
-    let plan = Optimizer::with_rules(simplifying()).optimize(plan, state, |_, _| {})?;
+    let mut rules = simplifying();
+    if groups_below_join(&plan, false) {
+        let eliminating = rules::eliminate_join::EliminateJoin::new();
+        rules.retain(|rule| rule.name() != eliminating.name());
+    }
+    let plan = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
     let Caches { statistics, zones, .. } = &shared.caches;
     let estimator = estimate::Estimator { snapshot, statistics, zones };
     let plan = join_order::order_joins(plan, &estimator)?;
     // What is summed early is grouped twice.
     let plan = without_misleading_keys(eager::sum_early(plan, &estimator)?)?;
     Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
+}
+
+/// Whether one side of a join is grouped. DataFusion's rule that drops joins takes some of the columns that a
+/// group is made of for a key of it, and makes a semi join of one whose rows have several partners.
+fn groups_below_join(plan: &LogicalPlan, below: bool) -> bool {
+    let groups = matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_));
+    let below = below || matches!(plan, LogicalPlan::Join(_));
+    groups && below || plan.inputs().into_iter().any(|input| groups_below_join(input, below))
 }
 
 /// DataFusion's rules that give a plan its shape, in its order; without the one that orders

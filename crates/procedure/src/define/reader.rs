@@ -242,7 +242,10 @@ fn type_end(parser: &Parser<'_>, stops: &[&str]) -> Result<usize, SqlError> {
     let mut at = parser.at;
     loop {
         let token = parser.token(at);
-        if depth == 0 && stops.iter().any(|stop| parser.is(token, stop)) || token.kind == TokenKind::End {
+        // WITH of a time zone belongs to the type.
+        let zoned = parser.is(token, "with") && parser.is(parser.token(at + 1), "time");
+        let stops = depth == 0 && !zoned && stops.iter().any(|stop| parser.is(token, stop));
+        if stops || token.kind == TokenKind::End {
             break;
         }
         match parser.text(token) {
