@@ -146,7 +146,7 @@ mod tests {
     fn dependency_that_points_up_or_sideways_is_found() {
         assert_eq!(messages(&[("storage", "sql")]).len(), 1);
         assert_eq!(messages(&[("env", "storage")]).len(), 1);
-        assert_eq!(messages(&[("olap", "partition")]).len(), 1);
+        assert_eq!(messages(&[("olap", "procedure")]).len(), 1);
         assert_eq!(messages(&[("xtask", "base")]).len(), 1);
         assert_eq!(messages(&[("cli", "xtask")]).len(), 1);
         assert_eq!(messages(&[("testing", "base")]).len(), 1);
