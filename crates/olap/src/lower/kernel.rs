@@ -8,19 +8,21 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use albireo_base::SqlError;
+use albireo_base::{Decimal, SqlError};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
-use albireo_semantics::expr::{ColumnRef, Expr, Frame, RoutineId, VariableId, evaluate};
+use albireo_semantics::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
 use albireo_semantics::query::SelectPlan;
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, FixedSizeBinaryArray};
+use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::datums::{array_of, datum_at};
-use crate::errors::{external, internal};
+use super::numeric::{self, OPEN};
+use crate::errors::{external, from_arrow, internal};
 
 /// A bound expression whose columns are its arguments: column `i` of relation 0 is argument `i`.
 struct Kernel {
@@ -81,6 +83,11 @@ impl ScalarUDFImpl for Kernel {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let ([ColumnarValue::Array(array)], ExprKind::Column(_)) = (args.args.as_slice(), &self.expr.kind)
+            && let (Some(numbers), true) = (array.as_primitive_opt::<Decimal128Type>(), self.gives == OPEN)
+        {
+            return Ok(ColumnarValue::Array(opened(numbers)?));
+        }
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
@@ -98,6 +105,19 @@ impl ScalarUDFImpl for Kernel {
     }
 }
 
+/// Numbers of one scale as an open column.
+fn opened(numbers: &Decimal128Array) -> Result<ArrayRef> {
+    let scale = u8::try_from(numbers.scale()).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(numbers.len() * numeric::BYTES as usize);
+    for at in 0..numbers.len() {
+        // What lies below NULL may be anything.
+        let unscaled = if numbers.is_null(at) { 0 } else { numbers.value(at) };
+        bytes.extend_from_slice(&numeric::encode(Decimal::new(unscaled, scale)));
+    }
+    let array = FixedSizeBinaryArray::try_new(numeric::BYTES, bytes.into(), numbers.nulls().cloned());
+    Ok(Arc::new(array.map_err(|e| external(from_arrow(&e)))?))
+}
+
 /// Why an expression without transaction stopped.
 fn reason(stop: Stop) -> SqlError {
     match stop {
@@ -108,7 +128,7 @@ fn reason(stop: Stop) -> SqlError {
 
 /// A row of arguments.
 struct Row<'a> {
-    arrays: &'a [arrow::array::ArrayRef],
+    arrays: &'a [ArrayRef],
     row: usize,
 }
 
