@@ -36,7 +36,7 @@ impl Lowering<'_> {
         Ok(self.typed(level, expr)?.0)
     }
 
-    /// Conditions, each for itself.
+    /// Several expressions over the columns of `level`.
     pub(super) fn exprs<'e>(
         &self,
         level: &Level,

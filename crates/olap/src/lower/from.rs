@@ -71,7 +71,7 @@ impl Lowering<'_> {
         Ok(plan)
     }
 
-    /// A pool by itself, with its conditions but those in `apart`.
+    /// The items of a pool joined by themselves, without its conditions.
     fn side(&self, stage: &mut Stage, pool: &Pool, select: &Select) -> Result<LogicalPlan> {
         let empty = LogicalPlanBuilder::empty(true).build()?;
         let mut inner = Stage { plan: empty, level: stage.level.clone(), keys: Vec::new() };

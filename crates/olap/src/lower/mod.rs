@@ -5,10 +5,11 @@
 //! row (`kernel`), and queries inside expressions as joins (`subquery`). Not responsible for: names and types
 //! (`albireo_semantics`), the order of joins and all else that an optimizer does ([`crate::optimize`]).
 //!
-//! **Invariant:** every column of a plan has a name that no other column of it has, and no qualifier:
+//! **Invariant:** every column of a plan has a name that no other column of it has, whatever its qualifier:
 //! nothing can be taken for another column of the same name.
 //! **Invariant:** what a plan computes is what the interpreter computes of the same bound form, value,
-//! type and SQLSTATE.
+//! type and SQLSTATE. The tests `expressions_mean_the_same_on_every_path_but_for_what_is_listed` and
+//! `correlated` of the engine hold it.
 //!
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
