@@ -80,7 +80,7 @@ fn number<T: std::str::FromStr>(argument: &str, text: &str) -> Result<T, String>
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     /// Random tests of one library or test program.
-    Tests(random::Target),
+    Tests(random::TestTarget),
     /// Random routines, asked of PostgreSQL as well.
     PostgreSql,
     /// Databases in simulated worlds.
@@ -277,7 +277,11 @@ mod tests {
 
     fn tests() -> Part {
         let tests = vec!["tree_is_right".to_owned()];
-        Part::Tests(random::Target { package: "albireo-storage".into(), test: Some("model".into()), tests })
+        Part::Tests(random::TestTarget {
+            package: "albireo-storage".into(),
+            test: Some("model".into()),
+            tests,
+        })
     }
 
     #[test]
