@@ -235,8 +235,16 @@ impl Database {
         text: &str,
         parameters: &[Value],
     ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        if let Some(planned) = self.plan_bound(catalog, statement, text, parameters) {
-            return Ok(planned);
+        match self.plan_bound(catalog, statement, text, parameters) {
+            Ok(planned) => return Ok(planned),
+            Err(error) => {
+                if let Ok(path) = std::env::var("ALBIREO_FALLBACKS") {
+                    use std::io::Write;
+                    let mut f = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+                    let _ =
+                        writeln!(f, "{:?} {} :: {}", error.state(), error.message(), text.replace('\n', " "));
+                }
+            }
         }
         let bound = albireo_sql::bind_query(catalog, statement, text)?;
         let types = inferable_types(bound.parameters, parameters);
@@ -248,20 +256,19 @@ impl Database {
         Ok((plan, general))
     }
 
-    /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the
-    /// bound form, or the plan of it, does not know something in it.
+    /// The plan of a query by its bound form, and whether it is good for values of any type.
     fn plan_bound(
         &self,
         catalog: &Arc<Catalog>,
         statement: &Statement,
         text: &str,
         parameters: &[Value],
-    ) -> Option<(Arc<Prepared>, bool)> {
+    ) -> Result<(Arc<Prepared>, bool), SqlError> {
         let library = self.library();
-        let logical = Logical::new(&library, statement, text, parameters).ok()?;
+        let logical = Logical::new(&library, statement, text, parameters)?;
         let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters);
-        plan.ok().map(|plan| (plan, logical.general))
+        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters)?;
+        Ok((plan, logical.general))
     }
 
     /// Types and plans a bound query.

@@ -13,6 +13,7 @@ macro_rules! files {
 
 files! {
     aggregates
+    analytics
     arithmetic
     conditionals
     correlated

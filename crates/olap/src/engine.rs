@@ -25,7 +25,7 @@ use crate::pool::QueryPool;
 use crate::run::QueryContext;
 use crate::scan::Caches;
 use crate::spill::SpillFiles;
-use crate::{functions, physical, semantics};
+use crate::{functions, nodes, physical, semantics};
 
 /// How the engine is set up.
 #[derive(Clone)]
@@ -303,6 +303,7 @@ fn session_state(config: &OlapConfig) -> SessionState {
         .with_config(session_config(config))
         .with_analyzer_rules(semantics::analyzer_rules())
         .with_physical_optimizer_rules(physical::rules())
+        .with_query_planner(Arc::new(nodes::Planner))
         .build();
     functions::register(&mut state);
     state

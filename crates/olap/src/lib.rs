@@ -26,6 +26,7 @@ mod functions;
 mod guard;
 mod lower;
 pub mod memory;
+mod nodes;
 mod optimize;
 mod output;
 mod physical;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType};
+use albireo_semantics::expr::text_of;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, Decimal128Array, MutableArrayData, RecordBatch,
     RecordBatchOptions, StringViewArray, StringViewBuilder, make_array,
@@ -15,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::errors::from_arrow;
-use crate::lower::{OPEN, decode};
+use crate::lower::{OPEN, datum_at, decode};
 use crate::prepare::OutputColumn;
 
 /// The Arrow schema of a result.
@@ -126,6 +127,11 @@ fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
     }
     if let (true, DataType::Decimal128(_, scale)) = (*column.data_type() == OPEN, ty) {
         return decimals(column, *scale);
+    }
+    if column.data_type().is_nested() && *ty == DataType::Utf8View {
+        let text = |row| datum_at(column.as_ref(), row).map(|datum| text_of(&datum));
+        let texts = (0..column.len()).map(text).collect::<Result<StringViewArray, SqlError>>()?;
+        return Ok(Arc::new(texts));
     }
     if matches!(column.data_type(), DataType::Interval(_) | DataType::Duration(_))
         && *ty == DataType::Utf8View

@@ -362,10 +362,12 @@ fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputCol
     let fields = plan.schema().fields().iter().zip(&query.columns);
     let columns = fields.map(|(field, (name, _))| {
         let open = *field.data_type() == lower::OPEN;
-        let arrow = if open { OPEN_RESULT } else { result_type(field.data_type()) };
-        if arrow.is_nested() {
-            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
-        }
+        let arrow = match field.data_type() {
+            _ if open => OPEN_RESULT,
+            // Arrays and rows are given as their texts, as on the transactional path.
+            ty if ty.is_nested() => DataType::Utf8View,
+            ty => result_type(ty),
+        };
         Ok(OutputColumn { name: name.clone(), ty: sql_type(&arrow), arrow })
     });
     columns.collect()

@@ -127,9 +127,7 @@ impl Lowering<'_> {
         let Some((number, declared)) = self.parameters.get(id) else {
             return Err(unsupported("a variable in a query over a snapshot"));
         };
-        let Some(arrow) = arrow_of(declared).filter(|_| is_scalar(expr)) else {
-            return Err(unsupported("an array or row as a parameter"));
-        };
+        let Some(arrow) = arrow_of(declared) else { return Err(unsupported("a parameter of no type")) };
         let name = format!("${}", number + 1);
         let field = Arc::new(Field::new(&name, arrow.clone(), true));
         let placeholder = Planned::Placeholder(Placeholder::new_with_field(name, Some(field)));

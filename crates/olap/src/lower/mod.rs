@@ -13,6 +13,7 @@
 //!
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
+mod aggregate;
 mod checks;
 mod datums;
 mod expr;
@@ -22,10 +23,13 @@ mod kernel;
 mod keys;
 mod numeric;
 mod query;
+mod recursion;
 mod select;
 mod sets;
 mod subquery;
+mod whole;
 mod window;
+mod windowed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -37,13 +41,14 @@ use albireo_semantics::query::SelectPlan;
 use albireo_semantics::types::Type;
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, DataFusionError, ExprSchema, Result};
-use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::expr_rewriter::replace_col;
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
 use crate::engine::Shared;
 use crate::errors::external;
 use crate::relation::{Relation, Relations};
 
-pub(crate) use datums::{array_of, arrow_of};
+pub(crate) use datums::{array_of, arrow_of, datum_at};
 pub(crate) use numeric::{OPEN, decode};
 
 /// The parameters of a statement: their numbers from 0, and their types.
@@ -73,6 +78,7 @@ pub(crate) fn lower(
         used: RefCell::default(),
         next: Cell::new(0),
         ctes: RefCell::default(),
+        keyed: RefCell::default(),
         chars: RefCell::default(),
     };
     let rows = lowering.query(&plan.query, None)?;
@@ -91,18 +97,22 @@ struct Lowering<'a> {
     next: Cell<u32>,
     /// The queries of WITH in sight.
     ctes: RefCell<HashMap<u32, Rows>>,
+    /// Of those that read columns around them, these columns.
+    keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
     /// The lengths of columns of CHAR, by their names.
     chars: RefCell<HashMap<String, u32>>,
 }
 
 /// A plan and which of its columns matter.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Rows {
     plan: LogicalPlan,
     /// The columns of the query's result.
     outputs: Vec<Column>,
     /// Of a query inside another one: for which row of that one a row is, as [`Domain::columns`] has it.
     keys: Vec<Column>,
+    /// The order of its rows, over columns of the plan; none if they have none.
+    order: Vec<SortExpr>,
 }
 
 /// The values of the columns around for which a query inside is to be computed.
@@ -122,6 +132,17 @@ struct Level {
     outer: HashMap<ColumnRef, Typed>,
     /// The results of queries in expressions, by the address of these.
     queries: HashMap<usize, Typed>,
+}
+
+impl Level {
+    /// Makes columns others.
+    fn replace(&mut self, new: &HashMap<&Column, &Column>) -> Result<()> {
+        let own = self.relations.iter_mut().flatten();
+        for (expr, _) in own.chain(self.outer.values_mut()).chain(self.queries.values_mut()) {
+            *expr = replace_col(expr.clone(), new)?;
+        }
+        Ok(())
+    }
 }
 
 impl Lowering<'_> {

@@ -2,12 +2,9 @@
 
 use albireo_base::SqlError;
 
-use super::tree::{
-    Aggregate, AggregateKind, Body, Change, Item, Pool, Query, Relation, RelationSource, Select, Target,
-};
+use super::tree::{Body, Change, Item, Pool, Query, Relation, RelationSource, Select, Target};
 use super::{ChangePlan, SelectPlan};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Scalar, Type};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -70,35 +67,11 @@ fn of_select(select: &Select) -> Result {
     if !select.windows.is_empty() {
         return Err(SqlError::unsupported("a window function in a procedure"));
     }
-    let Some(grouping) = &select.grouping else { return Ok(()) };
-    if grouping.sets.is_some() {
-        return Err(SqlError::unsupported("grouping sets in a procedure"));
-    }
-    grouping.aggregates.iter().try_for_each(aggregate)
-}
-
-fn aggregate(aggregate: &Aggregate) -> Result {
-    if aggregate.distinct && !aggregate.order.is_empty() {
-        return Err(SqlError::unsupported("an aggregate with DISTINCT and ORDER BY"));
-    }
-    let spans = aggregate.ty == Type::Scalar(Scalar::Interval);
-    match aggregate.kind {
-        AggregateKind::Sum | AggregateKind::Avg if spans => {
-            Err(SqlError::unsupported("a sum of intervals in a procedure"))
+    match &select.grouping {
+        Some(grouping) if grouping.sets.is_some() => {
+            Err(SqlError::unsupported("grouping sets in a procedure"))
         }
-        AggregateKind::StringAgg if aggregate.ty != Type::Scalar(Scalar::Text) => {
-            Err(SqlError::unsupported("string_agg of bytes in a procedure"))
-        }
-        AggregateKind::Count
-        | AggregateKind::Sum
-        | AggregateKind::Avg
-        | AggregateKind::Min
-        | AggregateKind::Max
-        | AggregateKind::BoolAnd
-        | AggregateKind::BoolOr
-        | AggregateKind::StringAgg
-        | AggregateKind::ArrayAgg => Ok(()),
-        _ => Err(SqlError::unsupported("this aggregate in a procedure")),
+        _ => Ok(()),
     }
 }
 

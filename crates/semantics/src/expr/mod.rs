@@ -42,6 +42,7 @@ pub use self::unify::unsettled;
 pub use self::unify::{common_type, is_open, to_bool};
 
 pub(crate) use self::convert::{implicit_to, implicit_to_type};
+pub(crate) use self::function::{Moments, moment_binary};
 pub(crate) use self::operator::compare as comparison;
 pub(crate) use self::resolve::{Choice, choose};
 pub(crate) use self::same::digest;

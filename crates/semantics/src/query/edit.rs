@@ -34,7 +34,7 @@ impl Query {
 }
 
 impl Select {
-    fn each_expr_mut(&mut self, edit: Edit<'_>) {
+    pub(super) fn each_expr_mut(&mut self, edit: Edit<'_>) {
         relations(&mut self.relations, edit);
         pool(&mut self.from, edit);
         if let Some(grouping) = &mut self.grouping {

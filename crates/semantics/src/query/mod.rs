@@ -4,13 +4,16 @@
 //! that says nothing of how rows are found. Not responsible for: expressions ([`expr`](crate::expr)),
 //! access paths and running (`procedure`), plans over snapshots (`olap`).
 
+pub mod accumulate;
 mod aggregate;
 mod bind;
 mod change;
 mod edit;
 mod every;
+mod float_moments;
 mod from;
 mod group;
+pub mod inline;
 mod join;
 mod levels;
 mod output;
@@ -18,6 +21,7 @@ mod recursion;
 mod regroup;
 mod scope;
 mod select;
+pub mod series;
 mod sets;
 mod signature;
 #[cfg(test)]
@@ -25,6 +29,7 @@ mod tests;
 pub mod tree;
 mod walk;
 mod window;
+pub mod windowed;
 mod with;
 
 use std::cell::Cell;

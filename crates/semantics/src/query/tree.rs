@@ -170,7 +170,7 @@ pub enum RelationSource {
     Lateral(Box<Query>),
     /// A query of WITH.
     Cte(u32),
-    /// `generate_series(from, to [, step])`, all of one integer type.
+    /// `generate_series(from, to [, step])`, all of one type of numbers, or of moments with an interval.
     Series(Vec<Expr>),
     /// `unnest(array)`.
     Unnest(Expr),

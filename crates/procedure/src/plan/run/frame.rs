@@ -1,10 +1,10 @@
 //! The rows that a running statement's expressions see.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_semantics::query::accumulate::Sorted;
 
 use crate::datum::Datum;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
@@ -26,31 +26,6 @@ pub(super) enum Row {
     /// With known values.
     Made(Arc<[Datum]>),
 }
-
-/// Values in the order of ORDER BY.
-#[derive(Clone, Debug)]
-pub(super) struct Sorted(pub(super) Vec<Datum>);
-
-impl Ord for Sorted {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let pairs = self.0.iter().zip(&other.0);
-        pairs.map(|(a, b)| expr::compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Sorted {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Sorted {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Sorted {}
 
 /// A hash table of a join: rows by their key.
 pub(super) type Hashed = Arc<BTreeMap<Sorted, Vec<Row>>>;
