@@ -73,7 +73,6 @@ pub(crate) fn lower(
         used: RefCell::default(),
         next: Cell::new(0),
         ctes: RefCell::default(),
-        chars: RefCell::default(),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
@@ -91,8 +90,6 @@ struct Lowering<'a> {
     next: Cell<u32>,
     /// The queries of WITH in sight.
     ctes: RefCell<HashMap<u32, Rows>>,
-    /// The lengths of columns of CHAR, by their names.
-    chars: RefCell<HashMap<String, u32>>,
 }
 
 /// A plan and which of its columns matter.

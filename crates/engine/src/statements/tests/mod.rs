@@ -53,8 +53,11 @@ fn table(result: &QueryResult) -> String {
         other => other.to_string(),
     };
     let columns: Vec<String> = result.columns.iter().map(|c| format!("{} {}", c.name, class(c.ty))).collect();
-    let mut rows: Vec<String> =
-        result.rows().iter().map(|row| row.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ")).collect();
+    let mut rows: Vec<String> = result
+        .rows()
+        .iter()
+        .map(|row| row.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "))
+        .collect();
     // Neither road promises an order that was not asked for; those asked for are tested elsewhere.
     rows.sort();
     format!("{}\n{}", columns.join(" | "), rows.join("\n"))

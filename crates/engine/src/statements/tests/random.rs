@@ -56,7 +56,7 @@ const STATEMENTS: usize = 40;
 const MOST: usize = 25;
 
 fn database(partitions: u16, road: Road) -> Database {
-    let db = Database::in_memory(Config { partitions, query_threads: 2, ..Config::default() }).unwrap();
+    let db = Database::in_memory(Config { partitions, query_threads: 1, ..Config::default() }).unwrap();
     db.execute(&TABLES.replace("BY;", " PARTITION BY HASH (id);")).unwrap();
     db.execute(ROWS).unwrap();
     db.inner.statements.force(road);
@@ -95,7 +95,10 @@ fn as_in_postgresql(answer: &Answer, like: &Answer) -> Answer {
     };
     Answer::Rows {
         columns: columns.iter().map(|(name, ty)| (name.clone(), class(ty))).collect(),
-        rows: rows.iter().map(|row| row.iter().enumerate().map(|(at, text)| blank(at, text)).collect()).collect(),
+        rows: rows
+            .iter()
+            .map(|row| row.iter().enumerate().map(|(at, text)| blank(at, text)).collect())
+            .collect(),
     }
 }
 
@@ -195,8 +198,9 @@ impl Seen {
 
     fn finish(self, least_live: usize) {
         let Self { differences, compared, fruitful, failed, live, refused } = self;
-        let mut counts =
-            format!("{compared} compared, {fruitful} gave or changed rows, {failed} failed, {live} on live rows\n");
+        let mut counts = format!(
+            "{compared} compared, {fruitful} gave or changed rows, {failed} failed, {live} on live rows\n"
+        );
         for (message, count) in &refused {
             writeln!(counts, "refused {count} times: {message}").unwrap();
         }
@@ -250,7 +254,11 @@ fn run_seed(seed: u64, ask: Ask, postgres: Option<&mut PostgreSql>, seen: &mut S
             changes += 1;
             let theirs_after = theirs.as_mut().and_then(Iterator::next);
             let on = |db: &Database| answer(db.execute_with(sql, &[]));
-            let after = Statement { sql: format!("{sql} after {}", statement.sql), values: statement.values.clone(), ordered: true };
+            let after = Statement {
+                sql: format!("{sql} after {}", statement.sql),
+                values: statement.values.clone(),
+                ordered: true,
+            };
             let mut contents = Seen::default();
             let refused = is_refused(&a) || is_refused(&b);
             let theirs_after = theirs_after.filter(|_| !refused);

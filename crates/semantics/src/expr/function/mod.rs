@@ -35,6 +35,7 @@ pub use self::math::round_to;
 pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
 pub(super) use self::pattern::{ILIKE, LIKE};
 pub(super) use self::regex::{MATCH, MATCH_FOLD, SIMILAR};
+pub(super) use self::text::PAD;
 pub use self::text::{byte_of, check_joined};
 
 use super::bind::Binder;

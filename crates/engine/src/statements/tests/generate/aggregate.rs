@@ -37,6 +37,10 @@ impl Generator {
         for _ in 0..1 + self.below(3) {
             columns.push(self.aggregate());
         }
+        if sets && !names.is_empty() {
+            let sql = format!("GROUPING({})", names.join(", "));
+            columns.push(Column { sql, kind: Int, plain: false });
+        }
         let Some(scope) = self.scopes.last_mut() else { return clause };
         scope.columns = columns;
         scope.keys = names;
@@ -44,7 +48,7 @@ impl Generator {
     }
 
     /// A column of the innermost scope.
-    fn own_column(&mut self, kind: Kind) -> Option<String> {
+    pub(super) fn own_column(&mut self, kind: Kind) -> Option<String> {
         let columns = &self.scopes.last()?.columns;
         let found: Vec<String> =
             columns.iter().filter(|column| column.kind == kind).map(|column| column.sql.clone()).collect();
@@ -198,6 +202,7 @@ impl Generator {
             " ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
             " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
             " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+            " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
         ])
     }
 

@@ -20,10 +20,7 @@ const SET: [(&str, &[(&str, Kind, &str)]); 3] = [
             ("ts", Stamp, "{}"),
         ],
     ),
-    (
-        "q",
-        &[("amount", Num, "coalesce(mod({}, 1000), 0.5)"), ("note", Text, "{}"), ("day", Day, "{}")],
-    ),
+    ("q", &[("amount", Num, "coalesce(mod({}, 1000), 0.5)"), ("note", Text, "{}"), ("day", Day, "{}")]),
     ("g", &[("b", Text, "{}"), ("c", Num, "mod({}, 100)")]),
 ];
 
@@ -46,7 +43,8 @@ impl Generator {
             0 => " RETURNING *".to_owned(),
             1 => {
                 self.only_table(table);
-                let (a, b) = (self.plainly(|made| made.expr(Num, 1)), self.plainly(|made| made.expr(Text, 1)));
+                let (a, b) =
+                    (self.plainly(|made| made.expr(Num, 1)), self.plainly(|made| made.expr(Text, 1)));
                 format!(" RETURNING {a}, {b} AS t")
             }
             _ => String::new(),
@@ -57,9 +55,9 @@ impl Generator {
     fn raw(&mut self, kind: Kind) -> String {
         match kind {
             Small => self.pick(&["3", "89", "90", "NULL", "70000", "'7'"]).to_owned(),
-            Text | Char => {
-                self.pick(&["'x'", "NULL", "'four'", "'far too long for it'", "'ä   '", "'abcd   '"]).to_owned()
-            }
+            Text | Char => self
+                .pick(&["'x'", "NULL", "'four'", "'far too long for it'", "'ä   '", "'abcd   '"])
+                .to_owned(),
             Num => self.pick(&["1", "2.5", "NULL", "1234567890.5", "0.00049", "'1.25'"]).to_owned(),
             Day => self.pick(&["'2024-02-29'", "DATE '2000-01-01' + 3", "NULL"]).to_owned(),
             _ => self.literal(kind),
@@ -105,12 +103,23 @@ impl Generator {
     }
 
     fn conflict(&mut self, table: &str) -> String {
-        let keys = if table == "q" { "id, line" } else if table == "p" { "id" } else { "a" };
+        let keys = if table == "q" {
+            "id, line"
+        } else if table == "p" {
+            "id"
+        } else {
+            "a"
+        };
         match (self.below(5), table) {
             (0, _) => " ON CONFLICT DO NOTHING".to_owned(),
             (1, _) => format!(" ON CONFLICT ({keys}) DO NOTHING"),
-            (2, "p") => " ON CONFLICT (id) DO UPDATE SET a = excluded.a + p.id, s = left(p.s || 'x', 12)".to_owned(),
-            (2, "q") => " ON CONFLICT (id, line) DO UPDATE SET amount = q.amount + 1 WHERE q.note IS NOT NULL".to_owned(),
+            (2, "p") => {
+                " ON CONFLICT (id) DO UPDATE SET a = excluded.a + p.id, s = left(p.s || 'x', 12)".to_owned()
+            }
+            (2, "q") => {
+                " ON CONFLICT (id, line) DO UPDATE SET amount = q.amount + 1 WHERE q.note IS NOT NULL"
+                    .to_owned()
+            }
             (2, _) => " ON CONFLICT (a) DO UPDATE SET b = coalesce(excluded.b, g.b) || '+'".to_owned(),
             _ => String::new(),
         }
@@ -128,11 +137,18 @@ impl Generator {
             }
             1 => {
                 let text = self.literal(Text);
-                format!("INSERT INTO g SELECT x.id + {}, coalesce(x.s, {text}), mod(x.n, 100) FROM p AS x{}", 10 + self.below(50), self.over("p", "x"))
+                format!(
+                    "INSERT INTO g SELECT x.id + {}, coalesce(x.s, {text}), mod(x.n, 100) FROM p AS x{}",
+                    10 + self.below(50),
+                    self.over("p", "x")
+                )
             }
             _ => {
                 let line = 10 + self.below(50);
-                format!("INSERT INTO q SELECT x.id, {line}, coalesce(mod(x.n, 1000), 1), x.s, x.d FROM p AS x{}", self.over("p", "x"))
+                format!(
+                    "INSERT INTO q SELECT x.id, {line}, coalesce(mod(x.n, 1000), 1), x.s, x.d FROM p AS x{}",
+                    self.over("p", "x")
+                )
             }
         };
         let conflict = if self.one_in(3) { " ON CONFLICT DO NOTHING" } else { "" };
@@ -171,9 +187,13 @@ impl Generator {
             // At most one row for each.
             from = " FROM g AS y".to_owned();
             joined = format!(" AND y.a = {table}.id");
-            self.scopes[0].columns.extend([("y.a", Int), ("y.b", Text), ("y.c", Num)].map(|(sql, kind)| {
-                super::Column { sql: sql.to_owned(), kind, plain: true }
-            }));
+            self.scopes[0].columns.extend(
+                [("y.a", Int), ("y.b", Text), ("y.c", Num)].map(|(sql, kind)| super::Column {
+                    sql: sql.to_owned(),
+                    kind,
+                    plain: true,
+                }),
+            );
         }
         let mut set = Vec::new();
         for (column, kind, fits) in columns {
@@ -209,4 +229,3 @@ impl Generator {
         format!("DELETE FROM {table}{using}{which}{joined}{few}{}", self.returning(table))
     }
 }
-

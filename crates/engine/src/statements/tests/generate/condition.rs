@@ -44,7 +44,13 @@ impl Generator {
             }
             7 => {
                 let op = self.operator();
-                format!("({}, {}) {op} ({}, {})", self.first(Int), self.leaf(Text), self.leaf(Int), self.leaf(Text))
+                format!(
+                    "({}, {}) {op} ({}, {})",
+                    self.first(Int),
+                    self.leaf(Text),
+                    self.leaf(Int),
+                    self.leaf(Text)
+                )
             }
             8 => match self.column(Int) {
                 Some(column) => {
@@ -95,7 +101,10 @@ impl Generator {
             _ => self.first(Text),
         };
         match self.below(4) {
-            0 => format!("{text} {not}LIKE '{}'", self.pick(&["%o%", "a_", "%", "_%e", "ab", "Ä%", "%ß", "x  "])),
+            0 => format!(
+                "{text} {not}LIKE '{}'",
+                self.pick(&["%o%", "a_", "%", "_%e", "ab", "Ä%", "%ß", "x  "])
+            ),
             1 => format!("{text} {not}ILIKE '{}'", self.pick(&["%O%", "ä%", "A_", "%Ü%", "ONE"])),
             2 => {
                 let op = self.pick(&["~", "~*", "!~", "!~*"]);
@@ -172,7 +181,9 @@ impl Generator {
         let from = self.open_query();
         let (item, other) = (self.expr(kind, 1), self.leaf(Int));
         let op = self.operator();
-        let sql = match self.below(8) {
+        let keys = self.order_by_keys();
+        let sql = match self.below(9) {
+            8 => format!("({value}, {second}) {op} (SELECT {item}, {other}{from}{keys} LIMIT 1)"),
             0 | 1 => format!("{value} IN (SELECT {item}{from})"),
             2 | 3 => format!("{value} NOT IN (SELECT {item}{from})"),
             4 => format!("{value} {op} ANY (SELECT {item}{from})"),

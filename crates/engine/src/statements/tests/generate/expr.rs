@@ -190,7 +190,11 @@ impl Generator {
             11 => format!("({})::text", self.expr(Int, depth)),
             12 => format!("({})::text", self.expr(Num, depth)),
             13 => format!("({})::text", self.leaf(Day)),
-            14 => format!("to_char({}, '{}')", self.leaf(Stamp), self.pick(&["YYYY-MM-DD HH24:MI:SS", "Dy DD Mon", "Q"])),
+            14 => format!(
+                "to_char({}, '{}')",
+                self.leaf(Stamp),
+                self.pick(&["YYYY-MM-DD HH24:MI:SS", "Dy DD Mon", "Q"])
+            ),
             15 => format!("regexp_replace({text}, '[aeiou]', '<\\&>', 'g')"),
             16 => {
                 let column = self.column(Char).unwrap_or_else(|| "'ab'".to_owned());

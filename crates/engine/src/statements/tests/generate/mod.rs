@@ -252,15 +252,18 @@ impl Generator {
                 }
             }
             Day => {
-                let text = self.pick(&["2024-02-29", "1999-12-31", "2024-01-01", "1970-01-31", "0044-03-15 BC"]);
+                let text =
+                    self.pick(&["2024-02-29", "1999-12-31", "2024-01-01", "1970-01-31", "0044-03-15 BC"]);
                 format!("DATE '{text}'")
             }
             Stamp => {
-                let text = self.pick(&["2024-02-29 12:34:56.789", "1999-12-31 23:59:59.999999", "2024-01-01"]);
+                let text =
+                    self.pick(&["2024-02-29 12:34:56.789", "1999-12-31 23:59:59.999999", "2024-01-01"]);
                 format!("TIMESTAMP '{text}'")
             }
             Span => {
-                let text = self.pick(&["1 day", "2 mons", "-3 hours", "1 year 2 days 00:00:01.5", "36:00:00"]);
+                let text =
+                    self.pick(&["1 day", "2 mons", "-3 hours", "1 year 2 days 00:00:01.5", "36:00:00"]);
                 format!("INTERVAL '{text}'")
             }
             Truth => self.pick(&["true", "false"]).to_owned(),

@@ -8,6 +8,8 @@ struct Select {
     kinds: Vec<Kind>,
     /// Expressions that tell its rows apart and may follow ORDER BY.
     keys: Vec<String>,
+    /// The ORDER BY that DISTINCT ON needs.
+    order: Option<String>,
 }
 
 impl Generator {
@@ -48,10 +50,10 @@ impl Generator {
     }
 
     fn set_operation(&mut self) -> (String, bool) {
-        let operator = self.pick(&["UNION ALL", "UNION", "INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL"]);
+        let operator =
+            self.pick(&["UNION ALL", "UNION", "INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL"]);
         let all = operator == "UNION ALL";
-        let kinds: Vec<Kind> =
-            (0..1 + self.below(3)).map(|_| self.key_kind()).collect();
+        let kinds: Vec<Kind> = (0..1 + self.below(3)).map(|_| self.key_kind()).collect();
         let left = self.branch(&kinds, all);
         let right = self.branch(&kinds, all);
         let mut sql = format!("{left} {operator} {right}");
@@ -96,11 +98,14 @@ impl Generator {
     /// A query for FROM and for WITH, with the kinds of its columns.
     pub(super) fn select_for_from(&mut self) -> (String, Vec<Kind>) {
         let select = self.select(None);
-        (select.sql, select.kinds)
+        (select.sql + &select.order.unwrap_or_default(), select.kinds)
     }
 
     fn ordered(&mut self, select: &Select) -> (String, bool) {
-        let Select { sql, kinds, keys } = select;
+        let Select { sql, kinds, keys, order } = select;
+        if let Some(order) = order {
+            return (format!("{sql}{order}{}", self.limit()), true);
+        }
         // Spans and numbers that are equal may look different, so only keys tell them apart.
         let settled = kinds.iter().all(|kind| Self::is_key(*kind) || *kind == Float);
         match self.below(3) {
@@ -125,12 +130,14 @@ impl Generator {
         let from = self.from(if self.nesting > 0 { 1 } else { 2 });
         let filter = self.filter();
         let mut keys = self.scopes.last().map(|scope| scope.keys.clone()).unwrap_or_default();
-        let (mut rest, mut distinct) = (String::new(), "");
+        let (mut rest, mut distinct, mut order) = (String::new(), String::new(), None);
         let mut settled = false;
         match self.below(9) {
             0..=2 => {
                 rest = self.group_by();
-                keys = if rest.contains('(') && (rest.contains("SETS") || rest.contains("ROLLUP") || rest.contains("CUBE")) {
+                keys = if rest.contains('(')
+                    && (rest.contains("SETS") || rest.contains("ROLLUP") || rest.contains("CUBE"))
+                {
                     Vec::new()
                 } else {
                     self.scopes.last().map(|scope| scope.keys.clone()).unwrap_or_default()
@@ -140,13 +147,27 @@ impl Generator {
                 }
             }
             3 => {
-                (distinct, settled) = ("DISTINCT ", true);
+                (distinct, settled) = ("DISTINCT ".to_owned(), true);
                 keys = Vec::new();
             }
             4 => self.windows(),
+            5 if !keys.is_empty() => {
+                let kind = self.own_kind();
+                if let Some(on) = self.own_column(kind) {
+                    distinct = format!("DISTINCT ON ({on}) ");
+                    let direction = self.pick(&["", " DESC", " NULLS FIRST"]);
+                    order = Some(format!(" ORDER BY {on}{direction}, {}", keys.join(", ")));
+                }
+            }
+            6 if !keys.is_empty() && self.nesting == 0 => {
+                if let Some(query) = self.scalar_query(Kind::Big) {
+                    order = Some(format!(" ORDER BY {query}, {}", keys.join(", ")));
+                }
+            }
             _ => {}
         }
-        let grouped = !rest.is_empty() || self.scopes.last().is_some_and(|scope| scope.columns.iter().any(|c| !c.plain));
+        let grouped = !rest.is_empty()
+            || self.scopes.last().is_some_and(|scope| scope.columns.iter().any(|c| !c.plain));
         let kinds: Vec<Kind> = match kinds {
             Some(kinds) => kinds.to_vec(),
             None => (0..1 + self.below(4))
@@ -167,7 +188,7 @@ impl Generator {
         }
         self.scopes.pop();
         let sql = format!("SELECT {distinct}{} FROM {from}{filter}{rest}", items.join(", "));
-        Select { sql, kinds, keys }
+        Select { sql, kinds, keys, order }
     }
 
     /// What `make` makes where columns stand for groups: queries in it may name only those that are keys.
@@ -195,7 +216,10 @@ impl Generator {
             1 => (format!("{number} > {less}"), format!("100.5 / ({number} - {less})")),
             2 => (format!("{text} ~ '^[0-9]+$'"), format!("{text}::integer")),
             3 => (format!("{number} < 30"), format!("({number} + 32760)::smallint")),
-            4 => (format!("{number} >= {less}"), format!("length(repeat('x', ({number} - {less})::integer)) / ({number} - {less} + 1)")),
+            4 => (
+                format!("{number} >= {less}"),
+                format!("length(repeat('x', ({number} - {less})::integer)) / ({number} - {less} + 1)"),
+            ),
             _ => (format!("{number} NOT IN ({less}, 77)"), format!("{number} % ({number} - {less})")),
         };
         self.scopes.pop();
