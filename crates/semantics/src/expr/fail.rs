@@ -109,7 +109,7 @@ fn is_constant(expr: &Expr) -> bool {
 
 /// A constant by which every number can be divided.
 fn is_divisor(expr: &Expr) -> bool {
-    let zero = |value: &Value| match value {
+    let fails = |value: &Value| match value {
         Value::SmallInt(n) => *n == 0 || *n == -1,
         Value::Integer(n) => *n == 0 || *n == -1,
         Value::BigInt(n) => *n == 0 || *n == -1,
@@ -119,7 +119,7 @@ fn is_divisor(expr: &Expr) -> bool {
         _ => true,
     };
     match &expr.kind {
-        ExprKind::Constant(Datum::Value(value)) => value.is_null() || !zero(value),
+        ExprKind::Constant(Datum::Value(value)) => value.is_null() || !fails(value),
         ExprKind::Convert(inner, _) => is_divisor(inner),
         _ => false,
     }

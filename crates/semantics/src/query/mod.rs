@@ -7,6 +7,7 @@
 mod aggregate;
 mod bind;
 mod change;
+mod declared;
 mod edit;
 mod every;
 mod from;
@@ -36,6 +37,7 @@ use albireo_sql::{Catalog, ast};
 
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
+pub use declared::declared_column;
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
