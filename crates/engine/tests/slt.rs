@@ -20,6 +20,7 @@ files! {
     ddl
     decimals
     dml
+    found
     functions
     joins
     names

@@ -20,11 +20,10 @@ pub(super) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn limited(plan: LogicalPlan) -> Result<LogicalPlan> {
     let limit = |node: LogicalPlan| {
-        Ok(match &node {
-            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
-                Transformed::yes(LogicalPlanBuilder::from(node).limit(0, Some(1))?.build()?)
-            }
-            _ => Transformed::no(node),
+        let whole = matches!(&node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
+        Ok(match whole {
+            true => Transformed::yes(LogicalPlanBuilder::from(node).limit(0, Some(1))?.build()?),
+            false => Transformed::no(node),
         })
     };
     Ok(plan.transform_up(limit)?.data)
