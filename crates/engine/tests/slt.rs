@@ -21,6 +21,7 @@ files! {
     ddl
     decimals
     dml
+    found
     functions
     joins
     names

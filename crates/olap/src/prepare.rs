@@ -357,16 +357,22 @@ fn sql_type_of(ty: &Type) -> Option<SqlType> {
     }
 }
 
-/// The result's columns. NUMERIC of any scale has, until a run knows better, the least that a quotient has.
+/// The result's columns. A NUMERIC has the precision of its column, or the highest if it is computed; one of any
+/// scale has, until a run knows better, the least that a quotient has.
 fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputColumn>, DataFusionError> {
-    let fields = plan.schema().fields().iter().zip(&query.columns);
-    let columns = fields.map(|(field, (name, _))| {
-        let open = *field.data_type() == lower::OPEN;
-        let arrow = match field.data_type() {
-            _ if open => OPEN_RESULT,
+    let fields = plan.schema().fields().iter().zip(&query.columns).enumerate();
+    let columns = fields.map(|(at, (field, (name, _)))| {
+        let arrow = match (field.data_type(), query.declared(at)) {
+            (ty, _) if *ty == lower::OPEN => OPEN_RESULT,
+            (DataType::Decimal128(_, scale), Some(SqlType::Decimal { precision, scale: declared }))
+                if *scale == declared as i8 =>
+            {
+                DataType::Decimal128(precision, *scale)
+            }
+            (DataType::Decimal128(_, scale), _) => DataType::Decimal128(38, *scale),
             // Arrays and rows are given as their texts, as on the transactional path.
-            ty if ty.is_nested() => DataType::Utf8View,
-            ty => result_type(ty),
+            (ty, _) if ty.is_nested() => DataType::Utf8View,
+            (ty, _) => result_type(ty),
         };
         Ok(OutputColumn { name: name.clone(), ty: sql_type(&arrow), arrow })
     });

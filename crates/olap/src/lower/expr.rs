@@ -61,7 +61,7 @@ impl Lowering<'_> {
                 let found = level.queries.get(&(Arc::as_ptr(subquery) as usize));
                 found.cloned().ok_or_else(|| unsupported("a query in this place"))
             }
-            ExprKind::Logic(connective, terms) => self.logic(level, *connective, terms),
+            ExprKind::Logic(connective, terms) => self.logic(level, expr, *connective, terms),
             ExprKind::Not(inner) => Ok(boolean(Planned::Not(Box::new(self.expr(level, inner)?)))),
             ExprKind::IsNull(inner) if is_scalar(inner) => {
                 Ok(boolean(Planned::IsNull(Box::new(self.expr(level, inner)?))))
@@ -156,7 +156,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn logic(&self, level: &Level, connective: Connective, terms: &[Expr]) -> Result<Typed> {
+    /// Row by row where a term may fail that others keep from being looked at: DataFusion's operators look at
+    /// all rows of a batch.
+    fn logic(&self, level: &Level, whole: &Expr, connective: Connective, terms: &[Expr]) -> Result<Typed> {
+        if terms.iter().skip(1).any(Expr::may_fail) {
+            return self.row_by_row(level, whole);
+        }
         let terms = self.exprs(level, terms)?;
         let joined = match connective {
             Connective::And => datafusion::logical_expr::utils::conjunction(terms),
@@ -308,6 +313,9 @@ impl Lowering<'_> {
         otherwise: &Expr,
     ) -> Result<Typed> {
         let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        if is_rewritten(whole) {
+            return self.row_by_row(level, whole);
+        }
         let mut when_then_expr = Vec::with_capacity(branches.len());
         for (condition, result) in branches {
             let condition = Box::new(self.expr(level, condition)?);
@@ -319,6 +327,9 @@ impl Lowering<'_> {
 
     fn coalesce(&self, level: &Level, whole: &Expr, items: &[Expr]) -> Result<Typed> {
         let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        if is_rewritten(whole) {
+            return self.row_by_row(level, whole);
+        }
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             parts.push(self.result(level, item, &whole.ty, &arrow)?);
@@ -346,7 +357,7 @@ impl Lowering<'_> {
     fn function(&self, level: &Level, whole: &Expr, name: &str, args: &[Expr]) -> Result<Typed> {
         match (name, args) {
             ("like", [value, pattern, escape]) if is_backslash(escape) && is_plain_pattern(pattern) => {
-                let expr = Box::new(self.padded(self.expr(level, value)?));
+                let expr = Box::new(self.expr(level, value)?);
                 let pattern = Box::new(self.expr(level, pattern)?);
                 Ok(boolean(Planned::Like(Like::new(false, expr, pattern, None, false))))
             }
@@ -358,18 +369,6 @@ impl Lowering<'_> {
             ("mod", [a, b]) => self.arithmetic(level, Operation::Remainder, whole, a, b),
             ("extract", [field, moment]) => self.extract(level, whole, field, moment),
             _ => self.row_by_row(level, whole),
-        }
-    }
-
-    /// LIKE sees the blanks at the end of a CHAR, which are not stored.
-    fn padded(&self, expr: Planned) -> Planned {
-        let length = match &expr {
-            Planned::Column(column) => self.chars.borrow().get(&column.name).copied(),
-            _ => None,
-        };
-        match length {
-            Some(length) => datafusion::functions::unicode::rpad().call(vec![expr, lit(i64::from(length))]),
-            None => expr,
         }
     }
 
@@ -458,6 +457,11 @@ fn at_scale(expr: Planned, scale: i32) -> Planned {
 
 fn boolean(expr: Planned) -> Typed {
     (expr, DataType::Boolean)
+}
+
+/// Whether DataFusion makes AND and OR of it, which look at more than they must.
+fn is_rewritten(case: &Expr) -> bool {
+    case.ty == Type::Scalar(Scalar::Bool) && case.may_fail()
 }
 
 fn is_scalar(expr: &Expr) -> bool {

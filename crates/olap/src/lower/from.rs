@@ -330,9 +330,6 @@ impl Lowering<'_> {
         let mut named = Relation::clone(&relation);
         for column in &mut named.columns {
             column.name = self.name(&column.name);
-            if let SqlType::Char(length) = column.ty {
-                self.chars.borrow_mut().insert(column.name.clone(), length);
-            }
         }
         let named = Arc::new(named);
         let schema = named.arrow_schema();

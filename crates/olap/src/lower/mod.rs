@@ -79,7 +79,6 @@ pub(crate) fn lower(
         next: Cell::new(0),
         ctes: RefCell::default(),
         keyed: RefCell::default(),
-        chars: RefCell::default(),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
@@ -99,8 +98,6 @@ struct Lowering<'a> {
     ctes: RefCell<HashMap<u32, Rows>>,
     /// Of those that read columns around them, these columns.
     keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
-    /// The lengths of columns of CHAR, by their names.
-    chars: RefCell<HashMap<String, u32>>,
 }
 
 /// A plan and which of its columns matter.

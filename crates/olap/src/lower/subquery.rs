@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use albireo_base::Value;
 use albireo_semantics::datum::Datum;
-use albireo_semantics::expr::{ColumnRef, Comparison, Expr, ExprKind, Subquery, SubqueryKind};
+use albireo_semantics::expr::{ColumnRef, Comparison, Connective, Expr, ExprKind, Subquery, SubqueryKind};
 use albireo_semantics::query::tree::{
     AggregateKind, Body, Condition, Distinct, OrderBy, Query, RelationSource, Select,
 };
@@ -48,8 +48,14 @@ impl Lowering<'_> {
     pub(super) fn conditions(&self, stage: &mut Stage, conditions: &[Condition]) -> Result<()> {
         let (asking, plain): (Vec<&Condition>, Vec<&Condition>) =
             conditions.iter().partition(|condition| has_query(&condition.expr));
-        let plain = plain.into_iter().map(|condition| self.expr(&stage.level, &condition.expr));
-        stage.plan = filter(stage.plan.clone(), all_of(plain.collect::<Result<_>>()?))?;
+        let mut filters = Vec::with_capacity(plain.len());
+        for (at, condition) in plain.iter().enumerate() {
+            filters.push(match condition.expr.may_fail() {
+                true => self.guarded(&stage.level, condition, &plain[..at])?,
+                false => self.expr(&stage.level, &condition.expr)?,
+            });
+        }
+        stage.plan = filter(stage.plan.clone(), all_of(filters))?;
         for condition in asking {
             if !self.semi_join(stage, &condition.expr)? {
                 self.attach_queries(stage, [&condition.expr])?;
@@ -58,6 +64,19 @@ impl Lowering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A condition that may fail: looked at only where those `before` it that concern the same relations hold.
+    fn guarded(&self, level: &Level, condition: &Condition, before: &[&Condition]) -> Result<Planned> {
+        let own = condition.relations();
+        let guards = before.iter().filter(|guard| guard.relations() != 0 && guard.relations() & !own == 0);
+        let mut terms: Vec<Expr> = guards.map(|guard| guard.expr.clone()).collect();
+        if terms.is_empty() {
+            return self.expr(level, &condition.expr);
+        }
+        terms.push(condition.expr.clone());
+        self.row_by_row(level, &Expr::condition(ExprKind::Logic(Connective::And, terms)))
+            .map(|(expr, _)| expr)
     }
 
     /// Joins a condition that is a query, or the opposite of one; whether it is of that form.

@@ -23,6 +23,7 @@ mod graph;
 mod join_order;
 mod order;
 pub(crate) mod selectivity;
+mod whole;
 
 type Rules = Vec<Arc<dyn OptimizerRule + Send + Sync>>;
 
@@ -33,6 +34,7 @@ pub(crate) fn optimize(
     plan: LogicalPlan,
 ) -> Result<LogicalPlan> {
     let state = shared.state();
+    let plan = whole::kept(plan)?;
     let mut rules = simplifying();
     if groups_below_join(&plan, false) {
         let eliminating = rules::eliminate_join::EliminateJoin::new();

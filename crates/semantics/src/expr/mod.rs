@@ -7,6 +7,7 @@
 mod bind;
 mod convert;
 mod evaluate;
+mod fail;
 mod function;
 mod given;
 mod names;
@@ -311,6 +312,12 @@ pub trait Names {
     /// # Errors
     /// 42702.
     fn conflict(&mut self, parts: &[ast::Ident]) -> Result<Option<Expr>, SqlError>;
+
+    /// The length of a column of CHAR, if it is one of a table.
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        let _ = column;
+        None
+    }
 
     /// A query inside an expression, with its columns' types.
     ///

@@ -258,7 +258,7 @@ fn ordered(
     let name = "*VALUES*".to_owned();
     let columns = bound.columns.clone();
     let mut scope = Scope::level(env, pass);
-    scope.add(Named { name, schema: None, hidden: None, columns, key: Vec::new() })?;
+    scope.add(Named { name, schema: None, hidden: None, columns, key: Vec::new(), lengths: Vec::new() })?;
     scope.phase = Phase::Refused("ORDER BY");
     let mut outside = false;
     for key in order_by {
@@ -471,7 +471,7 @@ fn refuse_clauses(query: &AstQuery) -> Result<(), SqlError> {
     if other { Err(SqlError::unsupported("this clause of SELECT")) } else { Ok(()) }
 }
 
-/// Binds a condition, cut at AND.
+/// Binds a condition, cut at AND. What may fail comes behind all that cannot, on every path.
 pub(super) fn conditions(
     scope: &mut Scope<'_>,
     tree: &Ast,
@@ -495,6 +495,7 @@ pub(super) fn conditions(
             other => condition(scope, other, clause, into)?,
         }
     }
+    into.sort_by_key(|condition| condition.expr.may_fail());
     Ok(())
 }
 

@@ -466,6 +466,7 @@ fn add_excluded(scope: &mut Scope<'_>, table: &TableDef) -> Result<(), SqlError>
         hidden: None,
         columns: columns.collect(),
         key: Vec::new(),
+        lengths: super::scope::lengths(table),
     };
     // A bare name would be ambiguous in PostgreSQL too.
     scope.add(named).map(|_| ())

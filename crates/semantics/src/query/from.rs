@@ -13,7 +13,7 @@ use albireo_sql::ast::{
 use albireo_sql::{TableDef, names};
 
 use super::join::{self, Kind};
-use super::scope::{Named, Phase, Scope};
+use super::scope::{Named, Phase, Scope, lengths};
 use super::tree::{Pool, Query, Relation, RelationSource, mask};
 use crate::expr::{self, Actual, Choice, Expr, Names};
 use crate::types::{Scalar, Type};
@@ -43,6 +43,7 @@ impl From {
             hidden: Some(table.name.clone()),
             columns,
             key,
+            lengths: lengths(table),
         };
         self.add(scope, RelationSource::Table(Arc::clone(table)), named, alias)
     }
@@ -269,7 +270,7 @@ impl From {
 
 /// A relation without alias and key.
 fn unkeyed(name: String, columns: Vec<(String, Type)>) -> Named {
-    Named { name, schema: None, hidden: None, columns, key: Vec::new() }
+    Named { name, schema: None, hidden: None, columns, key: Vec::new(), lengths: Vec::new() }
 }
 
 /// `generate_series` of numbers or moments, and the type of its values.

@@ -8,6 +8,7 @@ pub mod accumulate;
 mod aggregate;
 mod bind;
 mod change;
+mod declared;
 mod edit;
 mod every;
 mod float_moments;
@@ -41,6 +42,7 @@ use albireo_sql::{Catalog, ast};
 
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
+pub use declared::declared_column;
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 

@@ -8,10 +8,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
 use albireo_sql::source::{Source, Span};
-use albireo_sql::{Catalog, names};
+use albireo_sql::{Catalog, ColumnDef, TableDef, names};
 
 use super::SelectPlan;
 use super::aggregate::Calls;
@@ -83,6 +83,18 @@ pub(super) struct Named {
     pub(super) columns: Vec<(String, Type)>,
     /// The columns of its primary key, if all others depend on them.
     pub(super) key: Vec<u16>,
+    /// Its columns of CHAR, and their lengths.
+    pub(super) lengths: Vec<(u16, u32)>,
+}
+
+/// The columns of CHAR of a table, and their lengths.
+pub(super) fn lengths(table: &TableDef) -> Vec<(u16, u32)> {
+    let columns = (0..).zip(&table.columns);
+    let char = |(at, column): (u16, &ColumnDef)| match column.ty {
+        SqlType::Char(length) => Some((at, length)),
+        _ => None,
+    };
+    columns.filter_map(char).collect()
 }
 
 /// What a column of FROM means.
@@ -515,6 +527,17 @@ impl Names for Scope<'_> {
     fn query(&mut self, query: &AstQuery) -> Result<SelectPlan, SqlError> {
         let env = self.env;
         super::bind::bind_query(env, query, self)
+    }
+
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        let levels = u16::from(self.level);
+        match column.depth.checked_sub(levels) {
+            Some(depth) => self.outer.length(ColumnRef { depth, ..column }),
+            None => {
+                let lengths = &self.relations.get(usize::from(column.relation))?.lengths;
+                lengths.iter().find(|(at, _)| *at == column.column).map(|(_, length)| *length)
+            }
+        }
     }
 
     fn source(&self) -> Source<'_> {

@@ -37,6 +37,7 @@ pub(crate) use self::moment::binary as moment_binary;
 pub(super) use self::moment::negate as negate_interval;
 pub(super) use self::pattern::{ILIKE, LIKE};
 pub(super) use self::regex::{MATCH, MATCH_FOLD, SIMILAR};
+pub(super) use self::text::PAD;
 pub use self::text::{byte_of, check_joined};
 pub(crate) use self::variance::Moments;
 

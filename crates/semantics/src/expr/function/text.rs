@@ -11,6 +11,10 @@ use crate::types::Scalar;
 const TEXT: Scalar = Scalar::Text;
 const INT: Scalar = Scalar::Integer;
 const BYTEA: Scalar = Scalar::Bytea;
+const PADDED: Builtin = entry("rpad", &[TEXT, INT], TEXT, |a| pad(a, " ", false));
+/// `rpad(text, length)`
+pub(in crate::expr) static PAD: Builtin = PADDED;
+
 pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("length", &[TEXT], INT, |a| integer(str_at(a, 0)?.chars().count())),
     entry("length", &[BYTEA], INT, |a| integer(bytes_at(a, 0)?.len())),
@@ -30,7 +34,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("right", &[TEXT, INT], TEXT, right),
     entry("lpad", &[TEXT, INT], TEXT, |a| pad(a, " ", true)),
     entry("lpad", &[TEXT, INT, TEXT], TEXT, |a| pad(a, str_at(a, 2)?, true)),
-    entry("rpad", &[TEXT, INT], TEXT, |a| pad(a, " ", false)),
+    PADDED,
     entry("rpad", &[TEXT, INT, TEXT], TEXT, |a| pad(a, str_at(a, 2)?, false)),
     entry("btrim", &[TEXT], TEXT, |a| trim(a, " ", true, true)),
     entry("btrim", &[TEXT, TEXT], TEXT, |a| trim(a, str_at(a, 1)?, true, true)),
