@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_sql::ast::{
-    ConflictTarget, Expr as Ast, Ident, Insert as AstInsert, ObjectName, OnConflict, OnConflictAction,
+    ConflictTarget, Expr as Ast, Insert as AstInsert, ObjectName, OnConflict, OnConflictAction,
     OnInsert, Parens, Query as AstQuery, SelectItem, SetExpr, Spanned, TableAlias, TableObject,
 };
 use albireo_sql::source::Span;
