@@ -321,9 +321,7 @@ impl Connection {
                 Some(outcome) => outcome,
                 None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
             },
-            StatementClass::Change => {
-                self.database.run_change(parsed, text, parameters, &settings, cancel)
-            }
+            StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
             }
@@ -462,9 +460,7 @@ impl Connection {
             let limits = self.database.limits(settings, cancel);
             let analyze = plan.analyze.then_some(&limits);
             // What is wrong with it, the other road says.
-            if let Ok(Some(lines)) =
-                self.database.explain_statement(plan.statement, text, analyze)
-            {
+            if let Ok(Some(lines)) = self.database.explain_statement(plan.statement, text, analyze) {
                 return Ok(lines);
             }
         }

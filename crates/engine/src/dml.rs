@@ -176,11 +176,7 @@ impl<'a> Queried<'a> {
     }
 
     /// Does with the rows of the queries what the statement says.
-    fn apply(
-        &self,
-        host: &mut dyn Host,
-        results: &[QueryResult],
-    ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+    fn apply(&self, host: &mut dyn Host, results: &[QueryResult]) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
         if let Change::Insert(insert) = self.change
             && matches!(insert.source.body, Body::Values(_))
         {
@@ -202,7 +198,7 @@ impl<'a> Queried<'a> {
             Change::Merge(_) => (ADDRESS, false),
             Change::Update(_) | Change::Delete(_) => (ADDRESS, true),
         };
-        let row = |(batch, row): (usize, usize)| {
+        let row = |(batch, row): (usize, usize)| -> Result<FoundRow, SqlError> {
             let batch = &result.batches[batch];
             let at = if addressed > 0 { address(batch, row) } else { None };
             Ok(FoundRow { at, values: query.values(result, batch, row, addressed)? })
@@ -228,7 +224,12 @@ impl<'a> Queried<'a> {
     fn rows_of(&self, query: &RowQuery, snapshot: &Arc<DatabaseSnapshot>) -> Result<QueryResult, SqlError> {
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
         let options = options(self.settings, self.cancel);
-        crate::query::result(self.database.inner.olap.run(&query.prepared, self.values, &snapshot, options)?)
+        crate::query::result(self.database.inner.olap.run(
+            &query.prepared,
+            self.values,
+            &snapshot,
+            options,
+        )?)
     }
 
     fn call(&self) -> Call<'static> {

@@ -86,7 +86,9 @@ impl Lowering<'_> {
             ExprKind::Binary(op, pair) => self.binary(level, *op, expr, &pair.0, &pair.1),
             ExprKind::Unary(Unary::Negate, inner) => self.negate(level, expr, inner),
             ExprKind::Convert(inner, Conversion::Scalar(to)) => self.convert(level, expr, inner, *to),
-            ExprKind::Cast(inner, modifier, _) if is_scalar(inner) => self.modified(level, expr, inner, *modifier),
+            ExprKind::Cast(inner, modifier, _) if is_scalar(inner) => {
+                self.modified(level, expr, inner, *modifier)
+            }
             ExprKind::Case(branches, otherwise) => self.case(level, expr, branches, otherwise),
             ExprKind::Coalesce(items) => self.coalesce(level, expr, items),
             ExprKind::Function(builtin, args) => self.function(level, expr, builtin.name, args),
@@ -307,6 +309,15 @@ impl Lowering<'_> {
     fn modified(&self, level: &Level, whole: &Expr, inner: &Expr, modifier: SqlType) -> Result<Typed> {
         let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
         let ExprKind::Cast(_, _, kind) = &whole.kind else { return self.row_by_row(level, whole) };
+        let inner = match &inner.kind {
+            // Numbers keep their scale until they get that of the modifier.
+            ExprKind::Convert(number, Conversion::Scalar(Scalar::Numeric { .. }))
+                if matches!(number.ty, Type::Scalar(Scalar::Numeric { .. })) =>
+            {
+                number
+            }
+            _ => inner,
+        };
         let value = self.expr(level, inner)?;
         let column = ExprKind::Column(ColumnRef { depth: 0, relation: 0, column: 0 });
         let place = Box::new(Expr { kind: column, ty: inner.ty.clone() });

@@ -136,12 +136,15 @@ fn fitting(array: &ArrayRef, modifier: SqlType, gives: &DataType) -> Option<Arra
             let fits = texts.all(|text| text.len() <= limit as usize && !(trims && text.ends_with(' ')));
             fits.then(|| Arc::clone(array))
         }
-        (SqlType::Decimal { precision, scale }, DataType::Decimal128(_, from), DataType::Decimal128(_, to))
-            if *to == scale as i8 && (0..=*to).contains(from) =>
-        {
+        (
+            SqlType::Decimal { precision, scale },
+            DataType::Decimal128(_, from),
+            DataType::Decimal128(_, to),
+        ) if *to == scale as i8 && (0..=*to).contains(from) => {
             let factor = 10_i128.pow(u32::from((to - from).unsigned_abs()));
             let most = 10_i128.pow(u32::from(precision)) - 1;
-            let of = |value: i128| value.checked_mul(factor).filter(|value| value.unsigned_abs() <= most as u128);
+            let of =
+                |value: i128| value.checked_mul(factor).filter(|value| value.unsigned_abs() <= most as u128);
             let numbers = array.as_primitive::<Decimal128Type>();
             let mut values = Vec::with_capacity(numbers.len());
             for value in numbers {

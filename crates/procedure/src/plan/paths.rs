@@ -11,8 +11,8 @@ use albireo_base::{ColumnId, SqlError};
 
 use super::access::{Planner, Wanted, column_of};
 use super::tree::{
-    AccessInfo, AccessKind, AggregateKind, Body, Change, Distinct, Insert, Merge, MergeAction, OrderBy, OrderKey,
-    Pool, Query, Relation, RelationSource, Select, Target, Update,
+    AccessInfo, AccessKind, AggregateKind, Body, Change, Distinct, Insert, Merge, MergeAction, OrderBy,
+    OrderKey, Pool, Query, Relation, RelationSource, Select, Target, Update,
 };
 use super::{ChangePlan, SelectPlan, explain, refuse};
 use crate::expr::{Expr, ExprKind};
@@ -39,7 +39,9 @@ pub(super) fn change(mut plan: ChangePlan) -> Result<ChangePlan, SqlError> {
     nested_in_change(change, &mut inside);
     match change {
         Change::Insert(insert) => of_query(&mut insert.source),
-        Change::Update(Update { target, .. }) | Change::Delete(target) | Change::Merge(Merge { target, .. }) => {
+        Change::Update(Update { target, .. })
+        | Change::Delete(target)
+        | Change::Merge(Merge { target, .. }) => {
             of_target(target);
         }
     }
@@ -62,16 +64,15 @@ pub(super) fn rest(mut plan: ChangePlan) -> Result<ChangePlan, SqlError> {
         }
     });
     refused?;
-    let ctes = match change {
-        Change::Insert(insert) => {
-            insert.source.body = Body::Values(Vec::new());
-            &mut insert.source.ctes
-        }
-        Change::Update(Update { target, .. }) | Change::Delete(target) | Change::Merge(Merge { target, .. }) => {
+    match change {
+        Change::Insert(insert) => insert.source.body = Body::Values(Vec::new()),
+        Change::Update(Update { target, .. })
+        | Change::Delete(target)
+        | Change::Merge(Merge { target, .. }) => {
             target.from = Pool::default();
-            &mut target.ctes
         }
-    };
+    }
+    let ctes = change.ctes_mut();
     if !asks {
         ctes.clear();
     }
@@ -289,7 +290,8 @@ fn accesses_of_change(change: &Change, inside: Vec<AccessInfo>) -> Vec<AccessInf
                     MergeAction::Nothing | MergeAction::Delete => {}
                     MergeAction::Update(set) => of_moved(target, set, &mut accesses),
                     MergeAction::Insert(values) => {
-                        let place = values.iter().find(|(column, _)| Some(*column) == target.table.partition_by);
+                        let place =
+                            values.iter().find(|(column, _)| Some(*column) == target.table.partition_by);
                         let (table, kind) = (&target.table, AccessKind::Insert);
                         accesses.push(match place {
                             Some((_, value)) => {

@@ -30,7 +30,9 @@ pub(super) fn select(plan: &SelectPlan) -> Result {
 pub(super) fn change(plan: &ChangePlan) -> Result {
     match &*plan.change {
         Change::Insert(insert) => query(&insert.source)?,
-        Change::Update(Update { target: rows, .. }) | Change::Delete(rows) | Change::Merge(Merge { target: rows, .. }) => {
+        Change::Update(Update { target: rows, .. })
+        | Change::Delete(rows)
+        | Change::Merge(Merge { target: rows, .. }) => {
             target(rows)?;
         }
     }

@@ -18,7 +18,7 @@ use albireo_sql::{TableDef, names};
 use super::bind::{Columns, conditions};
 use super::from::From;
 use super::scope::{CteLink, Env, Phase, Scope};
-use super::tree::{Body, Change, Cte, Pool, Query, Target, Update};
+use super::tree::{Body, Change, Pool, Query, Target, Update};
 use super::{ChangePlan, insert, merge, output, sets, with};
 use crate::expr::{self, CastKind, Expr, ExprKind, Names, Subquery, SubqueryKind};
 use crate::table::default_of;
@@ -44,8 +44,10 @@ pub(super) fn bind(
 
 /// Binds a change after WITH.
 fn bind_with(env: Env<'_>, query: &AstQuery, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
-    let (SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) | SetExpr::Merge(change)) =
-        query.body.as_ref()
+    let (SetExpr::Insert(change)
+    | SetExpr::Update(change)
+    | SetExpr::Delete(change)
+    | SetExpr::Merge(change)) = query.body.as_ref()
     else {
         return Err(SqlError::unsupported("this statement in a procedure"));
     };
@@ -56,13 +58,7 @@ fn bind_with(env: Env<'_>, query: &AstQuery, outer: &mut dyn Names) -> Result<Ch
     };
     let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
     let mut plan = bind(Env { ctes: Some(&link), ..env }, change, &mut pass)?;
-    let used: Vec<Cte> = ctes.used();
-    let change = Arc::make_mut(&mut plan.change);
-    match change {
-        Change::Insert(insert) => insert.source.ctes.splice(0..0, used),
-        Change::Update(Update { target, .. }) | Change::Delete(target) => target.ctes.splice(0..0, used),
-        Change::Merge(merge) => merge.target.ctes.splice(0..0, used),
-    };
+    Arc::make_mut(&mut plan.change).ctes_mut().splice(0..0, ctes.used());
     Ok(plan)
 }
 
@@ -304,8 +300,7 @@ fn assign_several(
             expr::actuals(row)?.into_iter().map(|(_, value)| value).collect()
         }
         _ => {
-            let message =
-                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
             return Err(syntax(scope, SqlState::FEATURE_NOT_SUPPORTED, message));
         }
     };

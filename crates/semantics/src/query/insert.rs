@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_sql::ast::{
-    ConflictTarget, Expr as Ast, Insert as AstInsert, ObjectName, OnConflict, OnConflictAction,
-    OnInsert, Parens, Query as AstQuery, SelectItem, SetExpr, Spanned, TableAlias, TableObject,
+    ConflictTarget, Expr as Ast, Insert as AstInsert, ObjectName, OnConflict, OnConflictAction, OnInsert,
+    Parens, Query as AstQuery, SelectItem, SetExpr, Spanned, TableAlias, TableObject,
 };
 use albireo_sql::source::Span;
 use albireo_sql::{TableDef, names};
@@ -59,7 +59,10 @@ pub(super) fn bind(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> R
         Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY").with_hint("Use ON CONFLICT.")),
     };
     let (returned, returning) = returning(&mut scope, &table, insert.returning.as_deref())?;
-    Ok(plan_of(returned, Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning })))
+    Ok(plan_of(
+        returned,
+        Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning }),
+    ))
 }
 
 /// Refuses other databases' clauses.
@@ -104,7 +107,11 @@ pub(super) struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     /// Those written, or all.
-    pub(super) fn of(scope: &Scope<'_>, table: &TableDef, written: &'a [ObjectName]) -> Result<Self, SqlError> {
+    pub(super) fn of(
+        scope: &Scope<'_>,
+        table: &TableDef,
+        written: &'a [ObjectName],
+    ) -> Result<Self, SqlError> {
         if written.is_empty() {
             return Ok(Self { ids: table.column_ids().collect(), written });
         }

@@ -4,19 +4,19 @@
 //! changes share (`change`).
 
 use albireo_base::{SqlError, SqlState};
+use albireo_sql::TableDef;
 use albireo_sql::ast::{
     Merge as AstMerge, MergeAction as AstAction, MergeClause as AstClause, MergeClauseKind, MergeInsertExpr,
     MergeInsertKind, TableWithJoins,
 };
-use albireo_sql::TableDef;
 
+use super::ChangePlan;
 use super::bind::conditions;
 use super::change::{assignments, others, plan_of, target, target_of};
 use super::from::From;
 use super::insert::{Listed, defaults, values_for};
 use super::scope::{Env, Mark, Phase, Scope};
 use super::tree::{Change, Item, Merge, MergeAction, MergeClause, Pool};
-use super::ChangePlan;
 use crate::expr::{self, Names};
 
 /// Binds a MERGE.

@@ -603,9 +603,9 @@ impl Change {
     pub fn table(&self) -> &Arc<TableDef> {
         match self {
             Self::Insert(insert) => &insert.table,
-            Self::Update(Update { target, .. }) | Self::Delete(target) | Self::Merge(Merge { target, .. }) => {
-                &target.table
-            }
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &target.table,
         }
     }
 
@@ -613,19 +613,19 @@ impl Change {
     pub fn target(&self) -> Option<&Target> {
         match self {
             Self::Insert(_) => None,
-            Self::Update(Update { target, .. }) | Self::Delete(target) | Self::Merge(Merge { target, .. }) => {
-                Some(target)
-            }
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => Some(target),
         }
     }
 
-    /// As [`Change::target`].
-    pub fn target_mut(&mut self) -> Option<&mut Target> {
+    /// The queries of WITH.
+    pub fn ctes_mut(&mut self) -> &mut Vec<Cte> {
         match self {
-            Self::Insert(_) => None,
-            Self::Update(Update { target, .. }) | Self::Delete(target) | Self::Merge(Merge { target, .. }) => {
-                Some(target)
-            }
+            Self::Insert(insert) => &mut insert.source.ctes,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &mut target.ctes,
         }
     }
 

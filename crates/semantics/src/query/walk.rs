@@ -95,7 +95,9 @@ impl Change {
     pub fn each_routine(&self, visit: &mut dyn FnMut(&RowsOf)) {
         match self {
             Self::Insert(insert) => insert.source.each_routine(visit),
-            Self::Update(Update { target, .. }) | Self::Delete(target) | Self::Merge(Merge { target, .. }) => {
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => {
                 let mut look = |relation: &Relation| routine(relation, visit);
                 target.ctes.iter().for_each(|cte| cte.each_relation(&mut look));
                 each_relation(&target.relations, &mut look);
@@ -113,9 +115,9 @@ impl Change {
     pub fn returning(&self) -> &[Expr] {
         match self {
             Self::Insert(insert) => &insert.returning,
-            Self::Update(Update { target, .. }) | Self::Delete(target) | Self::Merge(Merge { target, .. }) => {
-                &target.returning
-            }
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &target.returning,
         }
     }
 

@@ -120,5 +120,11 @@ fn of_unmatched(parser: &mut Parser<'_>) -> Result<MergeAction> {
     }
     let insert_token = AttachedToken(parser.get_current_token().clone());
     let kind_token = insert_token.clone();
-    Ok(MergeAction::Insert(MergeInsertExpr { insert_token, columns, kind_token, kind, insert_predicate: None }))
+    Ok(MergeAction::Insert(MergeInsertExpr {
+        insert_token,
+        columns,
+        kind_token,
+        kind,
+        insert_predicate: None,
+    }))
 }

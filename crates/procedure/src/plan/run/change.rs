@@ -155,7 +155,8 @@ impl Running<'_> {
                 }
                 _ if at.is_none() || repeats(&mut seen) => None,
                 Change::Update(_) => {
-                    let values = set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
+                    let values =
+                        set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
                     Some(Action::Update(values.collect::<Result<_, Stop>>()?))
                 }
                 _ => Some(Action::Delete),
