@@ -24,6 +24,7 @@ files! {
     found
     functions
     joins
+    merge
     names
     null_logic
     ordering

@@ -137,6 +137,7 @@ fn declared(work: &Work, at: usize) -> Option<SqlType> {
                 declared_column(&update.target.relations, update.target.returning.get(at)?)
             }
             Change::Delete(target) => declared_column(&target.relations, target.returning.get(at)?),
+            Change::Merge(_) => None,
         },
     }
 }

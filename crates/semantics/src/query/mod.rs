@@ -15,11 +15,14 @@ mod float_moments;
 mod from;
 mod group;
 pub mod inline;
+mod insert;
 mod join;
 mod levels;
+mod merge;
 mod output;
 mod recursion;
 mod regroup;
+mod rows;
 mod scope;
 mod select;
 pub mod series;
@@ -43,6 +46,7 @@ use albireo_sql::{Catalog, ast};
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
 pub use declared::declared_column;
+pub use rows::{ADDRESS, Finding};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
@@ -99,7 +103,7 @@ impl PartialEq for SelectPlan {
     }
 }
 
-/// An INSERT, UPDATE or DELETE.
+/// An INSERT, UPDATE, DELETE or MERGE.
 #[derive(Clone, Debug)]
 pub struct ChangePlan {
     /// Names and types of the columns of RETURNING; none without.
@@ -127,7 +131,7 @@ pub fn bind_select(
     bind::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
 }
 
-/// Binds an INSERT, UPDATE or DELETE.
+/// Binds an INSERT, UPDATE, DELETE or MERGE, after WITH or not.
 ///
 /// # Errors
 /// As [`bind_select`].

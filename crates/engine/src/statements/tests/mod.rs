@@ -1,5 +1,6 @@
 //! What is kept is found, and no more than that; `random` has what every path must say of a statement.
 
+mod changes;
 mod generate;
 mod postgresql;
 mod random;
