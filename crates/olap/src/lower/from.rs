@@ -226,16 +226,6 @@ impl Lowering<'_> {
         Ok((plan, columns.collect()))
     }
 
-    /// The rows of a query of WITH, once more.
-    fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
-        let known = self.ctes.borrow().get(&id).cloned();
-        let Some(Rows { plan, outputs, .. }) = known else { return Err(unsupported("this query of WITH")) };
-        let new: Vec<Column> = outputs.iter().map(|_| self.column("with")).collect();
-        let exprs = outputs.into_iter().zip(&new).map(|(old, new)| Planned::Column(old).alias(&new.name));
-        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        typed_columns(Rows { plan, outputs: new, keys: Vec::new() })
-    }
-
     /// `generate_series` of constants.
     fn series(&self, args: &[Expr], relation: &Bound) -> Result<(LogicalPlan, Vec<Typed>)> {
         let mut literals = Vec::with_capacity(args.len());

@@ -5,20 +5,21 @@ use std::collections::HashMap;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{Expr, ExprKind};
-use albireo_semantics::query::tree::{Body, Cte, OrderBy, OrderKey, Query};
+use albireo_semantics::query::tree::{Body, OrderBy, OrderKey, Query};
 use albireo_semantics::types::Type;
 use datafusion::common::{Column, Result};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr as Planned, ExprFunctionExt, LogicalPlanBuilder, SortExpr, lit};
 
 use super::keys::key;
-use super::{Domain, Level, Lowering, Rows, unsupported};
+use super::{Domain, Level, Lowering, NODE_BYTES, Rows, take, unsupported};
 use crate::errors::external;
 
 impl Lowering<'_> {
     /// A query, for each row of `domain` if there is one.
     #[recursive::recursive]
     pub(super) fn query(&self, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
+        take(NODE_BYTES)?;
         for cte in &query.ctes {
             let rows = self.cte(cte)?;
             self.ctes.borrow_mut().insert(cte.id, rows);
@@ -37,16 +38,6 @@ impl Lowering<'_> {
             order.push(sorted(output_key(&rows, query, *at), key));
         }
         self.ordered_and_limited(rows, order, query, domain.is_some())
-    }
-
-    fn cte(&self, cte: &Cte) -> Result<Rows> {
-        if cte.repeated.is_some() {
-            return Err(unsupported("WITH RECURSIVE"));
-        }
-        if !super::subquery::free_columns(&cte.query).is_empty() {
-            return Err(unsupported("a query of WITH that reads columns of a query around it"));
-        }
-        self.query(&cte.query, None)
     }
 
     fn values(&self, values: &[Vec<Expr>], domain: Option<&Domain>) -> Result<Rows> {
