@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use albireo_base::budget::{self, Budget};
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
+use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, Query, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_sql::{BoundQuery, Catalog};
@@ -128,7 +129,10 @@ impl ReadOnlySession {
         let known = self.database.known_plan(sql);
         let (prepared, preparing) = match known {
             Some(plan) => (plan, std::time::Duration::ZERO),
-            None => self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters)?,
+            None => self
+                .database
+                .budget(settings, cancel)
+                .within(|| self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters))?,
         };
         let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
         if !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
@@ -246,6 +250,8 @@ impl Database {
                 }
             }
         }
+        // It may not have been refused but ended.
+        budget::check()?;
         let bound = albireo_sql::bind_query(catalog, statement, text)?;
         let types = inferable_types(bound.parameters, parameters);
         let plan = self.prepare_bound(catalog, &bound, types)?;
@@ -291,6 +297,13 @@ impl Database {
         let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
         let Settings { interprets, synchronous, .. } = *settings;
         Limits { cancel: cancel.clone(), clock, deadline_ns, interprets, synchronous }
+    }
+
+    /// What working out a statement may take: the memory of a query, and the statement's time.
+    pub(crate) fn budget(&self, settings: &Settings, cancel: &CancelToken) -> Arc<Budget> {
+        let limits = self.limits(settings, cancel);
+        let memory = settings.query_memory.unwrap_or(self.inner.olap.config().query_memory_limit_bytes);
+        Budget::new(memory.max(LEAST_PLANNING_BYTES), Box::new(move || limits.check()))
     }
 
     /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings

@@ -272,7 +272,7 @@ impl Olap {
     ) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         let (query, parameters) = (query.clone(), parameters.to_vec());
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare_bound(&engine.shared, &*relations, &query, &parameters);
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -286,7 +286,7 @@ impl Olap {
     pub fn prepare(&self, relations: &Arc<dyn Relations>, query: Query) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare(&engine.shared, &*relations, query).await;
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -308,6 +308,7 @@ async fn prepare(
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
     let relations_read = catalog.into_used();
+    lower::take_nodes(&plan)?;
     let analyzed = analyze(shared, plan)?;
     let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
     Ok(Prepared {
@@ -333,6 +334,7 @@ fn prepare_bound(
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
     let Lowered { plan, relations: read } = lower::lower(shared, relations, query, &known)?;
+    lower::take_nodes(&plan)?;
     let analyzed = semantics::analyze_lowered(plan, shared.options())?;
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
     Ok(Prepared {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
 use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
@@ -168,8 +168,8 @@ impl Database {
             }
             Err(error) => Kept::refused(text, generation, error, values),
         };
-        // Not if there are more or fewer values than parameters.
-        if kept.takes(values) {
+        // Not if there are more or fewer values than parameters, nor what was ended.
+        if kept.takes(values) && budget::check().is_ok() {
             statements.put(Arc::clone(&kept), values);
         }
         kept

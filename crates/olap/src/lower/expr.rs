@@ -24,7 +24,7 @@ use super::datums::arrow_of;
 use super::kernel::kernel;
 use super::keys::{has_key, key};
 use super::numeric::OPEN;
-use super::{Level, Lowering, Typed, unsupported};
+use super::{EXPR_BYTES, Level, Lowering, Typed, take, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::arithmetic::{self, Operation};
 use crate::functions::{decimal::Shape, temporal};
@@ -53,6 +53,7 @@ impl Lowering<'_> {
     /// An expression with its Arrow type.
     #[recursive::recursive]
     pub(super) fn typed(&self, level: &Level, expr: &Expr) -> Result<Typed> {
+        take(EXPR_BYTES)?;
         match &expr.kind {
             ExprKind::Column(column) => self.column_of(level, *column),
             ExprKind::Constant(datum) => self.constant(datum, &expr.ty),
@@ -441,6 +442,7 @@ impl Lowering<'_> {
         places: &mut Vec<Planned>,
         args: &mut Vec<Planned>,
     ) -> Result<()> {
+        take(EXPR_BYTES)?;
         match &expr.kind {
             ExprKind::Call(..) => return Err(unsupported("a routine in a query over a snapshot")),
             ExprKind::Column(_) | ExprKind::Variable(_) | ExprKind::Subquery(_) | ExprKind::Now => {

@@ -340,16 +340,6 @@ impl Lowering<'_> {
         Ok((plan, columns.collect()))
     }
 
-    /// The rows of a query of WITH, once more.
-    fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
-        let known = self.ctes.borrow().get(&id).cloned();
-        let Some(Rows { plan, outputs, .. }) = known else { return Err(unsupported("this query of WITH")) };
-        let new: Vec<Column> = outputs.iter().map(|_| self.column("with")).collect();
-        let exprs = outputs.into_iter().zip(&new).map(|(old, new)| Planned::Column(old).alias(&new.name));
-        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        typed_columns(Rows { plan, outputs: new, ..Rows::default() })
-    }
-
     /// The rows of a function in FROM, for each row of `left` if it reads columns of it.
     fn generated(
         &self,

@@ -8,14 +8,16 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use albireo_base::{Decimal, SqlError, SqlType};
+use albireo_base::budget::Room;
+use albireo_base::{Decimal, SqlError, SqlType, Value};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
 use albireo_semantics::query::SelectPlan;
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, FixedSizeBinaryArray};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, FixedSizeBinaryArray, StringViewBuilder};
 use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -23,6 +25,7 @@ use datafusion::logical_expr::{
 use super::datums::{array_of, datum_at};
 use super::numeric::{self, OPEN};
 use crate::errors::{external, from_arrow, internal};
+use crate::pool::Account;
 
 /// A bound expression whose columns are its arguments: column `i` of relation 0 is argument `i`.
 struct Kernel {
@@ -98,17 +101,55 @@ impl ScalarUDFImpl for Kernel {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let mut frame = Row { arrays: &arrays, row: 0 };
-        let mut values = Vec::with_capacity(rows);
-        for row in 0..rows {
-            frame.row = row;
-            values.push(evaluate(&self.expr, &mut frame).map_err(|stop| external(reason(stop)))?);
-        }
-        let array = array_of(&values, &self.gives).map_err(external)?;
+        let array = self.rows(&arrays, rows, Account::of(&args.config_options))?;
         Ok(match constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
             false => ColumnarValue::Array(array),
         })
+    }
+}
+
+/// Bytes of values between two looks at the query's account.
+const STEP_BYTES: usize = 64 << 10;
+
+impl Kernel {
+    /// The values of so many rows. Each is refused before it is made if the query has no memory left for it.
+    fn rows(&self, arrays: &[ArrayRef], rows: usize, account: Option<&Account>) -> Result<ArrayRef> {
+        let room = Room::of(account.map_or(usize::MAX, Account::left_bytes));
+        // Held until the batch is made; whoever keeps it accounts for it.
+        let mut held: Option<MemoryReservation> = None;
+        let mut frame = Row { arrays, row: 0 };
+        let mut owed = 0;
+        let mut next = |row| -> Result<Datum> {
+            frame.row = row;
+            let value = evaluate(&self.expr, &mut frame).map_err(|stop| external(reason(stop)))?;
+            let bytes = value.bytes();
+            room.keep(bytes);
+            owed += bytes;
+            if let (true, Some(account)) = (owed >= STEP_BYTES, account) {
+                held.get_or_insert_with(|| account.reservation("values of an expression")).try_grow(owed)?;
+                owed = 0;
+            }
+            Ok(value)
+        };
+        match &self.gives {
+            // Texts may be long: none is there twice.
+            DataType::Utf8View => {
+                let mut texts = StringViewBuilder::with_capacity(rows);
+                for row in 0..rows {
+                    match next(row)? {
+                        Datum::Value(Value::Text(text)) => texts.append_value(text),
+                        other if other.is_null() => texts.append_null(),
+                        _ => return Err(external(internal("a value is not of the type of its expression"))),
+                    }
+                }
+                Ok(Arc::new(texts.finish()))
+            }
+            gives => {
+                let values = (0..rows).map(next).collect::<Result<Vec<_>>>()?;
+                array_of(&values, gives).map_err(external)
+            }
+        }
     }
 }
 

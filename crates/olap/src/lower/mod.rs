@@ -26,6 +26,7 @@ mod query;
 mod recursion;
 mod select;
 mod sets;
+mod spools;
 mod subquery;
 mod whole;
 mod window;
@@ -40,6 +41,7 @@ use albireo_semantics::expr::{ColumnRef, VariableId};
 use albireo_semantics::query::SelectPlan;
 use albireo_semantics::types::Type;
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, ExprSchema, Result};
 use datafusion::logical_expr::expr_rewriter::replace_col;
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder, SortExpr};
@@ -47,6 +49,8 @@ use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder,
 use crate::engine::Shared;
 use crate::errors::external;
 use crate::relation::{Relation, Relations};
+use crate::spool::{SpoolId, with_spools};
+use spools::Named;
 
 pub(crate) use datums::{array_of, arrow_of, datum_at};
 pub(crate) use numeric::{OPEN, decode};
@@ -79,11 +83,14 @@ pub(crate) fn lower(
         next: Cell::new(0),
         ctes: RefCell::default(),
         keyed: RefCell::default(),
+        spools: RefCell::default(),
+        repeating: Cell::new(false),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
+    let plan = with_spools(lowering.spools.into_inner(), plan);
     Ok(Lowered { plan, relations: lowering.used.into_inner() })
 }
 
@@ -95,7 +102,11 @@ struct Lowering<'a> {
     used: RefCell<Vec<Arc<Relation>>>,
     next: Cell<u32>,
     /// The queries of WITH in sight.
-    ctes: RefCell<HashMap<u32, Rows>>,
+    ctes: RefCell<HashMap<u32, Named>>,
+    /// What is computed once and read wherever it is used.
+    spools: RefCell<Vec<(SpoolId, LogicalPlan)>>,
+    /// Whether a part of a recursive query is lowered that is run again and again.
+    repeating: Cell<bool>,
     /// Of those that read columns around them, these columns.
     keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
 }
@@ -158,6 +169,26 @@ impl Lowering<'_> {
 
 /// An expression and its Arrow type.
 type Typed = (Planned, DataType);
+
+/// Bytes of a plan's node with what rules make of it, of a column of a node, and of a node of an expression.
+const NODE_BYTES: usize = 2048;
+const COLUMN_BYTES: usize = 256;
+const EXPR_BYTES: usize = 512;
+
+/// Takes memory from the statement's budget.
+fn take(bytes: usize) -> Result<()> {
+    albireo_base::budget::take(bytes).map_err(external)
+}
+
+/// Takes the nodes of a plan from the statement's budget. They are counted as often as they can be reached: rules
+/// copy what a plan shares.
+pub(crate) fn take_nodes(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        take(NODE_BYTES + COLUMN_BYTES * node.schema().fields().len())?;
+        node.apply_expressions(|expr| expr.apply(|_| take(EXPR_BYTES).map(|()| TreeNodeRecursion::Continue)))
+    })?;
+    Ok(())
+}
 
 /// What has no plan.
 fn unsupported(what: impl std::fmt::Display) -> DataFusionError {

@@ -18,13 +18,14 @@ use datafusion::logical_expr::{
 use super::keys::key;
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
-use super::{Domain, Level, Lowering, Rows, filter, typed_column};
+use super::{Domain, Level, Lowering, NODE_BYTES, Rows, filter, take, typed_column};
 use crate::errors::{external, internal};
 
 impl Lowering<'_> {
     /// A query, for each row of `domain` if there is one.
     #[recursive::recursive]
     pub(super) fn query(&self, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
+        take(NODE_BYTES)?;
         let depends = |cte: &&Cte| cte.repeated.is_none() && !free_columns(&cte.query).is_empty();
         let dependent: BTreeSet<u32> = query.ctes.iter().filter(depends).map(|cte| cte.id).collect();
         if !dependent.is_empty() {
@@ -48,17 +49,6 @@ impl Lowering<'_> {
             order.push(sorted(output_key(&rows, query, *at), key));
         }
         self.ordered_and_limited(rows, order, query, domain)
-    }
-
-    fn cte(&self, cte: &Cte, domain: Option<&Domain>) -> Result<Rows> {
-        match &cte.repeated {
-            None => self.query(&cte.query, None),
-            Some(repeated) => {
-                let free =
-                    [&cte.query, &repeated.query].into_iter().any(|query| !free_columns(query).is_empty());
-                self.recursive(cte, repeated, domain.filter(|_| free))
-            }
-        }
     }
 
     fn values(&self, values: &[Vec<Expr>], domain: Option<&Domain>) -> Result<Rows> {

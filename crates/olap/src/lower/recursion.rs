@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder}
 use super::from::{Equal, typed_columns};
 use super::keys::{has_key, key};
 use super::query::output_types;
+use super::spools::Named;
 use super::{Domain, Level, Lowering, Rows, Typed, unsupported};
 use crate::nodes::recursion::{Recursion, Working, nullable};
 
@@ -28,8 +29,11 @@ impl Lowering<'_> {
         let begins = self.branch(&cte.query, &types, domain)?;
         let schema = Arc::new(nullable(begins.plan.schema())?);
         let last = Rows { plan: Working::plan(cte.id, schema), ..begins.clone() };
-        self.ctes.borrow_mut().insert(cte.id, last);
-        let repeats = self.branch(&repeated.query, &types, domain)?;
+        self.ctes.borrow_mut().insert(cte.id, Named::Inline(last));
+        let around = self.repeating.replace(true);
+        let repeats = self.branch(&repeated.query, &types, domain);
+        self.repeating.set(around);
+        let repeats = repeats?;
         let (keys, outputs) = (begins.keys.clone(), begins.outputs.clone());
         let (begins, repeats, distinct) = match repeated.all {
             true => (begins.plan, repeats.plan, None),
@@ -69,9 +73,9 @@ impl Lowering<'_> {
     ) -> Result<Option<(LogicalPlan, Vec<Typed>)>> {
         let around: Option<Vec<ColumnRef>> = self.keyed.borrow().get(&id).cloned();
         let Some(around) = around else { return Ok(None) };
-        let known = self.ctes.borrow().get(&id).cloned();
-        let Some(Rows { plan, outputs, keys, .. }) = known else {
-            return Err(unsupported("this query of WITH"));
+        let Rows { plan, outputs, keys, .. } = match self.ctes.borrow().get(&id) {
+            Some(Named::Inline(rows)) => rows.clone(),
+            _ => return Err(unsupported("this query of WITH")),
         };
         let new = |columns: &[Column]| columns.iter().map(|_| self.column("with")).collect::<Vec<_>>();
         let (new_outputs, new_keys) = (new(&outputs), new(&keys));

@@ -19,6 +19,7 @@ pub(crate) mod expand;
 pub(crate) mod recursion;
 
 use expand::{Expand, ExpandExec};
+use crate::spool;
 use recursion::{Recursion, RecursionExec, Working, WorkingExec};
 
 /// DataFusion's planner, which knows our nodes.
@@ -32,7 +33,10 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(OurNodes)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(OurNodes),
+            Arc::new(spool::Planner),
+        ]);
         planner.create_physical_plan(plan, session).await
     }
 }

@@ -1,6 +1,6 @@
 //! Statements that hold no other statements.
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, budget};
 use albireo_sql::ast as tree;
 use albireo_sql::classify::{self, Setting};
 use albireo_sql::parse::Fragment;
@@ -8,6 +8,9 @@ use albireo_sql::parse::Fragment;
 use super::ast::{Accessor, Diagnostic, DiagnosticItem, Expression, StatementKind, Target};
 use super::lexer::TokenKind;
 use super::parser::Parser;
+
+/// The memory of a statement without its expressions.
+const STATEMENT_BYTES: usize = 512;
 
 /// What a statement can begin with, for suggestions.
 const STATEMENTS: [&str; 30] = [
@@ -46,6 +49,7 @@ const STATEMENTS: [&str; 30] = [
 impl Parser<'_> {
     /// Takes one statement up to its semicolon.
     pub(super) fn statement(&mut self) -> Result<StatementKind, SqlError> {
+        budget::take(STATEMENT_BYTES)?;
         let token = self.peek();
         if self.at_assignment() {
             return self.assignment();

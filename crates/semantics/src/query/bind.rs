@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{
     BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
     OrderByOptions, Query as AstQuery, SetExpr, Spanned, UnaryOperator, Value as Literal, Values,
@@ -19,6 +19,10 @@ use super::sets;
 use super::tree::{Body, Condition, OrderBy, OrderKey, Query};
 use crate::expr::{self, CastKind, Expr, ExprKind, Names, is_unknown};
 use crate::types::{Scalar, Type};
+
+/// The memory of a query's or relation's node, and of a column of it.
+pub(super) const NODE_BYTES: usize = 1024;
+pub(super) const COLUMN_BYTES: usize = 128;
 
 /// Names and types of a query's columns.
 pub(super) type Columns = Vec<(String, Type)>;
@@ -219,6 +223,7 @@ fn body(
     limited: bool,
     pass: &mut Scope<'_>,
 ) -> Result<Bound, SqlError> {
+    budget::take(NODE_BYTES)?;
     let bound = match tree {
         SetExpr::Select(select) => return super::select::bind(env, select, order_by, limited, pass),
         SetExpr::Table(table) => {

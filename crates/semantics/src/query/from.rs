@@ -201,7 +201,7 @@ impl From {
             let mut link = scope.env.ctes;
             while let Some(ctes) = link {
                 if let Some(cte) = ctes.ctes.iter().find(|cte| cte.name == qualified.name) {
-                    cte.used.set(true);
+                    cte.uses.set(cte.uses.get().saturating_add(1));
                     scope.recursive |= cte.recursive;
                     let named = unkeyed(cte.name.clone(), cte.columns.clone());
                     let relation = self.add(scope, RelationSource::Cte(cte.id), named, alias)?;

@@ -8,13 +8,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
 use albireo_sql::source::{Source, Span};
 use albireo_sql::{Catalog, ColumnDef, TableDef, names};
 
 use super::SelectPlan;
 use super::aggregate::Calls;
+use super::bind::{COLUMN_BYTES, NODE_BYTES};
 use super::tree::{Aggregate, Uses};
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
@@ -42,7 +43,8 @@ pub(super) struct CteDef {
     pub(super) name: String,
     pub(super) id: u32,
     pub(super) columns: Vec<(String, Type)>,
-    pub(super) used: Cell<bool>,
+    /// How often it was referred to.
+    pub(super) uses: Cell<u32>,
     /// Whether it is seen from its own repeated part.
     pub(super) recursive: bool,
 }
@@ -199,6 +201,7 @@ impl<'s> Scope<'s> {
         if self.relations.len() >= MAX_RELATIONS {
             return Err(SqlError::unsupported(format!("a query over more than {MAX_RELATIONS} relations")));
         }
+        budget::take(NODE_BYTES + COLUMN_BYTES * named.columns.len())?;
         let relation = self.relations.len() as u16;
         let columns = named.columns.iter().enumerate();
         let columns = columns

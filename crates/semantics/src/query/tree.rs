@@ -40,6 +40,10 @@ pub struct Cte {
     pub query: Query,
     /// What is repeated, if the query refers to itself.
     pub repeated: Option<Repeated>,
+    /// MATERIALIZED, or NOT MATERIALIZED, if the text says either.
+    pub materialized: Option<bool>,
+    /// How often the text refers to it, not counting the references in itself.
+    pub uses: u32,
 }
 
 /// The part of a recursive query that is run again over the rows that its last run gave, which

@@ -152,7 +152,7 @@ impl<'h> Running<'h> {
 
     /// Accounts a row that is kept.
     pub(super) fn keep(&mut self, row: &[Datum]) -> Result<(), Stop> {
-        let bytes: usize = row.iter().map(size_of_datum).sum();
+        let bytes: usize = row.iter().map(Datum::bytes).sum();
         self.host.take_memory(bytes + 24)
     }
 
@@ -169,17 +169,6 @@ impl<'h> Running<'h> {
         self.cached.push(Cached { query, limit, rows: rows.clone() });
         Ok(rows)
     }
-}
-
-fn size_of_datum(datum: &Datum) -> usize {
-    size_of::<Datum>()
-        + match datum {
-            Datum::Value(Value::Text(text)) => text.len(),
-            Datum::Value(Value::Bytea(bytes)) => bytes.len(),
-            Datum::Array(array) => array.items.iter().map(size_of_datum).sum(),
-            Datum::Row(fields) => fields.iter().map(size_of_datum).sum(),
-            _ => 0,
-        }
 }
 
 impl Frame for Running<'_> {

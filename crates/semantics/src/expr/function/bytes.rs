@@ -1,7 +1,6 @@
 //! Functions of BYTEA: parts, bits, hashes, and texts that stand for bytes.
 
-use albireo_base::text::{MAX_BYTES, too_long};
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -71,10 +70,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
 /// `bytea || bytea`
 pub(in crate::expr) static CONCAT: Builtin = entry("byteacat", &[BYTEA, BYTEA], BYTEA, |a| {
     let (left, right) = (at(a, 0)?, at(a, 1)?);
-    match left.len() + right.len() > MAX_BYTES {
-        true => Err(too_long()),
-        false => made([left, right].concat()),
-    }
+    budget::value(left.len().saturating_add(right.len()))?;
+    made([left, right].concat())
 });
 
 fn at(args: &[Datum], n: usize) -> Result<&[u8]> {
