@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use albireo_base::SqlType;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
 use albireo_semantics::query::tree::{
     Condition, Item, Pool, Query, Relation as Bound, RelationSource, Select,

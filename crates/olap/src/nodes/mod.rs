@@ -18,8 +18,8 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 pub(crate) mod expand;
 pub(crate) mod recursion;
 
-use expand::{Expand, ExpandExec};
 use crate::spool;
+use expand::{Expand, ExpandExec};
 use recursion::{Recursion, RecursionExec, Working, WorkingExec};
 
 /// DataFusion's planner, which knows our nodes.

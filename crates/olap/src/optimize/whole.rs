@@ -13,7 +13,9 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 pub(super) fn kept(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(_) => Ok(plan.map_children(|child| kept(child).map(Transformed::yes))?.data),
-        LogicalPlan::Aggregate(_) => Ok(plan.map_children(|child| limited(child).map(Transformed::yes))?.data),
+        LogicalPlan::Aggregate(_) => {
+            Ok(plan.map_children(|child| limited(child).map(Transformed::yes))?.data)
+        }
         _ => limited(plan),
     }
 }

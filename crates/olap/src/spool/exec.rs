@@ -154,7 +154,7 @@ impl ExecutionPlan for SpoolsExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_new_children(children)
+        Ok(Arc::new(Self::over(self.spools.clone(), children)?))
     }
 
     fn with_new_children(
@@ -238,7 +238,11 @@ impl ExecutionPlan for SpoolScanExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_new_children(children)
+        if children.is_empty() {
+            Ok(self)
+        } else {
+            Err(external(internal("a scan of a spool has no inputs")))
+        }
     }
 
     fn with_new_children(

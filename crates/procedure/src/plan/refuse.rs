@@ -3,8 +3,7 @@
 use albireo_base::SqlError;
 
 use super::tree::{
-    Aggregate, AggregateKind, Body, Change, Cte, Item, Merge, Pool, Query, Relation, RelationSource, Select,
-    Target, Update,
+    Body, Change, Cte, Item, Merge, Pool, Query, Relation, RelationSource, Select, Target, Update,
 };
 use super::{ChangePlan, SelectPlan};
 use crate::expr::{Expr, ExprKind};
