@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
 use super::expr::operator;
 use super::query::output_types;
 use super::select::{Stage, address};
-use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column, unsupported};
+use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column};
 use crate::errors::{external, internal};
 
 /// A query inside an expression, computed for all rows around at once.

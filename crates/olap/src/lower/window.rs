@@ -180,7 +180,14 @@ fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
             FrameBound::Last => WindowFrameBound::Following(ScalarValue::UInt64(None)),
         })
     };
-    let frame = WindowFrame::new_bounds(units, bound(start)?, bound(end)?);
+    let mut frame = WindowFrame::new_bounds(units, bound(start)?, bound(end)?);
+    if call.order.is_empty() && *unit == FrameUnit::Range {
+        // Without an order all rows are peers.
+        let unbounded = ScalarValue::UInt64(None);
+        let (start, end) = (unbounded.clone(), unbounded);
+        let (start, end) = (WindowFrameBound::Preceding(start), WindowFrameBound::Following(end));
+        frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, start, end);
+    }
     let known = |arg: &Expr| matches!(&arg.kind, ExprKind::Constant(datum) if !datum.is_null());
     let fits = match call.function {
         W::RowNumber | W::Rank | W::DenseRank | W::PercentRank | W::CumeDist => true,

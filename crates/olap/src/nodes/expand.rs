@@ -8,7 +8,7 @@ use std::sync::Arc;
 use albireo_base::SqlError;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::series::Series;
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
