@@ -1,6 +1,7 @@
 //! The analytical road: prepare, cache, run on a snapshot.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use albireo_base::budget::{self, Budget};
@@ -9,6 +10,7 @@ use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, Query, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
+use albireo_sql::walk::Walk;
 use albireo_sql::{BoundQuery, Catalog};
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
@@ -240,15 +242,8 @@ impl Database {
         parameters: &[Value],
     ) -> Result<(Arc<Prepared>, bool), SqlError> {
         match self.plan_bound(catalog, statement, text, parameters) {
-            Ok(planned) => return Ok(planned),
-            Err(error) => {
-                if let Ok(path) = std::env::var("ALBIREO_FALLBACKS") {
-                    use std::io::Write;
-                    let mut f = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-                    let _ =
-                        writeln!(f, "{:?} {} :: {}", error.state(), error.message(), text.replace('\n', " "));
-                }
-            }
+            Err(_) if reads_files(statement) => {}
+            planned => return planned,
         }
         // It may not have been refused but ended.
         budget::check()?;
@@ -350,6 +345,23 @@ pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {
         threads: settings.query_threads,
         memory_limit_bytes: settings.query_memory,
     }
+}
+
+/// Whether a statement may read files, which the bound form does not know yet.
+fn reads_files(statement: &Statement) -> bool {
+    const FUNCTIONS: [&str; 6] =
+        ["read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "read_parquet"];
+    statement.any_relation(&mut |name| {
+        let ident = match name.0.as_slice() {
+            [part] => part.as_ident(),
+            _ => None,
+        };
+        let file = ident.is_some_and(|ident| {
+            let path = ident.quote_style.is_some() && ident.value.contains(['.', '/']);
+            path || FUNCTIONS.iter().any(|known| ident.value.eq_ignore_ascii_case(known))
+        });
+        if file { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
 }
 
 /// Types of parameters that the statement does not tell: none; the planner asks for them, and

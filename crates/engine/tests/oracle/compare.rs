@@ -64,12 +64,12 @@ fn parts(column: &str) -> (&str, &str) {
         (" interval", "text"),
         (" record", "text"),
     ];
-    let bare = match column.rfind('(') {
-        Some(at) if column.ends_with(')') => &column[..at],
-        _ => column,
+    let element = column.strip_suffix("[]");
+    let of = element.unwrap_or(column);
+    let of = match of.rfind('(') {
+        Some(at) if of.ends_with(')') => &of[..at],
+        _ => of,
     };
-    let element = bare.strip_suffix("[]");
-    let of = element.unwrap_or(bare);
     let class = CLASSES.into_iter().find_map(|(end, class)| Some((of.strip_suffix(end)?, class)));
     match class {
         Some((name, class)) => (name, if element.is_some() { "text" } else { class }),
@@ -161,6 +161,7 @@ mod tests {
             ("t timestamp without time zone", "t", "timestamp"),
             ("u uuid", "u", "uuid"),
             ("array integer[]", "array", "text"),
+            ("array numeric(8,2)[]", "array", "text"),
             ("row record", "row", "text"),
         ];
         for (column, name, ty) in cases {

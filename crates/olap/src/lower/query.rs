@@ -184,13 +184,9 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether LIMIT or OFFSET is the same for all rows around, and known before the query runs.
+/// Whether LIMIT or OFFSET is known before the query runs.
 fn is_fixed(expr: &Expr) -> bool {
-    let mut fixed = true;
-    expr.walk(&mut |part| {
-        fixed &= !matches!(part.kind, ExprKind::Column(_) | ExprKind::Subquery(_));
-    });
-    fixed
+    matches!(expr.kind, ExprKind::Constant(_) | ExprKind::Variable(_))
 }
 
 /// The columns around a query as the query around sees them: so does what stands in it outside of any SELECT.

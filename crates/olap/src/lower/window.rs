@@ -45,7 +45,8 @@ impl Lowering<'_> {
         }
         // One step for each order.
         let mut groups: Vec<(Order, Vec<Planned>)> = Vec::new();
-        for (order, expr) in exprs {
+        for Call { order, function, column } in exprs {
+            let expr = function.alias(column.name);
             match groups.iter_mut().find(|(known, _)| *known == order) {
                 Some((_, group)) => group.push(expr),
                 None => groups.push((order, vec![expr])),
@@ -69,12 +70,7 @@ impl Lowering<'_> {
     }
 
     /// Plans one call; the columns of its result, or of its sum and count.
-    fn window(
-        &self,
-        stage: &Stage,
-        call: &WindowCall,
-        exprs: &mut Vec<(Order, Planned)>,
-    ) -> Result<Vec<Column>> {
+    fn window(&self, stage: &Stage, call: &WindowCall, exprs: &mut Vec<Call>) -> Result<Vec<Column>> {
         let level = &stage.level;
         let args: Vec<Typed> = call.args.iter().map(|arg| self.typed(level, arg)).collect::<Result<_>>()?;
         let frame = frame(call, &args);
@@ -112,7 +108,7 @@ impl Lowering<'_> {
                 args.extend(filter);
                 let Some(gives) = arrow_of(&call.ty) else { return Err(unsupported("a window of nothing")) };
                 let function = Arc::new(windowed::function(call, gives));
-                (WindowFunctionDefinition::WindowUDF(function), WindowFrame::new(Some(false)), None)
+                (WindowFunctionDefinition::WindowUDF(function), whole_partition(), None)
             }
         };
         let order_by = self.order_of(level, &call.order)?;
@@ -126,9 +122,17 @@ impl Lowering<'_> {
             distinct: false,
         };
         let order = (params.partition_by.clone(), params.order_by.clone());
-        let column = self.column("window");
         let function = Planned::WindowFunction(Box::new(Planner { fun, params }));
-        exprs.push((order, function.alias(&column.name)));
+        // DataFusion takes what two calls have in common for an expression of its own, and that is none.
+        let same = exprs.iter().find(|call| call.function == function).map(|call| call.column.clone());
+        let column = match same {
+            Some(column) => column,
+            None => {
+                let column = self.column("window");
+                exprs.push(Call { order, function, column: column.clone() });
+                column
+            }
+        };
         Ok(vec![column])
     }
 
@@ -180,7 +184,11 @@ fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
             FrameBound::Last => WindowFrameBound::Following(ScalarValue::UInt64(None)),
         })
     };
-    let frame = WindowFrame::new_bounds(units, bound(start)?, bound(end)?);
+    let mut frame = WindowFrame::new_bounds(units, bound(start)?, bound(end)?);
+    if call.order.is_empty() && *unit == FrameUnit::Range {
+        // Without an order all rows are peers.
+        frame = whole_partition();
+    }
     let known = |arg: &Expr| matches!(&arg.kind, ExprKind::Constant(datum) if !datum.is_null());
     let fits = match call.function {
         W::RowNumber | W::Rank | W::DenseRank | W::PercentRank | W::CumeDist => true,
@@ -198,8 +206,24 @@ fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
     fits.then_some(frame)
 }
 
+/// The frame of all rows, whatever their order.
+fn whole_partition() -> WindowFrame {
+    let unbounded = ScalarValue::UInt64(None);
+    let (start, end) = (unbounded.clone(), unbounded);
+    let (start, end) = (WindowFrameBound::Preceding(start), WindowFrameBound::Following(end));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, start, end)
+}
+
 /// What decides the order of a window's rows.
 type Order = (Vec<Planned>, Vec<SortExpr>);
+
+/// A planned call.
+struct Call {
+    order: Order,
+    function: Planned,
+    /// What its result is called.
+    column: Column,
+}
 
 /// The aggregate of a call.
 fn aggregate_of(call: &WindowCall) -> Aggregate {

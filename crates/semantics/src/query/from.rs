@@ -196,6 +196,13 @@ impl From {
         alias: Option<&TableAlias>,
     ) -> Result<Pool, SqlError> {
         let source = scope.source();
+        if let [part] = name.0.as_slice()
+            && let Some(ident) = part.as_ident().filter(|ident| ident.quote_style.is_none())
+            && names::is_reserved(&ident.value)
+        {
+            let message = format!("syntax error at or near \"{}\"", ident.value);
+            return Err(source.locate(SqlError::new(SqlState::SYNTAX_ERROR, message), ident.span));
+        }
         let qualified = names::qualified(name, source)?;
         if qualified.schema.is_none() {
             let mut link = scope.env.ctes;

@@ -128,6 +128,10 @@ impl Binder<'_> {
         match op {
             BinaryOperator::And => return self.logic(whole, Connective::And),
             BinaryOperator::Or => return self.logic(whole, Connective::Or),
+            BinaryOperator::PGStartsWith => {
+                let args = vec![self.expr(left)?, self.expr(right)?];
+                return self.call_bound("starts_with", args);
+            }
             _ => {}
         }
         if let Some(comparison) = comparison(op) {
