@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{Decimal, Value};
+use albireo_base::{Decimal, SqlType, Value};
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{
     Arithmetic, Binary, ColumnRef, Comparison, Connective, Conversion, Expr, ExprKind, Unary,
@@ -86,6 +86,9 @@ impl Lowering<'_> {
             ExprKind::Binary(op, pair) => self.binary(level, *op, expr, &pair.0, &pair.1),
             ExprKind::Unary(Unary::Negate, inner) => self.negate(level, expr, inner),
             ExprKind::Convert(inner, Conversion::Scalar(to)) => self.convert(level, expr, inner, *to),
+            ExprKind::Cast(inner, modifier, _) if is_scalar(inner) => {
+                self.modified(level, expr, inner, *modifier)
+            }
             ExprKind::Case(branches, otherwise) => self.case(level, expr, branches, otherwise),
             ExprKind::Coalesce(items) => self.coalesce(level, expr, items),
             ExprKind::Function(builtin, args) => self.function(level, expr, builtin.name, args),
@@ -300,6 +303,26 @@ impl Lowering<'_> {
             }
             _ => self.row_by_row(level, whole),
         }
+    }
+
+    /// A cast to a length or precision. Its kernel looks at the values of a batch first, which mostly fit.
+    fn modified(&self, level: &Level, whole: &Expr, inner: &Expr, modifier: SqlType) -> Result<Typed> {
+        let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        let ExprKind::Cast(_, _, kind) = &whole.kind else { return self.row_by_row(level, whole) };
+        let inner = match &inner.kind {
+            // Numbers keep their scale until they get that of the modifier.
+            ExprKind::Convert(number, Conversion::Scalar(Scalar::Numeric { .. }))
+                if matches!(number.ty, Type::Scalar(Scalar::Numeric { .. })) =>
+            {
+                number
+            }
+            _ => inner,
+        };
+        let value = self.expr(level, inner)?;
+        let column = ExprKind::Column(ColumnRef { depth: 0, relation: 0, column: 0 });
+        let place = Box::new(Expr { kind: column, ty: inner.ty.clone() });
+        let cast = Expr { kind: ExprKind::Cast(place, modifier, *kind), ty: whole.ty.clone() };
+        Ok((kernel(cast, arrow.clone(), vec![value]), arrow))
     }
 
     fn case(

@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use albireo_base::{Decimal, SqlError};
+use albireo_base::{Decimal, SqlError, SqlType};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
@@ -88,6 +88,13 @@ impl ScalarUDFImpl for Kernel {
         {
             return Ok(ColumnarValue::Array(opened(numbers)?));
         }
+        if let ([ColumnarValue::Array(array)], ExprKind::Cast(inner, modifier, _)) =
+            (args.args.as_slice(), &self.expr.kind)
+            && let ExprKind::Column(_) = inner.kind
+            && let Some(array) = fitting(array, *modifier, &self.gives)
+        {
+            return Ok(ColumnarValue::Array(array));
+        }
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
@@ -116,6 +123,38 @@ fn opened(numbers: &Decimal128Array) -> Result<ArrayRef> {
     }
     let array = FixedSizeBinaryArray::try_new(numeric::BYTES, bytes.into(), numbers.nulls().cloned());
     Ok(Arc::new(array.map_err(|e| external(from_arrow(&e)))?))
+}
+
+/// Values as a cast to a length or precision gives them, if it changes none of them but for zeros at the end;
+/// `None`: ask for each.
+fn fitting(array: &ArrayRef, modifier: SqlType, gives: &DataType) -> Option<ArrayRef> {
+    match (modifier, array.data_type(), gives) {
+        (SqlType::Varchar(limit) | SqlType::Char(limit), DataType::Utf8View, DataType::Utf8View) => {
+            // As many bytes as characters are allowed are never too many.
+            let mut texts = array.as_string_view().iter().flatten();
+            let trims = matches!(modifier, SqlType::Char(_));
+            let fits = texts.all(|text| text.len() <= limit as usize && !(trims && text.ends_with(' ')));
+            fits.then(|| Arc::clone(array))
+        }
+        (
+            SqlType::Decimal { precision, scale },
+            DataType::Decimal128(_, from),
+            DataType::Decimal128(_, to),
+        ) if *to == scale as i8 && (0..=*to).contains(from) => {
+            let factor = 10_i128.pow(u32::from((to - from).unsigned_abs()));
+            let most = 10_i128.pow(u32::from(precision)) - 1;
+            let of =
+                |value: i128| value.checked_mul(factor).filter(|value| value.unsigned_abs() <= most as u128);
+            let numbers = array.as_primitive::<Decimal128Type>();
+            let mut values = Vec::with_capacity(numbers.len());
+            for value in numbers {
+                values.push(value.map_or(Some(0), of)?);
+            }
+            let scaled = Decimal128Array::new(values.into(), numbers.nulls().cloned());
+            Some(Arc::new(scaled.with_data_type(gives.clone())))
+        }
+        _ => None,
+    }
 }
 
 /// Why an expression without transaction stopped.
