@@ -21,7 +21,7 @@ use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Insist, Trial, Wanted};
+use crate::statements::{Trial, Wanted};
 use crate::{BackupOptions, Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
@@ -312,11 +312,7 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
-        let writes = matches!(
-            class,
-            StatementClass::Ddl | StatementClass::Insert | StatementClass::Update | StatementClass::Delete
-        );
-        if writes {
+        if matches!(class, StatementClass::Ddl | StatementClass::Change) {
             self.refuse_in_session("change anything")?;
         }
         let settings = self.state.lock().settings.clone();
@@ -325,9 +321,7 @@ impl Connection {
                 Some(outcome) => outcome,
                 None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
             },
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
-                self.database.run_change(parsed, text, parameters, &settings, cancel)
-            }
+            StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
             }
@@ -439,11 +433,11 @@ impl Connection {
         let settings = self.state.lock().settings.clone();
         let lines = match classify(plan.statement)? {
             StatementClass::Query => self.explain_query(&plan, text, &settings, cancel)?,
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete if plan.analyze => {
+            StatementClass::Change if plan.analyze => {
                 return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement that changes rows")
                     .with_hint("Use EXPLAIN alone, which changes nothing."));
             }
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
+            StatementClass::Change => {
                 self.database.explain_change(plan.statement, text, &settings, cancel)?
             }
             _ => {
@@ -466,9 +460,7 @@ impl Connection {
             let limits = self.database.limits(settings, cancel);
             let analyze = plan.analyze.then_some(&limits);
             // What is wrong with it, the other road says.
-            if let Ok(Some(lines)) =
-                self.database.explain_statement(plan.statement, text, Insist::No, analyze)
-            {
+            if let Ok(Some(lines)) = self.database.explain_statement(plan.statement, text, analyze) {
                 return Ok(lines);
             }
         }

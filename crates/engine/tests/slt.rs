@@ -22,6 +22,7 @@ files! {
     dml
     functions
     joins
+    merge
     names
     null_logic
     ordering

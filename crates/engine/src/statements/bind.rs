@@ -12,10 +12,11 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_procedure::body::{Outside, Place, Routine};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
-use albireo_procedure::plan::tree::{AccessInfo, Change};
-use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
+use albireo_procedure::plan::tree::AccessInfo;
+use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_select, planned};
 use albireo_procedure::types::{Scalar, Type};
 use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
+use albireo_sql::classify::changes_rows;
 use albireo_sql::walk::Walk as _;
 
 use super::home::Home;
@@ -31,12 +32,12 @@ pub(super) enum Work {
 }
 
 /// A bound statement.
-pub(super) struct Bound {
+pub(crate) struct Bound {
     pub(super) work: Work,
     /// What surrounds it: its parameters.
-    pub(super) around: Routine,
+    pub(crate) around: Routine,
     /// What it was bound to.
-    pub(super) library: Arc<Library>,
+    pub(crate) library: Arc<Library>,
     /// The types of the parameters; none for one that does not occur.
     types: Vec<Option<Type>>,
     /// Parameters whose type is that of the value given, with its variant.
@@ -67,11 +68,7 @@ impl Work {
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Self::Select(_) => "SELECT",
-            Self::Change(plan) => match &*plan.change {
-                Change::Insert(_) => "INSERT",
-                Change::Update(_) => "UPDATE",
-                Change::Delete(_) => "DELETE",
-            },
+            Self::Change(plan) => plan.change.verb(),
         }
     }
 }
@@ -81,25 +78,63 @@ impl Bound {
     ///
     /// # Errors
     /// Names, types and what is not supported, with positions.
-    pub(super) fn new(
+    pub(crate) fn new(
         library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[Value],
         partitions: u16,
     ) -> Result<Self, SqlError> {
+        let home = |work: &Work, around: &Routine| Home::new(work, around, partitions);
+        Self::bind(library, statement, text, values, false, home)
+    }
+
+    /// Binds a change whose rows a query on a snapshot finds: without access paths, for all partitions.
+    ///
+    /// # Errors
+    /// As [`Bound::new`].
+    pub(crate) fn for_snapshot(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+    ) -> Result<Self, SqlError> {
+        Self::bind(library, statement, text, values, true, |_, _| Home::All)
+    }
+
+    fn bind(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+        logical: bool,
+        home: impl FnOnce(&Work, &Routine) -> Home,
+    ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: false };
+        let binder = Binder { library, statement, text, count, logical };
         let (work, mut around, types, by_value) = binder.typed(values)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
         }
         check_literals(|visit| work.each_expr(visit))?;
-        let home = Home::new(&work, &around, partitions);
+        let home = home(&work, &around);
         let shape = Shape::of(&work);
         let mut calls = false;
         work.each_expr(&mut |expr| calls |= matches!(expr.kind, ExprKind::Call(..)));
         Ok(Self { work, around, library: Arc::clone(library), types, by_value, home, shape, calls })
+    }
+
+    /// The change that it is.
+    pub(crate) fn change(&self) -> Option<&ChangePlan> {
+        match &self.work {
+            Work::Select(_) => None,
+            Work::Change(plan) => Some(plan),
+        }
+    }
+
+    /// The parameters and their types.
+    pub(crate) fn parameters(&self) -> Vec<(VariableId, Option<Type>)> {
+        self.around.parameters.iter().copied().zip(self.types.iter().cloned()).collect()
     }
 
     /// Whether it is good for these values: as many as it has parameters, of the types that it was bound for.
@@ -117,7 +152,7 @@ impl Bound {
     /// # Errors
     /// 42P02 if there are more or fewer; what their conversion says.
     #[inline]
-    pub(super) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
+    pub(crate) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
         if values.len() != self.types.len() {
             return Err(miscounted(self.types.len(), values.len()));
         }
@@ -250,11 +285,15 @@ impl Binder<'_> {
         let catalog = &self.library.catalog;
         let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
         let work = match self.statement {
+            change if changes_rows(change) => {
+                let plan = albireo_semantics::query::bind_change(catalog, change, &mut outside)?;
+                Work::Change(if self.logical { plan } else { planned(plan)? })
+            }
             Statement::Query(query) if self.logical => {
                 Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
             }
             Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
-            change => Work::Change(bind_change(catalog, change, &mut outside)?),
+            _ => return Err(SqlError::unsupported("this statement")),
         };
         Ok((work, outside.into_routine()))
     }

@@ -137,6 +137,7 @@ fn declared(work: &Work, at: usize) -> Option<SqlType> {
             },
             Change::Update(update) => column_of(&update.target.relations, update.target.returning.get(at)?),
             Change::Delete(target) => column_of(&target.relations, target.returning.get(at)?),
+            Change::Merge(_) => None,
         },
     }
 }

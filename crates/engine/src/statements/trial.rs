@@ -128,10 +128,7 @@ impl Inside<'_, '_, '_> {
         }
         let mut statement = albireo_sql::parse_one(text)?;
         match classify(&statement)? {
-            StatementClass::Query
-            | StatementClass::Insert
-            | StatementClass::Update
-            | StatementClass::Delete => {}
+            StatementClass::Query | StatementClass::Change => {}
             _ => return Err(refused(&name_of(&statement))),
         }
         let mut values = values;

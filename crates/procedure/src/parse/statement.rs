@@ -10,7 +10,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 
 /// What a statement can begin with, for suggestions.
-const STATEMENTS: [&str; 29] = [
+const STATEMENTS: [&str; 30] = [
     "assert",
     "begin",
     "call",
@@ -28,6 +28,7 @@ const STATEMENTS: [&str; 29] = [
     "if",
     "insert",
     "loop",
+    "merge",
     "null",
     "perform",
     "raise",
@@ -72,7 +73,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(StatementKind::Null)
             }
-            "select" | "insert" | "update" | "delete" | "with" | "values" => {
+            "select" | "insert" | "update" | "delete" | "merge" | "with" | "values" => {
                 let (query, into) = self.sql_with_into()?;
                 Ok(StatementKind::Sql { query, into })
             }

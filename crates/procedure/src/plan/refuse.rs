@@ -3,7 +3,8 @@
 use albireo_base::SqlError;
 
 use super::tree::{
-    Aggregate, AggregateKind, Body, Change, Item, Pool, Query, Relation, RelationSource, Select, Target,
+    Aggregate, AggregateKind, Body, Change, Cte, Item, Merge, Pool, Query, Relation, RelationSource, Select,
+    Target, Update,
 };
 use super::{ChangePlan, SelectPlan};
 use crate::expr::{Expr, ExprKind};
@@ -29,8 +30,11 @@ pub(super) fn select(plan: &SelectPlan) -> Result {
 pub(super) fn change(plan: &ChangePlan) -> Result {
     match &*plan.change {
         Change::Insert(insert) => query(&insert.source)?,
-        Change::Update(update) => target(&update.target)?,
-        Change::Delete(rows) => target(rows)?,
+        Change::Update(Update { target: rows, .. })
+        | Change::Delete(rows)
+        | Change::Merge(Merge { target: rows, .. }) => {
+            target(rows)?;
+        }
     }
     let mut found = Ok(());
     plan.change.each_expr(&mut |expr| within(expr, &mut found));
@@ -38,7 +42,7 @@ pub(super) fn change(plan: &ChangePlan) -> Result {
 }
 
 /// The queries in an expression.
-fn within(expr: &Expr, found: &mut Result) {
+pub(super) fn within(expr: &Expr, found: &mut Result) {
     expr.walk(&mut |part| {
         if let (ExprKind::Subquery(subquery), true) = (&part.kind, found.is_ok()) {
             *found = select(&subquery.plan);
@@ -46,13 +50,19 @@ fn within(expr: &Expr, found: &mut Result) {
     });
 }
 
-fn query(tree: &Query) -> Result {
-    for cte in &tree.ctes {
-        if cte.repeated.is_some() {
-            return Err(SqlError::unsupported("WITH RECURSIVE in a procedure").with_hint("Use a loop."));
-        }
-        query(&cte.query)?;
+/// Refuses a query of WITH.
+///
+/// # Errors
+/// As [`select`].
+pub(super) fn cte(cte: &Cte) -> Result {
+    if cte.repeated.is_some() {
+        return Err(SqlError::unsupported("WITH RECURSIVE in a procedure").with_hint("Use a loop."));
     }
+    query(&cte.query)
+}
+
+fn query(tree: &Query) -> Result {
+    tree.ctes.iter().try_for_each(cte)?;
     match &tree.body {
         Body::Select(select) => of_select(select),
         Body::Values(_) => Ok(()),
@@ -103,6 +113,7 @@ fn aggregate(aggregate: &Aggregate) -> Result {
 }
 
 fn target(target: &Target) -> Result {
+    target.ctes.iter().try_for_each(cte)?;
     relations(&target.relations)?;
     pool(&target.from)
 }

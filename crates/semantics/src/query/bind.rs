@@ -238,7 +238,7 @@ fn body(
         SetExpr::Values(rows) => values(rows, pass)?,
         SetExpr::SetOperation { .. } => sets::bind(env, tree, pass)?,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-            return Err(SqlError::unsupported("a change with or inside of WITH")
+            return Err(SqlError::unsupported("a change inside of WITH")
                 .with_hint("Make the change in a separate statement."));
         }
     };

@@ -11,11 +11,14 @@ mod edit;
 mod every;
 mod from;
 mod group;
+mod insert;
 mod join;
 mod levels;
+mod merge;
 mod output;
 mod recursion;
 mod regroup;
+mod rows;
 mod scope;
 mod select;
 mod sets;
@@ -36,6 +39,7 @@ use albireo_sql::{Catalog, ast};
 
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
+pub use rows::{ADDRESS, Finding};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
@@ -92,7 +96,7 @@ impl PartialEq for SelectPlan {
     }
 }
 
-/// An INSERT, UPDATE or DELETE.
+/// An INSERT, UPDATE, DELETE or MERGE.
 #[derive(Clone, Debug)]
 pub struct ChangePlan {
     /// Names and types of the columns of RETURNING; none without.
@@ -120,7 +124,7 @@ pub fn bind_select(
     bind::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
 }
 
-/// Binds an INSERT, UPDATE or DELETE.
+/// Binds an INSERT, UPDATE, DELETE or MERGE, after WITH or not.
 ///
 /// # Errors
 /// As [`bind_select`].

@@ -152,6 +152,8 @@ pub(super) struct Scope<'s> {
     mentions: Vec<Mention>,
     /// Whether a relation is the recursive query this is the repeated part of.
     pub(super) recursive: bool,
+    /// The entry of the table that the statement changes.
+    pub(super) changed: Option<usize>,
 }
 
 impl<'s> Scope<'s> {
@@ -171,6 +173,7 @@ impl<'s> Scope<'s> {
             calls: Calls::default(),
             mentions: Vec::new(),
             recursive: false,
+            changed: None,
         }
     }
 
@@ -289,14 +292,21 @@ impl<'s> Scope<'s> {
     }
 
     /// 42P10 if what is bound stands in FROM where it may not refer to an entry.
-    fn check_lateral(&self, entry: usize, at: &Ident) -> Result<(), SqlError> {
-        let entry = &self.entries[entry];
+    fn check_lateral(&self, number: usize, at: &Ident) -> Result<(), SqlError> {
+        let entry = &self.entries[number];
         if entry.lateral {
             return Ok(());
         }
         let message = format!("invalid reference to FROM-clause entry for table \"{}\"", entry.name);
-        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).with_detail(detail))
+        let error = self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at);
+        if self.changed == Some(number) {
+            let hint = format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                entry.name
+            );
+            return Err(error.with_hint(hint));
+        }
+        Err(error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."))
     }
 
     /// An error at the parenthesis before a place, or there if there is none.

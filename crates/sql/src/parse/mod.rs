@@ -12,6 +12,7 @@ mod balance;
 mod depth;
 mod dialect;
 mod fragment;
+mod merge;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -79,7 +80,7 @@ fn run<T>(
 ) -> Result<T, SqlError> {
     depth::check(text, &tokens)?;
     recursive::set_minimum_stack_size(STACK_BYTES);
-    let dialect = dialect::PostgreSql::new(tokens.len());
+    let dialect = dialect::PostgreSql::new(tokens.len()).with_merge(merge::occurs_in(&tokens));
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
     let tree = read(&mut parser).map_err(|error| {

@@ -1,5 +1,6 @@
 //! Both roads say the same; what is kept is found, and no more than that.
 
+mod changes;
 mod generate;
 
 use std::sync::Arc;
