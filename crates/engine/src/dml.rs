@@ -15,7 +15,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Tid, Value};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
-use albireo_partition::{Abort, Call, Route, Transaction};
+use albireo_partition::{Abort, Call, Route};
 use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, given};
@@ -83,7 +83,7 @@ impl Database {
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = Bound::new(&library, statement, text, values, self.inner.partitions.count());
                 let live = live.map_err(|_| error)?;
-                self.run_bound(&Arc::new(live), values, &self.limits(settings, cancel), None).done()
+                self.run_in_full(live, values, &self.limits(settings, cancel))
             }
             Err(error) => Err(error),
         }

@@ -46,7 +46,7 @@ pub(crate) enum Tried {
 
 impl Tried {
     /// What it gave, of a statement that was not to go to the other road.
-    pub(crate) fn done(self) -> Result<Outcome, SqlError> {
+    fn done(self) -> Result<Outcome, SqlError> {
         match self {
             Self::Ran(outcome) => Ok(outcome),
             Self::Failed(error) | Self::Not(Some(error)) => Err(error),
@@ -173,6 +173,16 @@ impl Database {
             statements.put(Arc::clone(&kept), values);
         }
         kept
+    }
+
+    /// Runs a statement on live rows, however many it reads.
+    pub(crate) fn run_in_full(
+        &self,
+        bound: Bound,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Outcome, SqlError> {
+        self.run_bound(&Arc::new(bound), values, limits, None).done()
     }
 
     /// Runs a bound statement; one that is `kept` only as long as it stays small.
