@@ -149,7 +149,7 @@ fn parameter_has_the_type_that_its_first_place_demands() {
     }
     let inserted = "INSERT INTO q SELECT id, $1, $2, $3 FROM p WHERE id = $4 RETURNING line, amount";
     let values = [text("8"), text("1.25"), one, text("5")];
-    assert_eq!(shown(db.execute_with(inserted, &values)), "line integer | amount numeric\n8 | 1.25");
+    assert_eq!(shown(db.execute_with(inserted, &values)), "line integer | amount numeric\n8 | 1.250");
 }
 
 #[test]
