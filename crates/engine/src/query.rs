@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
+use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions, StatementFiles};
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_sql::{BoundQuery, Catalog};
@@ -235,8 +235,14 @@ impl Database {
         text: &str,
         parameters: &[Value],
     ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        if let Some(planned) = self.plan_bound(catalog, statement, text, parameters) {
-            return Ok(planned);
+        let files = self.inner.olap.files();
+        match self.plan_bound(catalog, statement, text, parameters, &files) {
+            Ok(planned) => return Ok(planned),
+            // What is wrong with a file the other front end would say without a position.
+            Err(error) if files.any() && error.state() != SqlState::FEATURE_NOT_SUPPORTED => {
+                return Err(error);
+            }
+            Err(_) => {}
         }
         let bound = albireo_sql::bind_query(catalog, statement, text)?;
         let types = inferable_types(bound.parameters, parameters);
@@ -248,20 +254,22 @@ impl Database {
         Ok((plan, general))
     }
 
-    /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the
-    /// bound form, or the plan of it, does not know something in it.
+    /// The plan of a query by its bound form, and whether it is good whenever its text comes again: for values
+    /// of any type, and whatever files have become.
     fn plan_bound(
         &self,
         catalog: &Arc<Catalog>,
         statement: &Statement,
         text: &str,
         parameters: &[Value],
-    ) -> Option<(Arc<Prepared>, bool)> {
+        files: &StatementFiles,
+    ) -> Result<(Arc<Prepared>, bool), SqlError> {
         let library = self.library();
-        let logical = Logical::new(&library, statement, text, parameters).ok()?;
+        let logical = Logical::new(&library, statement, text, parameters, files)?;
         let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters);
-        plan.ok().map(|plan| (plan, logical.general))
+        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters)?;
+        let general = logical.general && !plan.reads_files();
+        Ok((plan, general))
     }
 
     /// Types and plans a bound query.

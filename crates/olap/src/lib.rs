@@ -39,7 +39,7 @@ mod spill;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
-pub use files::write_parquet;
+pub use files::{StatementFiles, write_parquet};
 pub use prepare::{OutputColumn, Prepared, Query};
 pub use run::{BoxedBatch, BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
 pub use spill::SpillFiles;

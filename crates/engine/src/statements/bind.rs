@@ -15,6 +15,7 @@ use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
 use albireo_procedure::plan::tree::{AccessInfo, Change};
 use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
 use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::query::Files;
 use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
 use albireo_sql::walk::Walk as _;
 
@@ -89,7 +90,7 @@ impl Bound {
         partitions: u16,
     ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: false };
+        let binder = Binder { library, statement, text, count, files: None };
         let (work, mut around, types, by_value) = binder.typed(values)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
@@ -158,18 +159,19 @@ pub(crate) struct Logical {
 }
 
 impl Logical {
-    /// Binds a query that stands in `text` for these values.
+    /// Binds a query that stands in `text` for these values; `files` opens those that it names.
     ///
     /// # Errors
-    /// As [`Bound::new`].
+    /// As [`Bound::new`]; those of files.
     pub(crate) fn new(
         library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[Value],
+        files: &dyn Files,
     ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: true };
+        let binder = Binder { library, statement, text, count, files: Some(files) };
         let (work, around, types, by_value) = binder.typed(values)?;
         let Work::Select(plan) = work else { return Err(SqlError::unsupported("a change as a query")) };
         check_literals(|visit| plan.each_expr(visit))?;
@@ -198,8 +200,8 @@ struct Binder<'a> {
     text: &'a str,
     /// Parameters.
     count: usize,
-    /// Whether access paths are not wanted.
-    logical: bool,
+    /// For a query on a snapshot, which has no access paths: what opens files.
+    files: Option<&'a dyn Files>,
 }
 
 /// More than PostgreSQL's protocol can carry.
@@ -249,12 +251,13 @@ impl Binder<'_> {
     fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {
         let catalog = &self.library.catalog;
         let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
-        let work = match self.statement {
-            Statement::Query(query) if self.logical => {
+        let work = match (self.statement, self.files) {
+            (Statement::Query(query), Some(files)) => {
+                outside = outside.reading(files);
                 Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
             }
-            Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
-            change => Work::Change(bind_change(catalog, change, &mut outside)?),
+            (Statement::Query(query), None) => Work::Select(bind_select(catalog, query, &mut outside)?),
+            (change, _) => Work::Change(bind_change(catalog, change, &mut outside)?),
         };
         Ok((work, outside.into_routine()))
     }

@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use albireo_base::SqlType;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
+use albireo_semantics::query::File;
 use albireo_semantics::query::tree::{
     Condition, Item, Pool, Query, Relation as Bound, RelationSource, Select,
 };
 use albireo_sql::TableDef;
 use datafusion::catalog::TableFunctionArgs;
-use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::common::{Column, JoinType, NullEquality, Result, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{
+    Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, cast, lit,
+};
 
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
+use crate::files;
 use crate::relation::Relation;
 use crate::scan::provider::SnapshotTable;
 
@@ -162,6 +166,7 @@ impl Lowering<'_> {
             }
             RelationSource::Cte(id) => self.cte_rows(*id)?,
             RelationSource::Series(args) => self.series(args, relation)?,
+            RelationSource::File(file) => self.file(file)?,
             RelationSource::Unnest(_) | RelationSource::Routine(..) | RelationSource::Given => {
                 return Err(unsupported("this function in FROM of a query over a snapshot"));
             }
@@ -226,6 +231,27 @@ impl Lowering<'_> {
         Ok((plan, columns.collect()))
     }
 
+    /// The rows of a file. Its reader finds columns by their own names, so they are renamed above it.
+    fn file(&self, file: &File) -> Result<(LogicalPlan, Vec<Typed>)> {
+        self.reads_files.set(true);
+        let source = files::source_of(file)?;
+        let name = TableReference::bare(self.name(&file.path));
+        let plan = LogicalPlanBuilder::scan(name, source, None)?.build()?;
+        let mut exprs = Vec::with_capacity(file.columns.len());
+        let mut outputs = Vec::with_capacity(file.columns.len());
+        for (column, field) in plan.schema().columns().into_iter().zip(plan.schema().fields()) {
+            let new = self.column(&column.name);
+            let value = match files::column_type(field.data_type()) {
+                Some((_, ty)) if ty != *field.data_type() => cast(Planned::Column(column), ty),
+                _ => Planned::Column(column),
+            };
+            exprs.push(value.alias(&new.name));
+            outputs.push(new);
+        }
+        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        typed_columns(Rows { plan, outputs, keys: Vec::new() })
+    }
+
     /// The rows of a query of WITH, once more.
     fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
         let known = self.ctes.borrow().get(&id).cloned();
@@ -259,7 +285,7 @@ impl Lowering<'_> {
             return Err(external(internal("a series has a column")));
         };
         let output = self.column("series");
-        let value = datafusion::logical_expr::cast(Planned::Column(column), ty).alias(&output.name);
+        let value = cast(Planned::Column(column), ty).alias(&output.name);
         let plan = LogicalPlanBuilder::from(plan).project([value])?.build()?;
         typed_columns(Rows { plan, outputs: vec![output], keys: Vec::new() })
     }

@@ -9,6 +9,7 @@ mod bind;
 mod change;
 mod edit;
 mod every;
+mod file;
 mod from;
 mod group;
 mod join;
@@ -36,6 +37,7 @@ use albireo_sql::{Catalog, ast};
 
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
+pub use file::{File, FileColumn, FileFormat, FileOption, Files, NamedFile};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
