@@ -77,7 +77,7 @@ impl Database {
     ) -> Result<Outcome, SqlError> {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
-        let bound = Bound::for_snapshot(&library, statement, text, values)?;
+        let bound = Bound::for_snapshot(&library, statement, text, values, &self.inner.olap.files())?;
         match Queried::new(self, &bound, values, settings, cancel) {
             Ok(queried) => queried.run(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {

@@ -1,17 +1,15 @@
 //! The analytical road: prepare, cache, run on a snapshot.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use albireo_base::budget::{self, Budget};
+use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, Query, QueryOutput, RunOptions};
+use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
+use albireo_sql::Catalog;
 use albireo_sql::ast::Statement;
-use albireo_sql::walk::Walk;
-use albireo_sql::{BoundQuery, Catalog};
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
@@ -233,7 +231,8 @@ impl Database {
         self.plan_anew(&self.catalog(), statement, text, parameters).map(|(plan, _)| plan)
     }
 
-    /// A plan of a query, and whether it is good whenever its text comes again.
+    /// The plan of a query by its bound form, and whether it is good whenever its text comes again: for values
+    /// of any type, and whatever files have become.
     fn plan_anew(
         &self,
         catalog: &Arc<Catalog>,
@@ -241,48 +240,13 @@ impl Database {
         text: &str,
         parameters: &[Value],
     ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        match self.plan_bound(catalog, statement, text, parameters) {
-            Err(_) if reads_files(statement) => {}
-            planned => return planned,
-        }
-        // It may not have been refused but ended.
-        budget::check()?;
-        let bound = albireo_sql::bind_query(catalog, statement, text)?;
-        let types = inferable_types(bound.parameters, parameters);
-        let plan = self.prepare_bound(catalog, &bound, types)?;
-        // The types of given values may decide the plan's; another call's values may differ. So may files, and which
-        // files a name stands for.
-        let typed = plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some());
-        let general = typed && !plan.reads_files();
-        Ok((plan, general))
-    }
-
-    /// The plan of a query by its bound form, and whether it is good for values of any type.
-    fn plan_bound(
-        &self,
-        catalog: &Arc<Catalog>,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<(Arc<Prepared>, bool), SqlError> {
         let library = self.library();
-        let logical = Logical::new(&library, statement, text, parameters)?;
+        let files = self.inner.olap.files();
+        let logical = Logical::new(&library, statement, text, parameters, &files)?;
         let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
         let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters)?;
-        Ok((plan, logical.general))
-    }
-
-    /// Types and plans a bound query.
-    pub(crate) fn prepare_bound(
-        &self,
-        catalog: &Arc<Catalog>,
-        bound: &BoundQuery,
-        parameter_types: Vec<Option<SqlType>>,
-    ) -> Result<Arc<Prepared>, SqlError> {
-        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let names = bound.exact.then(|| bound.output.iter().map(|c| c.name.clone()).collect());
-        let query = Query { statement: bound.statement.clone(), names, parameter_types };
-        self.inner.olap.prepare(&relations, query)
+        let general = logical.general && !plan.reads_files();
+        Ok((plan, general))
     }
 
     /// What ends a statement that runs as a transaction.
@@ -345,29 +309,6 @@ pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {
         threads: settings.query_threads,
         memory_limit_bytes: settings.query_memory,
     }
-}
-
-/// Whether a statement may read files, which the bound form does not know yet.
-fn reads_files(statement: &Statement) -> bool {
-    const FUNCTIONS: [&str; 6] =
-        ["read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_ndjson", "read_parquet"];
-    statement.any_relation(&mut |name| {
-        let ident = match name.0.as_slice() {
-            [part] => part.as_ident(),
-            _ => None,
-        };
-        let file = ident.is_some_and(|ident| {
-            let path = ident.quote_style.is_some() && ident.value.contains(['.', '/']);
-            path || FUNCTIONS.iter().any(|known| ident.value.eq_ignore_ascii_case(known))
-        });
-        if file { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-}
-
-/// Types of parameters that the statement does not tell: none; the planner asks for them, and
-/// values are coerced.
-fn inferable_types(count: usize, _values: &[Value]) -> Vec<Option<SqlType>> {
-    vec![None; count]
 }
 
 /// The values as the plan's parameter types want them.

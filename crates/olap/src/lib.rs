@@ -41,7 +41,7 @@ mod spool;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
-pub use files::write_parquet;
+pub use files::{StatementFiles, write_parquet};
 pub use prepare::{OutputColumn, Prepared, Query};
 pub use run::{
     BoxedBatch, BoxedRun, CancelToken, LEAST_PLANNING_BYTES, QueryOutput, QueryStream, RunOptions,

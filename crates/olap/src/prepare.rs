@@ -113,6 +113,17 @@ impl Prepared {
         self.reads_files
     }
 
+    /// The columns as a stream has them: batches leave before all values are known, so a NUMERIC of any scale is
+    /// text with the digits of each value.
+    pub(crate) fn streamed(&self) -> Vec<OutputColumn> {
+        let fields = self.analyzed.schema().fields();
+        let column = |(column, field): (&OutputColumn, &FieldRef)| match *field.data_type() == lower::OPEN {
+            true => OutputColumn { arrow: DataType::Utf8View, ..column.clone() },
+            false => column.clone(),
+        };
+        self.columns.iter().zip(fields).map(column).collect()
+    }
+
     /// The relations the query reads.
     pub fn relations(&self) -> &[Arc<Relation>] {
         &self.relations
@@ -146,23 +157,6 @@ impl Prepared {
         let folds = folds(&plan).map_err(|e| to_sql_error(&e))?;
         *self.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: plan.clone(), rows, folds }));
         Ok(Optimized { plan, folds })
-    }
-
-    /// A plan that reads no relation of the catalog.
-    pub(crate) fn of_plan(shared: &Shared, plan: LogicalPlan) -> Result<Self, DataFusionError> {
-        let analyzed = analyze(shared, plan)?;
-        Ok(Self {
-            columns: output_columns(&analyzed, None)?,
-            analyzed,
-            parameter_types: Vec::new(),
-            bound_types: None,
-            binds: false,
-            relations: Vec::new(),
-            columns_read: Vec::new(),
-            reads_files: false,
-            catalog_version: 0,
-            optimized: Mutex::new(None),
-        })
     }
 
     fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
@@ -333,7 +327,7 @@ fn prepare_bound(
 ) -> Result<Prepared, DataFusionError> {
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
-    let Lowered { plan, relations: read } = lower::lower(shared, relations, query, &known)?;
+    let Lowered { plan, relations: read, reads_files } = lower::lower(shared, relations, query, &known)?;
     lower::take_nodes(&plan)?;
     let analyzed = semantics::analyze_lowered(plan, shared.options())?;
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
@@ -344,7 +338,7 @@ fn prepare_bound(
         analyzed,
         parameter_types: types.iter().map(|ty| ty.as_ref().and_then(sql_type_of)).collect(),
         bound_types: Some(types),
-        reads_files: false,
+        reads_files,
         relations: read,
         catalog_version: relations.version(),
         optimized: Mutex::new(None),

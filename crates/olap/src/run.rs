@@ -135,7 +135,7 @@ impl QueryOutput {
 /// The next batch of a stream, to come.
 pub type BoxedBatch<'a> = Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + 'a>>;
 
-/// A result as it is computed.
+/// A result as it is computed. Columns of NUMERIC of any scale are texts in it.
 pub struct QueryStream {
     columns: Vec<OutputColumn>,
     schema: SchemaRef,
@@ -248,7 +248,7 @@ impl Olap {
         options.cancel = options.cancel.child();
         let cancel = options.cancel.clone();
         let run = Run::new(self, prepared, parameters, snapshot, options);
-        let columns = prepared.columns().to_vec();
+        let columns = prepared.streamed();
         let schema = output::schema_of(&columns);
         self.shared.handle().spawn(run.deliver(sender, Arc::clone(&schema)));
         QueryStream { columns, schema, batches, cancel }

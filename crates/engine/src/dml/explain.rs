@@ -26,7 +26,7 @@ impl Database {
     ) -> Result<Vec<String>, SqlError> {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
-        let bound = Bound::for_snapshot(&library, statement, text, &[])?;
+        let bound = Bound::for_snapshot(&library, statement, text, &[], &self.inner.olap.files())?;
         match Queried::new(self, &bound, &[], settings, cancel) {
             Ok(queried) => queried.explain(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {

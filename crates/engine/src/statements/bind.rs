@@ -15,6 +15,7 @@ use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
 use albireo_procedure::plan::tree::AccessInfo;
 use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_select, planned};
 use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::query::Files;
 use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
 use albireo_sql::classify::changes_rows;
 use albireo_sql::walk::Walk as _;
@@ -86,10 +87,11 @@ impl Bound {
         partitions: u16,
     ) -> Result<Self, SqlError> {
         let home = |work: &Work, around: &Routine| Home::new(work, around, partitions);
-        Self::bind(library, statement, text, values, false, home)
+        Self::bind(library, statement, text, values, None, home)
     }
 
-    /// Binds a change whose rows a query on a snapshot finds: without access paths, for all partitions.
+    /// Binds a change whose rows a query on a snapshot finds: without access paths, for all partitions. `files` opens
+    /// those that it names.
     ///
     /// # Errors
     /// As [`Bound::new`].
@@ -98,8 +100,9 @@ impl Bound {
         statement: &Statement,
         text: &str,
         values: &[Value],
+        files: &dyn Files,
     ) -> Result<Self, SqlError> {
-        Self::bind(library, statement, text, values, true, |_, _| Home::All)
+        Self::bind(library, statement, text, values, Some(files), |_, _| Home::All)
     }
 
     fn bind(
@@ -107,11 +110,11 @@ impl Bound {
         statement: &Statement,
         text: &str,
         values: &[Value],
-        logical: bool,
+        files: Option<&dyn Files>,
         home: impl FnOnce(&Work, &Routine) -> Home,
     ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical };
+        let binder = Binder { library, statement, text, count, files };
         let (work, mut around, types, by_value) = binder.typed(values)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
@@ -193,18 +196,19 @@ pub(crate) struct Logical {
 }
 
 impl Logical {
-    /// Binds a query that stands in `text` for these values.
+    /// Binds a query that stands in `text` for these values; `files` opens those that it names.
     ///
     /// # Errors
-    /// As [`Bound::new`].
+    /// As [`Bound::new`]; those of files.
     pub(crate) fn new(
         library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[Value],
+        files: &dyn Files,
     ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: true };
+        let binder = Binder { library, statement, text, count, files: Some(files) };
         let (work, around, types, by_value) = binder.typed(values)?;
         let Work::Select(plan) = work else { return Err(SqlError::unsupported("a change as a query")) };
         check_literals(|visit| plan.each_expr(visit))?;
@@ -233,8 +237,8 @@ struct Binder<'a> {
     text: &'a str,
     /// Parameters.
     count: usize,
-    /// Whether access paths are not wanted.
-    logical: bool,
+    /// For a query on a snapshot, which has no access paths: what opens files.
+    files: Option<&'a dyn Files>,
 }
 
 /// More than PostgreSQL's protocol can carry.
@@ -284,12 +288,15 @@ impl Binder<'_> {
     fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {
         let catalog = &self.library.catalog;
         let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
+        if let Some(files) = self.files {
+            outside = outside.reading(files);
+        }
         let work = match self.statement {
             change if changes_rows(change) => {
                 let plan = albireo_semantics::query::bind_change(catalog, change, &mut outside)?;
-                Work::Change(if self.logical { plan } else { planned(plan)? })
+                Work::Change(if self.files.is_some() { plan } else { planned(plan)? })
             }
-            Statement::Query(query) if self.logical => {
+            Statement::Query(query) if self.files.is_some() => {
                 Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
             }
             Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),

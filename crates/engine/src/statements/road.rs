@@ -118,6 +118,7 @@ impl Judge {
             RelationSource::Series(_)
             | RelationSource::Unnest(_)
             | RelationSource::Routine(..)
+            | RelationSource::File(_)
             | RelationSource::Lateral(_) => {
                 self.fits = false;
             }

@@ -4,19 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
+use albireo_semantics::query::File;
 use albireo_semantics::query::tree::{
     Condition, Item, Pool, Query, Relation as Bound, RelationSource, Select,
 };
 use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::TableDef;
-use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue};
+use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{
+    Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, cast, lit,
+};
 
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
+use crate::files;
 use crate::nodes::expand::{Expand, Source};
 use crate::relation::Relation;
 use crate::scan::provider::SnapshotTable;
@@ -275,6 +279,7 @@ impl Lowering<'_> {
                 Some(keyed) => keyed,
                 None => self.cte_rows(*id)?,
             },
+            RelationSource::File(file) => self.file(file)?,
             RelationSource::Series(_) | RelationSource::Unnest(_) => {
                 self.generated(stage, left, number, relations, &mut on)?
             }
@@ -337,6 +342,27 @@ impl Lowering<'_> {
         let columns = plan.schema().columns().into_iter().zip(schema.fields());
         let columns = columns.map(|(column, field)| (Planned::Column(column), field.data_type().clone()));
         Ok((plan, columns.collect()))
+    }
+
+    /// The rows of a file. Its reader finds columns by their own names, so they are renamed above it.
+    fn file(&self, file: &File) -> Result<(LogicalPlan, Vec<Typed>)> {
+        self.reads_files.set(true);
+        let source = files::source_of(file)?;
+        let name = TableReference::bare(self.name(&file.path));
+        let plan = LogicalPlanBuilder::scan(name, source, None)?.build()?;
+        let mut exprs = Vec::with_capacity(file.columns.len());
+        let mut outputs = Vec::with_capacity(file.columns.len());
+        for (column, field) in plan.schema().columns().into_iter().zip(plan.schema().fields()) {
+            let new = self.column(&column.name);
+            let value = match files::column_type(field.data_type()) {
+                Some((_, ty)) if ty != *field.data_type() => cast(Planned::Column(column), ty),
+                _ => Planned::Column(column),
+            };
+            exprs.push(value.alias(&new.name));
+            outputs.push(new);
+        }
+        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        typed_columns(Rows { plan, outputs, ..Rows::default() })
     }
 
     /// The rows of a function in FROM, for each row of `left` if it reads columns of it.

@@ -63,6 +63,8 @@ pub(crate) struct Lowered {
     pub(crate) plan: LogicalPlan,
     /// The relations that it reads.
     pub(crate) relations: Vec<Arc<Relation>>,
+    /// Whether it reads files.
+    pub(crate) reads_files: bool,
 }
 
 /// Makes the plan of a bound query. Its columns come in the query's order, under names of ours.
@@ -80,6 +82,7 @@ pub(crate) fn lower(
         relations,
         parameters,
         used: RefCell::default(),
+        reads_files: Cell::new(false),
         next: Cell::new(0),
         ctes: RefCell::default(),
         keyed: RefCell::default(),
@@ -91,7 +94,7 @@ pub(crate) fn lower(
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
     let plan = with_spools(lowering.spools.into_inner(), plan);
-    Ok(Lowered { plan, relations: lowering.used.into_inner() })
+    Ok(Lowered { plan, relations: lowering.used.into_inner(), reads_files: lowering.reads_files.get() })
 }
 
 /// What all parts of one statement share while it is lowered.
@@ -100,6 +103,7 @@ struct Lowering<'a> {
     relations: &'a dyn Relations,
     parameters: &'a Parameters,
     used: RefCell<Vec<Arc<Relation>>>,
+    reads_files: Cell<bool>,
     next: Cell<u32>,
     /// The queries of WITH in sight.
     ctes: RefCell<HashMap<u32, Named>>,

@@ -97,6 +97,7 @@ fn relations(relations: &[Relation]) -> Result {
         RelationSource::Query(inner) => query(inner),
         RelationSource::Lateral(_) => Err(SqlError::unsupported("LATERAL in a procedure")
             .with_hint("Loop over the rows of one query and run the other for each.")),
+        RelationSource::File(_) => Err(SqlError::unsupported("a file in FROM of a transaction")),
         _ => Ok(()),
     })
 }

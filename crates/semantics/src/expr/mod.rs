@@ -325,6 +325,11 @@ pub trait Names {
     /// As for queries.
     fn query(&mut self, query: &ast::Query) -> Result<crate::query::SelectPlan, SqlError>;
 
+    /// What opens the files that FROM names; none where they cannot be read.
+    fn files(&self) -> Option<&dyn crate::query::Files> {
+        None
+    }
+
     /// The text that positions count in.
     fn source(&self) -> albireo_sql::source::Source<'_>;
 }

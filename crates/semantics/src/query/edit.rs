@@ -110,7 +110,10 @@ fn relations(relations: &mut [Relation], edit: Edit<'_>) {
             RelationSource::Series(args) => args.iter_mut().for_each(&mut *edit),
             RelationSource::Unnest(array) => edit(array),
             RelationSource::Routine(call, _) => call.args.iter_mut().for_each(&mut *edit),
-            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Table(_)
+            | RelationSource::File(_)
+            | RelationSource::Cte(_)
+            | RelationSource::Given => {}
         }
     }
 }

@@ -12,6 +12,7 @@ use albireo_sql::ast::{
 };
 use albireo_sql::{TableDef, names};
 
+use super::file;
 use super::join::{self, Kind};
 use super::scope::{Named, Phase, Scope, lengths};
 use super::tree::{Pool, Query, Relation, RelationSource, mask};
@@ -49,7 +50,7 @@ impl From {
     }
 
     /// Adds a relation under its alias.
-    fn add(
+    pub(super) fn add(
         &mut self,
         scope: &mut Scope<'_>,
         source: RelationSource,
@@ -128,9 +129,15 @@ impl From {
     fn factor(&mut self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Pool, SqlError> {
         match factor {
             TableFactor::Table { name, alias, args: None, with_ordinality: false, sample: None, .. } => {
-                self.table(scope, name, alias.as_ref())
+                match file::path_of(name) {
+                    Some(path) => self.path(scope, path, alias.as_ref()),
+                    None => self.table(scope, name, alias.as_ref()),
+                }
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } => {
+                if let Some(format) = file::format_of(name) {
+                    return self.file_function(scope, (name, format), &args.args, alias.as_ref());
+                }
                 let args = expr::arguments(&args.args)?;
                 self.function(scope, name, &args, alias.as_ref())
             }
@@ -217,7 +224,11 @@ impl From {
                 link = ctes.parent;
             }
         }
-        let table = Arc::clone(scope.env.catalog.resolve_table(&qualified, source)?);
+        let table = scope.env.catalog.resolve_table(&qualified, source).map_err(|error| {
+            let file_like = qualified.name.contains(['.', '/']) && error.hint().is_none();
+            if file_like { error.with_hint("Write a file's name in single quotes.") } else { error }
+        })?;
+        let table = Arc::clone(table);
         let relation = self.add_table(scope, &table, alias)?;
         Ok(Pool::one(relation, 0))
     }
@@ -276,7 +287,7 @@ impl From {
 }
 
 /// A relation without alias and key.
-fn unkeyed(name: String, columns: Vec<(String, Type)>) -> Named {
+pub(super) fn unkeyed(name: String, columns: Vec<(String, Type)>) -> Named {
     Named { name, schema: None, hidden: None, columns, key: Vec::new(), lengths: Vec::new() }
 }
 

@@ -115,7 +115,10 @@ fn select(tree: &mut Select, depth: u16, visit: Visit<'_>) -> Result {
             RelationSource::Series(args) => all(args, depth, visit)?,
             RelationSource::Unnest(array) => expr(array, depth, visit)?,
             RelationSource::Routine(call, _) => all(&mut call.args, depth, visit)?,
-            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Table(_)
+            | RelationSource::File(_)
+            | RelationSource::Cte(_)
+            | RelationSource::Given => {}
         }
     }
     pool(&mut tree.from, depth, visit)?;

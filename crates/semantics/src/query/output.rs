@@ -67,7 +67,7 @@ pub(super) fn select_list(
                     return Err(scope.source().locate(error, span));
                 }
                 for visible in scope.visible.clone() {
-                    let expr = scope.meaning(&visible.meaning, span);
+                    let expr = scope.meaning(&visible.meaning, span)?;
                     outputs.push(plain(scope, visible.name, expr, span));
                 }
             }
@@ -114,7 +114,7 @@ fn relation_star(
     };
     if let Some(entry) = found {
         for (name, meaning) in scope.entries[entry].columns.clone() {
-            let expr = scope.meaning(&meaning, span);
+            let expr = scope.meaning(&meaning, span)?;
             outputs.push(plain(scope, name, expr, span));
         }
         return Ok(());

@@ -13,10 +13,10 @@ use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
 use albireo_sql::source::{Source, Span};
 use albireo_sql::{Catalog, ColumnDef, TableDef, names};
 
-use super::SelectPlan;
 use super::aggregate::Calls;
 use super::bind::{COLUMN_BYTES, NODE_BYTES};
 use super::tree::{Aggregate, Uses};
+use super::{Files, SelectPlan};
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
 
@@ -152,6 +152,8 @@ pub(super) struct Scope<'s> {
     pub(super) relations: Vec<Named>,
     pub(super) entries: Vec<Entry>,
     pub(super) visible: Vec<Visible>,
+    /// The columns of files whose type is none of SQL's, and what each is, for errors.
+    pub(super) foreign: Vec<((u16, u16), String)>,
     /// What comes before is not seen: ON sees the two sides of its join.
     pub(super) floor: Mark,
     /// How often each relation was referred to since the last [`Scope::take_uses`].
@@ -180,6 +182,7 @@ impl<'s> Scope<'s> {
             relations: Vec::new(),
             entries: Vec::new(),
             visible: Vec::new(),
+            foreign: Vec::new(),
             floor: Mark::default(),
             uses: Vec::new(),
             correlated: false,
@@ -279,9 +282,19 @@ impl<'s> Scope<'s> {
     }
 
     /// What a column of FROM means, referred to at `span`.
-    pub(super) fn meaning(&mut self, meaning: &Meaning, span: Span) -> Expr {
+    ///
+    /// # Errors
+    /// 0A000 for a column of a file whose type is none of SQL's.
+    pub(super) fn meaning(&mut self, meaning: &Meaning, span: Span) -> Result<Expr, SqlError> {
         let expr = match meaning {
-            Meaning::Column(relation, column) => return self.column(*relation, *column, span),
+            Meaning::Column(relation, column) => {
+                if let Some((_, of)) = self.foreign.iter().find(|(at, _)| *at == (*relation, *column)) {
+                    let error = SqlError::unsupported(of)
+                        .with_hint("Name the columns that you want, and not this one.");
+                    return Err(self.source().locate(error, span));
+                }
+                return Ok(self.column(*relation, *column, span));
+            }
             Meaning::Merged(expr) => expr.as_ref().clone(),
         };
         expr.walk(&mut |part| {
@@ -289,7 +302,7 @@ impl<'s> Scope<'s> {
                 self.column(column.relation, column.column, span);
             }
         });
-        expr
+        Ok(expr)
     }
 
     /// An error at an identifier.
@@ -344,7 +357,7 @@ impl<'s> Scope<'s> {
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                return Ok(self.meaning(&meaning, ident.span));
+                return self.meaning(&meaning, ident.span);
             }
             several => {
                 let qualified = several.iter().map(|v| format!("\"{}.{name}\"", self.entries[v.entry].name));
@@ -385,7 +398,7 @@ impl<'s> Scope<'s> {
         let mut fields = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
         for (name, meaning) in &columns {
-            let value = self.meaning(meaning, ident.span);
+            let value = self.meaning(meaning, ident.span)?;
             match value.ty {
                 Type::Scalar(scalar) => fields.push((name.clone(), scalar)),
                 _ => return Err(self.locate(SqlError::unsupported("a row with an array in it"), ident)),
@@ -429,7 +442,7 @@ impl<'s> Scope<'s> {
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                Ok(self.meaning(&meaning, parts[0].span))
+                self.meaning(&meaning, parts[0].span)
             }
             (Some(_), Some(_)) => {
                 let message = format!("column reference \"{name}\" is ambiguous");
@@ -551,6 +564,10 @@ impl Names for Scope<'_> {
                 lengths.iter().find(|(at, _)| *at == column.column).map(|(_, length)| *length)
             }
         }
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.outer.files()
     }
 
     fn source(&self) -> Source<'_> {

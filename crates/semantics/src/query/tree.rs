@@ -197,6 +197,8 @@ pub enum RelationSource {
     Series(Vec<Expr>),
     /// `unnest(array)`.
     Unnest(Expr),
+    /// A file.
+    File(Arc<super::File>),
     /// A routine, and whether its arguments are the same for all rows of other relations.
     Routine(crate::expr::RowsOf, bool),
     /// One row that is there already: EXCLUDED.

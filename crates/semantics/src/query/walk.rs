@@ -229,6 +229,7 @@ fn arguments(relations: &[Relation], visit: Visit<'_>) {
             RelationSource::Unnest(array) => visit(array),
             RelationSource::Routine(call, _) => call.args.iter().for_each(&mut *visit),
             RelationSource::Table(_)
+            | RelationSource::File(_)
             | RelationSource::Query(_)
             | RelationSource::Lateral(_)
             | RelationSource::Cte(_)

@@ -127,8 +127,8 @@ impl<'h> Running<'h> {
         }
         match &relations[usize::from(access.relation)].source {
             RelationSource::Table(table) => self.table_rows(table, access, each),
-            // LATERAL is refused before (`refuse`).
-            RelationSource::Given | RelationSource::Lateral(_) => each(self),
+            // LATERAL and files are refused before (`refuse`).
+            RelationSource::Given | RelationSource::Lateral(_) | RelationSource::File(_) => each(self),
             RelationSource::Query(_) | RelationSource::Cte(_) => {
                 let rows = self.level().derived.get(usize::from(access.relation)).cloned().flatten();
                 let rows = rows.unwrap_or_default();
