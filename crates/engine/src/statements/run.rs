@@ -186,7 +186,7 @@ impl Database {
     }
 
     /// Runs a bound statement; one that is `kept` only as long as it stays small.
-    pub(crate) fn run_bound(
+    pub(super) fn run_bound(
         &self,
         bound: &Arc<Bound>,
         values: &[Value],

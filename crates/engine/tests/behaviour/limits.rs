@@ -186,11 +186,8 @@ fn spool_keeps_the_order_of_its_query() {
     let sql = "WITH c AS (SELECT a FROM t ORDER BY a DESC LIMIT 40000) SELECT a FROM c WHERE a > (SELECT min(a) FROM c)";
     let result = db.query(sql, &[]).unwrap();
     assert_eq!(result.row_count(), 39_999);
-    assert!(
-        (1..39_999)
-            .all(|i| result.value(i - 1, 0).to_string().parse::<i32>()
-                > result.value(i, 0).to_string().parse())
-    );
+    let number = |row: usize| result.value(row, 0).to_string().parse::<i32>().unwrap();
+    assert!((1..39_999).all(|row| number(row - 1) > number(row)));
 }
 
 #[test]

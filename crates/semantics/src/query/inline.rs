@@ -83,7 +83,10 @@ impl Inline<'_> {
                 RelationSource::Routine(call, _) => {
                     call.args.iter_mut().for_each(|arg| self.in_expr(arg, depth));
                 }
-                RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+                RelationSource::Table(_)
+                | RelationSource::File(_)
+                | RelationSource::Cte(_)
+                | RelationSource::Given => {}
             }
         }
         let relations = std::mem::take(&mut tree.relations);
