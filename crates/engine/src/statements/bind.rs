@@ -273,16 +273,33 @@ impl Binder<'_> {
             true => (work, around),
             false => {
                 by_value.extend((0..self.count).filter(|at| types[*at].is_none()));
-                for (at, ty) in types.iter_mut().enumerate() {
-                    let text = || Type::Scalar(Scalar::Text);
-                    ty.get_or_insert_with(|| type_of(values.get(at)).unwrap_or_else(text));
+                for (at, ty) in types.iter_mut().enumerate().filter(|(_, ty)| ty.is_none()) {
+                    *ty = match values.get(at) {
+                        Some(Value::Null) => None,
+                        value => Some(type_of(value).unwrap_or(Type::Scalar(Scalar::Text))),
+                    };
                 }
+                self.type_nulls(&mut types);
                 self.bound(&types)?
             }
         };
         let kind = |at: usize| Some((at, discriminant(values.get(at)?)));
         let by_value = by_value.into_iter().filter_map(kind).collect();
         Ok((work, around, types, by_value))
+    }
+
+    /// Gives parameters that are NULL the types that their places demand beside those of the others.
+    fn type_nulls(&self, types: &mut Types) {
+        if types.iter().any(Option::is_none)
+            && let Ok((work, around)) = self.bound(types)
+        {
+            for (ty, demand) in types.iter_mut().zip(Demand::of_all(&work, &around)) {
+                *ty = ty.take().or(demand.ty);
+            }
+        }
+        for ty in types {
+            ty.get_or_insert(Type::Scalar(Scalar::Text));
+        }
     }
 
     fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {

@@ -299,20 +299,20 @@ fn in_postgresql(test: &Test, seeds: Range<u64>, ask: Ask, least_live: usize) {
 
 #[test]
 fn random_queries_give_the_same_on_every_path() {
-    on_every_path(&test!(), 1..51, Generator::query, 50);
+    on_every_path(&test!(), 1..16, Generator::query, 50);
 }
 
 #[test]
 fn random_changes_leave_the_same_on_every_path() {
-    on_every_path(&test!(), 1..51, Generator::change, 70);
+    on_every_path(&test!(), 1..16, Generator::change, 70);
 }
 
 #[test]
 fn random_queries_give_the_same_in_postgresql() {
-    in_postgresql(&test!(), 1..51, Generator::query, 50);
+    in_postgresql(&test!(), 1..16, Generator::query, 50);
 }
 
 #[test]
 fn random_changes_leave_the_same_in_postgresql() {
-    in_postgresql(&test!(), 1..51, Generator::change, 70);
+    in_postgresql(&test!(), 1..16, Generator::change, 70);
 }

@@ -290,10 +290,6 @@ impl Kind {
             Truth => "boolean",
         }
     }
-
-    fn is_number(self) -> bool {
-        matches!(self, Small | Int | Big | Num | Wide | Float)
-    }
 }
 
 fn quoted(text: &str) -> String {
