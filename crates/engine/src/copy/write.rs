@@ -223,12 +223,13 @@ fn parquet_schema(columns: &Columns, schema: &SchemaRef) -> SchemaRef {
 }
 
 fn as_schema(batch: &RecordBatch, columns: &Columns, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
-    let array = |((array, field), (_, ty)): ((&ArrayRef, &Arc<Field>), &(String, Option<SqlType>))| match ty {
+    let convert = |array: &ArrayRef, field: &Field, ty: Option<SqlType>| match ty {
         _ if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
-        Some(ty @ SqlType::Decimal { .. }) => of_one_scale(array, *ty),
+        Some(ty @ SqlType::Decimal { .. }) => of_one_scale(array, ty),
         _ => cast(array, field.data_type()).map_err(arrays::internal),
     };
-    let arrays = batch.columns().iter().zip(schema.fields()).zip(columns).map(array);
+    let parts = batch.columns().iter().zip(schema.fields()).zip(columns);
+    let arrays = parts.map(|((array, field), (_, ty))| convert(array, field, *ty));
     RecordBatch::try_new(Arc::clone(schema), arrays.collect::<Result<_, _>>()?).map_err(arrays::internal)
 }
 

@@ -34,8 +34,11 @@ impl Olap {
 /// The files of one statement. Each is opened once, so all its parts see the same columns.
 pub struct StatementFiles {
     engine: Olap,
-    opened: RefCell<Vec<(NamedFile, std::result::Result<Arc<File>, SqlError>)>>,
+    opened: RefCell<Vec<(NamedFile, Opened)>>,
 }
+
+/// A file, or why there is none.
+type Opened = std::result::Result<Arc<File>, SqlError>;
 
 impl StatementFiles {
     /// Whether the statement names files.

@@ -4,6 +4,8 @@
 //! lets everybody in; `crates/procedure/tests/against_postgresql.py` starts one. All statements are sent
 //! before the first answer is read.
 
+#![allow(clippy::disallowed_methods, reason = "asks another database, in tests alone")]
+
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 

@@ -249,7 +249,7 @@ fn from_base64(from: &str) -> Result<Vec<u8>> {
                 .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted.")
         })
     };
-    let Some(at) = padding.filter(|_| symbols.len() % 4 == 0) else { return decoded(&symbols) };
+    let Some(at) = padding.filter(|_| symbols.len().is_multiple_of(4)) else { return decoded(&symbols) };
     // PostgreSQL goes on behind padding, and takes as few bytes of each group as of the one that had it.
     let (whole, padded) = symbols.split_at(at / 4 * 4);
     let mut bytes = decoded(whole)?;

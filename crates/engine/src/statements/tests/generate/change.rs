@@ -2,8 +2,11 @@
 
 use super::{Big, Char, Day, Float, Generator, Int, Kind, Num, Small, Stamp, Text, Truth};
 
+/// A column's name, its kind, and what fits it.
+type Settable = (&'static str, Kind, &'static str);
+
 /// Columns that are set, with what fits them for sure: `{}` is an expression of their kind.
-const SET: [(&str, &[(&str, Kind, &str)]); 3] = [
+const SET: [(&str, &[Settable]); 3] = [
     (
         "p",
         &[

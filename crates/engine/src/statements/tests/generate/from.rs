@@ -2,8 +2,11 @@
 
 use super::{Big, Char, Column, Day, Float, Generator, Int, Kind, Num, Scope, Small, Stamp, Text, Truth};
 
+/// A column's name and kind.
+type Named = (&'static str, Kind);
+
 /// Tables with their columns, and how many of these are the primary key.
-const TABLES: [(&str, usize, &[(&str, Kind)]); 3] = [
+const TABLES: [(&str, usize, &[Named]); 3] = [
     (
         "p",
         1,
