@@ -4,6 +4,7 @@
 //! that says nothing of how rows are found. Not responsible for: expressions ([`expr`](crate::expr)),
 //! access paths and running (`procedure`), plans over snapshots (`olap`).
 
+mod access;
 pub mod accumulate;
 mod aggregate;
 mod bind;
