@@ -13,7 +13,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexKind, TableDef};
 
-use crate::expr::{ColumnRef, Expr};
+use crate::expr::Expr;
 use crate::types::Type;
 
 pub use super::access::{AccessInfo, AccessKind};
