@@ -1,6 +1,5 @@
-//! The analytical road: prepare, cache, run on a snapshot.
+//! The analytical path: plans for snapshots, and running them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
@@ -13,36 +12,12 @@ use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
-use parking_lot::Mutex;
 
 use crate::adapters::{CatalogRelations, StorageSnapshot, scope_of};
 use crate::routines::Limits;
 use crate::settings::Settings;
-use crate::statements::Logical;
+use crate::statements::{Entry, Meaning, Parsed};
 use crate::{Column, Database, QueryResult};
-
-/// Plans kept before the cache starts anew.
-const CACHED_PLANS: usize = 512;
-
-/// Plans by the statement's text, each good for one version of the catalog.
-#[derive(Default)]
-pub(crate) struct PlanCache {
-    plans: Mutex<HashMap<String, Arc<Prepared>>>,
-}
-
-impl PlanCache {
-    fn get(&self, text: &str, version: u64) -> Option<Arc<Prepared>> {
-        self.plans.lock().get(text).filter(|plan| plan.catalog_version() == version).cloned()
-    }
-
-    fn put(&self, text: &str, plan: &Arc<Prepared>) {
-        let mut plans = self.plans.lock();
-        if plans.len() >= CACHED_PLANS {
-            plans.clear();
-        }
-        plans.insert(text.to_owned(), Arc::clone(plan));
-    }
-}
 
 /// A query made ready once and run many times.
 #[derive(Clone)]
@@ -66,10 +41,7 @@ impl PreparedQuery {
     /// # Errors
     /// As [`Database::begin_read_only`]; names that no longer exist.
     pub fn begin_read_only(&self) -> Result<ReadOnlySession, SqlError> {
-        let plan = match self.database.known_plan(&self.text) {
-            Some(plan) => plan,
-            None => self.database.plan_query(&albireo_sql::parse_one(&self.text)?, &self.text, &[])?,
-        };
+        let plan = self.database.plan_by_text(&self.text)?;
         let session = self.database.session_for(&plan, &Settings::default())?;
         Ok(ReadOnlySession::new(self.database.clone(), session))
     }
@@ -125,18 +97,11 @@ impl ReadOnlySession {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let known = self.database.known_plan(sql);
-        let (prepared, preparing) = match known {
-            Some(plan) => (plan, std::time::Duration::ZERO),
-            None => self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters)?,
+        let entry = match self.database.kept_query(sql, parameters) {
+            Some(entry) => entry,
+            None => self.database.query_entry(&albireo_sql::parse_one(sql)?, sql, parameters),
         };
-        let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
-        if !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
-            return Err(not_covered(&prepared, snapshot.scope()));
-        }
-        let mut result = self.database.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
-        result.planning += preparing;
-        Ok(result)
+        self.database.run_query(&entry, None, parameters, Some(&self.session), settings, cancel)
     }
 
     /// How old the session's data is, in nanoseconds.
@@ -155,113 +120,112 @@ impl Database {
     /// # Errors
     /// Syntax, names and types.
     pub fn prepare(&self, sql: &str) -> Result<PreparedQuery, SqlError> {
-        if self.known_plan(sql).is_none() {
-            self.plan_query(&albireo_sql::parse_one(sql)?, sql, &[])?;
-        }
+        self.plan_by_text(sql)?;
         Ok(PreparedQuery { database: self.clone(), text: sql.into() })
     }
 
-    /// Runs a query on an open session's snapshot, or else on one of its own.
+    /// A kept query.
+    pub(crate) fn kept_query(&self, text: &str, values: &[Value]) -> Option<Arc<Entry>> {
+        let generation = self.inner.definitions.read();
+        self.inner.statements.get(text, values, *generation).filter(|entry| entry.is_query())
+    }
+
+    /// A query bound, and kept.
+    pub(crate) fn query_entry(&self, statement: &Statement, text: &str, values: &[Value]) -> Arc<Entry> {
+        let generation = self.inner.definitions.read();
+        self.entry(Parsed::Statement(statement), text, values, *generation)
+    }
+
+    /// Runs a query on an open session's snapshot, or else on one of its own. `statement` is what its text says,
+    /// if that is at hand.
     pub(crate) fn run_query(
         &self,
-        statement: &Statement,
-        text: &str,
+        entry: &Entry,
+        statement: Option<&Statement>,
         parameters: &[Value],
         open: Option<&QuerySession>,
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let (prepared, preparing) = self.timed_plan(statement, text, parameters)?;
+        let start = self.inner.env.clock.now();
+        let prepared = self.plan_of(entry, statement)?;
+        let preparing = std::time::Duration::from_nanos(self.inner.env.clock.now() - start);
         let session = match open {
             Some(session) => session.clone(),
             None => self.session_for(&prepared, settings)?,
         };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
+        if open.is_some() && !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
+            return Err(not_covered(&prepared, snapshot.scope()));
+        }
         let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
         result.planning += preparing;
         Ok(result)
     }
 
-    /// The plan of a query in the cache: its text need not even be parsed.
-    fn known_plan(&self, text: &str) -> Option<Arc<Prepared>> {
-        self.inner.plans.get(text, self.catalog().version())
-    }
-
-    /// As [`Database::plan_query`], and how long it took.
-    fn timed_plan(
-        &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<(Arc<Prepared>, std::time::Duration), SqlError> {
-        let start = self.inner.env.clock.now();
-        let prepared = self.plan_query(statement, text, parameters)?;
-        Ok((prepared, std::time::Duration::from_nanos(self.inner.env.clock.now() - start)))
-    }
-
-    /// The plan of a query, cached or made now.
-    pub(crate) fn plan_query(
-        &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<Arc<Prepared>, SqlError> {
-        let catalog = self.catalog();
-        if let Some(plan) = self.inner.plans.get(text, catalog.version()) {
+    /// The plan of a query whose parameters have no values yet.
+    fn plan_by_text(&self, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        let generation = *self.inner.definitions.read();
+        if let Some(plan) = self.inner.statements.with_plan(text, generation) {
             return Ok(plan);
         }
-        let (plan, general) = self.plan_anew(&catalog, statement, text, parameters)?;
-        if general {
-            self.inner.plans.put(text, &plan);
-        }
-        Ok(plan)
+        let statement = albireo_sql::parse_one(text)?;
+        self.plan_of(&self.query_entry(&statement, text, &[]), Some(&statement))
     }
 
-    /// The plan of a statement that is part of the text.
+    /// The plan of a query for a snapshot, made once.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
     pub(crate) fn plan_of(
         &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
+        entry: &Entry,
+        statement: Option<&Statement>,
     ) -> Result<Arc<Prepared>, SqlError> {
-        self.plan_anew(&self.catalog(), statement, text, parameters).map(|(plan, _)| plan)
-    }
-
-    /// A plan of a query, and whether it is good whenever its text comes again.
-    fn plan_anew(
-        &self,
-        catalog: &Arc<Catalog>,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        if let Some(planned) = self.plan_bound(catalog, statement, text, parameters) {
-            return Ok(planned);
+        if let Some(plan) = entry.prepared.get() {
+            return Ok(Arc::clone(plan));
         }
-        let bound = albireo_sql::bind_query(catalog, statement, text)?;
-        let types = inferable_types(bound.parameters, parameters);
-        let plan = self.prepare_bound(catalog, &bound, types)?;
+        let catalog = &entry.library.catalog;
+        if let Some(plan) = self.plan_bound(entry) {
+            return Ok(Arc::clone(entry.prepared.get_or_init(|| plan)));
+        }
+        let parsed;
+        let statement = match statement {
+            Some(statement) => statement,
+            None => {
+                parsed = albireo_sql::parse_one(&entry.text)?;
+                &parsed
+            }
+        };
+        let bound = albireo_sql::bind_query(catalog, statement, &entry.text)?;
+        let plan = self.prepare_bound(catalog, &bound, vec![None; bound.parameters])?;
         // The types of given values may decide the plan's; another call's values may differ. So may files, and which
         // files a name stands for.
-        let typed = plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some());
-        let general = typed && !plan.reads_files();
-        Ok((plan, general))
+        let typed = plan.parameter_types().iter().all(Option::is_some);
+        match typed && !plan.reads_files() {
+            true => Ok(Arc::clone(entry.prepared.get_or_init(|| plan))),
+            false => Ok(plan),
+        }
     }
 
-    /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the
-    /// bound form, or the plan of it, does not know something in it.
-    fn plan_bound(
+    /// The plan of a query that is part of a text.
+    pub(crate) fn plan_of_explained(
         &self,
-        catalog: &Arc<Catalog>,
         statement: &Statement,
         text: &str,
-        parameters: &[Value],
-    ) -> Option<(Arc<Prepared>, bool)> {
-        let library = self.library();
-        let logical = Logical::new(&library, statement, text, parameters).ok()?;
-        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters);
-        plan.ok().map(|plan| (plan, logical.general))
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let generation = *self.inner.definitions.read();
+        let entry = Entry::new(&self.library(), Parsed::Statement(statement), text, &[], generation);
+        self.plan_of(&entry, Some(statement))
+    }
+
+    /// The plan of a query by its bound form; `None` if the bound form, or the plan of it, does not know
+    /// something in it.
+    fn plan_bound(&self, entry: &Entry) -> Option<Arc<Prepared>> {
+        let bound = entry.bound.as_ref().ok()?;
+        let Meaning::Select(query) = &bound.meaning else { return None };
+        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(&entry.library.catalog)));
+        self.inner.olap.prepare_bound(&relations, query, &bound.parameters()).ok()
     }
 
     /// Types and plans a bound query.
@@ -330,12 +294,6 @@ pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {
         threads: settings.query_threads,
         memory_limit_bytes: settings.query_memory,
     }
-}
-
-/// Types of parameters that the statement does not tell: none; the planner asks for them, and
-/// values are coerced.
-fn inferable_types(count: usize, _values: &[Value]) -> Vec<Option<SqlType>> {
-    vec![None; count]
 }
 
 /// The values as the plan's parameter types want them.
