@@ -125,9 +125,7 @@ impl Run<'_> {
         let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
         let limits = BodyLimits::default();
         let ran = match &self.callee.code {
-            Some(code) if !self.interprets => {
-                run_in_place(&code.compiled, args, &mut store, library, limits)
-            }
+            Some(code) if !self.interprets => run_in_place(&code.compiled, args, &mut store, library, limits),
             _ => self.interpret(args, &mut store, limits),
         };
         match ran {

@@ -36,8 +36,8 @@ pub(crate) use albireo_procedure::define::RoutineStatement;
 pub(crate) use choice::Costs;
 pub use choice::LogRecords;
 pub(crate) use command::CommandRecord;
-pub(crate) use handle::{Callee, argument, borrowed};
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
+pub(crate) use handle::{Callee, argument, borrowed};
 pub(crate) use library::{Interpreted, Library, TableLayouts};
 pub use list::RoutineSummary;
 pub(crate) use store::{Limits, Notice, TransactionStore, is_for_client};
@@ -149,7 +149,6 @@ impl Database {
         let kind = removal.kind.map_or("ROUTINE".to_owned(), |kind| kind.word().to_uppercase());
         Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
     }
-
 }
 
 /// Whether a query calls a routine of `library`.

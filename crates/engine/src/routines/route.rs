@@ -4,8 +4,6 @@
 //! partitions. Not responsible for: what is done when a call reaches another partition nevertheless
 //! (`albireo_partition`, which runs it again over all).
 
-use std::sync::Arc;
-
 use albireo_base::{PartitionId, SqlError};
 use albireo_partition::Route;
 use albireo_procedure::body::Signature;

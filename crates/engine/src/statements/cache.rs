@@ -136,6 +136,15 @@ impl Statements {
         self.find(text, has_plan)?.prepared.get().cloned()
     }
 
+    /// How many of the next executions of a statement with this text are not to be begun as transactions.
+    pub(super) fn overruns(&self, text: &str, generation: u64) -> Option<u32> {
+        let same = |entry: &Entry| entry.generation == generation && *entry.text == *text;
+        match self.find(text, same)?.live.get() {
+            Some(Ok(live)) => Some(live.overruns.left()),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn find(&self, text: &str, wanted: impl Fn(&Entry) -> bool) -> Option<Arc<Entry>> {
         let hash = hash(text);

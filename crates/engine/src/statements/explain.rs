@@ -1,11 +1,10 @@
 //! EXPLAIN: where a statement runs, how it finds its rows, and why on this path.
 
 use albireo_base::{SqlError, Value};
-use albireo_partition::{Abort, Call, Route};
+use albireo_partition::{Call, Route};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::AccessInfo;
-use albireo_procedure::store::Stop;
+use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
 use albireo_sql::ast::Statement;
 
 use super::bind::{Bound, Parsed};
@@ -13,7 +12,7 @@ use super::cache::Entry;
 use super::live::Live;
 use super::path::{Costs, ExecutionPath, Extent};
 use super::routing::Routing;
-use super::run::{Attempt, Explained, Insist, Judged};
+use super::run::{Attempt, Explained, Insist, Judged, abort};
 use crate::routines::{Limits, TransactionStore};
 use crate::{Database, Outcome};
 
@@ -36,7 +35,17 @@ impl Database {
         let entry = Entry::new(&self.library(), Parsed::Statement(statement), text, &[], *generation);
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let live = entry.live(self.inner.partitions.count()).map_err(Clone::clone)?;
-        let (path, reason) = self.judge(bound, live, limits)?;
+        let statements = &self.inner.statements;
+        let mut judged = self.judge(bound, live, limits)?;
+        if let Some(left) = statements.overruns(explained_text(text), *generation).filter(|left| *left > 0)
+            && live.extent == Extent::Estimated
+        {
+            let why = format!(
+                "  path: it read more than expected as a transaction; the next {left} times it is not begun as one"
+            );
+            judged = (ExecutionPath::Analytical, why);
+        }
+        let (path, reason) = judged;
         if path == ExecutionPath::Analytical && insist == Insist::No {
             return Ok(Explained::Elsewhere(reason));
         }
@@ -99,13 +108,24 @@ impl Database {
         let call = Call::new(Route::Crossing, "EXPLAIN");
         let estimate = self.inner.partitions.transact(&call, |tx| {
             let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
-            live.estimate(bound, &mut store, &nothing, given).map_err(|stop| match stop {
-                Stop::Crossing => Abort::Crossing,
-                Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
-            })
+            live.estimate(bound, &mut store, &nothing, given).map_err(abort)
         });
         let estimate = estimate.map_err(|error| self.explain_call(error))?;
         Ok(live.costs(&estimate, true))
+    }
+}
+
+/// The statement in the text of an EXPLAIN.
+fn explained_text(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let word = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let skipped = match rest[..word].to_ascii_lowercase().as_str() {
+            "explain" | "analyze" | "verbose" => word,
+            "" if rest.starts_with('(') => rest.find(')').map_or(rest.len(), |at| at + 1),
+            _ => return rest,
+        };
+        rest = rest[skipped..].trim_start();
     }
 }
 
@@ -160,7 +180,7 @@ fn parameters(bound: &Bound, keys: &[AccessInfo]) -> String {
 fn access_line(access: &AccessInfo) -> String {
     let table = &access.table;
     let does = match (&access.index, access.kind.writes()) {
-        (None, true) if access.kind != albireo_procedure::plan::tree::AccessKind::Change => {
+        (None, true) if access.kind != AccessKind::Change => {
             return format!("writes {}", table.name);
         }
         (_, true) => "changes",

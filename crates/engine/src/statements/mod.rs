@@ -32,7 +32,7 @@ mod run;
 mod tests;
 mod trial;
 
-pub(crate) use bind::{Bound, Meaning, Parsed};
+pub(crate) use bind::{Meaning, Parsed};
 pub(crate) use cache::{Entry, Statements};
 pub use path::ExecutionPath;
 pub(crate) use run::{Explained, Insist, Kept, Wanted};

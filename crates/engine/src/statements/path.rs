@@ -8,9 +8,9 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use albireo_procedure::expr::ExprKind;
 use albireo_procedure::plan::tree::{Access, Body, Change, Query, Relation, RelationSource, Select, Step};
 use albireo_procedure::plan::{Estimate, most_rows_looked_at, most_rows_read};
-use albireo_procedure::expr::ExprKind;
 
 use super::live::Work;
 

@@ -7,16 +7,17 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::plan::Estimate;
 use albireo_procedure::store::Stop;
 use albireo_sql::ast::{Function, Statement};
 
-use super::bind::{Bound, Meaning, Parsed};
+use super::bind::{Bound, Parsed};
 use super::cache::Entry;
 use super::live::{Live, Work};
 use super::path::{Costs, ExecutionPath, Extent};
 use crate::routines::{Limits, Notice, TransactionStore, is_for_client};
 use crate::settings::Settings;
-use crate::{Database, Outcome, QueryResult};
+use crate::{Database, Outcome};
 
 /// Rows that a query reads as a transaction before it is begun again on a snapshot: as many as a chunk has.
 const MOST_ROWS_READ: u32 = 16 << 10;
@@ -366,7 +367,7 @@ pub(super) enum Judged {
     },
 }
 
-fn abort(stop: Stop) -> Abort {
+pub(super) fn abort(stop: Stop) -> Abort {
     match stop {
         Stop::Crossing => Abort::Crossing,
         Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
@@ -375,7 +376,7 @@ fn abort(stop: Stop) -> Abort {
 
 impl Live {
     /// What it would cost on either path.
-    pub(super) fn costs(&self, estimate: &albireo_procedure::plan::Estimate, planned: bool) -> Costs {
+    pub(super) fn costs(&self, estimate: &Estimate, planned: bool) -> Costs {
         let mut costs = Costs::of(estimate, planned);
         if matches!(self.work, Work::Change(_)) && self.indexed {
             // The rows that it finds it changes, on either path.

@@ -80,8 +80,7 @@ fn routine_of(query: Query, columns: &[(String, Type)], around: &Routine) -> Opt
         strict: false,
         volatility: Volatility::Volatile,
     };
-    let block =
-        Block { label: None, initial: Vec::new(), statements: vec![statement], handlers: Vec::new() };
+    let block = Block { label: None, initial: Vec::new(), statements: vec![statement], handlers: Vec::new() };
     Some(Routine {
         signature: Arc::new(signature),
         variables,

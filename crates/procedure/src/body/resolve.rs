@@ -226,9 +226,10 @@ pub fn arguments(resolved: &Resolved, mut args: Vec<Option<Expr>>) -> Result<Vec
         }
         let expr = match (argument, &formal.default) {
             // A parameter without a type takes that of the place.
-            (Some(argument), _) => args.get_mut(*argument).and_then(Option::take).map(|given| {
-                if expr::is_open(&given) { expr::unsettled(given) } else { given }
-            }),
+            (Some(argument), _) => args
+                .get_mut(*argument)
+                .and_then(Option::take)
+                .map(|given| if expr::is_open(&given) { expr::unsettled(given) } else { given }),
             (None, Some(default)) => {
                 let mut names = NoNames::new(Source::new(&default.text));
                 Some(expr::bind(&default.tree, &mut names)?)

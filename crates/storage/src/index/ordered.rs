@@ -218,7 +218,8 @@ impl OrderedIndex {
             return 0;
         }
         let (mut ways, mut places) = ([Path::default(); 2], [(NONE, 0); 2]);
-        for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate() {
+        for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
+        {
             let tie = &mut |_| order;
             let (id, _) = self.descend(prefix, tie, &mut ways[n]);
             let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);

@@ -128,8 +128,8 @@ fn both_paths_give_the_same_results_and_leave_the_same_rows() {
 fn columns_of_a_table_have_its_types_on_both_paths() {
     let sql = "SELECT n, s, c, d, b, r, f, ts, n + 1 AS m, count(*) AS z FROM p WHERE id = 1
                GROUP BY n, s, c, d, b, r, f, ts";
-    let types = |road| {
-        let rows = forced(1, road).query(sql, &[]).unwrap();
+    let types = |path| {
+        let rows = forced(1, path).query(sql, &[]).unwrap();
         rows.columns.iter().map(|column| (column.name.clone(), column.ty)).collect::<Vec<_>>()
     };
     let (mut live, mut snapshot) = (types(ExecutionPath::Transactional), types(ExecutionPath::Analytical));

@@ -6,9 +6,7 @@ use albireo_base::Value;
 use albireo_testing::test;
 
 use super::super::live::HOT;
-use super::{
-    CONTENTS, ExecutionPath, Generator, ROUNDS, database, forced, kept, shown,
-};
+use super::{CONTENTS, ExecutionPath, Generator, ROUNDS, database, forced, kept, shown};
 use crate::{Database, Outcome};
 
 /// A table with many rows for the keys 0 and 1, few for others; and one that joins it by a column.

@@ -12,11 +12,11 @@ use super::frame::Running;
 use super::scan::{Search, search_of};
 use crate::datum::Datum;
 use crate::expr::{Expr, ExprKind};
-use crate::plan::tree::{
-    Access, Body, Change, Distinct, IndexUse, Insert, OrderKey, Query, Relation, RelationSource, Select, Step,
-    Target, Update,
-};
 use crate::plan::SelectPlan;
+use crate::plan::tree::{
+    Access, Body, Change, Distinct, IndexUse, Insert, OrderKey, Query, Relation, RelationSource, Select,
+    Step, Target, Update,
+};
 use crate::store::{Site, Stop};
 
 /// What a statement is about to read.
@@ -71,10 +71,12 @@ fn has_queries(each_expr: &mut dyn FnMut(&mut dyn FnMut(&Expr))) -> bool {
 
 fn most_rows_of_steps(relations: &[Relation], steps: &[Step]) -> Option<usize> {
     let single = |step: &Step| match step {
-        Step::Inner { access, .. } => match (&relations[usize::from(access.relation)].source, &access.index) {
-            (RelationSource::Table(table), Some(index)) => is_one(table, index),
-            _ => false,
-        },
+        Step::Inner { access, .. } => {
+            match (&relations[usize::from(access.relation)].source, &access.index) {
+                (RelationSource::Table(table), Some(index)) => is_one(table, index),
+                _ => false,
+            }
+        }
         Step::Left { .. } => false,
     };
     steps.iter().all(single).then_some(steps.len())
@@ -142,11 +144,7 @@ impl Estimator<'_, '_> {
     }
 
     /// Adds the queries in expressions that are evaluated for so many rows.
-    fn inner(
-        &mut self,
-        each_expr: &mut dyn FnMut(&mut dyn FnMut(&Expr)),
-        rows: f64,
-    ) -> Result<(), Stop> {
+    fn inner(&mut self, each_expr: &mut dyn FnMut(&mut dyn FnMut(&Expr)), rows: f64) -> Result<(), Stop> {
         let mut done = Ok(());
         each_expr(&mut |expr| {
             expr.walk(&mut |part| {
