@@ -1,5 +1,6 @@
 //! Both paths say the same; what is kept is found, and no more than that.
 
+mod calls;
 mod generate;
 mod paths;
 
