@@ -65,8 +65,8 @@ macro_rules! walk_mut {
     };
 }
 
-walk!(Expr, Function, Query, Statement, Vec<SelectItem>);
-walk_mut!(Expr, Statement, Vec<Expr>, Vec<FunctionArg>, Vec<NamedWindowDefinition>);
+walk!(Expr, Query, Statement, Vec<SelectItem>);
+walk_mut!(Expr, Statement, Function, Vec<Expr>, Vec<FunctionArg>, Vec<NamedWindowDefinition>);
 
 /// The one visitor that `visit` is compiled for.
 struct Shared<'a>(&'a mut dyn Visitor<Break = ()>);

@@ -113,7 +113,7 @@ impl Bound {
     ) -> Result<(Self, GoodFor), SqlError> {
         let count = match parsed {
             Parsed::Statement(statement) => highest_parameter(statement),
-            Parsed::Call(function) => highest_parameter(function),
+            Parsed::Call(function) => highest_parameter(&Tree::Function(function.clone())),
         };
         let binder = Binder { library, parsed, text, count };
         let Typed { meaning, mut around, types, kinds } = binder.typed(values, calls)?;

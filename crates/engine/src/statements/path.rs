@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use albireo_procedure::expr::ExprKind;
-use albireo_procedure::plan::tree::{Access, Body, Change, Query, Relation, RelationSource, Select, Step};
+use albireo_procedure::plan::tree::{Body, Change, Query, Relation, RelationSource, Step};
 use albireo_procedure::plan::{Estimate, most_rows_looked_at, most_rows_read};
 
 use super::live::Work;
@@ -103,7 +103,7 @@ impl Judge {
     fn query(&mut self, query: &Query) {
         query.ctes.iter().for_each(|cte| self.query(&cte.query));
         match &query.body {
-            Body::Select(select) => self.select(select),
+            Body::Select(select) => self.steps(&select.relations, &select.steps),
             Body::Values(_) => {}
             Body::Nested(inner) => self.query(inner),
             Body::Set(set) => {
@@ -113,20 +113,16 @@ impl Judge {
         }
     }
 
-    fn select(&mut self, select: &Select) {
-        self.steps(&select.relations, &select.steps);
-    }
-
     fn steps(&mut self, relations: &[Relation], steps: &[Step]) {
         for step in steps {
             match step {
-                Step::Inner { access, .. } => self.access(&relations[usize::from(access.relation)], access),
+                Step::Inner { access, .. } => self.relation(&relations[usize::from(access.relation)]),
                 Step::Left { steps, .. } => self.steps(relations, steps),
             }
         }
     }
 
-    fn access(&mut self, relation: &Relation, _: &Access) {
+    fn relation(&mut self, relation: &Relation) {
         match &relation.source {
             RelationSource::Table(_) => self.tables += 1,
             RelationSource::Query(query) => self.query(query),
