@@ -15,8 +15,8 @@ BEGIN
     INSERT INTO q VALUES (a, b, n, t);
     told := concat_ws(' ', told, a, b, t, list[1], array_length(list, 1), n, d);
 END $$;
-CREATE PROCEDURE add(id_of INTEGER, by NUMERIC DEFAULT 1) LANGUAGE plpgsql AS $$
-BEGIN UPDATE p SET n = n + by WHERE id = id_of; END $$;
+CREATE PROCEDURE add(id_of INTEGER, extra NUMERIC DEFAULT 1) LANGUAGE plpgsql AS $$
+BEGIN UPDATE p SET n = n + extra WHERE id = id_of; END $$;
 CREATE FUNCTION kind(x INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'integer'; END $$;
 CREATE FUNCTION kind(x TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'text'; END $$;
 CREATE FUNCTION numbers(list INTEGER[]) RETURNS SETOF INTEGER LANGUAGE plpgsql AS $$
@@ -83,7 +83,7 @@ fn arguments_may_be_expressions_and_queries() {
             gives(&db, "CALL add($1, (SELECT max(amount) FROM q WHERE id = $1))", &[1.into()]);
         }
         assert_eq!(of(1), "n numeric\n5.51");
-        gives(&db, "CALL add(by => $1, id_of => $2)", &["0.5".into(), "1".into()]);
+        gives(&db, "CALL add(extra => $1, id_of => $2)", &["0.5".into(), "1".into()]);
         assert_eq!(of(1), "n numeric\n6.01");
     }
 }
