@@ -111,7 +111,7 @@ impl Database {
             live.estimate(bound, &mut store, &nothing, given).map_err(abort)
         });
         let estimate = estimate.map_err(|error| self.explain_call(error))?;
-        Ok(live.costs(&estimate, true))
+        Ok(live.costs(&estimate, u32::MAX))
     }
 }
 

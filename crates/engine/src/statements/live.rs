@@ -158,6 +158,11 @@ impl Live {
         })
     }
 
+    /// How often it was run so far, counted until it is hot.
+    pub(super) fn executions(&self) -> u32 {
+        self.hot.executions.load(Ordering::Relaxed)
+    }
+
     /// Its machine code, if it is asked often and has some.
     #[inline]
     pub(super) fn code(&self, bound: &Bound) -> Option<&Arc<Compiled>> {

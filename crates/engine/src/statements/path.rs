@@ -154,9 +154,9 @@ const PLANNED_NS: f64 = 80_000.0;
 const PLANNING_NS: f64 = 300_000.0;
 
 impl Costs {
-    /// From what would be read; `planned`: whether there is a plan for a snapshot.
-    pub(super) fn of(estimate: &Estimate, planned: bool) -> Self {
-        let planning = if planned { 0.0 } else { PLANNING_NS };
+    /// From what would be read; the cost of planning for a snapshot is spread over `planned` executions.
+    pub(super) fn of(estimate: &Estimate, planned: u32) -> Self {
+        let planning = PLANNING_NS / f64::from(planned.max(1));
         Self {
             rows: estimate.rows,
             transactional_ns: estimate.rows * ROW_NS,

@@ -273,7 +273,9 @@ impl Database {
             }
             (_, Some(ExecutionPath::Analytical), _) | (_, _, Extent::Unknown) => return Attempt::Not(None),
             (_, None, Extent::Keys(_)) => Judged::Runs,
-            (_, None, Extent::Estimated) => Judged::ByEstimate { planned: entry.prepared.get().is_some() },
+            (_, None, Extent::Estimated) => {
+                Judged::ByEstimate { planned: entry.prepared.get().map_or(live.executions(), |_| u32::MAX) }
+            }
         };
         let arguments = match bound.arguments(values) {
             Ok(arguments) => arguments,
@@ -362,8 +364,8 @@ pub(super) enum Judged {
     Runs,
     /// If it is cheaper.
     ByEstimate {
-        /// Whether it has a plan there.
-        planned: bool,
+        /// Over how many executions the cost of planning is spread.
+        planned: u32,
     },
 }
 
@@ -376,7 +378,7 @@ pub(super) fn abort(stop: Stop) -> Abort {
 
 impl Live {
     /// What it would cost on either path.
-    pub(super) fn costs(&self, estimate: &Estimate, planned: bool) -> Costs {
+    pub(super) fn costs(&self, estimate: &Estimate, planned: u32) -> Costs {
         let mut costs = Costs::of(estimate, planned);
         if matches!(self.work, Work::Change(_)) && self.indexed {
             // The rows that it finds it changes, on either path.
