@@ -162,8 +162,8 @@ impl Statements {
 
     /// Keeps a statement that was bound for these values, in the place of what it replaces.
     pub(crate) fn put(&self, entry: &Arc<Entry>, values: &[Value]) {
-        // Not if there are more or fewer values than parameters, and types depend on them.
-        let good = entry.good_for.takes(values) || entry.good_for.is_general();
+        // Not if there are more or fewer values than parameters, and types or routines depend on them.
+        let good = entry.good_for.takes(values) || (entry.good_for.is_general() && !entry.calls);
         if entry.text.len() > SET_TEXT_BYTES || !good {
             return;
         }

@@ -21,8 +21,8 @@ CREATE FUNCTION kind(x INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN
 CREATE FUNCTION kind(x TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN RETURN 'text'; END $$;
 CREATE FUNCTION numbers(list INTEGER[]) RETURNS SETOF INTEGER LANGUAGE plpgsql AS $$
 BEGIN FOR at IN 1 .. array_length(list, 1) LOOP RETURN NEXT list[at]; END LOOP; END $$;
-CREATE FUNCTION of_key(k INTEGER) RETURNS VARCHAR LANGUAGE plpgsql AS $$
-DECLARE found_s VARCHAR; BEGIN SELECT s INTO found_s FROM p WHERE id = k; RETURN found_s; END $$";
+CREATE FUNCTION of_key(key_of INTEGER) RETURNS VARCHAR LANGUAGE plpgsql AS $$
+DECLARE found_s VARCHAR; BEGIN SELECT s INTO found_s FROM p WHERE id = key_of; RETURN found_s; END $$";
 
 fn with_routines(partitions: u16) -> Database {
     let db = database(partitions);
