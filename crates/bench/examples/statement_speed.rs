@@ -62,6 +62,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         case("point SELECT of one integer", "SELECT cents FROM account WHERE id = $1", |n| {
             vec![Value::Integer(key_of(n))]
         }),
+        case("point SELECT, interpreted", "SELECT owner, cents, rate FROM account WHERE id = $1", |n| {
+            vec![Value::Integer(key_of(n))]
+        }),
+        case("point UPDATE, interpreted", "UPDATE account SET cents = cents + $1 WHERE id = $2", |n| {
+            vec![Value::BigInt(1), Value::Integer(key_of(n))]
+        }),
         case("point UPDATE", "UPDATE account SET cents = cents + $1 WHERE id = $2", |n| {
             vec![Value::BigInt(1), Value::Integer(key_of(n))]
         }),
@@ -75,6 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         case("CALL with parameters", "CALL pay($1, $2, $3)", |n| {
             vec![Value::Integer(key_of(n)), Value::Integer(key_of(n + 1)), Value::BigInt(1)]
         }),
+        case("CALL with literals", "CALL", |_| Vec::new()),
         case("SELECT f($1)", "SELECT cents_of($1)", |n| vec![Value::Integer(key_of(n))]),
         case("small table without index", "SELECT name FROM few WHERE id = $1", |n| {
             vec![Value::Integer(n.rem_euclid(50) + 1)]
@@ -83,6 +90,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             vec![Value::BigInt(i64::from(n % 7))]
         }),
     ];
+    // Without machine code, as a statement that is not hot yet.
+    let cold = db.connect();
+    cold.execute("SET jit = off")?;
     cases.retain(|case| case.name.contains(&only));
     let mut n = 0;
     for _ in 0..turns {
@@ -99,6 +109,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                                 &id,
                             )?;
                             db.execute_with("DELETE FROM account WHERE id = $1", &id)?;
+                        }
+                        // Another text each time, as if the values were printed into it.
+                        "CALL" => {
+                            let (source, target) = (key_of(n), key_of(n + 1));
+                            db.execute_with(&format!("CALL pay({source}, {target}, 1)"), &[])?;
+                        }
+                        sql if case.name.contains("interpreted") => {
+                            drop(cold.execute_with(sql, &(case.values)(n))?);
                         }
                         sql => drop(db.execute_with(sql, &(case.values)(n))?),
                     }
