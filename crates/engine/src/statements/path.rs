@@ -8,9 +8,10 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use albireo_procedure::expr::ExprKind;
+use albireo_procedure::expr::{Expr, ExprKind};
 use albireo_procedure::plan::tree::{Body, Change, Query, Relation, RelationSource, Step};
 use albireo_procedure::plan::{Estimate, most_rows_looked_at, most_rows_read};
+use albireo_procedure::types::{Scalar, Type};
 
 use super::live::Work;
 
@@ -80,16 +81,31 @@ impl Extent {
                 }
             }
         }
-        work.each_expr(&mut |expr| {
-            if let ExprKind::Subquery(subquery) = &expr.kind {
-                judge.query(&subquery.plan.query);
+        work.each_expr(&mut |expr| match &expr.kind {
+            ExprKind::Subquery(subquery) => judge.query(&subquery.plan.query),
+            // Live rows have a CHAR without the blanks at its end, which patterns see.
+            ExprKind::Function(builtin, args) if PATTERNS.contains(&builtin.name) => {
+                judge.fits &= !args.first().is_some_and(is_padded);
             }
+            _ => {}
         });
         match most {
             _ if !judge.fits || judge.tables == 0 => Self::Unknown,
             Some(most) => Self::Keys(most),
             None => Self::Estimated,
         }
+    }
+}
+
+/// Functions that look at the blanks at the end of a CHAR.
+const PATTERNS: [&str; 2] = ["like", "ilike"];
+
+/// Whether an expression is a CHAR, or one as a text.
+fn is_padded(expr: &Expr) -> bool {
+    match &expr.kind {
+        _ if expr.ty == Type::Scalar(Scalar::Bpchar) => true,
+        ExprKind::Convert(inner, _) => is_padded(inner),
+        _ => false,
     }
 }
 

@@ -268,10 +268,9 @@ impl Database {
             (_, Err(error)) | (Err(error), _) => return Attempt::Not(Some(error.clone())),
         };
         let judged = match (insist, self.inner.statements.forced(), live.extent) {
-            (Insist::Yes, ..) | (_, _, Extent::Whatever) | (_, Some(ExecutionPath::Transactional), _) => {
-                Judged::Runs
-            }
-            (_, Some(ExecutionPath::Analytical), _) | (_, _, Extent::Unknown) => return Attempt::Not(None),
+            (Insist::Yes, ..) | (_, _, Extent::Whatever) => Judged::Runs,
+            (_, _, Extent::Unknown) | (_, Some(ExecutionPath::Analytical), _) => return Attempt::Not(None),
+            (_, Some(ExecutionPath::Transactional), _) => Judged::Runs,
             (_, None, Extent::Keys(_)) => Judged::Runs,
             (_, None, Extent::Estimated) => {
                 Judged::ByEstimate { planned: entry.prepared.get().map_or(live.executions(), |_| u32::MAX) }

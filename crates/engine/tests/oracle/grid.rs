@@ -182,7 +182,9 @@ fn live(connection: &Connection, expression: &Expression, rows: usize) -> Column
 fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Column {
     let (sql, table) = (&expression.sql, expression.table());
     connection.database().force_execution_path(Some(ExecutionPath::Analytical));
-    if let Ok(result) = connection.query(&format!("SELECT {sql}, id FROM {table} ORDER BY id + 0"), &[]) {
+    let whole = connection.query(&format!("SELECT {sql}, id FROM {table} ORDER BY id + 0"), &[]);
+    if let Ok(result) = whole {
+        connection.database().force_execution_path(None);
         let cells = result.rows().iter().map(|row| shown(&row[0])).collect();
         return Column { ty: class(&result.columns[0].ty.to_string()), cells };
     }
@@ -190,6 +192,7 @@ fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Co
     (0..rows).for_each(|id| {
         one(connection, &format!("SELECT {sql} FROM {table} WHERE id + 0 = {id}"), &mut column)
     });
+    connection.database().force_execution_path(None);
     column
 }
 
