@@ -71,7 +71,12 @@ impl Database {
                 changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
             })?;
             *self.inner.catalog.write() = next;
-            changes.iter().for_each(|change| tear_down(all, catalog, change));
+            // Each finds the catalog that those before it left: indexes are known by their positions.
+            let mut before = Arc::clone(catalog);
+            for change in changes {
+                tear_down(all, &before, change);
+                before = Arc::new(before.with(std::slice::from_ref(change)));
+            }
             Ok::<_, SqlError>(receipt)
         })?;
         for change in changes {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use albireo_base::budget::{self, Budget};
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
+use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, Query, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_sql::{BoundQuery, Catalog};
@@ -99,7 +100,9 @@ impl ReadOnlySession {
     ) -> Result<QueryResult, SqlError> {
         let entry = match self.database.kept_query(sql, parameters) {
             Some(entry) => entry,
-            None => self.database.query_entry(&albireo_sql::parse_one(sql)?, sql, parameters),
+            None => self.database.budget(settings, cancel).within(|| {
+                Ok::<_, SqlError>(self.database.query_entry(&albireo_sql::parse_one(sql)?, sql, parameters))
+            })?,
         };
         self.database.run_query(&entry, None, parameters, Some(&self.session), settings, cancel)
     }
@@ -148,7 +151,10 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
         let start = self.inner.env.clock.now();
-        let prepared = self.plan_of(entry, statement)?;
+        let prepared = match entry.prepared.get() {
+            Some(plan) => Arc::clone(plan),
+            None => self.budget(settings, cancel).within(|| self.plan_of(entry, statement))?,
+        };
         let preparing = std::time::Duration::from_nanos(self.inner.env.clock.now() - start);
         let session = match open {
             Some(session) => session.clone(),
@@ -189,6 +195,8 @@ impl Database {
         if let Some(plan) = self.plan_bound(entry) {
             return Ok(Arc::clone(entry.prepared.get_or_init(|| plan)));
         }
+        // It may not have been refused but ended.
+        budget::check()?;
         let parsed;
         let statement = match statement {
             Some(statement) => statement,
@@ -248,6 +256,13 @@ impl Database {
         let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
         let Settings { interprets, synchronous, .. } = *settings;
         Limits { cancel: cancel.clone(), clock, deadline_ns, interprets, synchronous }
+    }
+
+    /// What working out a statement may take: the memory of a query, and the statement's time.
+    pub(crate) fn budget(&self, settings: &Settings, cancel: &CancelToken) -> Arc<Budget> {
+        let limits = self.limits(settings, cancel);
+        let memory = settings.query_memory.unwrap_or(self.inner.olap.config().query_memory_limit_bytes);
+        Budget::new(memory.max(LEAST_PLANNING_BYTES), Box::new(move || limits.check()))
     }
 
     /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings

@@ -272,7 +272,7 @@ impl Olap {
     ) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         let (query, parameters) = (query.clone(), parameters.to_vec());
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare_bound(&engine.shared, &*relations, &query, &parameters);
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -286,7 +286,7 @@ impl Olap {
     pub fn prepare(&self, relations: &Arc<dyn Relations>, query: Query) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare(&engine.shared, &*relations, query).await;
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -308,6 +308,7 @@ async fn prepare(
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
     let relations_read = catalog.into_used();
+    lower::take_nodes(&plan)?;
     let analyzed = analyze(shared, plan)?;
     let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
     Ok(Prepared {
@@ -333,6 +334,7 @@ fn prepare_bound(
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
     let Lowered { plan, relations: read } = lower::lower(shared, relations, query, &known)?;
+    lower::take_nodes(&plan)?;
     let analyzed = semantics::analyze_lowered(plan, shared.options())?;
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
     Ok(Prepared {
@@ -357,15 +359,23 @@ fn sql_type_of(ty: &Type) -> Option<SqlType> {
     }
 }
 
-/// The result's columns. NUMERIC of any scale has, until a run knows better, the least that a quotient has.
+/// The result's columns. A NUMERIC has the precision of its column, or the highest if it is computed; one of any
+/// scale has, until a run knows better, the least that a quotient has.
 fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputColumn>, DataFusionError> {
-    let fields = plan.schema().fields().iter().zip(&query.columns);
-    let columns = fields.map(|(field, (name, _))| {
-        let open = *field.data_type() == lower::OPEN;
-        let arrow = if open { OPEN_RESULT } else { result_type(field.data_type()) };
-        if arrow.is_nested() {
-            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
-        }
+    let fields = plan.schema().fields().iter().zip(&query.columns).enumerate();
+    let columns = fields.map(|(at, (field, (name, _)))| {
+        let arrow = match (field.data_type(), query.declared(at)) {
+            (ty, _) if *ty == lower::OPEN => OPEN_RESULT,
+            (DataType::Decimal128(_, scale), Some(SqlType::Decimal { precision, scale: declared }))
+                if *scale == declared as i8 =>
+            {
+                DataType::Decimal128(precision, *scale)
+            }
+            (DataType::Decimal128(_, scale), _) => DataType::Decimal128(38, *scale),
+            // Arrays and rows are given as their texts, as on the transactional path.
+            (ty, _) if ty.is_nested() => DataType::Utf8View,
+            (ty, _) => result_type(ty),
+        };
         Ok(OutputColumn { name: name.clone(), ty: sql_type(&arrow), arrow })
     });
     columns.collect()

@@ -9,6 +9,7 @@
 use std::mem::{Discriminant, discriminant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_procedure::body::{BoundCall, Outside, Place, Routine, bind_call};
@@ -18,9 +19,13 @@ use albireo_procedure::plan::{ChangePlan, SelectPlan};
 use albireo_procedure::types::{Scalar, Type};
 use albireo_semantics::query::{bind_change, bind_select};
 use albireo_sql::ast::{Expr as Tree, Function, Statement, Value as Literal};
+use albireo_sql::classify::changes_rows;
 use albireo_sql::walk::Walk;
 
-use crate::routines::Library;
+use super::rows::Shape;
+use super::run::Ran;
+use crate::Outcome;
+use crate::routines::{Library, is_for_client};
 
 /// What a statement means, before access paths are chosen.
 pub(crate) enum Meaning {
@@ -52,6 +57,7 @@ pub(crate) struct Bound {
     types: Vec<Option<Type>>,
     /// Whether it calls routines.
     pub(super) calls: bool,
+    pub(super) shape: Shape,
 }
 
 /// For which values a statement was bound.
@@ -123,7 +129,8 @@ impl Bound {
         check_literals(&meaning)?;
         // NULL has no type that could tell two routines of one name apart.
         let good_for = GoodFor { count, kinds, null_serves: !calls || !library.is_overloaded() };
-        Ok((Self { meaning, around, library: Arc::clone(library), types, calls }, good_for))
+        let shape = Shape::of(&meaning);
+        Ok((Self { meaning, around, library: Arc::clone(library), types, calls, shape }, good_for))
     }
 
     /// The values as the parameters hold them.
@@ -131,7 +138,7 @@ impl Bound {
     /// # Errors
     /// 42P02 if there are more or fewer; what their conversion says.
     #[inline]
-    pub(super) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
+    pub(crate) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
         if values.len() != self.types.len() {
             return Err(miscounted(self.types.len(), values.len()));
         }
@@ -140,6 +147,33 @@ impl Bound {
             None => Ok(Datum::NULL),
         };
         values.iter().zip(&self.types).map(argument).collect()
+    }
+
+    /// The change that it is.
+    pub(crate) fn change(&self) -> Option<&ChangePlan> {
+        match &self.meaning {
+            Meaning::Change(plan) => Some(plan),
+            Meaning::Select(_) | Meaning::Call(_) => None,
+        }
+    }
+
+    /// What it gave, as clients see it.
+    ///
+    /// # Errors
+    /// 22003 for a number that its column has no place for.
+    pub(crate) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
+        let Ran { count, rows, notices } = ran;
+        if self.shape.has_columns() {
+            return self.shape.result(rows, execution).map(Outcome::Rows);
+        }
+        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let verb = match &self.meaning {
+            Meaning::Call(_) => return Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices }),
+            Meaning::Select(_) => "SELECT",
+            Meaning::Change(plan) => plan.change.verb(),
+        };
+        let zero = if verb == "INSERT" { "0 " } else { "" };
+        Ok(Outcome::Done { tag: format!("{verb} {zero}{count}"), rows: count, notices })
     }
 
     /// Its parameters: what they are called, and their types.
@@ -254,10 +288,13 @@ impl Binder<'_> {
         let mut outside = Outside::with_parameters(catalog, routines, self.text, types);
         let meaning = match self.parsed {
             Parsed::Call(function) => Meaning::Call(bind_call(routines, function, &mut outside)?),
+            Parsed::Statement(change) if changes_rows(change) => {
+                Meaning::Change(bind_change(catalog, change, &mut outside)?)
+            }
             Parsed::Statement(Statement::Query(query)) => {
                 Meaning::Select(bind_select(catalog, query, &mut outside)?)
             }
-            Parsed::Statement(change) => Meaning::Change(bind_change(catalog, change, &mut outside)?),
+            Parsed::Statement(_) => return Err(SqlError::unsupported("this statement")),
         };
         Ok((meaning, outside.into_routine()))
     }

@@ -11,7 +11,7 @@ use std::array::from_fn;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use albireo_base::{SqlError, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::Prepared;
 use parking_lot::RwLock;
 
@@ -72,12 +72,22 @@ impl Entry {
     /// # Errors
     /// Why none can.
     #[inline]
-    pub(super) fn live(&self, partitions: u16) -> Result<&Live, &SqlError> {
-        let make = || match &self.bound {
-            Ok(bound) => Live::new(bound, partitions),
-            Err(error) => Err(error.clone()),
-        };
-        self.live.get_or_init(make).as_ref()
+    pub(crate) fn live(&self, partitions: u16) -> Result<&Live, SqlError> {
+        if self.live.get().is_none() {
+            let made = match &self.bound {
+                Ok(bound) => Live::new(bound, partitions),
+                Err(error) => Err(error.clone()),
+            };
+            if made.is_err() {
+                // It may not have been refused but ended.
+                budget::check()?;
+            }
+            let _ = self.live.set(made);
+        }
+        match self.live.get() {
+            Some(made) => made.as_ref().map_err(Clone::clone),
+            None => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement that was not made")),
+        }
     }
 
     /// Whether it is a query.

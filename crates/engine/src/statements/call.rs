@@ -52,7 +52,7 @@ impl Database {
                 Err(Stop::Crossing) => return None,
             }
         }
-        let start = live.shape.has_columns().then(|| limits.clock.now());
+        let start = bound.shape.has_columns().then(|| limits.clock.now());
         let finish = |ran: Given, notices| {
             let rows = match ran {
                 Given::Reply(reply) => vec![row_of(&reply, 0)],
@@ -61,7 +61,7 @@ impl Database {
                 }
             };
             let lasted = start.map_or(0, |start| limits.clock.now().saturating_sub(start));
-            live.outcome(Ran { count: 0, rows, notices }, Duration::from_nanos(lasted))
+            bound.outcome(Ran { count: 0, rows, notices }, Duration::from_nanos(lasted))
         };
         let called = self.start_routine(callee, &borrowed(&args), limits, limits.interprets, finish);
         let done: Result<Outcome, SqlError> = called.and_then(|(outcome, receipt)| {

@@ -12,7 +12,7 @@ use super::cache::Entry;
 use super::live::Live;
 use super::path::{Costs, ExecutionPath, Extent};
 use super::routing::Routing;
-use super::run::{Attempt, Explained, Insist, Judged, abort};
+use super::run::{Attempt, Explained, Judged, abort};
 use crate::routines::{Limits, TransactionStore};
 use crate::{Database, Outcome};
 
@@ -26,7 +26,6 @@ impl Database {
         &self,
         statement: &Statement,
         text: &str,
-        insist: Insist,
         limits: &Limits,
         analyze: bool,
     ) -> Result<Explained, SqlError> {
@@ -34,7 +33,7 @@ impl Database {
         // Not kept: the text is that of EXPLAIN.
         let entry = Entry::new(&self.library(), Parsed::Statement(statement), text, &[], *generation);
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        let live = entry.live(self.inner.partitions.count()).map_err(Clone::clone)?;
+        let live = entry.live(self.inner.partitions.count())?;
         let statements = &self.inner.statements;
         let mut judged = self.judge(bound, live, limits)?;
         if let Some(left) = statements.overruns(explained_text(text), *generation).filter(|left| *left > 0)
@@ -46,16 +45,10 @@ impl Database {
             judged = (ExecutionPath::Analytical, why);
         }
         let (path, reason) = judged;
-        if path == ExecutionPath::Analytical && insist == Insist::No {
+        if path == ExecutionPath::Analytical {
             return Ok(Explained::Elsewhere(reason));
         }
-        let mut lines = vec![head(bound, live)];
-        for access in live.work.accesses() {
-            let line = format!("  {}", access_line(access));
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
+        let mut lines = live.explain(bound);
         lines.push(reason);
         if analyze {
             let values: &[Value] = &[];
@@ -112,6 +105,20 @@ impl Database {
         });
         let estimate = estimate.map_err(|error| self.explain_call(error))?;
         Ok(live.costs(&estimate, u32::MAX))
+    }
+}
+
+impl Live {
+    /// Where it runs on live rows, and how it finds them.
+    pub(crate) fn explain(&self, bound: &Bound) -> Vec<String> {
+        let mut lines = vec![head(bound, self)];
+        for access in self.work.accesses() {
+            let line = format!("  {}", access_line(access));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 }
 

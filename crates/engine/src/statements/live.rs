@@ -1,4 +1,4 @@
-//! A statement as a transaction runs it: access paths, where it runs, the shape of its result, machine code.
+//! A statement as a transaction runs it: access paths, where it runs, machine code.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,15 +12,14 @@ use albireo_procedure::compile::{Compiled, Output, Ran, Reply};
 use albireo_procedure::datum::{Array, Datum};
 use albireo_procedure::expr::Expr;
 use albireo_procedure::host::Host;
-use albireo_procedure::plan::tree::{AccessInfo, AccessKind, Change};
-use albireo_procedure::plan::{self, ChangePlan, Estimate, SelectPlan, plan_change, plan_select};
+use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
+use albireo_procedure::plan::{self, ChangePlan, Estimate, SelectPlan, plan_select, planned};
 use albireo_procedure::store::Stop;
 
 use super::bind::{Bound, Meaning};
 use super::call::callee;
 use super::path::{Extent, Overruns};
 use super::routing::Routing;
-use super::rows::Shape;
 use crate::routines::{Callee, Interpreted, Library, TransactionStore};
 
 /// A statement with access paths.
@@ -55,21 +54,16 @@ impl Work {
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Self::Select(_) => "SELECT",
-            Self::Change(plan) => match &*plan.change {
-                Change::Insert(_) => "INSERT",
-                Change::Update(_) => "UPDATE",
-                Change::Delete(_) => "DELETE",
-            },
+            Self::Change(plan) => plan.change.verb(),
             Self::Call(_) => "CALL",
         }
     }
 }
 
 /// See the module.
-pub(super) struct Live {
+pub(crate) struct Live {
     pub(super) work: Work,
     pub(super) routing: Routing,
-    pub(super) shape: Shape,
     pub(super) extent: Extent,
     /// Whether all rows are found by indexes.
     pub(super) indexed: bool,
@@ -85,7 +79,7 @@ impl Live {
     pub(super) fn new(bound: &Bound, partitions: u16) -> Result<Self, SqlError> {
         let work = match &bound.meaning {
             Meaning::Select(select) => Work::Select(plan_select(select.clone())?),
-            Meaning::Change(change) => Work::Change(plan_change(change.clone())?),
+            Meaning::Change(change) => Work::Change(planned(change.clone())?),
             Meaning::Call(call) => Work::Call(call.clone()),
         };
         let by_index = |access: &AccessInfo| {
@@ -93,7 +87,6 @@ impl Live {
         };
         Ok(Self {
             routing: Routing::new(&work, bound, partitions),
-            shape: Shape::of(&work),
             extent: Extent::of(&work, bound.calls),
             indexed: work.accesses().iter().all(by_index),
             callee: callee(&work, bound),

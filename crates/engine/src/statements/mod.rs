@@ -14,8 +14,8 @@
 //!   tables. It goes on if that is cheaper than a snapshot. If it turns out to look at many more, it is
 //!   begun again on the other path, and the next executions that are expected to read as much go there at once.
 //! - The rest (functions in FROM, no table at all) is a query on a snapshot.
-//! - A change of the other path is found by a query and made under the barrier (`dml`); what that path refuses is
-//!   a transaction after all.
+//! - The rows of a change on the other path are found by a query, and changed under the barrier (`dml`); what has no
+//!   plan there is a transaction after all.
 //!
 //! Invariant: an entry is run only while the definitions are those that it was bound to.
 
@@ -32,8 +32,8 @@ mod run;
 mod tests;
 mod trial;
 
-pub(crate) use bind::{Meaning, Parsed};
+pub(crate) use bind::{Bound, Meaning, Parsed};
 pub(crate) use cache::{Entry, Statements};
 pub use path::ExecutionPath;
-pub(crate) use run::{Explained, Insist, Kept, Wanted};
+pub(crate) use run::{Explained, Judged, Kept, Ran, Wanted};
 pub use trial::Trial;

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::{Body, Change, Query, Relation, RelationSource, Step};
+use albireo_procedure::plan::tree::{Body, Change, Merge, Query, Relation, RelationSource, Step, Update};
 use albireo_procedure::plan::{Estimate, most_rows_looked_at, most_rows_read};
 use albireo_procedure::types::{Scalar, Type};
 
@@ -76,8 +76,12 @@ impl Extent {
                 judge.tables = 1;
                 match &*plan.change {
                     Change::Insert(insert) => judge.query(&insert.source),
-                    Change::Update(update) => judge.steps(&update.target.relations, &update.target.steps),
-                    Change::Delete(target) => judge.steps(&target.relations, &target.steps),
+                    Change::Update(Update { target, .. })
+                    | Change::Delete(target)
+                    | Change::Merge(Merge { target, .. }) => {
+                        target.ctes.iter().for_each(|cte| judge.query(&cte.query));
+                        judge.steps(&target.relations, &target.steps);
+                    }
                 }
             }
         }

@@ -50,6 +50,9 @@ impl Routing {
             }
             Work::Select(_) | Work::Change(_) => {}
         }
+        if work.verb() == "MERGE" {
+            return Self::All;
+        }
         let inserts = work.verb() == "INSERT";
         let mut keys = Vec::new();
         let mut elsewhere = false;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
 use albireo_procedure::datum::Datum;
@@ -15,7 +15,7 @@ use super::bind::{Bound, Parsed};
 use super::cache::Entry;
 use super::live::{Live, Work};
 use super::path::{Costs, ExecutionPath, Extent};
-use crate::routines::{Limits, Notice, TransactionStore, is_for_client};
+use crate::routines::{Limits, Notice, TransactionStore};
 use crate::settings::Settings;
 use crate::{Database, Outcome};
 
@@ -55,17 +55,19 @@ pub(crate) enum Kept {
     Unknown,
 }
 
-/// How much of a statement's own judgement counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Insist {
-    /// It runs here if it belongs here.
-    No,
-    /// It runs here if it can: the other path has refused it.
-    Yes,
+impl Attempt {
+    /// What it gave, of a statement that was not to go to the other path.
+    pub(crate) fn done(self) -> Result<Outcome, SqlError> {
+        match self {
+            Self::Ran(outcome) => Ok(outcome),
+            Self::Failed(error) | Self::Not(Some(error)) => Err(error),
+            Self::Not(None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement for the other path")),
+        }
+    }
 }
 
 impl Database {
-    /// Runs an INSERT, UPDATE or DELETE.
+    /// Runs a change.
     pub(crate) fn run_change(
         &self,
         statement: &Statement,
@@ -75,20 +77,10 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let limits = self.limits(settings, cancel);
-        let parsed = Parsed::Statement(statement);
-        match self.try_statement(parsed, text, values, Insist::No, &limits).0 {
-            Attempt::Ran(outcome) => return Ok(outcome),
-            Attempt::Failed(error) => return Err(error),
-            Attempt::Not(_) => {}
-        }
-        let other = match self.run_dml(statement, text, values, settings, cancel) {
-            Err(error) if is_unknown(&error) => error,
-            done => return done,
-        };
-        match self.try_statement(parsed, text, values, Insist::Yes, &limits).0 {
-            Attempt::Ran(outcome) => Ok(outcome),
-            Attempt::Failed(error) => Err(error),
-            Attempt::Not(error) => Err(better(error, other)),
+        match self.try_statement(Parsed::Statement(statement), text, values, &limits).0 {
+            // What is wrong with it, the other path says.
+            Attempt::Not(_) => self.run_queried(statement, text, values, settings, cancel),
+            attempt => attempt.done(),
         }
     }
 
@@ -102,17 +94,14 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let limits = self.limits(settings, cancel);
-        let (attempt, entry) =
-            self.try_statement(Parsed::Statement(statement), text, values, Insist::No, &limits);
+        let (attempt, entry) = self.try_statement(Parsed::Statement(statement), text, values, &limits);
         match attempt {
-            Attempt::Ran(outcome) => Ok(outcome),
-            Attempt::Failed(error) => Err(error),
-            Attempt::Not(Some(error)) if entry.calls => Err(error),
-            // What is wrong with it, the other path says.
-            Attempt::Not(_) => {
+            Attempt::Not(_) if !entry.calls => {
+                // What is wrong with it, the other path says.
                 let rows = self.run_query(&entry, Some(statement), values, None, settings, cancel);
                 rows.map(Outcome::Rows)
             }
+            attempt => attempt.done(),
         }
     }
 
@@ -124,16 +113,10 @@ impl Database {
         values: &[Value],
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
-        match self.try_statement(Parsed::Call(function), text, values, Insist::Yes, limits).0 {
-            Attempt::Ran(outcome) => Ok(outcome),
-            Attempt::Failed(error) | Attempt::Not(Some(error)) => Err(error),
-            Attempt::Not(None) => {
-                Err(SqlError::new(SqlState::INTERNAL_ERROR, "a call that is not run as a transaction"))
-            }
-        }
+        self.try_statement(Parsed::Call(function), text, values, limits).0.done()
     }
 
-    /// The plan of an INSERT, UPDATE or DELETE, a line each; nothing changes.
+    /// The plan of a change, a line each; nothing changes.
     pub(crate) fn explain_change(
         &self,
         statement: &Statement,
@@ -142,27 +125,17 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
         let limits = self.limits(settings, cancel);
-        let reason = match self.explain_statement(statement, text, Insist::No, &limits, false) {
+        let reason = match self.explain_statement(statement, text, &limits, false) {
             Ok(Explained::Here(lines)) => return Ok(lines),
             Ok(Explained::Elsewhere(reason)) => Some(reason),
+            // What is wrong with it, the other path says.
             Err(_) => None,
         };
-        let other = match self.explain_dml(statement, text, settings, cancel) {
-            Ok(plan) => {
-                let mut lines: Vec<String> = plan.lines().map(str::to_owned).collect();
-                if let Some(reason) = reason.filter(|_| !lines.is_empty()) {
-                    lines.insert(1, reason);
-                }
-                return Ok(lines);
-            }
-            Err(error) if is_unknown(&error) => error,
-            Err(error) => return Err(error),
-        };
-        match self.explain_statement(statement, text, Insist::Yes, &limits, false) {
-            Ok(Explained::Here(lines)) => Ok(lines),
-            Ok(Explained::Elsewhere(_)) => Err(other),
-            Err(error) => Err(better(Some(error), other)),
+        let mut lines = self.explain_queried(statement, text, settings, cancel)?;
+        if let Some(reason) = reason.filter(|_| !lines.is_empty()) {
+            lines.insert(1, reason);
         }
+        Ok(lines)
     }
 }
 
@@ -174,31 +147,11 @@ pub(crate) enum Explained {
     Elsewhere(String),
 }
 
-/// Whether an error says that a statement means nothing to the analytical path: its class is that of what
-/// is wrong with a text, or not supported.
-fn is_unknown(error: &SqlError) -> bool {
-    let state = error.state();
-    state == SqlState::FEATURE_NOT_SUPPORTED || state.0.starts_with(b"42")
-}
-
-/// The error of the path that knows what is wrong: not the one that does not know the statement.
-fn better(error: Option<SqlError>, other: SqlError) -> SqlError {
-    match error {
-        Some(error)
-            if other.state() == SqlState::FEATURE_NOT_SUPPORTED
-                && error.state() != SqlState::FEATURE_NOT_SUPPORTED =>
-        {
-            error
-        }
-        _ => other,
-    }
-}
-
 /// What a run gave.
-pub(super) struct Ran {
-    pub(super) count: u64,
-    pub(super) rows: Vec<Vec<Datum>>,
-    pub(super) notices: Vec<Notice>,
+pub(crate) struct Ran {
+    pub(crate) count: u64,
+    pub(crate) rows: Vec<Vec<Datum>>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 /// What a transaction came to.
@@ -222,7 +175,7 @@ impl Database {
         if wanted == Wanted::Queries && !entry.is_query() {
             return Kept::Unknown;
         }
-        match self.attempt(&entry, values, Insist::No, limits) {
+        match self.attempt(&entry, values, limits) {
             Attempt::Ran(outcome) => Kept::Ran(Ok(outcome)),
             Attempt::Failed(error) => Kept::Ran(Err(error)),
             Attempt::Not(_) if entry.is_query() && !entry.calls => Kept::Query(entry),
@@ -236,12 +189,11 @@ impl Database {
         parsed: Parsed<'_>,
         text: &str,
         values: &[Value],
-        insist: Insist,
         limits: &Limits,
     ) -> (Attempt, Arc<Entry>) {
         let generation = self.inner.definitions.read();
         let entry = self.entry(parsed, text, values, *generation);
-        (self.attempt(&entry, values, insist, limits), entry)
+        (self.attempt(&entry, values, limits), entry)
     }
 
     /// The bound statement, kept or made now; the caller keeps the definitions as they are.
@@ -257,22 +209,25 @@ impl Database {
             return entry;
         }
         let entry = Arc::new(Entry::new(&self.library(), parsed, text, values, generation));
-        statements.put(&entry, values);
+        // Not what was ended.
+        if budget::check().is_ok() {
+            statements.put(&entry, values);
+        }
         entry
     }
 
     /// Runs a statement as a transaction, if that is its path.
-    fn attempt(&self, entry: &Entry, values: &[Value], insist: Insist, limits: &Limits) -> Attempt {
+    fn attempt(&self, entry: &Entry, values: &[Value], limits: &Limits) -> Attempt {
         let (bound, live) = match (&entry.bound, entry.live(self.inner.partitions.count())) {
             (Ok(bound), Ok(live)) => (bound, live),
-            (_, Err(error)) | (Err(error), _) => return Attempt::Not(Some(error.clone())),
+            (_, Err(error)) => return Attempt::Not(Some(error)),
+            (Err(error), _) => return Attempt::Not(Some(error.clone())),
         };
-        let judged = match (insist, self.inner.statements.forced(), live.extent) {
-            (Insist::Yes, ..) | (_, _, Extent::Whatever) => Judged::Runs,
-            (_, _, Extent::Unknown) | (_, Some(ExecutionPath::Analytical), _) => return Attempt::Not(None),
-            (_, Some(ExecutionPath::Transactional), _) => Judged::Runs,
-            (_, None, Extent::Keys(_)) => Judged::Runs,
-            (_, None, Extent::Estimated) => {
+        let judged = match (self.inner.statements.forced(), live.extent) {
+            (_, Extent::Whatever) => Judged::Runs,
+            (_, Extent::Unknown) | (Some(ExecutionPath::Analytical), _) => return Attempt::Not(None),
+            (Some(ExecutionPath::Transactional), _) | (None, Extent::Keys(_)) => Judged::Runs,
+            (None, Extent::Estimated) => {
                 Judged::ByEstimate { planned: entry.prepared.get().map_or(live.executions(), |_| u32::MAX) }
             }
         };
@@ -287,7 +242,7 @@ impl Database {
     }
 
     /// Runs a statement as a transaction; one that is judged only as long as it is the cheaper path.
-    pub(super) fn run_live(
+    pub(crate) fn run_live(
         &self,
         bound: &Bound,
         live: &Live,
@@ -299,7 +254,7 @@ impl Database {
         let route = live.routing.route(&bound.around, arguments, self.inner.partitions.count(), statements);
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, live.work.verb()) };
         let code = if limits.interprets { None } else { live.code(bound) };
-        let start = live.shape.has_columns().then(|| limits.clock.now());
+        let start = bound.shape.has_columns().then(|| limits.clock.now());
         let lasted = || {
             let ns = start.map_or(0, |start| limits.clock.now().saturating_sub(start));
             Duration::from_nanos(ns)
@@ -324,7 +279,7 @@ impl Database {
             match live.work {
                 Work::Select(_) if !bound.calls => Ok(Done::Ran(ran)),
                 // Before the commit, as a result that cannot be shown undoes the changes.
-                _ => live.outcome(ran, lasted()).map(Done::Shown).map_err(Abort::Raised),
+                _ => bound.outcome(ran, lasted()).map(Done::Shown).map_err(Abort::Raised),
             }
         });
         let error = match ran {
@@ -334,7 +289,7 @@ impl Database {
                     live.overruns.stayed();
                 }
                 let outcome = match done {
-                    Done::Ran(ran) => live.outcome(ran, lasted()),
+                    Done::Ran(ran) => bound.outcome(ran, lasted()),
                     Done::Shown(outcome) => Ok(outcome),
                     Done::Dearer => return Attempt::Not(None),
                 };
@@ -358,7 +313,7 @@ impl Database {
 
 /// Whether an execution may go to the other path once it is begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Judged {
+pub(crate) enum Judged {
     /// No.
     Runs,
     /// If it is cheaper.
@@ -392,23 +347,6 @@ impl Live {
             Work::Change(_) => MOST_ROWS_CHANGED,
             Work::Select(_) | Work::Call(_) => MOST_ROWS_READ,
         }
-    }
-
-    /// What it gave, as clients see it.
-    pub(super) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
-        let Ran { count, rows, notices } = ran;
-        if self.shape.has_columns() {
-            return self.shape.result(rows, execution).map(Outcome::Rows);
-        }
-        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
-        let (tag, rows) = match &self.work {
-            Work::Call(_) => ("CALL".to_owned(), 0),
-            work => {
-                let zero = if work.verb() == "INSERT" { "0 " } else { "" };
-                (format!("{} {zero}{count}", work.verb()), count)
-            }
-        };
-        Ok(Outcome::Done { tag, rows, notices })
     }
 }
 

@@ -72,7 +72,8 @@ impl Database {
                 let mut perform = |text: &str, values: &[Value], notices: &mut Vec<Notice>| {
                     // The time limit is that of a statement.
                     let limits = self.limits(settings, cancel);
-                    Inside { tx, library: &library, limits: &limits, notices }.run(text, values)
+                    let inside = Inside { tx, library: &library, limits: &limits, notices };
+                    self.budget(settings, cancel).within(|| inside.run(text, values))
                 };
                 given = Some(work(&mut Trial { perform: &mut perform, notices: Vec::new() }));
                 Err(Abort::raise(SqlState::QUERY_CANCELED, "the transaction is one that is rolled back"))
@@ -95,7 +96,7 @@ struct Inside<'i, 'a, 'p> {
 }
 
 impl Inside<'_, '_, '_> {
-    fn run(&mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
+    fn run(mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
         let entry = self.bind(text, values)?;
         let before = self.tx.savepoint();
@@ -119,10 +120,7 @@ impl Inside<'_, '_, '_> {
         }
         let statement = albireo_sql::parse_one(text)?;
         match classify(&statement)? {
-            StatementClass::Query
-            | StatementClass::Insert
-            | StatementClass::Update
-            | StatementClass::Delete => Ok(entry(Parsed::Statement(&statement))),
+            StatementClass::Query | StatementClass::Change => Ok(entry(Parsed::Statement(&statement))),
             _ => Err(refused(&name_of(&statement))),
         }
     }
@@ -130,7 +128,8 @@ impl Inside<'_, '_, '_> {
     fn perform(&mut self, entry: &Entry, values: &[Value]) -> Result<Outcome, SqlError> {
         let (bound, live) = match (&entry.bound, entry.live(self.tx.partitions())) {
             (Ok(bound), Ok(live)) => (bound, live),
-            (_, Err(error)) | (Err(error), _) => return Err(explained(error.clone())),
+            (_, Err(error)) => return Err(explained(error)),
+            (Err(error), _) => return Err(explained(error.clone())),
         };
         let start = self.limits.clock.now();
         let mut store = TransactionStore::new(self.tx, &self.library.catalog, self.limits);
@@ -147,7 +146,7 @@ impl Inside<'_, '_, '_> {
             ),
         })?;
         let execution = Duration::from_nanos(self.limits.clock.now().saturating_sub(start));
-        live.outcome(Ran { count, rows, notices: self.notices.clone() }, execution)
+        bound.outcome(Ran { count, rows, notices: self.notices.clone() }, execution)
     }
 }
 

@@ -32,6 +32,7 @@ pub fn routine_of_change(plan: &ChangePlan, around: &Routine) -> Option<Routine>
     let single = match &*plan.change {
         Change::Insert(insert) => matches!(&insert.source.body, Body::Values(rows) if rows.len() == 1),
         Change::Update(_) | Change::Delete(_) => plan::most_rows_looked_at(plan) == Some(1),
+        Change::Merge(_) => false,
     };
     let query = Query::Change(Arc::new(plan.clone()));
     if single { routine_of(query, &plan.returning, around) } else { None }

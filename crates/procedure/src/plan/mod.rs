@@ -24,6 +24,7 @@ use crate::store::Stop;
 use crate::types::Type;
 pub use explain::placing_of;
 pub use run::Estimate;
+pub use run::{FoundRow, FoundRows};
 pub(crate) use run::{Search, search_of};
 
 /// Binds a query and chooses its access paths.
@@ -38,7 +39,7 @@ pub fn bind_select(
     paths::select(albireo_semantics::query::bind_select(catalog, query, outer)?)
 }
 
-/// Binds an INSERT, UPDATE or DELETE and chooses its access paths.
+/// Binds an INSERT, UPDATE, DELETE or MERGE and chooses its access paths.
 ///
 /// # Errors
 /// As [`bind_select`].
@@ -47,7 +48,24 @@ pub fn bind_change(
     statement: &ast::Statement,
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
-    paths::change(albireo_semantics::query::bind_change(catalog, statement, outer)?)
+    planned(albireo_semantics::query::bind_change(catalog, statement, outer)?)
+}
+
+/// Chooses the access paths of a change.
+///
+/// # Errors
+/// 0A000 for what does not run on live rows.
+pub fn planned(plan: ChangePlan) -> Result<ChangePlan, SqlError> {
+    paths::change(plan)
+}
+
+/// What is left to do here of a change whose rows a query finds: ON CONFLICT, WHEN of MERGE, RETURNING, with access
+/// paths for the queries in them.
+///
+/// # Errors
+/// 0A000 for what does not run on live rows.
+pub fn rest_of(plan: ChangePlan) -> Result<ChangePlan, SqlError> {
+    paths::rest(plan)
 }
 
 /// Chooses the access paths of a bound query.
@@ -56,14 +74,6 @@ pub fn bind_change(
 /// 0A000 for what does not run on live rows.
 pub fn plan_select(bound: SelectPlan) -> Result<SelectPlan, SqlError> {
     paths::select(bound)
-}
-
-/// Chooses the access paths of a bound change.
-///
-/// # Errors
-/// As [`plan_select`].
-pub fn plan_change(bound: ChangePlan) -> Result<ChangePlan, SqlError> {
-    paths::change(bound)
 }
 
 /// The value of a column that a bound's value is; `None` if it is none of them.
@@ -134,4 +144,16 @@ pub fn most_rows_read(plan: &SelectPlan) -> Option<usize> {
 /// The most rows that a change looks at, if each is found by a unique key.
 pub fn most_rows_looked_at(plan: &ChangePlan) -> Option<usize> {
     run::most_rows_of_change(&plan.change)
+}
+
+/// Makes a change, of which [`rest_of`] is left, of rows that a query found.
+///
+/// # Errors
+/// As [`change`]; those of `found`.
+pub fn apply(
+    plan: &ChangePlan,
+    host: &mut dyn Host,
+    found: FoundRows<'_>,
+) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+    run::Running::new(host).apply(&plan.change, found)
 }

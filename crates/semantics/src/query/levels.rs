@@ -71,6 +71,19 @@ pub(super) fn lift<'e>(exprs: impl IntoIterator<Item = &'e mut Expr>) {
     }
 }
 
+/// Makes the columns around a query those of so many levels further out.
+pub(super) fn raise(tree: &mut Query, by: u16) {
+    // The visitor has no errors.
+    let _ = query(tree, 0, &mut |part, depth| {
+        if let ExprKind::Column(column) = &mut part.kind
+            && column.depth >= depth
+        {
+            column.depth += by;
+        }
+        Ok(true)
+    });
+}
+
 /// The expressions of a query that stands where columns have this depth.
 fn query(tree: &mut Query, depth: u16, visit: Visit<'_>) -> Result {
     for cte in &mut tree.ctes {

@@ -151,18 +151,20 @@ pub(super) fn named_output(
     Ok(Some(at))
 }
 
-/// Binds ORDER BY.
+/// Binds ORDER BY; what comes a second time orders nothing.
 pub(super) fn order_keys(
     scope: &mut Scope<'_>,
     order_by: &[OrderByExpr],
     outputs: &[Output],
 ) -> Result<Vec<(Key, OrderKey)>, SqlError> {
-    let mut keys = Vec::with_capacity(order_by.len());
+    let mut keys: Vec<(Key, OrderKey)> = Vec::with_capacity(order_by.len());
     for key in order_by {
         let (descending, nulls_first) = order_options(&key.options);
         let bound = sort_key(scope, &key.expr, outputs, "ORDER BY")?;
         let by = bound.by.clone();
-        keys.push((bound, OrderKey { by, descending, nulls_first }));
+        if keys.iter().all(|(_, known)| known.by != by) {
+            keys.push((bound, OrderKey { by, descending, nulls_first }));
+        }
     }
     Ok(keys)
 }

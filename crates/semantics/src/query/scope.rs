@@ -8,13 +8,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
 use albireo_sql::source::{Source, Span};
-use albireo_sql::{Catalog, names};
+use albireo_sql::{Catalog, ColumnDef, TableDef, names};
 
 use super::SelectPlan;
 use super::aggregate::Calls;
+use super::bind::{COLUMN_BYTES, NODE_BYTES};
 use super::tree::{Aggregate, Uses};
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
@@ -42,7 +43,8 @@ pub(super) struct CteDef {
     pub(super) name: String,
     pub(super) id: u32,
     pub(super) columns: Vec<(String, Type)>,
-    pub(super) used: Cell<bool>,
+    /// How often it was referred to.
+    pub(super) uses: Cell<u32>,
     /// Whether it is seen from its own repeated part.
     pub(super) recursive: bool,
 }
@@ -83,6 +85,18 @@ pub(super) struct Named {
     pub(super) columns: Vec<(String, Type)>,
     /// The columns of its primary key, if all others depend on them.
     pub(super) key: Vec<u16>,
+    /// Its columns of CHAR, and their lengths.
+    pub(super) lengths: Vec<(u16, u32)>,
+}
+
+/// The columns of CHAR of a table, and their lengths.
+pub(super) fn lengths(table: &TableDef) -> Vec<(u16, u32)> {
+    let columns = (0..).zip(&table.columns);
+    let char = |(at, column): (u16, &ColumnDef)| match column.ty {
+        SqlType::Char(length) => Some((at, length)),
+        _ => None,
+    };
+    columns.filter_map(char).collect()
 }
 
 /// What a column of FROM means.
@@ -152,6 +166,8 @@ pub(super) struct Scope<'s> {
     mentions: Vec<Mention>,
     /// Whether a relation is the recursive query this is the repeated part of.
     pub(super) recursive: bool,
+    /// The entry of the table that the statement changes.
+    pub(super) changed: Option<usize>,
 }
 
 impl<'s> Scope<'s> {
@@ -171,6 +187,7 @@ impl<'s> Scope<'s> {
             calls: Calls::default(),
             mentions: Vec::new(),
             recursive: false,
+            changed: None,
         }
     }
 
@@ -184,6 +201,7 @@ impl<'s> Scope<'s> {
         if self.relations.len() >= MAX_RELATIONS {
             return Err(SqlError::unsupported(format!("a query over more than {MAX_RELATIONS} relations")));
         }
+        budget::take(NODE_BYTES + COLUMN_BYTES * named.columns.len())?;
         let relation = self.relations.len() as u16;
         let columns = named.columns.iter().enumerate();
         let columns = columns
@@ -289,14 +307,21 @@ impl<'s> Scope<'s> {
     }
 
     /// 42P10 if what is bound stands in FROM where it may not refer to an entry.
-    fn check_lateral(&self, entry: usize, at: &Ident) -> Result<(), SqlError> {
-        let entry = &self.entries[entry];
+    fn check_lateral(&self, number: usize, at: &Ident) -> Result<(), SqlError> {
+        let entry = &self.entries[number];
         if entry.lateral {
             return Ok(());
         }
         let message = format!("invalid reference to FROM-clause entry for table \"{}\"", entry.name);
-        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).with_detail(detail))
+        let error = self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at);
+        if self.changed == Some(number) {
+            let hint = format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                entry.name
+            );
+            return Err(error.with_hint(hint));
+        }
+        Err(error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."))
     }
 
     /// An error at the parenthesis before a place, or there if there is none.
@@ -515,6 +540,17 @@ impl Names for Scope<'_> {
     fn query(&mut self, query: &AstQuery) -> Result<SelectPlan, SqlError> {
         let env = self.env;
         super::bind::bind_query(env, query, self)
+    }
+
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        let levels = u16::from(self.level);
+        match column.depth.checked_sub(levels) {
+            Some(depth) => self.outer.length(ColumnRef { depth, ..column }),
+            None => {
+                let lengths = &self.relations.get(usize::from(column.relation))?.lengths;
+                lengths.iter().find(|(at, _)| *at == column.column).map(|(_, length)| *length)
+            }
+        }
     }
 
     fn source(&self) -> Source<'_> {

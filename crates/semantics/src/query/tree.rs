@@ -40,6 +40,10 @@ pub struct Cte {
     pub query: Query,
     /// What is repeated, if the query refers to itself.
     pub repeated: Option<Repeated>,
+    /// MATERIALIZED, or NOT MATERIALIZED, if the text says either.
+    pub materialized: Option<bool>,
+    /// How often the text refers to it, not counting the references in itself.
+    pub uses: u32,
 }
 
 /// The part of a recursive query that is run again over the rows that its last run gave, which
@@ -139,6 +143,25 @@ pub struct Select {
     pub ends: bool,
 }
 
+impl Select {
+    /// The outputs of the rows of FROM and WHERE, and no more.
+    pub(super) fn plain(relations: Vec<Relation>, from: Pool, outputs: Vec<Expr>) -> Self {
+        Self {
+            relations,
+            from,
+            constants: Vec::new(),
+            steps: Vec::new(),
+            grouping: None,
+            windows: Vec::new(),
+            outputs,
+            distinct: Distinct::No,
+            limited: false,
+            ordered: false,
+            ends: false,
+        }
+    }
+}
+
 /// Which rows of several equal ones are left out.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Distinct {
@@ -170,7 +193,7 @@ pub enum RelationSource {
     Lateral(Box<Query>),
     /// A query of WITH.
     Cte(u32),
-    /// `generate_series(from, to [, step])`, all of one integer type.
+    /// `generate_series(from, to [, step])`, all of one type of numbers, or of moments with an interval.
     Series(Vec<Expr>),
     /// `unnest(array)`.
     Unnest(Expr),
@@ -566,7 +589,7 @@ pub enum Regression {
     Syy,
 }
 
-/// An INSERT, UPDATE or DELETE.
+/// An INSERT, UPDATE, DELETE or MERGE.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// INSERT.
@@ -575,11 +598,57 @@ pub enum Change {
     Update(Update),
     /// DELETE: relation 0 is the table.
     Delete(Target),
+    /// MERGE.
+    Merge(Merge),
 }
 
-/// The rows that UPDATE or DELETE concerns.
+impl Change {
+    /// The table that is changed.
+    pub fn table(&self) -> &Arc<TableDef> {
+        match self {
+            Self::Insert(insert) => &insert.table,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &target.table,
+        }
+    }
+
+    /// The rows that it concerns; none for INSERT, which makes them.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Insert(_) => None,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => Some(target),
+        }
+    }
+
+    /// The queries of WITH.
+    pub fn ctes_mut(&mut self) -> &mut Vec<Cte> {
+        match self {
+            Self::Insert(insert) => &mut insert.source.ctes,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &mut target.ctes,
+        }
+    }
+
+    /// The first word of the statement.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Insert(_) => "INSERT",
+            Self::Update(_) => "UPDATE",
+            Self::Delete(_) => "DELETE",
+            Self::Merge(_) => "MERGE",
+        }
+    }
+}
+
+/// The rows that UPDATE, DELETE or MERGE concerns.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// The queries of WITH that are used, in order.
+    pub ctes: Vec<Cte>,
     /// The table.
     pub table: Arc<TableDef>,
     /// The relations, the table first.
@@ -601,6 +670,57 @@ pub struct Update {
     pub target: Target,
     /// New values, of their columns' types.
     pub set: Vec<(ColumnId, Expr)>,
+}
+
+/// MERGE.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// The rows of the source, each with those of the table (relation 0) that it is merged into; NULLs without.
+    pub target: Target,
+    /// What is done: the first that fits.
+    pub clauses: Vec<MergeClause>,
+}
+
+/// WHEN of MERGE.
+#[derive(Clone, Debug)]
+pub struct MergeClause {
+    /// Whether it is for rows of the source with one of the table; else for those without.
+    pub matched: bool,
+    /// Only if this is true.
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub action: MergeAction,
+}
+
+/// What MERGE does with a row.
+#[derive(Clone, Debug)]
+pub enum MergeAction {
+    /// Nothing.
+    Nothing,
+    /// It deletes the table's.
+    Delete,
+    /// It gives the table's new values, of their columns' types.
+    Update(Vec<(ColumnId, Expr)>),
+    /// It inserts one with these values; other columns are NULL.
+    Insert(Vec<(ColumnId, Expr)>),
+}
+
+impl MergeAction {
+    /// The values of columns.
+    pub fn values(&self) -> &[(ColumnId, Expr)] {
+        match self {
+            Self::Nothing | Self::Delete => &[],
+            Self::Update(values) | Self::Insert(values) => values,
+        }
+    }
+
+    /// As [`MergeAction::values`].
+    pub fn values_mut(&mut self) -> &mut [(ColumnId, Expr)] {
+        match self {
+            Self::Nothing | Self::Delete => &mut [],
+            Self::Update(values) | Self::Insert(values) => values,
+        }
+    }
 }
 
 /// INSERT.

@@ -14,8 +14,8 @@ use crate::datum::Datum;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::SelectPlan;
 use crate::plan::tree::{
-    Access, Body, Change, Distinct, IndexUse, Insert, OrderKey, Query, Relation, RelationSource, Select,
-    Step, Target, Update,
+    Access, Body, Change, Distinct, IndexUse, Insert, Merge, OrderKey, Query, Relation, RelationSource,
+    Select, Step, Target, Update,
 };
 use crate::store::{Site, Stop};
 
@@ -54,10 +54,11 @@ pub(in crate::plan) fn most_rows_of_change(change: &Change) -> Option<usize> {
     }
     match change {
         Change::Insert(Insert { source, .. }) if source.ctes.is_empty() => most_rows_of_body(source),
-        Change::Insert(_) => None,
-        Change::Update(Update { target, .. }) | Change::Delete(target) => {
-            most_rows_of_steps(&target.relations, &target.steps)
-        }
+        Change::Insert(_) | Change::Merge(_) => None,
+        Change::Update(Update { target, .. }) | Change::Delete(target) => match target.ctes.is_empty() {
+            true => most_rows_of_steps(&target.relations, &target.steps),
+            false => None,
+        },
     }
 }
 
@@ -118,10 +119,15 @@ impl Estimator<'_, '_> {
 
     /// Adds a change.
     pub(in crate::plan) fn change(&mut self, change: &Change) -> Result<(), Stop> {
-        let Target { relations, steps, .. } = match change {
+        let Target { ctes, relations, steps, .. } = match change {
             Change::Insert(insert) => return self.query(&insert.source, f64::INFINITY).map(drop),
-            Change::Update(Update { target, .. }) | Change::Delete(target) => target,
+            Change::Update(Update { target, .. })
+            | Change::Delete(target)
+            | Change::Merge(Merge { target, .. }) => target,
         };
+        for cte in ctes {
+            self.query(&cte.query, f64::INFINITY)?;
+        }
         let (visits, rows) = self.steps(relations, steps)?;
         self.sum.rows += visits;
         self.inner(&mut |visit| change.each_expr(visit), rows)

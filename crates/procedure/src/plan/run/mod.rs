@@ -12,6 +12,7 @@ mod frame;
 mod scan;
 mod select;
 
+pub use change::{FoundRow, FoundRows};
 pub use estimate::Estimate;
 pub(super) use estimate::{Estimator, most_rows_of_change, most_rows_of_query};
 pub(super) use frame::Running;
