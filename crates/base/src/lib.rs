@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod cancel;
 pub mod error;
 pub mod ids;
 pub mod packed;
@@ -18,6 +19,7 @@ pub mod types;
 pub mod value;
 
 pub use arrow::arrow_type;
+pub use cancel::CancelFlag;
 pub use error::{SqlError, SqlState};
 pub use ids::{ColumnId, Epoch, IndexId, PartitionId, TableId, Tid};
 pub use progress::StatementProgress;

@@ -358,7 +358,7 @@ impl Run<'_> {
         &self,
         name: &str,
         queries: &[Arc<Prepared>],
-        work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
         let partitions = &self.database.inner.partitions;
         let result = partitions.crossing_with_snapshot(&self.crossing_call(name), &scope_of(queries), work);
@@ -442,11 +442,7 @@ fn mismatch(column: &ColumnDef, error: SqlError) -> SqlError {
 }
 
 /// Inserts complete rows, each at its partition.
-pub(crate) fn insert_rows(
-    tx: &mut Transaction<'_, '_>,
-    table: &TableDef,
-    rows: &[Vec<Value>],
-) -> Result<u64, Abort> {
+pub(crate) fn insert_rows(tx: &mut Transaction, table: &TableDef, rows: &[Vec<Value>]) -> Result<u64, Abort> {
     for row in rows {
         let site = match table.partition_by {
             Some(column) => tx.site_of_value(&row[column.index()])?,
@@ -459,7 +455,7 @@ pub(crate) fn insert_rows(
 
 /// Gives a row new values and returns all of it; it moves when its partitioning column changes.
 fn update_row(
-    tx: &mut Transaction<'_, '_>,
+    tx: &mut Transaction,
     table: &TableDef,
     at: Address,
     columns: &[ColumnId],

@@ -144,7 +144,7 @@ impl Run<'_> {
 
 /// Appends rows; what is wrong with one of them is left in `fault`.
 pub(crate) fn append(
-    tx: &mut Transaction<'_, '_>,
+    tx: &mut Transaction,
     rows: BulkInsert,
     progress: &StatementProgress,
     fault: &mut Option<RowFault>,

@@ -6,17 +6,18 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call, Receipt, Transaction};
-use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_in_place};
-use albireo_procedure::compile::{self as procedure, Ran};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{Executables, Limits as BodyLimits, Place, Routines, Signature, run};
+use albireo_procedure::compile::{self as procedure, Ran, run_in_place};
 pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::Execution;
 use albireo_procedure::expr::{RoutineId, text_of};
-use albireo_procedure::store::Stop;
 use parking_lot::RwLock;
 
 use super::choice::Logged;
 use super::library::{Code, Interpreted, Library};
-use super::store::{Limits, TransactionStore};
+use super::limits::Limits;
 use crate::Database;
 use crate::settings::Settings;
 
@@ -108,13 +109,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
         let library = self.found.library.as_ref();
-        let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
+        let mut execution = Execution::new(tx, &library.catalog, &self.limits.interrupts);
         let limits = BodyLimits::default();
         let ran = match &self.found.code {
-            Some(code) => run_in_place(&code.compiled, args, &mut store, library, limits),
-            None => self.interpret(args, &mut store, limits),
+            Some(code) => run_in_place(&code.compiled, args, &mut execution, library, limits),
+            None => self.interpret(args, &mut execution, limits),
         };
         match ran {
             Ok(ran) => Ok(ran),
@@ -126,7 +127,7 @@ impl Run<'_> {
     fn interpret(
         &self,
         args: &[ArgumentRef<'_>],
-        store: &mut TransactionStore<'_, '_, '_>,
+        execution: &mut Execution<'_>,
         limits: BodyLimits,
     ) -> Result<Ran, Stop> {
         let Found { library, signature, .. } = self.found;
@@ -135,8 +136,8 @@ impl Run<'_> {
         let args = formals.map(|(formal, argument)| argument.datum(&formal.place));
         let args = args.collect::<Result<_, _>>()?;
         let interpreted = Interpreted(library);
-        let routines: &dyn Routines = if self.interprets { &interpreted } else { library.as_ref() };
-        run(&routine, args, store, routines, limits).map(|outcome| Ran::Values(outcome.values))
+        let routines: &dyn Executables = if self.interprets { &interpreted } else { library.as_ref() };
+        run(&routine, args, execution, routines, limits).map(|outcome| Ran::Values(outcome.values))
     }
 }
 

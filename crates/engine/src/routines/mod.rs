@@ -13,12 +13,12 @@ mod command;
 mod explain;
 mod handle;
 mod library;
+mod limits;
 mod list;
 mod parameters;
 mod route;
 mod rows;
 mod run;
-mod store;
 
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use albireo_procedure::body::{Signature, find_removed};
 use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
 use albireo_procedure::plan::is_aggregate;
+use albireo_procedure::tables::handle;
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visitor};
 use albireo_sql::names::fold;
 use albireo_sql::walk::Walk as _;
@@ -41,11 +42,11 @@ pub use choice::LogRecords;
 pub(crate) use command::CommandRecord;
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use library::{Library, TableLayouts};
+pub(crate) use limits::Limits;
 pub use list::RoutineSummary;
 pub(crate) use parameters::fill;
 pub(crate) use rows::{column_type, too_wide, value};
-pub(crate) use run::{Call, is_for_client};
-pub(crate) use store::{Limits, Notice, TransactionStore};
+pub(crate) use run::Call;
 
 /// What statements about routines begin with.
 const FIRST_WORDS: [&str; 4] = ["call", "create", "drop", "explain"];
@@ -87,7 +88,7 @@ impl Database {
     /// Where the tables of the catalog lie.
     pub(crate) fn layouts(&self, catalog: &Catalog) -> TableLayouts {
         let layout = |def: &Arc<TableDef>| {
-            let handle = crate::ddl::handle(def);
+            let handle = handle(def);
             let place = PartitionId(0);
             // One that was dropped since has another catalog, and another library.
             let layout = self.inner.partitions.with_table_if_there(handle, place, TableLayout::of)?;

@@ -4,19 +4,22 @@ use std::sync::Arc;
 
 use albireo_base::SqlError;
 use albireo_partition::{Abort, Call as TransactionCall, Transaction};
-use albireo_procedure::body::{self, BoundCall, Outside, Routine, Routines, bind_call, with_host};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{
+    self, BoundCall, Executables, Outside, Routine, bind_call, run_call, with_host,
+};
 use albireo_procedure::classify::{home_of_call, home_of_query, value_of};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::{self, SelectPlan};
-use albireo_procedure::store::{RaiseLevel, Stop};
 use albireo_procedure::types::Type;
 use albireo_sql::ast::{Function, Statement};
 
 use super::choice::Logged;
 use super::handle::{argument, borrowed};
 use super::library::{Interpreted, Library};
-use super::store::{Limits, Notice, TransactionStore};
+use super::limits::Limits;
 use super::{Argument, parameters, rows};
 use crate::{Database, Outcome, QueryResult};
 
@@ -65,15 +68,15 @@ impl Run<'_> {
         Some((logged, args.collect::<Option<_>>()?))
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>) -> Result<Ran, Abort> {
-        let mut store = TransactionStore::new(tx, &self.library.catalog, self.limits);
+    fn run(&self, tx: &mut Transaction) -> Result<Ran, Abort> {
+        let mut execution = Execution::new(tx, &self.library.catalog, &self.limits.interrupts);
         let interpreted = Interpreted(self.library);
-        let library: &dyn Routines =
+        let library: &dyn Executables =
             if self.limits.interprets { &interpreted } else { self.library.as_ref() };
         let limits = body::Limits::default();
         let ran = match &self.work {
-            Work::Call(call) => call.run(&mut store, library, limits),
-            Work::Query(plan, around) => with_host(&mut store, library, limits, around, |host| {
+            Work::Call(call) => run_call(call, &mut execution, library, limits),
+            Work::Query(plan, around) => with_host(&mut execution, library, limits, around, |host| {
                 let host: &mut dyn Host = host;
                 plan::select(plan, host, usize::MAX)
             }),
@@ -84,7 +87,7 @@ impl Run<'_> {
                 let columns = self.columns();
                 let result = (!columns.is_empty()).then(|| rows::result(&columns, &rows)).transpose();
                 let result = result.map_err(Abort::Raised)?;
-                Ok(Ran { count: rows.len(), result, notices: store.notices })
+                Ok(Ran { count: rows.len(), result, notices: execution.take_notices() })
             }
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
@@ -150,7 +153,8 @@ impl Database {
             None => start(&call),
         };
         let ran = ran.map_err(|error| self.explain_call(error))?;
-        let notices: Vec<String> = ran.notices.into_iter().filter(is_for_client).map(|n| n.message).collect();
+        let notices: Vec<String> =
+            ran.notices.into_iter().filter(Notice::is_for_client).map(|n| n.message).collect();
         Ok(match ran.result {
             Some(result) => Outcome::Rows(result),
             None => Outcome::Done { tag: format!("SELECT {}", ran.count), rows: 0, notices },
@@ -181,8 +185,8 @@ impl Call {
     }
 
     /// Makes the call.
-    pub(crate) fn run(&self, store: &mut TransactionStore<'_, '_, '_>) -> Result<Vec<Vec<Datum>>, Stop> {
-        self.call.run(store, self.library.as_ref(), body::Limits::default())
+    pub(crate) fn run(&self, execution: &mut Execution<'_>) -> Result<Vec<Vec<Datum>>, Stop> {
+        run_call(&self.call, execution, self.library.as_ref(), body::Limits::default())
     }
 
     /// What it gave, as clients see it.
@@ -191,12 +195,8 @@ impl Call {
         if !columns.is_empty() {
             return rows::result(&columns, rows).map(Outcome::Rows);
         }
-        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let notices =
+            notices.into_iter().filter(Notice::is_for_client).map(|notice| notice.message).collect();
         Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices })
     }
-}
-
-/// As `client_min_messages = notice` has it.
-pub(crate) fn is_for_client(notice: &Notice) -> bool {
-    matches!(notice.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)
 }

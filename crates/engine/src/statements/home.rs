@@ -5,12 +5,12 @@
 
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::Route;
+use albireo_procedure::Stop;
 use albireo_procedure::body::Routine;
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
 use albireo_procedure::plan::tree::AccessInfo;
 use albireo_procedure::plan::{SelectPlan, placing_of};
-use albireo_procedure::store::Stop;
 use albireo_storage::partition_of;
 
 use super::bind::Work;

@@ -6,17 +6,18 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
-use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{Executables, Limits as BodyLimits, with_parameters};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan;
-use albireo_procedure::store::Stop;
 use albireo_sql::ast::Statement;
 
 use super::bind::{Bound, Work};
 use super::cache::{Found, Kept};
 use super::road::Road;
-use crate::routines::{Limits, Notice, TransactionStore, is_for_client};
+use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::{Database, Outcome, QueryResult};
 
@@ -235,19 +236,20 @@ impl Database {
         let route = bound.home.route(&bound.around, &arguments, self.inner.partitions.count(), statements);
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, bound.work.verb()) };
         let mut too_many = false;
-        let start = bound.shape.has_columns().then(|| limits.clock.now());
+        let start = bound.shape.has_columns().then(|| limits.interrupts.clock.now());
         let ran = self.inner.partitions.transact(&call, |tx| {
-            let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
-            store.allow_rows(most);
-            let done = bound.perform(&mut store, &arguments);
-            too_many = store.met_too_many_rows();
+            let mut execution = Execution::new(tx, &bound.library.catalog, &limits.interrupts);
+            execution.allow_rows(most);
+            let done = bound.perform(&mut execution, &arguments);
+            too_many = execution.met_too_many_rows();
             match done {
-                Ok((count, rows)) => Ok(Ran { count, rows, notices: store.notices }),
+                Ok((count, rows)) => Ok(Ran { count, rows, notices: execution.take_notices() }),
                 Err(Stop::Crossing) => Err(Abort::Crossing),
                 Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
             }
         });
-        let execution = start.map(|start| Duration::from_nanos(limits.clock.now().saturating_sub(start)));
+        let execution =
+            start.map(|start| Duration::from_nanos(limits.interrupts.clock.now().saturating_sub(start)));
         match (ran.map_err(|error| self.explain_call(error)), kept) {
             (Ok(ran), _) => match bound.outcome(ran, execution.unwrap_or_default()) {
                 Ok(outcome) => Tried::Ran(outcome),
@@ -267,11 +269,11 @@ impl Bound {
     /// Makes the change, or reads: how many rows it concerned, and those it gives.
     pub(super) fn perform(
         &self,
-        store: &mut TransactionStore<'_, '_, '_>,
+        execution: &mut Execution<'_>,
         arguments: &[Datum],
     ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
-        let library: &dyn Routines = self.library.as_ref();
-        with_parameters(store, library, BodyLimits::default(), &self.around, arguments, |host| {
+        let library: &dyn Executables = self.library.as_ref();
+        with_parameters(execution, library, BodyLimits::default(), &self.around, arguments, |host| {
             let host: &mut dyn Host = host;
             match &self.work {
                 Work::Select(plan) => {
@@ -289,7 +291,8 @@ impl Bound {
             return self.shape.result(rows, execution).map(Outcome::Rows);
         }
         let zero = if self.work.verb() == "INSERT" { "0 " } else { "" };
-        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let notices =
+            notices.into_iter().filter(Notice::is_for_client).map(|notice| notice.message).collect();
         Ok(Outcome::Done { tag: format!("{} {zero}{count}", self.work.verb()), rows: count, notices })
     }
 }

@@ -15,13 +15,14 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{self as partition, Abort, Route, Transaction};
-use albireo_procedure::store::Stop;
+use albireo_procedure::Stop;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_sql::ast::Statement;
 use albireo_sql::classify::{StatementClass, classify, name_of};
 
 use super::bind::Bound;
 use super::run::Ran;
-use crate::routines::{self, Call, Library, Limits, Notice, RoutineStatement, TransactionStore};
+use crate::routines::{self, Call, Library, Limits, RoutineStatement};
 use crate::settings::Settings;
 use crate::{Database, Outcome};
 
@@ -50,7 +51,7 @@ impl Trial<'_> {
 
     /// What RAISE told the client in the latest statement, whether it failed or not.
     pub fn notices(&self) -> impl Iterator<Item = &str> {
-        let told = self.notices.iter().filter(|notice| routines::is_for_client(notice));
+        let told = self.notices.iter().filter(|notice| notice.is_for_client());
         told.map(|notice| notice.message.as_str())
     }
 }
@@ -93,14 +94,14 @@ enum Task {
 }
 
 /// One statement in the transaction.
-struct Inside<'i, 'a, 'p> {
-    tx: &'i mut Transaction<'a, 'p>,
+struct Inside<'i> {
+    tx: &'i mut Transaction,
     library: &'i Arc<Library>,
     limits: &'i Limits,
     notices: &'i mut Vec<Notice>,
 }
 
-impl Inside<'_, '_, '_> {
+impl Inside<'_> {
     fn run(&mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
         let (task, values) = self.bind(text, values)?;
@@ -145,16 +146,16 @@ impl Inside<'_, '_, '_> {
     }
 
     fn perform(&mut self, task: &Task, values: &[Value]) -> Result<Outcome, SqlError> {
-        let start = self.limits.clock.now();
-        let mut store = TransactionStore::new(self.tx, &self.library.catalog, self.limits);
+        let start = self.limits.interrupts.clock.now();
+        let mut execution = Execution::new(self.tx, &self.library.catalog, &self.limits.interrupts);
         let done = match task {
-            Task::Call(call) => call.run(&mut store).map(|rows| (rows.len() as u64, rows)),
+            Task::Call(call) => call.run(&mut execution).map(|rows| (rows.len() as u64, rows)),
             Task::Bound(bound) => match bound.arguments(values) {
-                Ok(arguments) => bound.perform(&mut store, &arguments),
+                Ok(arguments) => bound.perform(&mut execution, &arguments),
                 Err(error) => Err(error.into()),
             },
         };
-        self.notices.append(&mut store.notices);
+        self.notices.append(&mut execution.take_notices());
         let (count, rows) = done.map_err(|stop| match stop {
             Stop::Error(error) | Stop::Fatal(error) => *error,
             Stop::Crossing => SqlError::new(
@@ -166,7 +167,8 @@ impl Inside<'_, '_, '_> {
         match task {
             Task::Call(call) => call.outcome(&rows, notices),
             Task::Bound(bound) => {
-                let execution = Duration::from_nanos(self.limits.clock.now().saturating_sub(start));
+                let execution =
+                    Duration::from_nanos(self.limits.interrupts.clock.now().saturating_sub(start));
                 bound.outcome(Ran { count, rows, notices }, execution)
             }
         }

@@ -7,13 +7,10 @@ use albireo_sql::{Catalog, ast};
 
 use super::bind::Outside;
 use super::resolve::{self, Routines};
-use super::run::{Limits, with_host};
 use super::signature::Signature;
 use super::tree::Routine;
-use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, Expr, RoutineId};
-use crate::store::{Stop, Store};
 use crate::types::Type;
 
 /// A call of a procedure with its arguments.
@@ -26,7 +23,7 @@ pub struct BoundCall {
     /// What its input parameters get.
     pub args: Vec<Expr>,
     /// What surrounds the arguments.
-    around: Arc<Routine>,
+    pub around: Arc<Routine>,
 }
 
 /// Binds a CALL that stands in `text`.
@@ -62,25 +59,5 @@ impl BoundCall {
     pub fn columns(&self) -> Vec<(String, Type)> {
         let columns = self.signature.result.columns.iter();
         columns.map(|(name, place)| (name.clone(), place.ty())).collect()
-    }
-
-    /// Makes the call: the row of the result.
-    ///
-    /// # Errors
-    /// The arguments', the routine's; the caller rolls back.
-    pub fn run(
-        &self,
-        store: &mut dyn Store,
-        routines: &dyn Routines,
-        limits: Limits,
-    ) -> Result<Vec<Vec<Datum>>, Stop> {
-        let values = with_host(store, routines, limits, &self.around, |host| {
-            let mut args = Vec::with_capacity(self.args.len());
-            for arg in &self.args {
-                args.push(host.evaluate(arg)?);
-            }
-            host.call_for_values(self.id, args)
-        })?;
-        Ok(values.into_iter().map(|value| self.signature.result.row(value)).collect())
     }
 }

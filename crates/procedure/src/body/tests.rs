@@ -63,7 +63,7 @@ fn interrupt_ends_every_loop_and_no_handler_catches_it() {
     ] {
         let body = format!("BEGIN {body} EXCEPTION WHEN OTHERS OR query_canceled THEN NULL; END;");
         let mut database = with_function("f() RETURNS void", &body);
-        database.memory.patience = Some(10);
+        database.interrupts.cancelled.set();
         assert_eq!(database.run("SELECT f()").unwrap_err().state(), SqlState::QUERY_CANCELED);
     }
 }
@@ -149,7 +149,7 @@ fn notices_have_their_level_and_format() {
     let body = "BEGIN RAISE NOTICE 'a % b %', 1, NULL; RAISE WARNING USING MESSAGE = 'w'; END;";
     let mut database = with_function("f() RETURNS void", body);
     database.run("SELECT f()").unwrap();
-    assert_eq!(database.memory.notices, ["Notice: a 1 b <NULL>", "Warning: w"]);
+    assert_eq!(database.notices, ["Notice: a 1 b <NULL>", "Warning: w"]);
 }
 
 #[test]

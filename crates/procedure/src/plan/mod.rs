@@ -17,10 +17,10 @@ use albireo_base::{SqlError, SqlType, Value};
 pub use albireo_semantics::query::{ChangePlan, SelectPlan, is_aggregate, tree};
 use albireo_sql::{Catalog, ast};
 
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::Names;
 use crate::host::Host;
-use crate::store::Stop;
 use crate::types::Type;
 pub use explain::placing_of;
 pub(crate) use run::{Search, search_of};

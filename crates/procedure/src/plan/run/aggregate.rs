@@ -9,10 +9,10 @@ use albireo_base::{Decimal, SqlError, SqlState, Value};
 use super::frame::{Row, Running, Sorted};
 use super::scan::{Flow, array_of};
 use super::select::{Output, compare_keys};
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{self, Arithmetic, Binary, Expr, ExprKind};
 use crate::plan::tree::{Aggregate, AggregateKind, Grouping, OrderBy, OrderKey, Select};
-use crate::store::Stop;
 use crate::types::{Scalar, Type};
 
 /// A group.

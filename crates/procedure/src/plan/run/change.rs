@@ -7,16 +7,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, Tid, Value};
+use albireo_partition::Site;
 use albireo_sql::TableDef;
 use albireo_storage::KeyBuilder;
 
 use super::frame::{Row, Running};
+use super::keys;
 use super::scan::Flow;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::Expr;
-use crate::plan::key;
 use crate::plan::tree::{Change, Conflict, ConflictUpdate, Insert, Relation, RelationSource, Target, Update};
-use crate::store::{Site, Stop};
 
 /// How many rows a change concerned, and what RETURNING says of each.
 type Outcome = (u64, Vec<Vec<Datum>>);
@@ -114,7 +115,7 @@ impl Running<'_> {
         for Pending { rows, values } in pending {
             self.tick()?;
             let Some(Row::Stored(site, tid)) = rows.first() else { continue };
-            let (site, tid) = self.host.store().update(*site, target.table.id, *tid, &values)?;
+            let (site, tid) = self.host.live().update(*site, target.table.id, *tid, &values)?;
             count += 1;
             if !target.returning.is_empty() {
                 self.level().rows = rows;
@@ -138,7 +139,7 @@ impl Running<'_> {
                 self.level().rows = rows;
                 self.give_back(&target.returning, &mut returned)?;
             }
-            self.host.store().delete(site, target.table.id, tid)?;
+            self.host.live().delete(site, target.table.id, tid)?;
             count += 1;
         }
         self.levels.pop();
@@ -165,7 +166,7 @@ impl Running<'_> {
             let values = self.new_row(insert, row)?;
             let inserted = match &insert.conflict {
                 None => {
-                    let (site, tid) = self.host.store().insert(insert.table.id, &values)?;
+                    let (site, tid) = self.host.live().insert(insert.table.id, &values)?;
                     Inserted::Row(site, tid)
                 }
                 Some(conflict) => self.insert_or(&insert.table, conflict, values, &mut touched)?,
@@ -203,7 +204,7 @@ impl Running<'_> {
     ) -> Result<Inserted, Stop> {
         not_null(table, &values)?;
         let Some((site, tid)) = self.conflicting(table, conflict, &values)? else {
-            let (site, tid) = self.host.store().insert(table.id, &values)?;
+            let (site, tid) = self.host.live().insert(table.id, &values)?;
             touched.insert((site, tid));
             return Ok(Inserted::Row(site, tid));
         };
@@ -237,7 +238,7 @@ impl Running<'_> {
             return Ok(Inserted::Nothing);
         }
         let values = self.assigned(&update.set)?;
-        let (site, tid) = self.host.store().update(site, table.id, tid, &values)?;
+        let (site, tid) = self.host.live().update(site, table.id, tid, &values)?;
         touched.insert((site, tid));
         Ok(Inserted::Row(site, tid))
     }
@@ -250,8 +251,8 @@ impl Running<'_> {
         values: &[Value],
     ) -> Result<Option<(Site, Tid)>, Stop> {
         let sites = match table.partition_by {
-            Some(column) => vec![self.host.store().site_of(table.id, &values[column.index()])?],
-            None => self.host.store().sites(table.id).into_iter().take(1).collect(),
+            Some(column) => vec![self.host.live().site_of(table.id, &values[column.index()])?],
+            None => self.host.live().sites(table.id).into_iter().take(1).collect(),
         };
         for (index, columns) in &conflict.indexes {
             if columns.iter().any(|column| values[column.index()].is_null()) {
@@ -266,10 +267,11 @@ impl Running<'_> {
                     }
                     value => value.clone(),
                 };
-                key::push(&mut builder, &value, def.ty, def.nullable);
+                keys::push(&mut builder, &value, def.ty, def.nullable);
             }
             for site in &sites {
-                let stored = self.host.store().table(*site, table.id);
+                let live = self.host.live();
+                let stored = live.table(*site, table.id);
                 let missing = |_| {
                     SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped during the statement")
                 };
@@ -284,7 +286,8 @@ impl Running<'_> {
 
     /// Tests the constraints of a row that will not be inserted.
     fn checks(&mut self, site: Site, table: &TableDef, values: &[Value]) -> Result<(), Stop> {
-        let stored = self.host.store().table(site, table.id);
+        let live = self.host.live();
+        let stored = live.table(site, table.id);
         for check in &stored.spec().checks {
             if !check.holds(&|column| values[column.index()].clone())? {
                 let message = format!(

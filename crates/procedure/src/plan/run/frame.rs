@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_partition::Site;
 
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
 use crate::host::Host;
 use crate::plan::SelectPlan;
 use crate::plan::tree::{Relation, RelationSource};
-use crate::store::{Site, Stop};
 
 /// Rows of which all values are known.
 pub(super) type Rows = Arc<Vec<Arc<[Datum]>>>;
@@ -103,7 +104,7 @@ impl<'h> Running<'h> {
             return Ok(());
         }
         self.ticks = 0;
-        self.host.store().check_interrupt()
+        self.host.live().check_interrupt()
     }
 
     /// The value of an expression.
@@ -172,7 +173,7 @@ impl<'h> Running<'h> {
 
     /// A value of a row in a table.
     pub(super) fn stored(&mut self, site: Site, table: TableId, tid: Tid, column: ColumnId) -> Value {
-        self.host.store().table(site, table).value(tid, column)
+        self.host.live().table(site, table).value(tid, column)
     }
 
     /// Accounts a row that is kept.
@@ -232,7 +233,7 @@ impl Frame for Running<'_> {
     }
 
     fn now(&mut self) -> i64 {
-        self.host.store().now()
+        self.host.live().tx.now()
     }
 
     fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop> {

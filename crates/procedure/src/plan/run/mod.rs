@@ -1,6 +1,6 @@
 //! Queries and changes at work.
 //!
-//! Responsible for: the rows that expressions see (`frame`), finding rows (`scan`), queries (`select`),
+//! Responsible for: the rows that expressions see (`frame`), finding rows (`scan`) by keys (`keys`), queries (`select`),
 //! groups (`aggregate`), changes (`change`). Not responsible for: what is to be done (`tree`).
 //!
 //! Rows of tables are addresses; their values are read when an expression asks for them.
@@ -8,6 +8,7 @@
 mod aggregate;
 mod change;
 mod frame;
+mod keys;
 mod scan;
 mod select;
 

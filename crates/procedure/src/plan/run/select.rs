@@ -7,12 +7,12 @@ use albireo_base::{SqlError, SqlState, Value};
 
 use super::frame::{Row, Rows, Running, Sorted};
 use super::scan::Flow;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{self, Expr};
 use crate::plan::tree::{
     Body, Distinct, OrderBy, OrderKey, Query, RelationSource, Select, SetKind, SetOperation, Step,
 };
-use crate::store::Stop;
 
 /// A row of a result, and what it is ordered by.
 pub(super) struct Output {
