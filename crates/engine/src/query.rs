@@ -1,12 +1,11 @@
 //! The analytical road: prepare, cache, run on a snapshot.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_execute::Interrupts;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
-use albireo_procedure::execution::Interrupts;
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_sql::{BoundQuery, Catalog};

@@ -1,12 +1,11 @@
 //! From an archive to tables.
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open};
 use albireo_base::{PartitionId, SqlError, SqlState};
-use albireo_procedure::errors::Explainer;
+use albireo_execute::errors::Explainer;
 use albireo_sql::TableDef;
 use albireo_storage::{Loader, SnapshotScope, Table};
 use parking_lot::Mutex;

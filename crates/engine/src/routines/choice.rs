@@ -6,12 +6,11 @@
 //!
 //! Papers: Kemper and Neumann, HyPer, 2010, §4.4 (logical records); Malviya, Weisberg, Madden and Stonebraker,
 //! Rethinking Main Memory OLTP Recovery, ICDE 2014 (calls cost less while all is well, rows when it is not).
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use albireo_partition::{Call, CallError, Command, Measure};
-use albireo_procedure::expr::RoutineId;
+use albireo_semantics::expr::RoutineId;
 use parking_lot::Mutex;
 
 use super::ArgumentRef;

@@ -3,7 +3,7 @@
 //! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
 //! calls as transactions of a partition or over all (`run`), what a routine sees of its transaction
 //! (`store`), results (`rows`), EXPLAIN (`explain`), calls as records of the redo log (`command`, `choice`). Not responsible for: the language and the classes of
-//! routines (`albireo_procedure`).
+//! routines (`albireo_plpgsql`, `albireo_execute`, `albireo_compile`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
@@ -19,16 +19,15 @@ mod parameters;
 mod route;
 mod rows;
 mod run;
-
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, Value};
+use albireo_compile::TableLayout;
+use albireo_execute::tables::handle;
 use albireo_partition::Receipt;
-use albireo_procedure::body::{Signature, find_removed};
-use albireo_procedure::compile::TableLayout;
-use albireo_procedure::define::{self, Definition, Removal};
-use albireo_procedure::plan::is_aggregate;
-use albireo_procedure::tables::handle;
+use albireo_plpgsql::body::{Signature, find_removed};
+use albireo_plpgsql::define::{self, Definition, Removal};
+use albireo_semantics::query::is_aggregate;
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visitor};
 use albireo_sql::names::fold;
 use albireo_sql::walk::Walk as _;
@@ -36,7 +35,7 @@ use albireo_sql::{Catalog, TableDef};
 
 use crate::{Database, Outcome};
 
-pub(crate) use albireo_procedure::define::RoutineStatement;
+pub(crate) use albireo_plpgsql::define::RoutineStatement;
 pub(crate) use choice::Costs;
 pub use choice::LogRecords;
 pub(crate) use command::CommandRecord;

@@ -1,18 +1,17 @@
 //! Which partition a call goes to.
 //!
-//! Responsible for: the route that follows from a class (`albireo_procedure::classify`) and the number of
+//! Responsible for: the route that follows from a class (`albireo_plpgsql::classify`) and the number of
 //! partitions. Not responsible for: what is done when a call reaches another partition nevertheless
 //! (`albireo_partition`, which runs it again over all).
-
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError};
+use albireo_compile::ArgumentRef;
 use albireo_partition::Route;
-use albireo_procedure::body::Signature;
-use albireo_procedure::classify::{Classes, Destination, Home, Key, Placing};
-use albireo_procedure::compile::ArgumentRef;
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::RoutineId;
+use albireo_plpgsql::body::Signature;
+use albireo_plpgsql::classify::{Classes, Destination, Home, Key, Placing};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::RoutineId;
 
 use super::library::Library;
 use crate::Database;

@@ -1,12 +1,11 @@
 //! What routines give back, as results.
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::text_of;
-use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::text_of;
+use albireo_semantics::types::{Scalar, Type};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use crate::arrays::{array, internal, schema};

@@ -1,19 +1,16 @@
 //! Statements that call routines, as transactions.
-
 use std::sync::Arc;
 
 use albireo_base::SqlError;
+use albireo_execute::{Executables, Execution, Host, Notice, query, run_call, with_host};
 use albireo_partition::{Abort, Call as TransactionCall, Transaction};
-use albireo_procedure::Stop;
-use albireo_procedure::body::{
-    self, BoundCall, Executables, Outside, Routine, bind_call, run_call, with_host,
-};
-use albireo_procedure::classify::{home_of_call, home_of_query, value_of};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::{Execution, Notice};
-use albireo_procedure::host::Host;
-use albireo_procedure::plan::{self, SelectPlan};
-use albireo_procedure::types::Type;
+use albireo_plpgsql::body::{self, BoundCall, Outside, Routine, bind_call};
+use albireo_plpgsql::classify::{home_of_call, home_of_query, value_of};
+use albireo_plpgsql::plan;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::query::SelectPlan;
+use albireo_semantics::types::Type;
 use albireo_sql::ast::{Function, Statement};
 
 use super::choice::Logged;
@@ -73,12 +70,12 @@ impl Run<'_> {
         let interpreted = Interpreted(self.library);
         let library: &dyn Executables =
             if self.limits.interprets { &interpreted } else { self.library.as_ref() };
-        let limits = body::Limits::default();
+        let limits = albireo_execute::Limits::default();
         let ran = match &self.work {
             Work::Call(call) => run_call(call, &mut execution, library, limits),
             Work::Query(plan, around) => with_host(&mut execution, library, limits, around, |host| {
                 let host: &mut dyn Host = host;
-                plan::select(plan, host, usize::MAX)
+                query::select(plan, host, usize::MAX)
             }),
         };
         match ran {
@@ -186,7 +183,7 @@ impl Call {
 
     /// Makes the call.
     pub(crate) fn run(&self, execution: &mut Execution<'_>) -> Result<Vec<Vec<Datum>>, Stop> {
-        run_call(&self.call, execution, self.library.as_ref(), body::Limits::default())
+        run_call(&self.call, execution, self.library.as_ref(), albireo_execute::Limits::default())
     }
 
     /// What it gave, as clients see it.

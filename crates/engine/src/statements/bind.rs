@@ -3,18 +3,18 @@
 //! A parameter has the type that its place demands. If several places demand different ones, it has the
 //! first, and is converted elsewhere; if none demands any, it has the type of the value given, and the
 //! statement is good for values of this type only.
-
 use std::mem::{Discriminant, discriminant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, Value};
-use albireo_procedure::body::{Outside, Place, Routine};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
-use albireo_procedure::plan::tree::{AccessInfo, Change};
-use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
-use albireo_procedure::types::{Scalar, Type};
+use albireo_plpgsql::body::{Outside, Place, Routine};
+use albireo_plpgsql::plan::{bind_change, bind_select};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{Expr, ExprKind, VariableId, given, is_open};
+use albireo_semantics::query::tree::{AccessInfo, Change};
+use albireo_semantics::query::{ChangePlan, SelectPlan};
+use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
 use albireo_sql::walk::Walk as _;
 

@@ -1,10 +1,9 @@
 //! EXPLAIN: where a statement runs, and how it finds its rows.
-
 use std::sync::Arc;
 
 use albireo_base::{SqlError, Value};
-use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::AccessInfo;
+use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::query::tree::AccessInfo;
 use albireo_sql::ast::Statement;
 
 use super::bind::Bound;

@@ -2,15 +2,15 @@
 //!
 //! A wrong answer is slow, not wrong: a transaction that reaches for another partition is run again over
 //! all.
-
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::Route;
-use albireo_procedure::Stop;
-use albireo_procedure::body::Routine;
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
-use albireo_procedure::plan::tree::AccessInfo;
-use albireo_procedure::plan::{SelectPlan, placing_of};
+use albireo_plpgsql::body::Routine;
+use albireo_plpgsql::plan::placing_of;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
+use albireo_semantics::query::SelectPlan;
+use albireo_semantics::query::tree::AccessInfo;
 use albireo_storage::partition_of;
 
 use super::bind::Work;

@@ -4,7 +4,7 @@
 //! Responsible for: binding a statement with its parameters (`bind`), which road it takes (`road`), in which
 //! partition it runs (`home`), running it (`run`), its result (`rows`), keeping it for the next time
 //! (`cache`), EXPLAIN (`explain`), transactions that are rolled back (`trial`). Not responsible for: how it finds and changes rows
-//! (`albireo_procedure::plan`), the analytical road (`query`, `dml`).
+//! (`albireo_plpgsql::plan`), the analytical road (`query`, `dml`).
 //!
 //! Which road:
 //! - INSERT of VALUES, and any change whose rows are all found by indexes, is a transaction here. Another

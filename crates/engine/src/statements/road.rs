@@ -1,7 +1,6 @@
 //! Which road a statement takes.
-
-use albireo_procedure::expr::ExprKind;
-use albireo_procedure::plan::tree::{Access, Body, Change, Query, Relation, RelationSource, Select, Step};
+use albireo_semantics::expr::ExprKind;
+use albireo_semantics::query::tree::{Access, Body, Change, Query, Relation, RelationSource, Select, Step};
 
 use super::bind::{Bound, Work};
 

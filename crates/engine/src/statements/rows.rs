@@ -1,13 +1,12 @@
 //! Results of statements.
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{ColumnId, SqlError, SqlType, Value};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::{Body, Change, Relation, RelationSource, Select};
-use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::query::tree::{Body, Change, Relation, RelationSource, Select};
+use albireo_semantics::types::{Scalar, Type};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 

@@ -1,17 +1,13 @@
 //! Statements at work: the kept ones, and those met for the first time.
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
+use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, Notice, query, with_parameters};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
-use albireo_procedure::Stop;
-use albireo_procedure::body::{Executables, Limits as BodyLimits, with_parameters};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::{Execution, Notice};
-use albireo_procedure::host::Host;
-use albireo_procedure::plan;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
 use albireo_sql::ast::Statement;
 
 use super::bind::{Bound, Work};
@@ -277,9 +273,9 @@ impl Bound {
             let host: &mut dyn Host = host;
             match &self.work {
                 Work::Select(plan) => {
-                    plan::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
+                    query::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
                 }
-                Work::Change(plan) => plan::change(plan, host),
+                Work::Change(plan) => query::change(plan, host),
             }
         })
     }

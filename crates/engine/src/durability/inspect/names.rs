@@ -1,5 +1,4 @@
 //! The definitions at each place of a log, by which its records are understood.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -7,10 +6,10 @@ use albireo_archive::Manifest;
 use albireo_base::packed::{Input, Malformed};
 use albireo_base::{SqlError, TableId, Value};
 use albireo_env::Env;
-use albireo_procedure::body::{Routines, find_removed};
-use albireo_procedure::define::RoutineName;
-use albireo_procedure::expr::RoutineId;
+use albireo_plpgsql::body::{Routines, find_removed};
+use albireo_plpgsql::define::RoutineName;
 use albireo_redo::{Frame, Kind, Record};
+use albireo_semantics::expr::RoutineId;
 use albireo_sql::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
 use albireo_storage::{SHARED_SITE, Shape, WriteReader};
