@@ -9,7 +9,7 @@ use albireo_semantics::query::tree::{
 };
 use albireo_sql::TableDef;
 use datafusion::catalog::TableFunctionArgs;
-use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit};
 
@@ -44,6 +44,7 @@ impl Lowering<'_> {
             let item = waiting.remove(ready.unwrap_or(0));
             match item {
                 Item::One { relation, .. } => {
+                    plan = self.before(plan, &select.relations[usize::from(*relation)])?;
                     let (right, on) = self.relation(stage, &plan, *relation, &select.relations)?;
                     plan = match (first, on.is_empty()) {
                         (true, true) => right,
@@ -83,12 +84,13 @@ impl Lowering<'_> {
     fn left_join(
         &self,
         stage: &mut Stage,
-        left: LogicalPlan,
+        mut left: LogicalPlan,
         pool: &Pool,
         select: &Select,
     ) -> Result<LogicalPlan> {
         let own = pool.relations();
         if let [Item::One { relation, .. }] = pool.items.as_slice() {
+            left = self.before(left, &select.relations[usize::from(*relation)])?;
             let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
             if !keys.is_empty() {
                 let on = pool.conditions.iter().map(|condition| self.condition(&stage.level, condition));

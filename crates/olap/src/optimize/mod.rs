@@ -49,7 +49,8 @@ pub(crate) fn optimize(
 
 /// Rules, and before each one a look whether planning is to go on.
 fn interruptible(rules: Rules) -> Rules {
-    rules.into_iter().flat_map(|rule| [Arc::new(Checkpoint) as _, rule]).collect()
+    let checkpoint: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(Checkpoint);
+    rules.into_iter().flat_map(|rule| [Arc::clone(&checkpoint), rule]).collect()
 }
 
 /// A rule that changes nothing, and fails once the statement's budget is spent or the statement is ended.

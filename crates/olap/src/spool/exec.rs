@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, Statistics};
+use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -275,7 +275,7 @@ impl ExecutionPlan for SpoolScanExec {
             let own = (partition..rows.batches.len()).step_by(partitions);
             let kept = stream::iter(own.map(move |at| Ok(rows.batches[at].clone())));
             let spilled = stream::iter(spilled).flatten();
-            Ok(kept.chain(spilled).map(move |batch| renamed(&batch?, &named)))
+            Ok::<_, DataFusionError>(kept.chain(spilled).map(move |batch| renamed(&batch?, &named)))
         };
         let batches = stream::once(batches).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))

@@ -258,7 +258,7 @@ fn large() -> [String; 5] {
 
 #[test]
 fn binding_ends_with_its_statement_and_at_its_memory_limit() {
-    use albireo_base::budget::Budget;
+    use albireo_base::budget::{Budget, Interrupt};
     use std::sync::atomic::{AtomicU32, Ordering};
     let catalog = catalog();
     for text in large() {
@@ -268,8 +268,8 @@ fn binding_ends_with_its_statement_and_at_its_memory_limit() {
             _ => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")),
         };
         for (limit, interrupt, state) in [
-            (usize::MAX, Box::new(cancelled) as Box<_>, SqlState::QUERY_CANCELED),
-            (1 << 18, Box::new(|| Ok(())) as Box<_>, SqlState::OUT_OF_MEMORY),
+            (usize::MAX, Box::new(cancelled) as Interrupt, SqlState::QUERY_CANCELED),
+            (1 << 18, Box::new(|| Ok(())) as Interrupt, SqlState::OUT_OF_MEMORY),
         ] {
             // Only binding is to end.
             let statement = albireo_sql::parse_one(&text).expect("it is SQL");
