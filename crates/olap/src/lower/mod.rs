@@ -14,6 +14,7 @@
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
 mod checks;
+mod compare;
 mod datums;
 mod expr;
 mod from;
@@ -21,6 +22,7 @@ mod group;
 mod kernel;
 mod keys;
 mod numeric;
+mod once;
 mod query;
 mod select;
 mod sets;
@@ -45,6 +47,7 @@ use crate::relation::{Relation, Relations};
 
 pub(crate) use datums::{array_of, arrow_of};
 pub(crate) use numeric::{OPEN, decode};
+pub(crate) use once::left_open;
 
 /// The parameters of a statement: their numbers from 0, and their types.
 pub(crate) type Parameters = HashMap<VariableId, (usize, Type)>;
@@ -54,6 +57,9 @@ pub(crate) struct Lowered {
     pub(crate) plan: LogicalPlan,
     /// The relations that it reads.
     pub(crate) relations: Vec<Arc<Relation>>,
+    /// Plans of one row or none each, to be run before in this order; their columns are its parameters, behind
+    /// those of the statement and of the plans before.
+    pub(crate) once: Vec<LogicalPlan>,
 }
 
 /// Makes the plan of a bound query. Its columns come in the query's order, under names of ours.
@@ -65,6 +71,7 @@ pub(crate) fn lower(
     relations: &dyn Relations,
     plan: &SelectPlan,
     parameters: &Parameters,
+    parameter_count: usize,
 ) -> Result<Lowered> {
     let lowering = Lowering {
         shared,
@@ -74,12 +81,14 @@ pub(crate) fn lower(
         next: Cell::new(0),
         ctes: RefCell::default(),
         chars: RefCell::default(),
+        next_parameter: Cell::new(parameter_count),
+        once: RefCell::default(),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
-    Ok(Lowered { plan, relations: lowering.used.into_inner() })
+    Ok(Lowered { plan, relations: lowering.used.into_inner(), once: lowering.once.into_inner() })
 }
 
 /// What all parts of one statement share while it is lowered.
@@ -93,6 +102,10 @@ struct Lowering<'a> {
     ctes: RefCell<HashMap<u32, Rows>>,
     /// The lengths of columns of CHAR, by their names.
     chars: RefCell<HashMap<String, u32>>,
+    /// The last parameter that is taken.
+    next_parameter: Cell<usize>,
+    /// Plans to be run before.
+    once: RefCell<Vec<LogicalPlan>>,
 }
 
 /// A plan and which of its columns matter.
