@@ -71,11 +71,13 @@ impl Database {
                 changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
             })?;
             *self.inner.catalog.write() = next;
-            // Each finds the catalog that those before it left: indexes are known by their positions.
             let mut before = Arc::clone(catalog);
             for change in changes {
                 tear_down(all, &before, change);
-                before = Arc::new(before.with(std::slice::from_ref(change)));
+                // Indexes are known by their positions, which a dropped one moves.
+                if matches!(change, DdlChange::DropIndex { .. }) {
+                    before = Arc::new(before.with(std::slice::from_ref(change)));
+                }
             }
             Ok::<_, SqlError>(receipt)
         })?;
