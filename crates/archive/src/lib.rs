@@ -32,6 +32,7 @@ mod columns;
 mod contents;
 mod directory;
 mod error;
+mod files;
 mod manifest;
 mod read;
 mod retain;

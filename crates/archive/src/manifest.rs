@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use albireo_env::Env;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::{archive_path, number_of, read_whole};
 use crate::error::{ArchiveError, Damage};
+use crate::files::{archive_path, number_of, read_whole};
 
 /// The format that this version writes, and the only one it reads.
 pub const FORMAT: u32 = 1;

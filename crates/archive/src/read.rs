@@ -11,8 +11,8 @@ use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, root_as_footer};
 use arrow_schema::SchemaRef;
 
-use crate::directory::open_file;
 use crate::error::{ArchiveError, Damage};
+use crate::files::open_file;
 use crate::manifest::{FileEntry, file_path};
 
 /// Bytes behind an Arrow file's footer: its length and the magic word.

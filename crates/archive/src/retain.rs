@@ -10,8 +10,9 @@ use std::path::Path;
 
 use albireo_env::Env;
 
-use crate::directory::{archive_name, archive_path, list, lock, numbers};
+use crate::directory::{list, lock, numbers};
 use crate::error::ArchiveError;
+use crate::files::{archive_name, archive_path};
 use crate::manifest::{FileEntry, Manifest, NAME};
 
 /// What was thrown away.

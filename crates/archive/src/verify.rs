@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_env::Env;
 
-use crate::directory::archive_path;
 use crate::error::{ArchiveError, Damage};
+use crate::files::archive_path;
 use crate::manifest::{FileEntry, Manifest, NAME, TableEntry, file_path};
 use crate::read::open;
 

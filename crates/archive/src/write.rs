@@ -27,8 +27,9 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::columns::{batches_of, disk_type};
 use crate::contents::{Contents, Ranges};
-use crate::directory::{archive_name, archive_path, lock, numbers};
+use crate::directory::{lock, numbers};
 use crate::error::ArchiveError;
+use crate::files::{archive_name, archive_path};
 use crate::manifest::{
     ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, NAME, TableEntry, UNFINISHED_NAME, file_path,
 };

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+pub mod budget;
 pub mod error;
 pub mod ids;
 pub mod packed;

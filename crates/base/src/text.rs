@@ -5,12 +5,12 @@
 //! **Invariant:** a change of case keeps the number of characters: one whose other case is several
 //! characters (`ß`) stays as it is.
 
-use crate::{SqlError, SqlState};
+use crate::{SqlError, SqlState, budget};
 
-/// The longest text that is made of a shorter one, in bytes.
-pub const MAX_BYTES: usize = 1 << 28;
+/// The longest value that is made of shorter ones, in bytes: PostgreSQL's largest allocation without its header.
+pub const MAX_BYTES: usize = (1 << 30) - 5;
 
-/// A text that would be longer than [`MAX_BYTES`].
+/// A value that would be longer than [`MAX_BYTES`].
 pub fn too_long() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
@@ -58,7 +58,7 @@ pub fn initcap(text: &str) -> String {
 /// right. A negative width is 0.
 ///
 /// # Errors
-/// 54000: it could be longer than [`MAX_BYTES`].
+/// 54000: it could be longer than [`MAX_BYTES`]; as [`budget::value`].
 pub fn pad(text: &str, width: i32, filling: &str, left: bool) -> Result<String, SqlError> {
     let width = usize::try_from(width).unwrap_or(0);
     let length = text.chars().count();
@@ -68,6 +68,8 @@ pub fn pad(text: &str, width: i32, filling: &str, left: bool) -> Result<String, 
     if width.saturating_mul(4) > MAX_BYTES {
         return Err(too_long());
     }
+    let times = (width - length) / filling.chars().count() + 1;
+    budget::value(filling.len().saturating_mul(times).saturating_add(text.len()))?;
     let padding: String = filling.chars().cycle().take(width - length).collect();
     Ok(if left { padding + text } else { format!("{text}{padding}") })
 }

@@ -127,7 +127,7 @@ fn run_file(
     let connection = Arc::new(database.connect());
     let cancelled = Arc::clone(&connection);
     interrupt.during(Box::new(move || cancelled.cancel()), || {
-        let run = Run { connection: &connection, env, interrupt };
+        let run = TestRun { connection: &connection, env, interrupt };
         for path in &args.load {
             let statements = read(path, env, reporter, file::statements)?;
             run.set_up(&path.display().to_string(), &statements, reporter)?;
@@ -162,13 +162,13 @@ fn read<T>(
 }
 
 /// A file at work.
-struct Run<'a> {
+struct TestRun<'a> {
     connection: &'a Connection,
     env: &'a Env,
     interrupt: &'a Interrupt,
 }
 
-impl Run<'_> {
+impl TestRun<'_> {
     /// Runs statements whose changes stay.
     fn set_up(&self, name: &str, steps: &[Step], reporter: &mut Reporter<'_>) -> Result<(), Stop> {
         for step in steps {

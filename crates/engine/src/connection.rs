@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use albireo_base::budget::Budget;
 use albireo_base::progress::{Progress, StatementProgress};
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::CancelToken;
@@ -21,7 +22,7 @@ use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Insist, Trial, Wanted};
+use crate::statements::{Trial, Wanted};
 use crate::{BackupOptions, Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
@@ -92,7 +93,7 @@ impl Connection {
             return outcome.map(|outcome| vec![outcome]);
         }
         let mut outcomes = Vec::new();
-        for statement in albireo_sql::split(sql)? {
+        for statement in self.budget(&cancel).within(|| albireo_sql::split(sql))? {
             let outcome = match self.run_kept(statement.text, &[], Wanted::Any, &cancel) {
                 Some(outcome) => outcome,
                 None => self.run_text(statement.text, &[], &cancel),
@@ -123,11 +124,13 @@ impl Connection {
         if let Some(outcome) = self.run_kept(sql, parameters, Wanted::Queries, &cancel) {
             return outcome.and_then(Outcome::into_rows);
         }
-        let statement = albireo_sql::parse_one(sql)?;
-        match self.query_that_calls(&statement, sql, parameters, &cancel) {
-            None => self.query_parsed(&statement, sql, parameters, &cancel),
-            Some(outcome) => outcome.and_then(Outcome::into_rows),
-        }
+        self.budget(&cancel).within(|| {
+            let statement = albireo_sql::parse_one(sql)?;
+            match self.query_that_calls(&statement, sql, parameters, &cancel) {
+                None => self.query_parsed(&statement, sql, parameters, &cancel),
+                Some(outcome) => outcome.and_then(Outcome::into_rows),
+            }
+        })
     }
 
     /// Runs `COPY ... FROM STDIN`: loads the rows that `reader` gives until its end, or until the line `\\.` in
@@ -163,6 +166,10 @@ impl Connection {
 
     fn copy_client(&self, sql: &str, client: Client<'_>) -> Result<u64, SqlError> {
         let cancel = self.begin_statement();
+        self.budget(&cancel).within(|| self.copy_within(sql, client, &cancel))
+    }
+
+    fn copy_within(&self, sql: &str, client: Client<'_>, cancel: &CancelToken) -> Result<u64, SqlError> {
         let parsed = albireo_sql::parse_one(sql)?;
         if classify(&parsed)? != StatementClass::Copy {
             let what = format!("{} with rows from or for the client", classify::name_of(&parsed));
@@ -175,7 +182,7 @@ impl Connection {
             }
             state.settings.clone()
         };
-        let result = self.copy(&parsed, sql, &settings, &cancel, client);
+        let result = self.copy(&parsed, sql, &settings, cancel, client);
         let mut state = self.state.lock();
         state.failed |= result.is_err() && state.session.is_some();
         result.map(|outcome| match outcome {
@@ -278,7 +285,21 @@ impl Connection {
         current.clone()
     }
 
+    /// What working out the next statement may take.
+    fn budget(&self, cancel: &CancelToken) -> Arc<Budget> {
+        self.database.budget(&self.state.lock().settings, cancel)
+    }
+
     fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        self.budget(cancel).within(|| self.run_within(text, parameters, cancel))
+    }
+
+    fn run_within(
+        &self,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Result<Outcome, SqlError> {
         if cancel.is_cancelled() {
             return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
         }
@@ -312,11 +333,7 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
-        let writes = matches!(
-            class,
-            StatementClass::Ddl | StatementClass::Insert | StatementClass::Update | StatementClass::Delete
-        );
-        if writes {
+        if matches!(class, StatementClass::Ddl | StatementClass::Change) {
             self.refuse_in_session("change anything")?;
         }
         let settings = self.state.lock().settings.clone();
@@ -325,9 +342,7 @@ impl Connection {
                 Some(outcome) => outcome,
                 None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
             },
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
-                self.database.run_change(parsed, text, parameters, &settings, cancel)
-            }
+            StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
             }
@@ -439,11 +454,11 @@ impl Connection {
         let settings = self.state.lock().settings.clone();
         let lines = match classify(plan.statement)? {
             StatementClass::Query => self.explain_query(&plan, text, &settings, cancel)?,
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete if plan.analyze => {
+            StatementClass::Change if plan.analyze => {
                 return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement that changes rows")
                     .with_hint("Use EXPLAIN alone, which changes nothing."));
             }
-            StatementClass::Insert | StatementClass::Update | StatementClass::Delete => {
+            StatementClass::Change => {
                 self.database.explain_change(plan.statement, text, &settings, cancel)?
             }
             _ => {
@@ -466,9 +481,7 @@ impl Connection {
             let limits = self.database.limits(settings, cancel);
             let analyze = plan.analyze.then_some(&limits);
             // What is wrong with it, the other road says.
-            if let Ok(Some(lines)) =
-                self.database.explain_statement(plan.statement, text, Insist::No, analyze)
-            {
+            if let Ok(Some(lines)) = self.database.explain_statement(plan.statement, text, analyze) {
                 return Ok(lines);
             }
         }

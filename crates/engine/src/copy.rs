@@ -202,13 +202,17 @@ impl Database {
                 self.load_file(&target, &source, defaults, &limits, client)?
             }
             CopyPlan::To { query, place, format } => {
-                let prepared = self.prepare_bound(&catalog, query, Vec::new())?;
+                let prepared = self.plan_of(query, text, &[])?;
+                if !prepared.parameter_types().is_empty() {
+                    let message = "there is no parameter $1";
+                    return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+                }
                 let session = match session {
                     Some(session) => session.session().clone(),
                     None => self.session_for(&prepared, settings)?,
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
-                let source = write::Source { prepared: &prepared, query, snapshot, settings, watched };
+                let source = write::Source { prepared: &prepared, snapshot, settings, watched };
                 self.write_file(&source, place, format, client)?
             }
         };

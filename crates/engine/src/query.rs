@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
-use albireo_olap::{CancelToken, Prepared, Query, QueryOutput, RunOptions};
+use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
+use albireo_sql::Catalog;
 use albireo_sql::ast::Statement;
-use albireo_sql::{BoundQuery, Catalog};
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
@@ -128,7 +129,10 @@ impl ReadOnlySession {
         let known = self.database.known_plan(sql);
         let (prepared, preparing) = match known {
             Some(plan) => (plan, std::time::Duration::ZERO),
-            None => self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters)?,
+            None => self
+                .database
+                .budget(settings, cancel)
+                .within(|| self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters))?,
         };
         let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
         if !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
@@ -227,7 +231,8 @@ impl Database {
         self.plan_anew(&self.catalog(), statement, text, parameters).map(|(plan, _)| plan)
     }
 
-    /// A plan of a query, and whether it is good whenever its text comes again.
+    /// The plan of a query by its bound form, and whether it is good whenever its text comes again: for values
+    /// of any type, and whatever files have become.
     fn plan_anew(
         &self,
         catalog: &Arc<Catalog>,
@@ -235,46 +240,13 @@ impl Database {
         text: &str,
         parameters: &[Value],
     ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        if let Some(planned) = self.plan_bound(catalog, statement, text, parameters) {
-            return Ok(planned);
-        }
-        let bound = albireo_sql::bind_query(catalog, statement, text)?;
-        let types = inferable_types(bound.parameters, parameters);
-        let plan = self.prepare_bound(catalog, &bound, types)?;
-        // The types of given values may decide the plan's; another call's values may differ. So may files, and which
-        // files a name stands for.
-        let typed = plan.parameter_types().iter().zip(parameters).all(|(ty, _)| ty.is_some());
-        let general = typed && !plan.reads_files();
-        Ok((plan, general))
-    }
-
-    /// The plan of a query by its bound form, and whether it is good for values of any type; `None` if the
-    /// bound form, or the plan of it, does not know something in it.
-    fn plan_bound(
-        &self,
-        catalog: &Arc<Catalog>,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Option<(Arc<Prepared>, bool)> {
         let library = self.library();
-        let logical = Logical::new(&library, statement, text, parameters).ok()?;
+        let files = self.inner.olap.files();
+        let logical = Logical::new(&library, statement, text, parameters, &files)?;
         let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters);
-        plan.ok().map(|plan| (plan, logical.general))
-    }
-
-    /// Types and plans a bound query.
-    pub(crate) fn prepare_bound(
-        &self,
-        catalog: &Arc<Catalog>,
-        bound: &BoundQuery,
-        parameter_types: Vec<Option<SqlType>>,
-    ) -> Result<Arc<Prepared>, SqlError> {
-        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let names = bound.exact.then(|| bound.output.iter().map(|c| c.name.clone()).collect());
-        let query = Query { statement: bound.statement.clone(), names, parameter_types };
-        self.inner.olap.prepare(&relations, query)
+        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters)?;
+        let general = logical.general && !plan.reads_files();
+        Ok((plan, general))
     }
 
     /// What ends a statement that runs as a transaction.
@@ -284,6 +256,13 @@ impl Database {
         let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
         let Settings { interprets, synchronous, .. } = *settings;
         Limits { cancel: cancel.clone(), clock, deadline_ns, interprets, synchronous }
+    }
+
+    /// What working out a statement may take: the memory of a query, and the statement's time.
+    pub(crate) fn budget(&self, settings: &Settings, cancel: &CancelToken) -> Arc<Budget> {
+        let limits = self.limits(settings, cancel);
+        let memory = settings.query_memory.unwrap_or(self.inner.olap.config().query_memory_limit_bytes);
+        Budget::new(memory.max(LEAST_PLANNING_BYTES), Box::new(move || limits.check()))
     }
 
     /// A session for one query: on a snapshot of the tables that it reads, as stale as the settings
@@ -330,12 +309,6 @@ pub(crate) fn options(settings: &Settings, cancel: &CancelToken) -> RunOptions {
         threads: settings.query_threads,
         memory_limit_bytes: settings.query_memory,
     }
-}
-
-/// Types of parameters that the statement does not tell: none; the planner asks for them, and
-/// values are coerced.
-fn inferable_types(count: usize, _values: &[Value]) -> Vec<Option<SqlType>> {
-    vec![None; count]
 }
 
 /// The values as the plan's parameter types want them.

@@ -13,6 +13,7 @@ macro_rules! files {
 
 files! {
     aggregates
+    analytics
     arithmetic
     conditionals
     correlated
@@ -20,8 +21,10 @@ files! {
     ddl
     decimals
     dml
+    found
     functions
     joins
+    merge
     names
     null_logic
     ordering

@@ -52,8 +52,9 @@ impl ContextProvider for StatementCatalog<'_> {
             return Ok(Arc::clone(file));
         }
         let Some(relation) = self.relations.relation(name.schema(), name.table()) else {
-            if let Some(error) = crate::files::unknown_format(name.table()) {
-                return Err(external(error));
+            if name.table().contains(['.', '/']) {
+                albireo_files::refuse_url(name.table()).map_err(external)?;
+                return Err(external(crate::files::unknown_format(name.table())));
             }
             let message = format!("relation \"{name}\" does not exist");
             return Err(external(SqlError::new(SqlState::UNDEFINED_TABLE, message)));

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Clock, Disk, RealDisk};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
@@ -19,13 +20,14 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsume
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
+use futures::future::Either;
 
 use crate::errors::{internal, to_sql_error};
-use crate::pool::QueryPool;
+use crate::pool::{Account, QueryPool};
 use crate::run::QueryContext;
 use crate::scan::Caches;
 use crate::spill::SpillFiles;
-use crate::{functions, physical, semantics};
+use crate::{functions, nodes, physical, semantics};
 
 /// How the engine is set up.
 #[derive(Clone)]
@@ -81,6 +83,9 @@ impl fmt::Debug for OlapConfig {
 
 /// Stack of a worker: planning recurses along the statement's nesting.
 const THREAD_STACK_BYTES: usize = 16 << 20;
+
+/// Time between two looks whether planning is to be ended.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// The analytical engine of one database. Cheap to clone.
 #[derive(Clone)]
@@ -165,7 +170,7 @@ impl Shared {
         self.state.config_options()
     }
 
-    /// A session for one run: its time, snapshot and parallelism.
+    /// A session for one run: its time, snapshot, parallelism and memory.
     ///
     /// # Errors
     /// 22008 if the machine's clock is beyond the range of timestamps.
@@ -173,9 +178,10 @@ impl Shared {
         &self,
         context: Arc<QueryContext>,
         threads: usize,
+        pool: &Arc<QueryPool>,
     ) -> Result<SessionState, SqlError> {
         let mut state = self.state.clone();
-        let options = Arc::clone(state.config_options());
+        let options = Account::put(state.config_options(), pool);
         let properties = state.execution_props_mut();
         let now = timestamp_us_to_datetime(self.config.clock.unix_us()).ok_or_else(unset_clock)?;
         properties.query_execution_start_time = Some(now.and_utc());
@@ -303,6 +309,7 @@ fn session_state(config: &OlapConfig) -> SessionState {
         .with_config(session_config(config))
         .with_analyzer_rules(semantics::analyzer_rules())
         .with_physical_optimizer_rules(physical::rules())
+        .with_query_planner(Arc::new(nodes::Planner))
         .build();
     functions::register(&mut state);
     state
@@ -323,5 +330,36 @@ impl Olap {
             let _ = sender.send(result);
         });
         receiver.recv().unwrap_or_else(|_| Err(internal("the query's thread went away")))
+    }
+
+    /// As [`Olap::wait_for`], of work within the caller's budget. If that is ended, the answer does not wait for
+    /// the work, which ends at its next look.
+    pub(crate) fn plan<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let Some(budget) = Budget::current() else { return self.wait_for(future) };
+        let mut future = Box::pin(future);
+        let within = Arc::clone(&budget);
+        let task = self
+            .shared
+            .handle()
+            .spawn(std::future::poll_fn(move |context| within.within(|| future.as_mut().poll(context))));
+        let ended = async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if let Err(error) = budget.within(albireo_base::budget::check) {
+                    return error;
+                }
+            }
+        };
+        self.wait_for(async move {
+            match futures::future::select(task, std::pin::pin!(ended)).await {
+                Either::Left((Ok(result), _)) => result,
+                Either::Left((Err(e), _)) if e.is_panic() => Err(crate::errors::from_panic(&*e.into_panic())),
+                Either::Left((Err(_), _)) => Err(internal("planning was dropped")),
+                Either::Right((error, _)) => Err(error),
+            }
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! Files as relations (`FROM 'file.parquet'`, `FROM read_csv('file')`), and Parquet out for COPY.
 //!
-//! Responsible for: finding the files a statement names, Parquet by DataFusion's reader
-//! (checked: `parquet`), CSV and JSON by ours
-//! (`text`), writing Parquet. Not responsible for: what is in text files (`albireo_files`).
+//! Responsible for: opening the files that a statement names (`open`), Parquet by DataFusion's reader
+//! (checked: `parquet`), CSV and JSON by ours (`text`), writing Parquet. Not responsible for: what is in text files (`albireo_files`).
 
 mod functions;
+mod open;
 mod parquet;
 mod text;
 
@@ -19,6 +19,7 @@ use std::task::Poll;
 use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, RealDisk};
 use albireo_files::{CsvHints, Damaged, Encoding, guarded, io_error};
+use albireo_semantics::query::FileFormat as Format;
 use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -27,26 +28,19 @@ use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource};
+use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use sqlparser::ast::{ObjectName, Statement};
 
-use crate::engine::{Olap, Shared};
+use crate::engine::Shared;
 use crate::errors::{external, from_io, to_sql_error};
-use crate::prepare::Prepared;
 use crate::relation::Relations;
+pub use open::StatementFiles;
+pub(crate) use open::{column_type, source_of};
 use text::TextTable;
-
-/// The format of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Format {
-    Parquet,
-    Csv,
-    Json,
-}
 
 /// A file to read, and how.
 #[derive(Clone, Debug)]
@@ -87,18 +81,11 @@ fn path_of(name: &ObjectName) -> Option<&str> {
     (quoted && format_of(&ident.value).is_some()).then_some(&ident.value)
 }
 
-/// What to say of a name that stands for nothing, if it looks like a file's.
-pub(crate) fn unknown_format(name: &str) -> Option<SqlError> {
-    if !name.contains(['.', '/']) {
-        return None;
-    }
-    let error = match albireo_files::refuse_url(name) {
-        Err(error) => error,
-        Ok(()) => SqlError::unsupported(format!("the file format of \"{name}\"")).with_hint(
-            "Names of files end in .parquet, .csv, .tsv, .json, .jsonl or .ndjson, the latter with .gz or .zst behind it; read_csv('...') takes any.",
-        ),
-    };
-    Some(error)
+/// The error of a path that does not say a format.
+pub(crate) fn unknown_format(path: &str) -> SqlError {
+    SqlError::unsupported(format!("the file format of \"{path}\"")).with_hint(
+        "Names of files end in .parquet, .csv, .tsv, .json, .jsonl or .ndjson, the latter with .gz or .zst behind it; read_csv('...') takes any.",
+    )
 }
 
 /// The files a statement names in its FROM clauses, ready to be scanned. Calls of `read_csv` and the like become
@@ -208,32 +195,6 @@ fn unreadable(path: &str, error: DataFusionError) -> DataFusionError {
 fn not_readable(path: &str, detail: String) -> SqlError {
     let text = format!("file \"{path}\" is not a readable Parquet file");
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(detail)
-}
-
-impl Olap {
-    /// Makes ready to read a whole Parquet, CSV or JSON file, columns as the file has them. Run the result like any query, on any snapshot.
-    ///
-    /// # Errors
-    /// 58P01 when there is no such file, 22P04 when it is malformed, 0A000 when its name does not
-    /// end in a known format's extension.
-    pub fn prepare_file(&self, path: &str) -> Result<Arc<Prepared>, SqlError> {
-        let Some(format) = format_of(path) else {
-            let unknown = || SqlError::unsupported(format!("the file format of \"{path}\""));
-            return Err(unknown_format(path).unwrap_or_else(unknown));
-        };
-        let (engine, path) = (self.clone(), path.to_owned());
-        self.wait_for(async move {
-            let scan = async {
-                let source = provider_as_source(table(&engine.shared, Request::new(&path, format)).await?);
-                LogicalPlanBuilder::scan("file", source, None)?.build()
-            };
-            let prepared = match scan.await {
-                Ok(plan) => Prepared::of_plan(&engine.shared, plan),
-                Err(e) => Err(e),
-            };
-            prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
-        })
-    }
 }
 
 /// Writes batches as one Parquet file and gives the number of rows.

@@ -26,6 +26,7 @@ mod functions;
 mod guard;
 mod lower;
 pub mod memory;
+mod nodes;
 mod optimize;
 mod output;
 mod physical;
@@ -36,11 +37,14 @@ mod run;
 mod scan;
 mod semantics;
 mod spill;
+mod spool;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
-pub use files::write_parquet;
+pub use files::{StatementFiles, write_parquet};
 pub use prepare::{OutputColumn, Prepared, Query};
-pub use run::{BoxedBatch, BoxedRun, CancelToken, QueryOutput, QueryStream, RunOptions};
+pub use run::{
+    BoxedBatch, BoxedRun, CancelToken, LEAST_PLANNING_BYTES, QueryOutput, QueryStream, RunOptions,
+};
 pub use spill::SpillFiles;
 pub use types::{result_type, sql_type};

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlType};
+use albireo_semantics::expr::text_of;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, Decimal128Array, MutableArrayData, RecordBatch,
     RecordBatchOptions, StringViewArray, StringViewBuilder, make_array,
@@ -15,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::errors::from_arrow;
-use crate::lower::{OPEN, decode};
+use crate::lower::{OPEN, datum_at, decode};
 use crate::prepare::OutputColumn;
 
 /// The Arrow schema of a result.
@@ -47,14 +48,16 @@ pub(crate) struct Collector {
     pub(crate) columns: Vec<OutputColumn>,
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Vec<RecordBatch>,
-    /// Whether a column's type is known only at the end: until then batches are as the plan gave them.
-    open: bool,
+    /// The columns whose type is known only at the end; if there are any, batches are until then as the plan gave
+    /// them.
+    open: Vec<usize>,
 }
 
 impl Collector {
     /// For batches of a plan with this schema.
     pub(crate) fn new(columns: &[OutputColumn], plan: &SchemaRef) -> Self {
-        let open = plan.fields().iter().any(|field| *field.data_type() == OPEN);
+        let open = (0..).zip(plan.fields()).filter(|(_, field)| *field.data_type() == OPEN);
+        let open = open.map(|(at, _)| at).collect();
         Self { columns: columns.to_vec(), schema: schema_of(columns), batches: Vec::new(), open }
     }
 
@@ -64,7 +67,7 @@ impl Collector {
     /// As [`finish`].
     pub(crate) fn add(&mut self, batch: RecordBatch) -> Result<(), SqlError> {
         if batch.num_rows() > 0 {
-            self.batches.push(if self.open { batch } else { finish(&batch, &self.schema)? });
+            self.batches.push(if self.open.is_empty() { finish(&batch, &self.schema)? } else { batch });
         }
         Ok(())
     }
@@ -74,8 +77,8 @@ impl Collector {
     /// # Errors
     /// As [`finish`].
     pub(crate) fn finish(mut self) -> Result<Self, SqlError> {
-        if self.open {
-            settle(&mut self.columns, &self.batches);
+        if !self.open.is_empty() {
+            settle(&mut self.columns, &self.batches, &self.open);
             self.schema = schema_of(&self.columns);
             let batches = std::mem::take(&mut self.batches);
             self.batches =
@@ -87,18 +90,18 @@ impl Collector {
 
 /// Gives columns of NUMERIC of any scale that of their values; where these differ, they are texts, which keep
 /// each value's digits.
-fn settle(columns: &mut [OutputColumn], batches: &[RecordBatch]) {
-    for (at, column) in columns.iter_mut().enumerate() {
+fn settle(columns: &mut [OutputColumn], batches: &[RecordBatch], open: &[usize]) {
+    for &at in open {
+        let column = &mut columns[at];
         let mut scale: Option<(u8, u8)> = None;
-        for array in batches.iter().map(|batch| batch.column(at)).filter(|array| *array.data_type() == OPEN) {
+        for array in batches.iter().map(|batch| batch.column(at)) {
             for bytes in array.as_fixed_size_binary().iter().flatten() {
                 let (least, most) = scale.unwrap_or((u8::MAX, 0));
                 let of = decode(bytes).scale;
                 scale = Some((least.min(of), most.max(of)));
             }
-            scale = scale.or(Some((0, 0)));
         }
-        let Some((least, most)) = scale else { continue };
+        let (least, most) = scale.unwrap_or((0, 0));
         column.ty = Some(SqlType::Decimal { precision: 38, scale: most });
         column.arrow = match least == most {
             true => DataType::Decimal128(38, most as i8),
@@ -126,6 +129,11 @@ fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
     }
     if let (true, DataType::Decimal128(_, scale)) = (*column.data_type() == OPEN, ty) {
         return decimals(column, *scale);
+    }
+    if column.data_type().is_nested() && *ty == DataType::Utf8View {
+        let text = |row| datum_at(column.as_ref(), row).map(|datum| text_of(&datum));
+        let texts = (0..column.len()).map(text).collect::<Result<StringViewArray, SqlError>>()?;
+        return Ok(Arc::new(texts));
     }
     if matches!(column.data_type(), DataType::Interval(_) | DataType::Duration(_))
         && *ty == DataType::Utf8View

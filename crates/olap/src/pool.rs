@@ -3,10 +3,12 @@
 //! Responsible for: the per-query limit and peak. Not responsible for: who spills (DataFusion's
 //! operators do when an allocation is refused). Units: bytes.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
@@ -88,5 +90,60 @@ impl MemoryPool for QueryPool {
 
     fn memory_limit(&self) -> MemoryLimit {
         MemoryLimit::Finite(self.limit_bytes)
+    }
+}
+
+/// A query's pool, as expressions find it among the options that they are planned with.
+#[derive(Clone, Debug)]
+pub(crate) struct Account(Arc<QueryPool>);
+
+impl Account {
+    /// Options that carry a query's pool.
+    pub(crate) fn put(options: &ConfigOptions, pool: &Arc<QueryPool>) -> Arc<ConfigOptions> {
+        let mut options = options.clone();
+        options.extensions.insert(Self(Arc::clone(pool)));
+        Arc::new(options)
+    }
+
+    /// The pool of the query that is run; none while it is planned.
+    pub(crate) fn of(options: &ConfigOptions) -> Option<&Self> {
+        options.extensions.get()
+    }
+
+    /// Bytes that the query may still take.
+    pub(crate) fn left_bytes(&self) -> usize {
+        self.0.limit_bytes.saturating_sub(self.0.reserved())
+    }
+
+    /// An account of its own within the query's, still empty.
+    pub(crate) fn reservation(&self, name: &str) -> MemoryReservation {
+        let pool: Arc<dyn MemoryPool> = Arc::clone(&self.0) as _;
+        MemoryConsumer::new(name).register(&pool)
+    }
+}
+
+impl ConfigExtension for Account {
+    const PREFIX: &'static str = "albireo_account";
+}
+
+impl ExtensionOptions for Account {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _: &str) -> Result<()> {
+        Err(DataFusionError::Configuration(format!("{key} cannot be set")))
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
     }
 }

@@ -18,6 +18,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::eliminate_limit::EliminateLimit;
 use datafusion::optimizer::optimizer::OptimizerRule;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
@@ -113,6 +114,17 @@ impl Prepared {
         self.reads_files
     }
 
+    /// The columns as a stream has them: batches leave before all values are known, so a NUMERIC of any scale is
+    /// text with the digits of each value.
+    pub(crate) fn streamed(&self) -> Vec<OutputColumn> {
+        let fields = self.analyzed.schema().fields();
+        let column = |(column, field): (&OutputColumn, &FieldRef)| match *field.data_type() == lower::OPEN {
+            true => OutputColumn { arrow: DataType::Utf8View, ..column.clone() },
+            false => column.clone(),
+        };
+        self.columns.iter().zip(fields).map(column).collect()
+    }
+
     /// The relations the query reads.
     pub fn relations(&self) -> &[Arc<Relation>] {
         &self.relations
@@ -146,23 +158,6 @@ impl Prepared {
         let folds = folds(&plan).map_err(|e| to_sql_error(&e))?;
         *self.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: plan.clone(), rows, folds }));
         Ok(Optimized { plan, folds })
-    }
-
-    /// A plan that reads no relation of the catalog.
-    pub(crate) fn of_plan(shared: &Shared, plan: LogicalPlan) -> Result<Self, DataFusionError> {
-        let analyzed = analyze(shared, plan)?;
-        Ok(Self {
-            columns: output_columns(&analyzed, None)?,
-            analyzed,
-            parameter_types: Vec::new(),
-            bound_types: None,
-            binds: false,
-            relations: Vec::new(),
-            columns_read: Vec::new(),
-            reads_files: false,
-            catalog_version: 0,
-            optimized: Mutex::new(None),
-        })
     }
 
     fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
@@ -239,7 +234,9 @@ fn is_comparison(op: Operator) -> bool {
 }
 
 fn fold(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, DataFusionError> {
-    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(SimplifyExpressions::new())];
+    // A sort that is to return no row panics, so a LIMIT that turns out to be 0 has to go.
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
+        vec![Arc::new(SimplifyExpressions::new()), Arc::new(EliminateLimit::new())];
     Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})
 }
 
@@ -272,7 +269,7 @@ impl Olap {
     ) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         let (query, parameters) = (query.clone(), parameters.to_vec());
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare_bound(&engine.shared, &*relations, &query, &parameters);
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -286,7 +283,7 @@ impl Olap {
     pub fn prepare(&self, relations: &Arc<dyn Relations>, query: Query) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
-        self.wait_for(async move {
+        self.plan(async move {
             let prepared = prepare(&engine.shared, &*relations, query).await;
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
@@ -308,6 +305,7 @@ async fn prepare(
     let catalog = StatementCatalog::new(shared, relations, files);
     let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
     let relations_read = catalog.into_used();
+    lower::take_nodes(&plan)?;
     let analyzed = analyze(shared, plan)?;
     let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
     Ok(Prepared {
@@ -332,7 +330,8 @@ fn prepare_bound(
 ) -> Result<Prepared, DataFusionError> {
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
-    let Lowered { plan, relations: read } = lower::lower(shared, relations, query, &known)?;
+    let Lowered { plan, relations: read, reads_files } = lower::lower(shared, relations, query, &known)?;
+    lower::take_nodes(&plan)?;
     let analyzed = semantics::analyze_lowered(plan, shared.options())?;
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
     Ok(Prepared {
@@ -342,7 +341,7 @@ fn prepare_bound(
         analyzed,
         parameter_types: types.iter().map(|ty| ty.as_ref().and_then(sql_type_of)).collect(),
         bound_types: Some(types),
-        reads_files: false,
+        reads_files,
         relations: read,
         catalog_version: relations.version(),
         optimized: Mutex::new(None),
@@ -357,15 +356,23 @@ fn sql_type_of(ty: &Type) -> Option<SqlType> {
     }
 }
 
-/// The result's columns. NUMERIC of any scale has, until a run knows better, the least that a quotient has.
+/// The result's columns. A NUMERIC has the precision of its column, or the highest if it is computed; one of any
+/// scale has, until a run knows better, the least that a quotient has.
 fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputColumn>, DataFusionError> {
-    let fields = plan.schema().fields().iter().zip(&query.columns);
-    let columns = fields.map(|(field, (name, _))| {
-        let open = *field.data_type() == lower::OPEN;
-        let arrow = if open { OPEN_RESULT } else { result_type(field.data_type()) };
-        if arrow.is_nested() {
-            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
-        }
+    let fields = plan.schema().fields().iter().zip(&query.columns).enumerate();
+    let columns = fields.map(|(at, (field, (name, _)))| {
+        let arrow = match (field.data_type(), query.declared(at)) {
+            (ty, _) if *ty == lower::OPEN => OPEN_RESULT,
+            (DataType::Decimal128(_, scale), Some(SqlType::Decimal { precision, scale: declared }))
+                if *scale == declared as i8 =>
+            {
+                DataType::Decimal128(precision, *scale)
+            }
+            (DataType::Decimal128(_, scale), _) => DataType::Decimal128(38, *scale),
+            // Arrays and rows are given as their texts, as on the transactional path.
+            (ty, _) if ty.is_nested() => DataType::Utf8View,
+            (ty, _) => result_type(ty),
+        };
         Ok(OutputColumn { name: name.clone(), ty: sql_type(&arrow), arrow })
     });
     columns.collect()

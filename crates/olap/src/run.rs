@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, Value};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -134,7 +135,7 @@ impl QueryOutput {
 /// The next batch of a stream, to come.
 pub type BoxedBatch<'a> = Pin<Box<dyn Future<Output = Option<Result<RecordBatch, SqlError>>> + Send + 'a>>;
 
-/// A result as it is computed.
+/// A result as it is computed. Columns of NUMERIC of any scale are texts in it.
 pub struct QueryStream {
     columns: Vec<OutputColumn>,
     schema: SchemaRef,
@@ -247,7 +248,7 @@ impl Olap {
         options.cancel = options.cancel.child();
         let cancel = options.cancel.clone();
         let run = Run::new(self, prepared, parameters, snapshot, options);
-        let columns = prepared.columns().to_vec();
+        let columns = prepared.streamed();
         let schema = output::schema_of(&columns);
         self.shared.handle().spawn(run.deliver(sender, Arc::clone(&schema)));
         QueryStream { columns, schema, batches, cancel }
@@ -388,6 +389,16 @@ impl Run {
     }
 }
 
+/// Planning may take so much, however little a query may: some thousand nodes.
+pub const LEAST_PLANNING_BYTES: usize = 16 << 20;
+
+/// What planning a run may take. Whoever cancels the run, or ends it when its time is over, ends this too.
+fn planning_budget(limit_bytes: usize, context: &Arc<QueryContext>) -> Arc<Budget> {
+    let context = Arc::clone(context);
+    let interrupt = move || if context.is_cancelled() { Err(cancelled()) } else { Ok(()) };
+    Budget::new(limit_bytes.max(LEAST_PLANNING_BYTES), Box::new(interrupt))
+}
+
 /// Plans a run and starts its stream.
 pub(crate) async fn start(
     shared: &Shared,
@@ -397,10 +408,13 @@ pub(crate) async fn start(
     options: &RunOptions,
 ) -> Result<Started, SqlError> {
     shared.check_clock()?;
-    let optimized = prepared.optimized(shared, &context.snapshot)?;
+    let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);
+    let budget = planning_budget(limit, &context);
+    let optimized = budget.within(|| prepared.optimized(shared, &context.snapshot))?;
     let threads = options.threads.unwrap_or(shared.config.threads).max(1);
-    let state = shared.query_state(Arc::clone(&context), threads)?;
-    let logical = prepared.bind(optimized, parameters, &state)?;
+    let pool = Arc::new(shared.query_pool(limit));
+    let state = shared.query_state(Arc::clone(&context), threads, &pool)?;
+    let logical = budget.within(|| prepared.bind(optimized, parameters, &state))?;
     let planning = state.query_planner().create_physical_plan(&logical, &state);
     let planned = match files::reads_parquet(&logical) {
         true => files::unless_damaged("a file that the query reads", planning).await,
@@ -408,8 +422,6 @@ pub(crate) async fn start(
     };
     let plan =
         guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context).map_err(|e| to_sql_error(&e))?;
-    let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);
-    let pool = Arc::new(shared.query_pool(limit));
     let task = shared.task_context(&state, Arc::clone(&pool) as _);
     let stream = execute_stream(Arc::clone(&plan), task).map_err(|e| to_sql_error(&e))?;
     Ok(Started { plan, stream, pool, logical })

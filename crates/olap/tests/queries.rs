@@ -231,7 +231,9 @@ fn stream_delivers_every_row_and_stops_when_dropped() {
     assert!(stream.next_blocking().is_some());
     drop(stream);
     assert!(!options.cancel.is_cancelled(), "what else the client's token stops goes on");
-    let mut stream = f.olap.run_stream(&prepared, &[], &f.snapshot(), options.clone());
+    // More rows than can be on the way to the client.
+    let pairs = f.olap.prepare(&f.relations(), parse("select x.id from t x, t y")).unwrap();
+    let mut stream = f.olap.run_stream(&pairs, &[], &f.snapshot(), options.clone());
     assert!(stream.next_blocking().is_some());
     options.cancel.cancel();
     let last = std::iter::from_fn(|| stream.next_blocking()).last().unwrap();

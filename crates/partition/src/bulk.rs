@@ -113,6 +113,7 @@ impl BulkInsert {
             return parts[0].staging.push(batch);
         }
         partitions_of(batch.column(column.index()), ty, parts.len() as u16, places);
+        debug_assert_eq!(places.len(), batch.num_rows(), "each row has a partition");
         chosen.iter_mut().for_each(Vec::clear);
         for (row, place) in (0..).zip(&*places) {
             chosen[usize::from(*place)].push(row);
@@ -149,8 +150,12 @@ impl BulkInsert {
         let (mut count, mut first) = (0, None);
         for (partition, part) in (0..).zip(self.parts).filter(|(_, part)| part.staging.row_count() > 0) {
             let Part { staging, numbers } = part;
+            let rows = staging.row_count();
             match append(partition, staging) {
-                Ok(rows) => count += rows,
+                Ok(appended) => {
+                    assert_eq!(appended, rows, "all rows of a partition are appended, or none");
+                    count += appended;
+                }
                 // Rows of other partitions may be at fault that came before.
                 Err(AppendError::Row(fault)) => keep_first(&mut first, numbered(&numbers, fault)),
                 Err(crossing) => return Err(crossing),

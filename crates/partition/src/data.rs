@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_storage::{SHARED_SITE, Table, UndoLog, UndoRecord};
+use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord, WriteSet};
 use hdrhistogram::Histogram;
-
-use crate::journal::Workspace;
 
 /// A handle to a table in every partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +45,13 @@ pub(crate) struct PartitionData {
     pub(crate) shared: Option<Arc<SharedTables>>,
 }
 
+/// What the running transaction needs beside its tables; reused from one to the next.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    pub(crate) undo: UndoLog,
+    pub(crate) writes: WriteSet,
+}
+
 /// A partition behind its token.
 pub(crate) struct PartitionState {
     pub(crate) data: PartitionData,
@@ -75,6 +80,13 @@ impl PartitionState {
             snapshot_pauses: pauses(),
         }
     }
+
+    /// What holds whenever somebody takes the token.
+    #[inline(always)]
+    pub(crate) fn check_at_rest(&self) {
+        debug_assert!(self.work.undo.is_empty(), "the last transaction was committed or rolled back");
+        debug_assert!(self.data.shared.is_some(), "a crossing owner has given the shared tables back");
+    }
 }
 
 impl PartitionData {
@@ -94,15 +106,13 @@ pub(crate) fn table_of<'a>(sites: &'a mut [&mut PartitionData], site: u16, table
 }
 
 /// Takes everything back, newest change first.
-pub(crate) fn roll_back(
-    sites: &mut [&mut PartitionData],
-    undo: &mut UndoLog,
-    to: albireo_storage::Savepoint,
-) {
+pub(crate) fn roll_back(sites: &mut [&mut PartitionData], undo: &mut UndoLog, to: Savepoint) {
+    debug_assert!(to.is_before(undo.savepoint()), "what was rolled back is not rolled back to");
     while let Some(record) = undo.pop(to) {
         let record: UndoRecord = record;
         table_of(sites, record.site(), record.table()).undo(undo, &record);
     }
+    assert!(undo.savepoint() == to, "rolling back takes back all that came after the savepoint");
 }
 
 /// Makes everything final.
@@ -112,6 +122,7 @@ pub(crate) fn commit(sites: &mut [&mut PartitionData], undo: &mut UndoLog) {
         |site, table, tid| table_of(sites, site, table).free_slot(tid),
         |site, table, chunk, heap| tidy.push((site, table, chunk, heap)),
     );
+    debug_assert!(undo.savepoint() == Savepoint::START, "a commit leaves nothing to take back");
     for (site, table, chunk, heap) in tidy {
         table_of(sites, site, table).tidy_heap(chunk, heap);
     }

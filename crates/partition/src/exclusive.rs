@@ -11,9 +11,9 @@ use albireo_storage::{
 };
 use parking_lot::MutexGuard;
 
-use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle, Workspace};
 use crate::executor::{Partition, Purpose};
-use crate::journal::{Receipt, Workspace};
+use crate::journal::Receipt;
 use crate::run::{Around, count, run};
 use crate::{Abort, Call, CallError, Transaction};
 
@@ -28,11 +28,17 @@ pub(crate) struct Tokens<'a> {
 impl<'a> Tokens<'a> {
     /// Takes them; the barrier has been raised for `purpose`, and nobody else takes them at the same time.
     pub(crate) fn take_raised(partitions: &'a [Arc<Partition>], purpose: Purpose) -> Self {
-        let mut states: Vec<_> = partitions.iter().map(|p| p.enter_raised()).collect();
-        for state in &mut states[1..] {
-            state.data.shared = None;
+        let states = partitions.iter().map(|p| p.enter_raised()).collect();
+        let mut tokens = Self { states, partitions, purpose };
+        for (n, state) in tokens.states.iter_mut().enumerate() {
+            assert_eq!(state.data.id.index(), n, "tokens are taken in the order of partitions");
+            assert!(state.data.shared.is_some(), "the owner before gave the shared tables back");
+            assert!(state.work.undo.is_empty(), "the barrier stands between two transactions");
+            if n > 0 {
+                state.data.shared = None;
+            }
         }
-        Self { states, partitions, purpose }
+        tokens
     }
 
     /// Takes a snapshot of `scope`.
@@ -179,6 +185,8 @@ impl<'a> Exclusive<'a> {
 
     /// Puts a table of [`Exclusive::empty_tables`] in place, filled.
     pub fn put_table(&mut self, table: TableHandle, partition: PartitionId, filled: Table) {
+        assert_eq!(filled.spec().id, table.id, "a table lies where its id says");
+        assert!(!table.shared || partition == PartitionId(0), "a shared table is in one place");
         let old = match table.shared {
             true => put(&mut self.shared().tables, table.id, filled),
             false => put(&mut self.tokens.states[partition.index()].data.tables, table.id, filled),
@@ -240,6 +248,7 @@ impl<'a> Exclusive<'a> {
         let mut done = 0;
         let mut failed = None;
         let before = Arc::clone(self.tables(table)[0].spec());
+        assert_eq!(spec.indexes.len(), before.indexes.len() + 1, "the last index is the new one");
         for target in self.tables(table) {
             match target.add_index(Arc::clone(&spec), progress) {
                 Ok(()) => done += 1,

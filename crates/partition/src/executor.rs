@@ -13,7 +13,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::data::PartitionState;
 use crate::journal::Receipt;
-use crate::snapshot::Desk;
 use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
@@ -37,8 +36,14 @@ pub(crate) struct Partition {
     capacity: usize,
     closed: AtomicBool,
     clock: Clock,
-    /// Where snapshots are asked for.
-    desk: Arc<Desk>,
+    /// What is done at the barrier instead of waiting.
+    errand: Arc<dyn Errand>,
+}
+
+/// What whoever waits at the barrier may do for whoever raised it.
+pub(crate) trait Errand: Send + Sync {
+    /// Does it, if there is something to do and nobody else does it; the caller owns no partition.
+    fn help(&self) -> bool;
 }
 
 /// What somebody wants all partitions for.
@@ -64,7 +69,7 @@ pub enum Step {
 }
 
 impl Partition {
-    pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock, desk: Arc<Desk>) -> Self {
+    pub(crate) fn new(state: PartitionState, capacity: usize, clock: Clock, errand: Arc<dyn Errand>) -> Self {
         Self {
             token: Mutex::new(state),
             wanted: AtomicU32::new(0),
@@ -75,7 +80,7 @@ impl Partition {
             capacity: capacity.max(1),
             closed: AtomicBool::new(false),
             clock,
-            desk,
+            errand,
         }
     }
 
@@ -85,6 +90,7 @@ impl Partition {
         if self.wanted.load(Ordering::Acquire) == 0
             && let Some(state) = self.token.try_lock()
         {
+            state.check_at_rest();
             return state;
         }
         self.enter_slow()
@@ -100,7 +106,7 @@ impl Partition {
                 parked = true;
                 let is_for_snapshot = self.for_snapshots.load(Ordering::Relaxed) > 0;
                 for_snapshot |= is_for_snapshot;
-                if !(is_for_snapshot && self.desk.help()) {
+                if !(is_for_snapshot && self.errand.help()) {
                     relax(&mut turns);
                 }
             }
@@ -112,6 +118,7 @@ impl Partition {
                 break self.token.lock();
             }
         };
+        state.check_at_rest();
         if parked {
             let waited = self.clock.now() - start;
             state.pauses.saturating_record(waited);
@@ -128,15 +135,17 @@ impl Partition {
         if purpose == Purpose::Snapshot {
             self.for_snapshots.fetch_add(1, Ordering::Relaxed);
         }
-        self.wanted.fetch_add(1, Ordering::AcqRel);
+        let before = self.wanted.fetch_add(1, Ordering::AcqRel);
+        assert_eq!(before, 0, "one owner at a time wants all partitions");
     }
 
     /// Takes [`Partition::raise`] back.
     pub(crate) fn lower(&self, purpose: Purpose) {
         let before = self.wanted.fetch_sub(1, Ordering::AcqRel);
-        debug_assert!(before > 0);
+        assert!(before > 0, "a barrier is lowered by whoever raised it");
         if purpose == Purpose::Snapshot {
-            self.for_snapshots.fetch_sub(1, Ordering::Relaxed);
+            let before = self.for_snapshots.fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "a barrier is lowered for the purpose that it was raised for");
         }
     }
 
@@ -147,6 +156,7 @@ impl Partition {
 
     /// Takes the token for a crossing owner, which has raised the barrier.
     pub(crate) fn enter_raised(&self) -> MutexGuard<'_, PartitionState> {
+        assert!(self.wanted.load(Ordering::Relaxed) > 0, "whoever wants all partitions raised the barrier");
         for _ in 0..SPINS {
             if let Some(state) = self.token.try_lock() {
                 return state;
@@ -166,6 +176,7 @@ impl Partition {
             return Err((SubmitError::Full { partition, capacity: self.capacity }, task));
         }
         queue.push_back(task);
+        debug_assert!(queue.len() <= self.capacity, "a queue is bounded");
         drop(queue);
         self.work.notify_one();
         Ok(())
@@ -181,6 +192,7 @@ impl Partition {
             return Err(SubmitError::Closed);
         }
         queue.push_back(task);
+        debug_assert!(queue.len() <= self.capacity, "a queue is bounded");
         drop(queue);
         self.work.notify_one();
         Ok(())
@@ -189,7 +201,7 @@ impl Partition {
     /// One step of the executor.
     pub(crate) fn step(&self) -> Step {
         if self.wanted.load(Ordering::Acquire) > 0 {
-            self.desk.help();
+            self.errand.help();
             return Step::Parked;
         }
         let Some(task) = self.pop() else {
@@ -226,6 +238,7 @@ impl Partition {
 
     /// Tells every task still queued that the database closed.
     pub(crate) fn drain(&self) {
+        assert!(self.closed.load(Ordering::Acquire), "only a partition that was closed is drained");
         while let Some(task) = self.pop() {
             task(None);
         }
@@ -341,7 +354,8 @@ impl<T> Pending<T> {
 impl<T> Deliver<T> {
     pub(crate) fn put(mut self, result: Ran<T>) {
         self.done = true;
-        *self.slot.result.lock() = Some(result);
+        let before = self.slot.result.lock().replace(result);
+        debug_assert!(before.is_none(), "a call has one result");
         self.slot.arrived.notify_all();
     }
 }

@@ -14,18 +14,11 @@
 use albireo_base::TableId;
 use albireo_env::Clock;
 use albireo_redo::{Header, Kind, Log, LogError, Ticket};
-use albireo_storage::{SHARED_SITE, Table, UndoLog, WriteSet, encode_writes};
+use albireo_storage::{SHARED_SITE, Table, encode_writes};
 
 use crate::CallError;
 use crate::call::{Command, Measure};
-use crate::data::PartitionData;
-
-/// What the running transaction needs beside its tables; reused from one to the next.
-#[derive(Default)]
-pub(crate) struct Workspace {
-    pub(crate) undo: UndoLog,
-    pub(crate) writes: WriteSet,
-}
+use crate::data::{PartitionData, Workspace};
 
 /// What to wait for before anybody is told of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -119,6 +112,7 @@ impl Entry<'_> {
             }));
         }
         let Workspace { undo, writes } = work;
+        debug_assert!(self.crossing || sites.len() == 1, "records in a lane are of one partition");
         let lane = (!self.crossing).then(|| sites[0].id.index());
         let frees = log.is_short() && undo.only_deletes();
         let command = self.command.filter(|command| undo.len() > command.rows_up_to);

@@ -9,10 +9,10 @@ use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotS
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use crate::data::{self, PartitionState, SharedTables, TableHandle};
+use crate::data::{self, PartitionState, SharedTables, TableHandle, Workspace};
 use crate::exclusive::Exclusive;
-use crate::executor::{Executor, Partition, Pending, Task};
-use crate::journal::{self, Receipt, Workspace};
+use crate::executor::{Errand, Executor, Partition, Pending, Task};
+use crate::journal::{self, Receipt};
 use crate::procedure::{Procedure, Route};
 use crate::run::{Around, run_in};
 use crate::snapshot::{Desk, Request};
@@ -80,8 +80,8 @@ impl Partitions {
         let partitions = (0..config.partitions.max(1))
             .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
             .map(|state| {
-                let (clock, desk) = (env.clock.clone(), Arc::clone(&desk));
-                Arc::new(Partition::new(state, config.queue_capacity, clock, desk))
+                let (clock, errand) = (env.clock.clone(), Arc::clone(&desk) as Arc<dyn Errand>);
+                Arc::new(Partition::new(state, config.queue_capacity, clock, errand))
             })
             .collect();
         let (crossing, log) = (Mutex::default(), OnceLock::new());
@@ -193,11 +193,13 @@ impl Partitions {
     /// Where a call with this route is at home.
     #[inline]
     fn home(&self, route: Route) -> usize {
-        match route {
+        let home = match route {
             Route::Key(key) => key.rem_euclid(self.partitions.len() as i64) as usize,
             Route::Partition(partition) => partition.index(),
             Route::Crossing => 0,
-        }
+        };
+        debug_assert!(home < self.partitions.len(), "a call is at home in a partition that is there");
+        home
     }
 
     /// Waits until a crash cannot take back what the receipt is for, if the transaction or else the call

@@ -7,8 +7,8 @@ use albireo_env::Clock;
 use albireo_redo::Log;
 use albireo_storage::Savepoint;
 
-use crate::data::{self, PartitionData, PartitionState};
-use crate::journal::{Entry, Receipt, Workspace};
+use crate::data::{self, PartitionData, PartitionState, Workspace};
+use crate::journal::{Entry, Receipt};
 use crate::{Abort, Call, CallError, Transaction};
 
 /// What transactions of a database share.
@@ -58,6 +58,7 @@ pub(crate) fn run<T>(
     work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
 ) -> Result<(T, Receipt), CallError> {
     let Around { clock, partitions, log, crossing } = around;
+    debug_assert!(!crossing || sites.len() == usize::from(partitions), "a crossing transaction owns all");
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let owner = (home, partitions);

@@ -1,7 +1,7 @@
 //! Snapshots, taken between two transactions by a thread that is running.
 //!
 //! ```text
-//! asker     post, raise the barrier ──► wait ─────────────────────────────────────────► done
+//! asker     raise the barrier, post ──► wait ─────────────────────────────────────────► done
 //!                                         │ all tokens are free: no executor comes       ▲
 //!                                         ▼                                              │
 //! executor  transaction ends, barrier ──► claim ──► all tokens ──► snapshot ──► lower the barrier
@@ -27,7 +27,7 @@ use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotS
 use parking_lot::Mutex;
 
 use crate::exclusive::Tokens;
-use crate::executor::{Partition, Purpose, relax};
+use crate::executor::{Errand, Partition, Purpose, relax};
 use crate::journal::{self, Receipt};
 
 /// Turns for which all tokens are free before the asker takes the snapshot itself: an executor that has more to
@@ -72,9 +72,11 @@ impl Desk {
         self.is_posted.store(false, Ordering::Relaxed);
         Some(request)
     }
+}
 
-    /// Takes the snapshot that is asked for, if nobody else does; the caller owns no partition.
-    pub(crate) fn help(&self) -> bool {
+impl Errand for Desk {
+    /// Takes the snapshot that is asked for.
+    fn help(&self) -> bool {
         self.claim().is_some_and(|request| {
             request.take();
             true
@@ -106,19 +108,21 @@ impl Request {
         self.result.lock().take().expect("whoever took the snapshot did not panic")
     }
 
-    /// Posts it, and raises the barrier.
+    /// Raises the barrier, and posts it: whoever claims it finds the barrier up everywhere, and may lower it.
     pub(crate) fn begin(self: &Arc<Self>, desk: &Desk) {
-        desk.post(self);
         self.partitions.iter().for_each(|partition| partition.raise(Purpose::Snapshot));
+        desk.post(self);
     }
 
     fn take(&self) {
+        assert!(!self.is_done.load(Ordering::Relaxed), "a request is claimed once (S-1)");
         let done = Done(self);
         let mut tokens = Tokens::take_raised(&self.partitions, Purpose::Snapshot);
         let taken = tokens.snapshot(&self.registry, &self.scope);
         let newest =
             || self.log.as_ref().map_or(Receipt::default(), |log| Receipt::of_reader(journal::newest(log)));
-        *self.result.lock() = Some(taken.map(|snapshot| (snapshot, newest())));
+        let before = self.result.lock().replace(taken.map(|snapshot| (snapshot, newest())));
+        assert!(before.is_none(), "a request is claimed once (S-1)");
         drop(tokens);
         drop(done);
     }
@@ -149,7 +153,12 @@ mod tests {
         let (desk, shared) = (Arc::new(Desk::default()), Arc::new(SharedTables::default()));
         let partition = |id| {
             let state = PartitionState::new(PartitionId(id), Arc::clone(&shared));
-            Arc::new(Partition::new(state, 1, Env::simulated(1).0.clock, Arc::clone(&desk)))
+            Arc::new(Partition::new(
+                state,
+                1,
+                Env::simulated(1).0.clock,
+                Arc::clone(&desk) as Arc<dyn Errand>,
+            ))
         };
         let partitions: Arc<[_]> = (0..count).map(partition).collect();
         drop(shared);

@@ -44,6 +44,9 @@ impl<'a, 'p> Transaction<'a, 'p> {
         now: Option<i64>,
     ) -> Self {
         debug_assert!(undo.is_empty(), "the last transaction has ended");
+        let owned = sites.len();
+        debug_assert!(owned == 1 || owned == usize::from(partitions), "one partition is owned, or all");
+        debug_assert!(usize::from(home) < owned, "a transaction is at home where it owns");
         Self { sites, undo, home, partitions, clock, now, synchronous: None }
     }
 
@@ -87,7 +90,7 @@ impl<'a, 'p> Transaction<'a, 'p> {
     /// The transaction owns fewer.
     #[inline(always)]
     pub fn site(&self, number: u16) -> Site {
-        assert!(usize::from(number) < self.sites.len());
+        assert!(usize::from(number) < self.sites.len(), "a site is owned by the transaction");
         Site(number)
     }
 
@@ -123,6 +126,7 @@ impl<'a, 'p> Transaction<'a, 'p> {
 
     #[inline]
     fn owned_site(&self, partition: u16) -> Result<Site, Abort> {
+        debug_assert!(partition < self.partitions, "rows belong to a partition that is there");
         let owns_all = self.sites.len() == self.partitions as usize;
         match owns_all {
             true => Ok(Site(partition)),

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Asks PostgreSQL 15 what routines do, and fails where it says anything else than we do.
+"""Asks PostgreSQL 15 what routines and statements do, and fails where it says anything else than we do.
 
     against_postgresql.py [SEEDS [FIRST]]        1000 and 1 if not given
 
 Makes a cluster in a temporary directory, reached by a socket there alone, and starts it; checks that the
 answers in corpus/*.sql are PostgreSQL's; runs random routines in both (the test
-`random_routines_come_to_the_same_in_postgresql`), and TPC-C from the same inputs
-(`same_inputs_end_in_the_same_tables_as_in_postgresql`); stops the cluster and removes it, whatever happens. As
-root it runs the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
+`random_routines_come_to_the_same_in_postgresql`), random queries and changes
+(`random_queries_give_the_same_in_postgresql` and `random_changes_leave_the_same_in_postgresql`), and TPC-C from the
+same inputs (`same_inputs_end_in_the_same_tables_as_in_postgresql`); stops the cluster and removes it, whatever
+happens. As root it runs the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
 """
 
 import os
@@ -78,7 +79,7 @@ def main():
             "ALBIREO_CASES": seeds,
             "ALBIREO_SEED": first,
         }
-        tests = ["--test", "random", "--test", "routines_agree_with_postgresql"]
+        tests = ["--lib", "--test", "random", "--test", "routines_agree_with_postgresql"]
         test = ["cargo", "test", "--workspace", *tests, "in_postgresql"]
         here = pathlib.Path(__file__).resolve().parent
         check = [sys.executable, here / "corpus" / "record.py", "--check"]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use albireo_env::{Env, scope, spawn_scoped};
-use albireo_redo::{Config, Header, Kind, Log, LogStart, Step, Target, Ticket};
+use albireo_redo::{Config, Header, Kind, Log, LogDestination, LogStart, Step, Ticket};
 use hdrhistogram::Histogram;
 
 const PAYLOAD: [u8; 100] = [7; 100];
@@ -20,12 +20,12 @@ fn main() {
     let directory = base.join(format!("albireo-measure-{:016x}", env.seeds.next_seed()));
     let ns = append_alone(&env);
     println!("append of 100 bytes, alone: {ns:.1} ns");
-    through_run(&env, "into nothing", Target::Null);
-    through_run(&env, "into the directory", Target::Directory(directory.join("stream")));
+    through_run(&env, "into nothing", LogDestination::Null);
+    through_run(&env, "into the directory", LogDestination::Directory(directory.join("stream")));
     let unit = write_and_sync(&env, &directory);
     println!("one write of 512 bytes and sync: p50 {:.0} us, p99 {:.0} us", us(&unit, 0.5), us(&unit, 0.99));
     for waiters in [1, 4, 32] {
-        let target = Target::Directory(directory.join(format!("waiters-{waiters}")));
+        let target = LogDestination::Directory(directory.join(format!("waiters-{waiters}")));
         let (waits, flushes) = waiting(&env, target, waiters);
         println!(
             "{waiters} waiting: p50 {:.0} us, p99 {:.0} us, {:.0} commits/s; flush p50 {:.0} us, p99 {:.0} us",
@@ -47,7 +47,7 @@ fn us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     histogram.value_at_quantile(quantile) as f64 / 1e3
 }
 
-fn start(env: &Env, target: Target) -> Log {
+fn start(env: &Env, target: LogDestination) -> Log {
     Log::start(env, Config::new(target, 4), LogStart::new(1)).expect("the log starts")
 }
 
@@ -57,7 +57,7 @@ fn put(log: &Log, lane: usize, time_us: i64) -> Ticket {
 }
 
 fn append_alone(env: &Env) -> f64 {
-    let log = start(env, Target::Null);
+    let log = start(env, LogDestination::Null);
     let (mut spent, mut count) = (0, 0);
     while count < 4_000_000 {
         let begin = env.clock.now();
@@ -71,7 +71,7 @@ fn append_alone(env: &Env) -> f64 {
     spent as f64 / f64::from(count)
 }
 
-fn through_run(env: &Env, name: &str, target: Target) {
+fn through_run(env: &Env, name: &str, target: LogDestination) {
     let log = start(env, target);
     let (mut count, begin) = (0u64, env.clock.now());
     scope(|s| {
@@ -117,7 +117,7 @@ fn write_and_sync(env: &Env, directory: &Path) -> Histogram<u64> {
     histogram
 }
 
-fn waiting(env: &Env, target: Target, waiters: usize) -> (Histogram<u64>, Histogram<u64>) {
+fn waiting(env: &Env, target: LogDestination, waiters: usize) -> (Histogram<u64>, Histogram<u64>) {
     let log = start(env, target);
     let mut all = histogram();
     scope(|s| {

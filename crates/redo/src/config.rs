@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Where a log goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum LogDestination {
     /// Segments in this directory.
     Directory(PathBuf),
     /// Nowhere: everything is done but writing. To measure by.
@@ -18,7 +18,7 @@ pub enum Target {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Where it goes.
-    pub target: Target,
+    pub target: LogDestination,
     /// Lanes: partitions, 1 to 65,535.
     pub lanes: usize,
     /// Bytes of a segment; a frame that is longer gets one of its own size.
@@ -39,7 +39,7 @@ pub struct Config {
 impl Config {
     /// 16 MiB segments, filled with zeros while little is written; batches of 64 KiB or 50 microseconds; a try
     /// every 100 ms when the disk is full.
-    pub fn new(target: Target, lanes: usize) -> Self {
+    pub fn new(target: LogDestination, lanes: usize) -> Self {
         Self {
             target,
             lanes,

@@ -123,6 +123,8 @@ impl Control {
         bytes[64..72].copy_from_slice(&self.time_us.to_le_bytes());
         let crc = crc_of(&bytes);
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        let read = Self::decode(&bytes);
+        assert!(!matches!(read, Ok(read) if read != *self), "a control file reads back as written");
         bytes
     }
 

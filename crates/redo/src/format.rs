@@ -98,6 +98,8 @@ impl SegmentHeader {
         bytes[56..60].copy_from_slice(&self.lanes.to_le_bytes());
         let crc = segment_crc(&bytes);
         bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        let read = Self::decode(&bytes);
+        assert!(!matches!(read, SegmentHead::Valid(read) if read != *self), "a header reads back as written");
         bytes
     }
 
@@ -151,7 +153,7 @@ pub(crate) struct FrameHeader {
 
 impl FrameHeader {
     pub(crate) fn encode(&self, bytes: &mut [u8]) {
-        assert_eq!(bytes.len(), FRAME_HEADER_BYTES);
+        assert_eq!(bytes.len(), FRAME_HEADER_BYTES, "a frame's header has its room");
         bytes.fill(0);
         bytes[..4].copy_from_slice(&FRAME_MAGIC);
         bytes[8..16].copy_from_slice(&self.log_id.to_le_bytes());
@@ -163,6 +165,7 @@ impl FrameHeader {
         bytes[52..54].copy_from_slice(&self.lanes.to_le_bytes());
         let crc = crc32c(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        debug_assert!(Self::decode(bytes).is_none_or(|read| read == *self), "a header reads back as written");
     }
 
     /// The header at the beginning of `bytes`, if there is a sound one.
@@ -235,6 +238,7 @@ impl<'a> RawRecord<'a> {
         let (lane, contents) = take_varint(contents)?;
         let (delta, payload) = take_varint(contents)?;
         let delta_us = (delta >> 1) as i64 ^ -((delta & 1) as i64);
+        debug_assert!(after.len() < body.len(), "splitting records off gets on");
         let record = Self {
             crc: u32_at(crc, 0),
             rest,

@@ -134,6 +134,7 @@ impl Lanes {
         let base = self.base_time_us(&mut open, header.time_us);
         open.buffer.push(header, base, Some(lane as u16), encode)?;
         cell.open_bytes.store(open.buffer.end as u64, Ordering::Relaxed);
+        debug_assert!(cell.last.load(Ordering::Relaxed) <= open.sequence, "a lane's batches never go back");
         cell.last.store(open.sequence, Ordering::Release);
         Ok(Ticket(open.sequence))
     }
@@ -147,6 +148,8 @@ impl Lanes {
     ) -> Result<Ticket, LogError> {
         let mut open = self.lock_all();
         check()?;
+        let sequence = open[0].sequence;
+        assert!(open.iter().all(|lane| lane.sequence == sequence), "lanes are cut together (I-1)");
         let base = self.base_time_us(&mut open[0], header.time_us);
         let mut crossing = self.crossing.lock();
         crossing.push(header, base, None, encode)?;
@@ -154,9 +157,12 @@ impl Lanes {
         for (cell, lane) in self.cells.iter().zip(&mut open) {
             let end = lane.buffer.end;
             lane.buffer.cuts.push(end);
-            cell.last.store(lane.sequence, Ordering::Release);
+            let cuts = lane.buffer.cuts.len();
+            assert_eq!(cuts, crossing.records as usize, "each crossing record cuts each lane (I-3)");
+            debug_assert!(cell.last.load(Ordering::Relaxed) <= sequence, "a lane's batches never go back");
+            cell.last.store(sequence, Ordering::Release);
         }
-        Ok(Ticket(open[0].sequence))
+        Ok(Ticket(sequence))
     }
 
     fn lock_all(&self) -> Vec<MutexGuard<'_, Lane>> {
@@ -180,7 +186,7 @@ impl Lanes {
     pub(crate) fn close(&self) -> Sealed {
         let mut fresh = self.queue.lock().spare.pop().unwrap_or_default();
         fresh.resize_with(self.cells.len() + 1, Buffer::default);
-        debug_assert!(fresh.iter().all(|buffer| buffer.end == 0 && buffer.cuts.is_empty()));
+        debug_assert!(fresh.iter().all(Buffer::is_empty), "a spare buffer was cleared");
         let mut open = self.lock_all();
         let mut crossing = self.crossing.lock();
         let sequence = open[0].sequence;
@@ -192,6 +198,7 @@ impl Lanes {
         }
         for (lane, fresh) in open.iter_mut().zip(&mut fresh) {
             assert_eq!(lane.sequence, sequence, "lanes are cut together");
+            debug_assert_eq!(lane.buffer.cuts.len(), crossing.records as usize, "crossing records cut lanes");
             std::mem::swap(&mut lane.buffer, fresh);
             lane.sequence += 1;
             lane.base_time_us = None;
@@ -199,13 +206,19 @@ impl Lanes {
         std::mem::swap(&mut *crossing, &mut fresh[self.cells.len()]);
         let bytes = fresh.iter().map(|buffer| buffer.end as u64).sum();
         let base_time_us = self.base_time_us.swap(UNSET, Ordering::Relaxed);
+        assert_ne!(base_time_us, UNSET, "a batch with records has the time of the first");
         self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed);
         for cell in &self.cells {
             cell.open_bytes.store(0, Ordering::Relaxed);
         }
         self.crossing_bytes.store(0, Ordering::Relaxed);
         let batch = Batch { sequence, base_time_us, records, bytes, buffers: fresh };
-        self.queue.lock().waiting.push_back(batch);
+        {
+            let waiting = &mut self.queue.lock().waiting;
+            let newest = waiting.back().map_or(sequence - 1, |batch| batch.sequence);
+            assert_eq!(newest + 1, sequence, "batches wait in the order of consecutive sequences (I-2)");
+            waiting.push_back(batch);
+        }
         let next_ordinal =
             self.next_ordinal.fetch_add(u64::from(records), Ordering::Relaxed) + u64::from(records);
         Sealed { sequence, next_ordinal }
@@ -218,11 +231,13 @@ impl Lanes {
 
     /// Counts a closed batch as written.
     pub(crate) fn written(&self, batch: &Batch) {
-        self.backlog_bytes.fetch_sub(batch.bytes, Ordering::Relaxed);
+        let before = self.backlog_bytes.fetch_sub(batch.bytes, Ordering::Relaxed);
+        assert!(before >= batch.bytes, "no more is written than was closed");
     }
 
     /// Takes the buffers of a written batch back, to be filled again.
     pub(crate) fn recycle(&self, mut batch: Batch) {
+        assert_eq!(batch.buffers.len(), self.cells.len() + 1, "a batch has a buffer for each lane, and one");
         for buffer in &mut batch.buffers {
             buffer.clear();
         }
@@ -267,6 +282,7 @@ impl Buffer {
         lane: Option<u16>,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), LogError> {
+        debug_assert!(self.bytes.len() >= self.end, "whole records are in the buffer");
         self.bytes.truncate(self.end);
         let start = self.end;
         self.bytes.extend_from_slice(&[0; LENGTH_BYTES]);
@@ -283,6 +299,10 @@ impl Buffer {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.end == 0 && self.records == 0 && self.cuts.is_empty()
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
@@ -294,7 +314,10 @@ impl Buffer {
     fn records(&self, from: usize, to: usize) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.bytes[from..to];
         std::iter::from_fn(move || {
-            let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>()?;
+            let Some((length, behind)) = rest.split_first_chunk::<LENGTH_BYTES>() else {
+                debug_assert!(rest.is_empty(), "cuts are between records");
+                return None;
+            };
             let (record, after) = behind.split_at(u32::from_le_bytes(*length) as usize);
             rest = after;
             Some(record)
@@ -308,6 +331,12 @@ impl Batch {
     fn records(&self) -> impl Iterator<Item = &[u8]> {
         let (crossing, lanes) = self.buffers.split_last().expect("a batch has a crossing buffer");
         let mut crossings = crossing.records(0, crossing.end);
+        let cuts = crossing.records as usize;
+        debug_assert!(
+            lanes.iter().all(|lane| lane.cuts.len() == cuts),
+            "crossing records cut all lanes (I-3)"
+        );
+        debug_assert!(lanes.iter().all(|lane| lane.cuts.is_sorted()), "cuts are in the order of records");
         let spans = lanes[0].cuts.len() + 1;
         (0..spans).flat_map(move |span| {
             let next = crossings.next();
@@ -322,6 +351,7 @@ impl Batch {
 
     /// Makes the batch a frame in `out`, whatever was there.
     pub(crate) fn assemble(&self, log_id: u64, first_ordinal: u64, out: &mut Vec<u8>) {
+        assert!(self.records > 0, "an empty batch takes no sequence (I-2)");
         out.clear();
         out.resize(FRAME_HEADER_BYTES, 0);
         let seed = FrameHeader::seed(log_id, self.sequence);

@@ -52,13 +52,13 @@ mod segment;
 mod statistics;
 mod writer;
 
-pub use config::{Config, LogStart, Target};
+pub use config::{Config, LogDestination, LogStart};
 pub use control::{CONTROL_NAME, Control, ControlFault, Controls, Reached, Verdict};
 pub use error::{Corruption, Evidence, Failure, Fault, LogError, ReadError, StartError};
 pub use format::{FORMAT, FRAME_HEADER_BYTES, Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 pub use lanes::Sealed;
 pub use log::{Header, Log, Ticket};
-pub use reader::{End, Frame, LogReader, Record, Run, Torn};
+pub use reader::{End, Frame, LogReader, Record, RecordRun, Torn};
 pub use repair::repair;
 pub use segment::{SegmentInfo, oldest_segment, segment_number};
 pub use statistics::Statistics;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use albireo_env::{Disk, Env, Interrupts, scope, spawn_scoped};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::config::{Config, LogStart, Target};
+use crate::config::{Config, LogDestination, LogStart};
 use crate::control::CONTROL_NAME;
 use crate::error::{Failure, LogError, StartError, Tried};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
@@ -31,7 +31,7 @@ use crate::placement::{Placement, Watch};
 use crate::reader::holds_frames;
 use crate::segment::{self, Maker, Preparer};
 use crate::statistics::Statistics;
-use crate::writer::{Device, Directory, Place, Step, Writer};
+use crate::writer::{Device, Directory, SegmentStart, Step, Writer};
 
 /// Turns of a waiting loop before it sleeps: about a microsecond.
 const SPINS: u32 = 50;
@@ -129,8 +129,8 @@ impl Log {
         // Repairing has made those durable that there are.
         let begun = Arc::new(AtomicU64::new(start.next_segment.saturating_sub(1)));
         let (device, preparer, marker) = match &config.target {
-            Target::Null => (Device::Null, None, None),
-            Target::Directory(directory) => {
+            LogDestination::Null => (Device::Null, None, None),
+            LogDestination::Directory(directory) => {
                 let segment = clear_the_way(&*env.disk, directory, &start)?;
                 let marker = Arc::new(begin_marking(env, directory, &config, &start, segment)?);
                 let maker = Maker {
@@ -432,8 +432,8 @@ impl Log {
     /// The operating system's.
     pub fn remove_before(&self, sequence: u64) -> Result<usize, Failure> {
         match &self.shared.config.target {
-            Target::Null => Ok(0),
-            Target::Directory(directory) => {
+            LogDestination::Null => Ok(0),
+            LogDestination::Directory(directory) => {
                 let newest = self.shared.begun.load(Ordering::Acquire);
                 segment::remove_before(&*self.shared.env.disk, directory, sequence, newest)
             }
@@ -522,6 +522,7 @@ impl Shared {
                 return if state & CLOSING != 0 { self.finish(writer) } else { Step::Idle };
             };
             batch.assemble(self.log_id, writer.next_ordinal, &mut writer.frame);
+            assert_eq!(writer.frame.len() % SECTOR_BYTES, 0, "a frame is whole sectors");
             writer.batch = Some(batch);
         }
         self.flush(writer)
@@ -544,7 +545,7 @@ impl Shared {
     /// Writes the batch that has been taken.
     fn flush(&self, writer: &mut Writer) -> Step {
         let batch = writer.batch.take().expect("a batch was taken");
-        let place = Place { sequence: batch.sequence, ordinal: writer.next_ordinal };
+        let place = SegmentStart { sequence: batch.sequence, ordinal: writer.next_ordinal };
         let start = self.env.clock.now();
         let syncs = match writer.device.write(&writer.frame, &place) {
             Ok(syncs) => syncs,
@@ -558,6 +559,8 @@ impl Shared {
             }
             Err(failure) => return self.fail(failure),
         };
+        let durable = self.durable.load(Ordering::Relaxed);
+        assert_eq!(durable + 1, batch.sequence, "frames become durable one after another (I-1)");
         let took = self.env.clock.now() - start;
         self.woken.store(self.waiting.load(Ordering::Relaxed), Ordering::Relaxed);
         self.lanes.written(&batch);
@@ -590,6 +593,8 @@ impl Shared {
     }
 
     fn fail(&self, failure: Failure) -> Step {
+        let state = self.state.load(Ordering::Relaxed);
+        assert_eq!(state & (FAILED | CLOSED), 0, "a log that failed or was closed writes no more (I-2)");
         *self.failure.lock() = Some(Arc::new(failure));
         self.state.fetch_or(FAILED, Ordering::AcqRel);
         self.notify_all();
@@ -598,6 +603,8 @@ impl Shared {
 
     /// Ends a log whose every record is durable.
     fn finish(&self, writer: &mut Writer) -> Step {
+        assert!(writer.batch.is_none(), "a log is closed only when all is written (I-3)");
+        assert_eq!(self.lanes.pending_bytes(), 0, "nothing was appended after closing began (I-3)");
         // A tail of zeros, a segment without a header, or control files that do not say that the log was closed are
         // left if this fails: reading knows all of them.
         let _ = writer.device.finish();
@@ -626,7 +633,8 @@ impl Shared {
             std::hint::spin_loop();
         }
         let result = self.wait_asleep(ticket, deadline_ns, ends);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let before = self.waiting.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "whoever waits is counted");
         result
     }
 

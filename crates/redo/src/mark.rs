@@ -64,6 +64,8 @@ struct State {
 struct Book {
     generation: u64,
     is_closed: bool,
+    /// The frame that was written last.
+    sequence: u64,
 }
 
 impl Marker {
@@ -79,7 +81,7 @@ impl Marker {
             state: Mutex::new(state),
             changed: Condvar::new(),
             is_open: AtomicBool::new(false),
-            book: Mutex::new(Book { generation, is_closed: false }),
+            book: Mutex::new(Book { generation, is_closed: false, sequence: 0 }),
         }
     }
 
@@ -100,6 +102,8 @@ impl Marker {
     pub(crate) fn note(&self, position: Position) {
         let mut state = self.state.lock();
         assert!(position.sequence >= state.position.sequence, "a log only grows");
+        assert!(position.ordinal >= state.position.ordinal, "records are counted on");
+        assert!(position.segment >= state.position.segment, "segments are numbered on");
         let is_new_segment = position.segment > state.position.segment;
         let wakes = !state.is_new || (is_new_segment && !state.is_new_segment);
         state.position = position;
@@ -180,6 +184,9 @@ impl Marker {
     }
 
     fn write(&self, book: &mut Book, position: Position, is_closed: bool) -> Result<(), Failure> {
+        assert!(is_closed || !book.is_closed, "nothing is written after \"closed\" (I-2)");
+        assert!(position.sequence >= book.sequence, "what is written never goes back (I-1)");
+        book.sequence = position.sequence;
         // One that failed may be there.
         book.generation += 1;
         let control = Control {

@@ -88,6 +88,7 @@ impl Watch {
     /// Counts a frame that has been written at `now_ns`; returns the core to leave, if one is found.
     pub(crate) fn wrote(&mut self, now_ns: u64, look: impl FnOnce() -> Option<Interrupts>) -> Option<usize> {
         self.frames += 1;
+        debug_assert!(now_ns >= self.since_ns, "the clock never goes back");
         let took_ns = now_ns - self.since_ns;
         if took_ns < PERIOD_NS || self.slow_looks == SLOW_LOOKS {
             return None;

@@ -20,7 +20,7 @@ use crate::format::{
     FRAME_HEADER_BYTES, FrameHeader, Kind, RawRecord, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead,
     SegmentHeader, frame_bytes, is_foreign, is_zero, record_crc,
 };
-use crate::segment::{self, Found};
+use crate::segment::{self, SegmentFile};
 
 /// A record read back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,22 +70,24 @@ impl Frame {
 
     /// Its records as runs, in the same order, up to the first that is not to be kept. The lanes' runs between
     /// two crossing ones can be done again side by side.
-    pub fn runs(&self, mut keep: impl FnMut(&Record<'_>) -> bool) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
-        let mut from = self.body.start;
+    pub fn runs(&self, mut keep: impl FnMut(&Record<'_>) -> bool) -> Vec<RecordRun> {
+        let mut runs: Vec<RecordRun> = Vec::new();
+        let (mut from, mut stopped) = (self.body.start, false);
         for (record, to) in self.records_in(self.body.clone(), self.first_ordinal) {
             if !keep(&record) {
+                stopped = true;
                 break;
             }
             match runs.last_mut() {
                 Some(run) if !run.crossing && !record.crossing && run.lane == record.lane => run.to = to,
                 _ => {
                     let Record { ordinal: first_ordinal, lane, crossing, .. } = record;
-                    runs.push(Run { first_ordinal, lane, crossing, from, to });
+                    runs.push(RecordRun { first_ordinal, lane, crossing, from, to });
                 }
             }
             from = to;
         }
+        assert!(stopped || from == self.body.end, "a checked frame is records up to its end");
         runs
     }
 
@@ -93,7 +95,9 @@ impl Frame {
     ///
     /// # Panics
     /// The run is of another frame, perhaps.
-    pub fn records_of(&self, run: &Run) -> impl Iterator<Item = Record<'_>> {
+    pub fn records_of(&self, run: &RecordRun) -> impl Iterator<Item = Record<'_>> {
+        let is_within = self.body.start <= run.from && run.from <= run.to && run.to <= self.body.end;
+        assert!(is_within, "the run is of this frame");
         self.records_in(run.from..run.to, run.first_ordinal).map(|(record, _)| record)
     }
 
@@ -125,7 +129,7 @@ impl Frame {
 
 /// Records of a frame that follow one another: of one lane, or a single crossing one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct RecordRun {
     /// Ordinal of its first record.
     pub first_ordinal: u64,
     /// The lane; 0 for a crossing one.
@@ -137,7 +141,7 @@ pub struct Run {
     to: usize,
 }
 
-impl Run {
+impl RecordRun {
     /// Its bytes.
     pub fn bytes(&self) -> u64 {
         (self.to - self.from) as u64
@@ -189,7 +193,7 @@ impl std::fmt::Display for Torn {
 #[derive(Debug)]
 pub struct LogReader {
     disk: Arc<dyn Disk>,
-    segments: Vec<Found>,
+    segments: Vec<SegmentFile>,
     /// The first frame that is wanted; those before are only stepped over.
     from: u64,
     log_id: Option<u64>,
@@ -237,7 +241,7 @@ impl LogReader {
             bytes_before: 0,
             end: None,
         };
-        let starts = |found: &Found| found.header().is_some_and(|header| header.first_sequence <= from);
+        let starts = |found: &SegmentFile| found.header().is_some_and(|header| header.first_sequence <= from);
         let wanted = reader.segments.iter().rposition(starts);
         let oldest = reader.segments.iter().position(|found| found.header().is_some());
         match wanted.or(oldest) {
@@ -292,9 +296,12 @@ impl LogReader {
     pub fn next_frame(&mut self) -> Result<Option<Frame>, ReadError> {
         while self.end.is_none() {
             let wanted = self.next_sequence >= self.from;
+            debug_assert_eq!(self.offset % SECTOR_BYTES, 0, "a frame begins with a sector");
             match check_frame(&self.data, self.offset, self.expected(), wanted) {
                 Ok((header, bytes)) => {
                     let frame = self.frame(&header, bytes);
+                    assert_eq!(header.sequence, self.next_sequence, "frames are consecutive");
+                    assert_eq!(header.first_ordinal, self.next_ordinal, "records are consecutive");
                     self.offset += bytes;
                     self.next_sequence += 1;
                     self.next_ordinal += u64::from(header.records);
@@ -351,6 +358,9 @@ impl LogReader {
 
     fn frame(&self, header: &FrameHeader, bytes: usize) -> Frame {
         let body = self.offset + FRAME_HEADER_BYTES;
+        let end = body + header.body_bytes as usize;
+        debug_assert!(end <= self.offset + bytes, "a frame's records are in it");
+        debug_assert!(self.offset + bytes <= self.data.len(), "a frame is in its segment");
         Frame {
             sequence: header.sequence,
             first_ordinal: header.first_ordinal,
@@ -361,7 +371,7 @@ impl LogReader {
             offset: self.offset as u64,
             bytes: bytes as u64,
             data: Arc::clone(&self.data),
-            body: body..body + header.body_bytes as usize,
+            body: body..end,
         }
     }
 
@@ -402,6 +412,7 @@ impl LogReader {
         if data.len() < SEGMENT_HEADER_BYTES {
             return Err(self.misplaced(index, Fault::SegmentHeader));
         }
+        assert!(index >= self.index, "segments are read in order");
         if index != self.index {
             self.bytes_before += self.segments[self.index].bytes;
         }
@@ -470,7 +481,7 @@ impl LogReader {
     /// lies behind the last frame.
     fn is_due_in_next(&self) -> bool {
         let next = self.segments.get(self.index + 1);
-        next.and_then(Found::header).is_some_and(|header| {
+        next.and_then(SegmentFile::header).is_some_and(|header| {
             self.log_id == Some(header.log_id)
                 && header.number == self.segments[self.index].number + 1
                 && (header.first_sequence, header.first_ordinal) == (self.next_sequence, self.next_ordinal)
@@ -608,7 +619,7 @@ pub(crate) fn holds_frames(disk: &dyn Disk, path: &Path, log_id: u64) -> Result<
 }
 
 /// What is not zero from `offset` on.
-fn torn(found: &Found, data: &[u8], offset: usize, fault: Fault) -> Option<Torn> {
+fn torn(found: &SegmentFile, data: &[u8], offset: usize, fault: Fault) -> Option<Torn> {
     let last = data[offset..].iter().rposition(|&byte| byte != 0)?;
     Some(Torn { path: found.path.clone(), offset: offset as u64, bytes: last as u64 + 1, fault })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use albireo_env::Disk;
 
 use crate::error::{Failure, Tried};
+use crate::format::{SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 use crate::reader::End;
 use crate::segment;
 
@@ -27,6 +28,8 @@ pub fn repair(disk: &dyn Disk, directory: &Path, end: &End) -> Result<(), Failur
         disk.sync_directory(directory).tried("sync the directory", directory)?;
     }
     if let Some((path, bytes)) = &end.tail {
+        assert!(*bytes >= SEGMENT_HEADER_BYTES as u64, "a segment with a header keeps it");
+        assert_eq!(*bytes % SECTOR_BYTES as u64, 0, "a log ends with whole sectors");
         let file = disk.open_placed(path).tried("open", path)?;
         file.set_len(*bytes).tried("cut", path)?;
         let frames = segment::read(disk, path)?;

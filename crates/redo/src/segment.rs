@@ -57,14 +57,14 @@ pub fn segment_number(path: &Path) -> Option<u64> {
 
 /// A segment that is there.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct SegmentFile {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) head: SegmentHead,
 }
 
-impl Found {
+impl SegmentFile {
     pub(crate) fn header(&self) -> Option<&SegmentHeader> {
         match &self.head {
             SegmentHead::Valid(header) => Some(header),
@@ -74,7 +74,7 @@ impl Found {
 }
 
 /// The segments in a directory by their numbers; none if it is not there.
-pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>, Failure> {
+pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<SegmentFile>, Failure> {
     let paths = match disk.read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         paths => paths.tried("list the log's directory", directory)?,
@@ -83,9 +83,10 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>, Fail
     for path in paths {
         let Some(number) = segment_number(&path) else { continue };
         let (bytes, head) = read_head(disk, &path)?;
-        found.push(Found { number, path, bytes, head });
+        found.push(SegmentFile { number, path, bytes, head });
     }
     found.sort_by_key(|segment| segment.number);
+    debug_assert!(found.is_sorted_by(|a, b| a.number < b.number), "a number names one segment");
     Ok(found)
 }
 
@@ -129,7 +130,7 @@ pub struct SegmentInfo {
 /// # Errors
 /// The operating system's.
 pub fn oldest_segment(disk: &dyn Disk, directory: &Path) -> Result<Option<SegmentInfo>, Failure> {
-    let info = |found: &Found| {
+    let info = |found: &SegmentFile| {
         let SegmentHeader { number, first_sequence, first_ordinal, created_us, .. } = *found.header()?;
         Some(SegmentInfo { number, first_sequence, first_ordinal, created_us })
     };
@@ -159,12 +160,13 @@ pub(crate) fn remove_before(
 ) -> Result<usize, Failure> {
     let segments = list(disk, directory)?;
     // A segment's frames end where those of the next one begin.
-    let may_be_first = |segment: &Found| {
+    let may_be_first = |segment: &SegmentFile| {
         let header = segment.header().filter(|_| segment.number <= newest);
         header.is_some_and(|header| header.first_sequence <= sequence)
     };
     let keep = segments.iter().rposition(may_be_first).unwrap_or(0);
     for segment in &segments[..keep] {
+        assert!(segment.number < newest, "the newest segment with a durable header stays");
         disk.remove_file(&segment.path).tried("remove", &segment.path)?;
     }
     if keep > 0 {
@@ -217,6 +219,8 @@ impl Maker {
 
     fn try_make(&self, path: &Path, number: u64, fill: &Fill<'_>) -> Result<Segment, Failure> {
         drop(self.disk.create(path).tried("create", path)?);
+        let hurries = fill.hurry.load(Ordering::Relaxed);
+        assert!(hurries || fill.piece > 0, "filling with zeros gets on");
         let file = self.disk.open_placed(path).tried("open", path)?;
         file.allocate(self.bytes).tried("find room for", path)?;
         let zeros = vec![0; fill.piece.min(self.bytes as usize)];
@@ -228,6 +232,7 @@ impl Maker {
             at += piece as u64;
             (fill.rest)();
         }
+        assert!(at <= self.bytes, "zeros end with the segment");
         file.sync().tried("sync", path)?;
         self.disk.sync_directory(&self.directory).tried("sync the directory", &self.directory)?;
         Ok(Segment { file, path: path.to_owned(), number, bytes: self.bytes })
@@ -275,6 +280,19 @@ enum Preparation {
     Stopped,
 }
 
+impl Preparation {
+    /// The segment that it is about.
+    fn number(&self) -> Option<u64> {
+        match self {
+            Self::Nothing | Self::Stopped => None,
+            Self::Wanted { number, .. } | Self::Working { number } | Self::Lacking { number } => {
+                Some(*number)
+            }
+            Self::Ready(segment) => Some(segment.number),
+        }
+    }
+}
+
 impl Preparer {
     pub(crate) fn new(maker: Maker, number: u64, fill: bool) -> Self {
         let state = Mutex::new(Preparation::Wanted { number, fill });
@@ -285,7 +303,8 @@ impl Preparer {
     /// Asks for a segment; only when the one before has its header, so that only the last has none.
     pub(crate) fn want(&self, number: u64, fill: bool) {
         let mut state = self.state.lock();
-        assert!(matches!(*state, Preparation::Nothing | Preparation::Stopped));
+        let is_due = matches!(*state, Preparation::Nothing | Preparation::Stopped);
+        assert!(is_due, "one segment is made ahead at a time");
         if let Preparation::Nothing = *state {
             *state = Preparation::Wanted { number, fill };
             self.changed.notify_all();
@@ -329,7 +348,9 @@ impl Preparer {
         };
         let ready = matches!(next, Preparation::Ready(_));
         *self.lack.lock() = lack;
-        *self.state.lock() = next;
+        let before = std::mem::replace(&mut *self.state.lock(), next);
+        let was_mine = matches!(before, Preparation::Working { number: made } if made == number);
+        assert!(was_mine, "whoever wants a segment waits while it is made");
         self.changed.notify_all();
         ready
     }
@@ -374,7 +395,8 @@ impl Preparer {
                 assert_eq!(segment.number, number, "the next segment was prepared");
                 Ok(segment)
             }
-            _ => {
+            other => {
+                assert!(other.number().is_none_or(|due| due == number), "the next segment was wanted");
                 let segment = self
                     .maker
                     .make(number, &Fill { hurry: &AtomicBool::new(true), piece: 0, rest: &|| {} })?;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use albireo_env::Env;
 
 use crate::error::{Failure, Tried};
-use crate::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::format::{SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::lanes::Batch;
 use crate::mark::Marker;
 use crate::segment::{Preparer, Segment};
@@ -67,7 +67,7 @@ pub(crate) enum Device {
 }
 
 /// What a segment's header says beside its number.
-pub(crate) struct Place {
+pub(crate) struct SegmentStart {
     pub(crate) sequence: u64,
     pub(crate) ordinal: u64,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Directory {
 
 impl Device {
     /// Writes a frame and makes it durable; returns how often it synced.
-    pub(crate) fn write(&mut self, frame: &[u8], place: &Place) -> Result<u64, Failure> {
+    pub(crate) fn write(&mut self, frame: &[u8], place: &SegmentStart) -> Result<u64, Failure> {
         match self {
             Self::Null => Ok(0),
             Self::Directory(directory) => directory.write(frame, place),
@@ -111,7 +111,7 @@ impl Device {
 }
 
 impl Directory {
-    fn write(&mut self, frame: &[u8], place: &Place) -> Result<u64, Failure> {
+    fn write(&mut self, frame: &[u8], place: &SegmentStart) -> Result<u64, Failure> {
         let bytes = frame.len() as u64;
         let mut syncs = 1;
         if self.current.as_ref().is_none_or(|(segment, at)| at + bytes > segment.bytes) {
@@ -119,6 +119,9 @@ impl Directory {
             syncs += 1;
         }
         let (segment, at) = self.current.as_mut().expect("a segment was begun");
+        assert!(*at >= SEGMENT_HEADER_BYTES as u64, "no frame overwrites the header");
+        assert_eq!(*at % SECTOR_BYTES as u64, 0, "a frame touches no sector of a durable one");
+        assert!(*at + bytes <= segment.bytes, "a frame lies in one segment");
         segment.file.write_at(frame, *at).tried("write to", &segment.path)?;
         segment.file.sync().tried("sync", &segment.path)?;
         *at += bytes;
@@ -126,12 +129,13 @@ impl Directory {
     }
 
     /// Begins the next segment, with room for a frame of `bytes`.
-    fn begin(&mut self, bytes: u64, place: &Place) -> Result<(), Failure> {
+    fn begin(&mut self, bytes: u64, place: &SegmentStart) -> Result<(), Failure> {
         self.marker.begin()?;
         if self.coming.is_none() {
             self.coming = Some(self.preparer.take(self.next_segment)?);
         }
         let segment = self.coming.as_mut().expect("taken above");
+        assert_eq!(segment.number, self.next_segment, "segments have consecutive numbers");
         let needs = SEGMENT_HEADER_BYTES as u64 + bytes;
         if segment.bytes < needs {
             segment.file.allocate(needs).tried("find room for", &segment.path)?;
@@ -147,7 +151,8 @@ impl Directory {
         };
         segment.file.write_at(&header.encode(), 0).tried("write to", &segment.path)?;
         segment.file.sync().tried("sync", &segment.path)?;
-        self.begun.store(segment.number, Ordering::Release);
+        let before = self.begun.swap(segment.number, Ordering::AcqRel);
+        debug_assert!(before <= segment.number, "the newest segment never goes back");
         self.next_segment += 1;
         self.current = self.coming.take().map(|segment| (segment, SEGMENT_HEADER_BYTES as u64));
         let now = self.env.clock.now();
@@ -169,6 +174,7 @@ impl Directory {
             self.env.disk.remove_file(&coming.path).tried("remove", &coming.path)?;
         }
         if let Some((segment, at)) = self.current.take() {
+            assert!(at <= segment.bytes, "the last frame ends in its segment");
             segment.file.set_len(at).tried("cut", &segment.path)?;
             segment.file.sync().tried("sync", &segment.path)?;
         }

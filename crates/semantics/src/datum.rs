@@ -30,6 +30,18 @@ impl Datum {
     /// NULL.
     pub const NULL: Self = Self::Value(Value::Null);
 
+    /// The memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Value(Value::Text(text)) => text.len(),
+                Self::Value(Value::Bytea(bytes)) => bytes.len(),
+                Self::Array(array) => array.items.iter().map(Self::bytes).sum(),
+                Self::Row(fields) => fields.iter().map(Self::bytes).sum(),
+                _ => 0,
+            }
+    }
+
     /// Whether this is NULL. A row is not, even if all its fields are.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Value(Value::Null))

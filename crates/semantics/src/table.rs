@@ -5,7 +5,7 @@
 //!
 //! I-1 Whether a row meets a [`Condition`] depends on the row alone: it knows no time, no query, no routine.
 
-use albireo_base::{ColumnId, SqlError, SqlState, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, Value};
 use albireo_sql::TableDef;
 use albireo_sql::ast::{self, Spanned};
 use albireo_sql::names::fold;
@@ -280,6 +280,13 @@ impl Names for Place<'_> {
     fn query(&mut self, _: &ast::Query) -> Result<SelectPlan, SqlError> {
         let message = format!("cannot use subquery in {}", self.what());
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        match self.table?.columns.get(usize::from(column.column))?.ty {
+            SqlType::Char(length) => Some(length),
+            _ => None,
+        }
     }
 
     fn source(&self) -> Source<'_> {

@@ -14,7 +14,7 @@ pub const LAST_ACCOUNT: i64 = 30;
 
 /// One transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Work {
+pub enum BankTransaction {
     /// A new account.
     Open { id: i64, owner: String, cents: i64 },
     /// An account ends; gives what was in it.
@@ -35,7 +35,7 @@ pub enum Work {
     LookAround,
 }
 
-impl Work {
+impl BankTransaction {
     /// Any of them.
     pub fn draw(random: &mut Random) -> Self {
         let id = random.between(0, LAST_ACCOUNT);
@@ -242,48 +242,51 @@ impl Bank {
 }
 
 impl Procedure for Bank {
-    type Args = Work;
+    type Args = BankTransaction;
     type Output = i64;
 
     fn name(&self) -> &str {
         "bank"
     }
 
-    fn route(&self, work: &Work) -> Route {
+    fn route(&self, work: &BankTransaction) -> Route {
         match *work {
-            Work::Open { id, .. } | Work::Close { id } | Work::Rename { id, .. } | Work::Look { id } => {
-                Route::Key(id)
-            }
+            BankTransaction::Open { id, .. }
+            | BankTransaction::Close { id }
+            | BankTransaction::Rename { id, .. }
+            | BankTransaction::Look { id } => Route::Key(id),
             // The other side may be elsewhere: then it runs again, over all.
-            Work::Transfer { from, .. } | Work::Renumber { from, .. } => Route::Key(from),
-            Work::Forget { source } => Route::Key(source),
-            Work::Interest { near } => Route::Key(near),
-            Work::LookAround => Route::Crossing,
+            BankTransaction::Transfer { from, .. } | BankTransaction::Renumber { from, .. } => {
+                Route::Key(from)
+            }
+            BankTransaction::Forget { source } => Route::Key(source),
+            BankTransaction::Interest { near } => Route::Key(near),
+            BankTransaction::LookAround => Route::Crossing,
         }
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, work: &Work) -> Result<i64, Abort> {
+    fn run(&self, tx: &mut Transaction<'_, '_>, work: &BankTransaction) -> Result<i64, Abort> {
         match work {
-            Work::Open { id, owner, cents } => self.open(tx, *id, owner, *cents).map(|()| 0),
-            Work::Close { id } => {
+            BankTransaction::Open { id, owner, cents } => self.open(tx, *id, owner, *cents).map(|()| 0),
+            BankTransaction::Close { id } => {
                 let row = self.find(tx, *id)?;
                 let cents = tx.table(self.account).get(row, self.cents);
                 tx.delete(self.account, row).map(|()| cents)
             }
-            &Work::Transfer { from, to, cents } => {
+            &BankTransaction::Transfer { from, to, cents } => {
                 self.find(tx, from)?;
                 self.add(tx, to, cents)?;
                 let left = self.add(tx, from, -cents)?;
                 self.note(tx, from, to, cents)?;
                 Ok(left)
             }
-            Work::Rename { id, owner } => {
+            BankTransaction::Rename { id, owner } => {
                 let row = self.find(tx, *id)?;
                 tx.update(self.account, row, |row| row.set_text(self.owner, owner)).map(|_| 0)
             }
-            &Work::Renumber { from, to } => self.renumber(tx, from, to).map(|()| 0),
-            Work::Forget { source } => self.forget(tx, *source),
-            Work::Interest { .. } => {
+            &BankTransaction::Renumber { from, to } => self.renumber(tx, from, to).map(|()| 0),
+            BankTransaction::Forget { source } => self.forget(tx, *source),
+            BankTransaction::Interest { .. } => {
                 let accounts = self.accounts(tx);
                 for &id in &accounts {
                     self.add(tx, id, 1)?;
@@ -291,11 +294,11 @@ impl Procedure for Bank {
                 }
                 Ok(accounts.len() as i64)
             }
-            Work::Look { id } => {
+            BankTransaction::Look { id } => {
                 let row = self.find(tx, *id);
                 Ok(row.map_or(-1, |row| tx.table(self.account).get(row, self.cents)))
             }
-            Work::LookAround => Ok(0),
+            BankTransaction::LookAround => Ok(0),
         }
     }
 }

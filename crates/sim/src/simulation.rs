@@ -13,7 +13,7 @@ use albireo_redo::Step;
 use archives::Expected;
 use damage::{Harm, LogHarm};
 
-use crate::bank::{Bank, LAST_ACCOUNT, Work};
+use crate::bank::{Bank, BankTransaction, LAST_ACCOUNT};
 use crate::check;
 use crate::life::Life;
 use crate::machine::{DIRECTORY, Machine};
@@ -441,7 +441,7 @@ impl Simulation {
 
     fn bank(&mut self, life: &mut Life) -> Result<(), String> {
         let Some(bank) = life.bank.clone() else { return Ok(()) };
-        let work = Work::draw(&mut self.random);
+        let work = BankTransaction::draw(&mut self.random);
         let partitions = self.world.partitions;
         let wanted = work.effect(&self.model.state, partitions);
         let waits = life.is_synchronous && self.random.percent(30);

@@ -2,7 +2,7 @@
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
-    ContextModifier, Expr, ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode,
+    ContextModifier, Expr, ObjectName, ObjectType, Reset, Set, SetExpr, Statement, TransactionAccessMode,
     TransactionIsolationLevel, TransactionMode, Value,
 };
 
@@ -13,12 +13,8 @@ use crate::names;
 pub enum StatementClass {
     /// SELECT, VALUES, TABLE: reads, and gives rows.
     Query,
-    /// INSERT.
-    Insert,
-    /// UPDATE.
-    Update,
-    /// DELETE.
-    Delete,
+    /// INSERT, UPDATE, DELETE, MERGE, after WITH or not.
+    Change,
     /// COPY, in either direction.
     Copy,
     /// CREATE, DROP, TRUNCATE.
@@ -39,10 +35,8 @@ pub enum StatementClass {
 /// 0A000 with the statement's name for those we do not have.
 pub fn classify(statement: &Statement) -> Result<StatementClass, SqlError> {
     Ok(match statement {
+        statement if changes_rows(statement) => StatementClass::Change,
         Statement::Query(_) => StatementClass::Query,
-        Statement::Insert(_) => StatementClass::Insert,
-        Statement::Update(_) => StatementClass::Update,
-        Statement::Delete(_) => StatementClass::Delete,
         Statement::Copy { .. } => StatementClass::Copy,
         Statement::CreateTable(_)
         | Statement::CreateIndex(_)
@@ -59,6 +53,18 @@ pub fn classify(statement: &Statement) -> Result<StatementClass, SqlError> {
         Statement::ShowVariable { .. } => StatementClass::Show,
         other => return Err(SqlError::unsupported(name_of(other))),
     })
+}
+
+/// Whether a statement is INSERT, UPDATE, DELETE or MERGE, after WITH or not.
+pub fn changes_rows(statement: &Statement) -> bool {
+    match statement {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => true,
+        Statement::Query(query) => matches!(
+            *query.body,
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        ),
+        _ => false,
+    }
 }
 
 /// The statement's leading keywords, such as `ALTER TABLE`.
@@ -305,9 +311,11 @@ mod tests {
             ("select 1", StatementClass::Query),
             ("values (1)", StatementClass::Query),
             ("with x as (select 1) select * from x", StatementClass::Query),
-            ("insert into t values (1)", StatementClass::Insert),
-            ("update t set a = 1", StatementClass::Update),
-            ("delete from t", StatementClass::Delete),
+            ("insert into t values (1)", StatementClass::Change),
+            ("update t set a = 1", StatementClass::Change),
+            ("delete from t", StatementClass::Change),
+            ("with x as (select 1) update t set a = 1", StatementClass::Change),
+            ("merge into t using u on t.a = u.a when matched then do nothing", StatementClass::Change),
             ("copy t from 'x.csv'", StatementClass::Copy),
             ("create table t (a int)", StatementClass::Ddl),
             ("drop index i", StatementClass::Ddl),

@@ -10,7 +10,6 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Token;
 use std::sync::Arc;
 
-use crate::bind::{Binder, BoundQuery};
 use crate::catalog::{Catalog, TableDef};
 use crate::names;
 use crate::source::Source;
@@ -34,7 +33,7 @@ pub enum CopyPlan {
     /// A query's rows into a file.
     To {
         /// The query; for `COPY table TO` a SELECT of its columns.
-        query: BoundQuery,
+        query: Box<Statement>,
         /// Where the file goes.
         place: CopyPlace,
         /// How to write it.
@@ -143,7 +142,7 @@ struct Written {
 /// Plans a COPY statement. `text` is what it was parsed from.
 ///
 /// # Errors
-/// Names as [`crate::bind_query`]; 42601 and 22023 for options that contradict themselves or each
+/// Names of tables and columns; 42601 and 22023 for options that contradict themselves or each
 /// other; 0A000 for what we do not have: programs, other formats.
 pub fn plan_copy(catalog: &Catalog, statement: &Statement, text: &str) -> Result<CopyPlan, SqlError> {
     let Statement::Copy { source: from, to, target, options, legacy_options, .. } = statement else {
@@ -172,17 +171,12 @@ pub fn plan_copy(catalog: &Catalog, statement: &Statement, text: &str) -> Result
                 return Ok(CopyPlan::From { table, columns, place, format, encoding });
             }
             written.check_to()?;
-            let query = select_columns(catalog, table, &columns)?;
+            let query = select_columns(table, &columns)?;
             Ok(CopyPlan::To { query, place, format })
         }
         (CopySource::Query(query), true) => {
             written.check_to()?;
-            let query = Binder::new(catalog, source).bound(query.clone())?;
-            if query.parameters > 0 {
-                let message = "there is no parameter $1";
-                return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
-            }
-            Ok(CopyPlan::To { query, place, format })
+            Ok(CopyPlan::To { query: Box::new(Statement::Query(query.clone())), place, format })
         }
         (CopySource::Query(_), false) => Err(SqlError::unsupported("COPY (query) FROM")),
     }
@@ -224,12 +218,11 @@ pub(crate) fn column_list(
     Ok(found)
 }
 
-fn select_columns(catalog: &Catalog, table: &TableDef, columns: &[ColumnId]) -> Result<BoundQuery, SqlError> {
+fn select_columns(table: &TableDef, columns: &[ColumnId]) -> Result<Box<Statement>, SqlError> {
     let list: Vec<String> = columns.iter().map(|c| names::display(&table.column_def(*c).name)).collect();
     let (schema, name) = (names::display(&table.schema), names::display(&table.name));
     let text = format!("SELECT {} FROM {schema}.{name}", list.join(", "));
-    let statement = crate::parse::parse_one(&text)?;
-    crate::bind::bind_query(catalog, &statement, &text)
+    crate::parse::parse_one(&text).map(Box::new)
 }
 
 fn twice(option: &str) -> SqlError {

@@ -5,7 +5,7 @@
 //! ([`parse`](mod@parse)), cutting scripts into statements ([`script`]), saying what kind of
 //! statement one is ([`classify`](mod@classify)), the names and constraints of tables
 //! ([`catalog`]), turning definitions into catalog changes ([`ddl`]), COPY ([`mod@copy`]), binding
-//! INSERT, UPDATE and DELETE ([`dml`]) and queries ([`bind`]).
+//! queries ([`bind`]) that `semantics` does not bind.
 //! Not responsible for: types of expressions and their evaluation beyond literals (`olap`), rows
 //! (`storage`), running anything (`engine`).
 //!
@@ -18,7 +18,6 @@ pub mod catalog;
 pub mod classify;
 pub mod copy;
 pub mod ddl;
-pub mod dml;
 pub mod literal;
 pub mod names;
 pub mod parse;
@@ -35,6 +34,5 @@ pub use catalog::{Catalog, ColumnDef, IndexDef, IndexKind, Layout, StoredCatalog
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};
 pub use ddl::{DdlChange, DdlPlan, plan_ddl};
-pub use dml::{DeletePlan, InsertPlan, UpdatePlan};
 pub use parse::{parse, parse_one};
 pub use script::{ScriptStatement, is_complete, split};

@@ -12,6 +12,7 @@ use std::hint::black_box;
 use albireo_storage::BlockPool;
 use albireo_storage::index::{Index, Kind, OrderedIndex};
 use albireo_storage::key::{KeyShape, PartKind, ShortKey};
+use albireo_testing::Random;
 
 const RUNS: usize = 5;
 const ENTRIES: usize = 1_500_000;
@@ -61,20 +62,13 @@ fn measure<S>(
     );
 }
 
-fn xorshift(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
 /// Order lines as transactions write them: 50 districts in random turn, ten lines an order.
 fn order_lines() -> Vec<u128> {
     let mut next = [1i32; 50];
-    let mut random = 42;
+    let mut random = Random::new(42);
     let mut keys = Vec::with_capacity(ENTRIES);
     while keys.len() < ENTRIES {
-        let district = (xorshift(&mut random) % 50) as usize;
+        let district = random.index(50);
         let (w, d) = ((district / 10) as i16 + 1, (district % 10) as i16 + 1);
         for line in 1..=10 {
             keys.push(ShortKey::new().i16(w).i16(d).i32(next[district]).i16(line).get());
@@ -85,16 +79,13 @@ fn order_lines() -> Vec<u128> {
 }
 
 fn random_keys() -> Vec<u128> {
-    let mut random = 7;
-    (0..ENTRIES).map(|_| ShortKey::new().i64(xorshift(&mut random) as i64).get()).collect()
+    let mut random = Random::new(7);
+    (0..ENTRIES).map(|_| ShortKey::new().i64(random.bits() as i64).get()).collect()
 }
 
 fn shuffled(keys: &[u128]) -> Vec<u128> {
     let mut keys = keys.to_vec();
-    let mut random = 99;
-    for i in (1..keys.len()).rev() {
-        keys.swap(i, (xorshift(&mut random) % (i as u64 + 1)) as usize);
-    }
+    Random::new(99).shuffle(&mut keys);
     keys
 }
 

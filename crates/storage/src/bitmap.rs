@@ -18,7 +18,8 @@ pub(crate) const WORDS: usize = CHUNK_ROWS / 64;
 /// S-1: `block` is a live bitmap block, aligned to 8 bytes, not freed for `'a`.
 #[inline(always)]
 unsafe fn word<'a>(block: NonNull<u8>, index: usize) -> &'a AtomicU64 {
-    debug_assert!(index < WORDS);
+    debug_assert!(index < WORDS, "a word of the bitmap");
+    debug_assert!(block.cast::<u64>().is_aligned(), "bitmaps are read by words (S-1)");
     // SAFETY: S-1; `index < WORDS`, and all accesses to bitmap words are atomic while shared.
     unsafe { AtomicU64::from_ptr(block.as_ptr().cast::<u64>().add(index)) }
 }
@@ -29,6 +30,7 @@ unsafe fn word<'a>(block: NonNull<u8>, index: usize) -> &'a AtomicU64 {
 /// S-1: as for `word`; `slot < CHUNK_ROWS`.
 #[inline(always)]
 pub(crate) unsafe fn get(block: NonNull<u8>, slot: usize) -> bool {
+    debug_assert!(slot < CHUNK_ROWS, "a slot of the chunk (S-1)");
     // SAFETY: S-1 is the caller's.
     let bits = unsafe { word(block, slot >> 6) }.load(Ordering::Relaxed);
     (bits >> (slot & 63)) & 1 == 1
@@ -40,6 +42,7 @@ pub(crate) unsafe fn get(block: NonNull<u8>, slot: usize) -> bool {
 /// S-1: as for `word`; `slot < CHUNK_ROWS`. S-2: the caller is the block's only writer.
 #[inline(always)]
 pub(crate) unsafe fn set(block: NonNull<u8>, slot: usize, on: bool) {
+    debug_assert!(slot < CHUNK_ROWS, "a slot of the chunk (S-1)");
     // SAFETY: S-1 is the caller's.
     let word = unsafe { word(block, slot >> 6) };
     let mask = 1u64 << (slot & 63);
@@ -57,7 +60,7 @@ pub(crate) unsafe fn put(
     count: usize,
     source: impl IntoIterator<Item = u64>,
 ) {
-    debug_assert!(first + count <= CHUNK_ROWS);
+    debug_assert!(first + count <= CHUNK_ROWS, "slots of one chunk (S-1)");
     let merge = |index: usize, mask: u64, bits: u64| {
         // SAFETY: S-1: a word of a slot that is written.
         let word = unsafe { word(block, index) };
@@ -87,6 +90,7 @@ pub(crate) unsafe fn clear(block: NonNull<u8>) {
 /// # Safety
 /// S-1: as for `word`.
 pub(crate) unsafe fn copy(block: NonNull<u8>, slots: usize) -> Vec<u64> {
+    debug_assert!(slots <= CHUNK_ROWS, "slots of one chunk (S-1)");
     let words = slots.div_ceil(64);
     // SAFETY: S-1; `words <= WORDS`.
     let mut bits: Vec<u64> = (0..words).map(|i| unsafe { word(block, i) }.load(Ordering::Relaxed)).collect();

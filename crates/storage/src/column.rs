@@ -4,9 +4,8 @@ use std::marker::PhantomData;
 
 use albireo_base::{ColumnId, SqlType, TableId};
 
-use crate::layout::{ColumnLocation, Physical};
-use crate::rows::MAX_TEXT_BYTES;
-use crate::table::TableError;
+use crate::error::TableError;
+use crate::layout::{ColumnLocation, MAX_TEXT_BYTES, Physical};
 
 /// A handle to a fixed-width column. Made by [`crate::Table::column`]; good for every partition of
 /// that table, refused by any other table.
@@ -218,7 +217,8 @@ impl<T: Fixed> Col<T> {
 
     /// A handle to a column of type `T` that takes so many digits.
     pub(crate) fn of(at: ColumnLocation, digits: u8) -> Self {
-        debug_assert!(at.physical == T::PHYSICAL);
+        debug_assert!(at.physical == T::PHYSICAL, "a handle has its column's type");
+        debug_assert!(digits <= SqlType::MAX_DECIMAL_PRECISION, "a DECIMAL has at most 38 digits");
         Self { at, digits, kind: PhantomData }
     }
 

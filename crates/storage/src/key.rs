@@ -80,6 +80,8 @@ impl ShortKey {
     #[inline]
     pub const fn from_bits(bits: u128, bytes: u32) -> Self {
         assert!(bytes <= PREFIX_BYTES as u32, "a short key has at most 16 bytes");
+        let is_filled = bytes == PREFIX_BYTES as u32 || bits & u128::MAX >> (8 * bytes) == 0;
+        debug_assert!(is_filled, "a key is filled up with zeros");
         Self { bits, used: 8 * bytes }
     }
 
@@ -87,6 +89,7 @@ impl ShortKey {
     const fn append(self, value: u128, width: u32) -> Self {
         let used = self.used + width;
         assert!(used <= PREFIX_BITS, "a short key has at most 16 bytes");
+        debug_assert!(width == PREFIX_BITS || value >> width == 0, "a column's bytes are its own");
         Self { bits: self.bits | value << (PREFIX_BITS - used), used }
     }
 
@@ -292,6 +295,7 @@ impl KeyBuilder {
 
     #[inline]
     fn push_fixed<const N: usize>(&mut self, bytes: [u8; N]) {
+        debug_assert!(self.used <= PREFIX_BYTES, "a prefix has 16 bytes");
         let used = self.used + N;
         if used <= PREFIX_BYTES {
             let mut wide = [0; PREFIX_BYTES];
@@ -312,6 +316,7 @@ impl KeyBuilder {
             self.used += head.len();
         }
         self.rest.extend_from_slice(tail);
+        debug_assert!(self.rest.is_empty() || self.used == PREFIX_BYTES, "the rest is behind a full prefix");
     }
 
     /// Appends the mark of a nullable column whose value is pushed next.
@@ -481,6 +486,7 @@ impl Component {
     /// The component of `key`, sign bit flipped (so that unsigned order is its order).
     #[inline]
     pub const fn unsigned(self, key: u128) -> u64 {
+        debug_assert!(0 < self.bits && self.bits <= 64, "a component is a whole number");
         (key >> self.shift) as u64 & (u64::MAX >> (64 - self.bits))
     }
 

@@ -19,10 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
 use albireo_base::{ColumnId, SqlType};
 
+use crate::pool::SLAB_BYTES;
 use crate::registry::ColumnSet;
 
 /// Strings declared up to this many characters lie inline in fixed slots.
 pub const MAX_INLINE_CHARS: u32 = 50;
+/// The longest text a column holds, in bytes: what one block of the pool has room for.
+pub const MAX_TEXT_BYTES: usize = SLAB_BYTES;
 /// A block is at most this big, unless one row of a group is over 4 KiB.
 pub const MAX_BLOCK_BYTES: usize = 256 << 10;
 /// The widest row a group may have, in bytes.
@@ -215,7 +218,24 @@ impl Layout {
             }
             layout.columns.push(location);
         }
+        layout.check();
         Ok(layout)
+    }
+
+    /// I-1, and that the lists agree.
+    fn check(&self) {
+        assert_eq!(self.entry_bytes.len(), self.entry_columns.len(), "each entry has columns and a size");
+        for (index, at) in self.columns.iter().enumerate() {
+            assert_eq!(at.column.index(), index, "columns are in the order of their ids");
+            assert!(at.offset + u32::from(at.width) <= at.stride, "a value lies in its row's part (I-1)");
+            let blocks = CHUNK_ROWS >> at.shift;
+            assert!(at.entry as usize + blocks <= self.entries(), "a column's blocks are entries (I-1)");
+            let end = at.mask as usize * at.stride as usize + at.offset as usize + at.width as usize;
+            assert!(end <= self.entry_bytes[at.entry as usize] as usize, "values lie in their block (I-1)");
+            assert!(!at.nullable() || self.bitmaps.contains(&at.null_entry), "NULLs are in a bitmap (I-1)");
+        }
+        let is_bitmap = |entry: &u32| self.entry_bytes[*entry as usize] as usize == BITMAP_BYTES;
+        assert!(self.bitmaps.iter().all(is_bitmap), "a bitmap has a bit for each slot");
     }
 
     /// Entries of one chunk.
@@ -264,6 +284,7 @@ impl Layout {
         }
         let entry = self.entry_bytes.len() as u32;
         let block_bytes = (stride << shift).next_multiple_of(64) as u32;
+        assert!(block_bytes as usize <= SLAB_BYTES, "the pool has blocks of this size");
         self.entry_bytes.extend(std::iter::repeat_n(block_bytes, CHUNK_ROWS >> shift));
         let values =
             order.iter().fold(ColumnSet::NONE, |set, (column, _)| set.with(ColumnSet::only(*column)));
@@ -286,6 +307,7 @@ impl Layout {
             });
             offset += physical.width();
         }
+        assert_eq!(offset, packed, "values lie one behind the other");
         Ok(())
     }
 }

@@ -18,6 +18,7 @@
 mod bitmap;
 mod column;
 mod directory;
+mod error;
 pub mod index;
 pub mod key;
 mod layout;
@@ -31,10 +32,9 @@ mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
-pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, Physical};
+pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
 pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
-pub use rows::MAX_TEXT_BYTES;
 pub use table::{
     Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     FixedRow, INLINE_TEXT_APART, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement,

@@ -124,13 +124,15 @@ impl BlockPool {
             true => (limit_bytes / KEPT_PART / SLAB_BYTES as u64).max(LEAST_KEPT_SLABS),
             false => 0,
         };
+        let kept_bytes = kept_slabs * SLAB_BYTES as u64;
+        assert!(kept_bytes < limit_bytes, "what is kept for deletions is a part of the limit");
         Self {
             inner: Arc::new(Inner {
                 state: Mutex::default(),
                 wanted: Condvar::new(),
                 stop: AtomicBool::new(false),
                 limit_bytes,
-                kept_bytes: kept_slabs * SLAB_BYTES as u64,
+                kept_bytes,
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
                 in_use_bytes: AtomicU64::new(0),
@@ -205,18 +207,24 @@ impl BlockPool {
                 let base = slab.0.as_ptr() as usize;
                 let blocks = SLAB_BYTES / bytes;
                 let free = (0..blocks as u16).rev().collect();
-                state.slabs.insert(base, Slab { size: bytes, free, blocks });
+                debug_assert!(base.is_multiple_of(SLAB_BYTES), "an address says its slab (I-1)");
+                let before = state.slabs.insert(base, Slab { size: bytes, free, blocks });
+                assert!(before.is_none(), "a slab is cut once (I-1)");
                 state.partial.entry(bytes).or_default().push(base);
                 base
             }
         };
         let slab = state.slabs.get_mut(&base).expect("a partial slab is known");
         let index = slab.free.pop().expect("a partial slab has a free block");
+        debug_assert_eq!(slab.size, bytes, "a slab has blocks of one size (I-1)");
+        debug_assert!(usize::from(index) < slab.blocks, "a free block lies in its slab (I-1)");
         if slab.free.is_empty() {
-            state.partial.get_mut(&bytes).expect("the size is known").pop();
+            let full = state.partial.get_mut(&bytes).expect("the size is known").pop();
+            debug_assert_eq!(full, Some(base), "the slab that became full is the last of its size");
         }
         self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let address = base + index as usize * bytes;
+        debug_assert!(address.is_multiple_of(BLOCK_ALIGN), "blocks are aligned to cache lines");
         Ok(NonNull::new(address as *mut u8).expect("a mapped address is not null"))
     }
 
@@ -232,25 +240,32 @@ impl BlockPool {
         let state = &mut *state;
         let slab = state.slabs.get_mut(&base).expect("a freed block lies in a slab of this pool");
         assert_eq!(slab.size, bytes, "a block is given back with the size it was taken with");
+        assert!((address - base).is_multiple_of(bytes), "a block begins where its slab was cut (I-1)");
+        let index = ((address - base) / bytes) as u16;
+        debug_assert!(usize::from(index) < slab.blocks, "a block lies in its slab (I-1)");
+        debug_assert!(!slab.free.contains(&index), "a block is given back once (I-2)");
         // Tests and sanitizers see a block that is read after this, as they would with `malloc`.
         // SAFETY: the block is mapped, as long as this, and by S-2 nobody else's any more.
         #[cfg(debug_assertions)]
         unsafe {
             block.as_ptr().write_bytes(0xdd, bytes.min(4096));
         }
-        slab.free.push(((address - base) / bytes) as u16);
+        slab.free.push(index);
         let (free, blocks) = (slab.free.len(), slab.blocks);
+        assert!(free <= blocks, "no more blocks are free than there are (I-2)");
         if free == blocks {
             state.slabs.remove(&base);
             if let Some(partial) = state.partial.get_mut(&bytes) {
                 partial.retain(|&other| other != base);
             }
             state.warm.push(SlabPtr(NonNull::new(base as *mut u8).expect("a slab is not at null")));
+            assert!(state.slabs_in_use > 0, "a slab that is given back was in use");
             state.slabs_in_use -= 1;
         } else if free == 1 {
             state.partial.entry(bytes).or_default().push(base);
         }
-        self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
     }
 
     /// Bytes in blocks that are handed out.
@@ -371,6 +386,7 @@ fn map_region() -> Option<SlabPtr> {
     }
     let start = raw as usize;
     let aligned = start.next_multiple_of(SLAB_BYTES);
+    assert!(aligned + REGION_BYTES <= start + length, "the region lies in what was mapped");
     // SAFETY: both ranges lie inside the mapping just made, outside the region that is kept.
     unsafe {
         if aligned > start {

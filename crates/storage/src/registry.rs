@@ -111,14 +111,14 @@ impl SnapshotScope {
         }
     }
 
-    fn sees(&self, place: Place) -> bool {
+    fn sees(&self, place: BlockContents) -> bool {
         self.columns_of(place.table).is_some_and(|columns| columns.meets(place.columns))
     }
 }
 
 /// What a block holds: values of these columns of a table.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct BlockContents {
     pub(crate) table: TableId,
     pub(crate) columns: ColumnSet,
 }
@@ -188,7 +188,7 @@ struct Live {
 }
 
 struct Retired {
-    place: Place,
+    place: BlockContents,
     block: NonNull<u8>,
     bytes: usize,
     birth: u64,
@@ -198,7 +198,7 @@ unsafe impl Send for Retired {}
 
 impl State {
     /// The newest live snapshot of these epochs that covers a block.
-    fn newest_seeing(&mut self, place: Place, epochs: Range<u64>) -> Option<&mut Live> {
+    fn newest_seeing(&mut self, place: BlockContents, epochs: Range<u64>) -> Option<&mut Live> {
         let mut seeing = self.live.range_mut(epochs).rev().map(|(_, live)| live);
         seeing.find(|live| live.scope.sees(place))
     }
@@ -233,7 +233,8 @@ impl SnapshotRegistry {
 
     /// Whether a live snapshot sees a block that was last changed in epoch `birth`, when its table is
     /// in epoch `now`.
-    pub(crate) fn sees(&self, place: Place, birth: u64, now: u64) -> bool {
+    pub(crate) fn sees(&self, place: BlockContents, birth: u64, now: u64) -> bool {
+        debug_assert!(birth < now, "a block of the present epoch is private");
         // Acquire pairs with the release in `release`: a writer that finds a snapshot gone also
         // finds its readers' reads done. The lock does the same.
         self.newest_live.load(Ordering::Acquire) >= birth
@@ -256,6 +257,10 @@ impl SnapshotRegistry {
         let closed = self.epoch.fetch_add(1, Ordering::Relaxed);
         let cancelled = Arc::<AtomicBool>::default();
         let live = Live { scope, cancelled: Arc::clone(&cancelled), retired: Vec::new() };
+        let newest = state.live.last_key_value().map_or(0, |(newest, _)| *newest);
+        assert!(newest < closed, "a later snapshot has a higher epoch");
+        let before = self.newest_live.load(Ordering::Relaxed);
+        debug_assert!(before >= newest && before < closed, "the newest live snapshot is known (I-2)");
         state.live.insert(closed, live);
         state.taken += 1;
         self.newest_live.store(closed, Ordering::Release);
@@ -268,16 +273,23 @@ impl SnapshotRegistry {
         let mut state = self.state.lock();
         let ended = state.live.remove(&snapshot.0).expect("a snapshot is released once");
         let newest = state.live.keys().next_back().copied().unwrap_or(0);
+        let before = self.newest_live.load(Ordering::Relaxed);
+        assert!(newest <= before, "the newest live snapshot is never older than was said (I-2)");
         self.newest_live.store(newest, Ordering::Release);
         self.publish_oldest(&state);
         let mut unseen = Vec::with_capacity(ended.retired.len());
         for r in ended.retired {
+            debug_assert!(r.birth <= snapshot.0, "a block waits with a snapshot that sees it");
+            debug_assert!(ended.scope.sees(r.place), "a block waits with a snapshot that covers it");
             match state.newest_seeing(r.place, r.birth..snapshot.0) {
                 Some(older) => older.retired.push(r),
                 None => unseen.push(r),
             }
         }
-        state.retired_bytes -= unseen.iter().map(|r| r.bytes as u64).sum::<u64>();
+        let unseen_bytes = unseen.iter().map(|r| r.bytes as u64).sum::<u64>();
+        assert!(state.retired_bytes >= unseen_bytes, "what is freed was held");
+        state.retired_bytes -= unseen_bytes;
+        debug_assert!(!state.live.is_empty() || state.retired_bytes == 0, "only snapshots hold blocks (I-1)");
         // Executors retire blocks under this lock; they need not wait for the freeing.
         drop(state);
         for r in unseen {
@@ -293,7 +305,14 @@ impl SnapshotRegistry {
     /// # Safety
     /// S-1: `block` came from this registry's pool with this size. S-2: the table's directory no
     /// longer holds it. S-3: `life.start` is the epoch in which it last changed.
-    pub(crate) unsafe fn retire(&self, place: Place, block: NonNull<u8>, bytes: usize, life: Range<u64>) {
+    pub(crate) unsafe fn retire(
+        &self,
+        place: BlockContents,
+        block: NonNull<u8>,
+        bytes: usize,
+        life: Range<u64>,
+    ) {
+        debug_assert!(life.start <= life.end, "a block is replaced after it was changed");
         let mut state = self.state.lock();
         let birth = life.start;
         let Some(newest) = state.newest_seeing(place, life) else {

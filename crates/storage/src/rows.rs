@@ -37,11 +37,10 @@ use crate::column::Fixed;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::{Need, OutOfMemory};
-use crate::registry::{ColumnSet, Place, SnapshotRegistry};
+use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 
 pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
-pub use heap::MAX_TEXT_BYTES;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 
 pub struct Rows {
@@ -149,6 +148,11 @@ impl Rows {
         if tid.chunk() >= self.chunks {
             no_such_row(tid);
         }
+        debug_assert!(self.base == self.dir.entries.as_ptr(), "`base` is the directory's (I-2)");
+        debug_assert!(
+            self.chunks * self.chunk_entries <= self.dir.entries.len(),
+            "all chunks are there (I-2)"
+        );
         // SAFETY: in bounds, checked; I-2.
         let entries = unsafe { self.base.add(tid.chunk() * self.chunk_entries) };
         RowPlace { entries, slot: tid.slot() }
@@ -167,8 +171,19 @@ impl Rows {
         // one of the chunk's, all of which are there.
         let entry = unsafe { row.entries.add(at.entry as usize + (row.slot >> at.shift)) };
         let offset = (row.slot & at.mask as usize) * at.stride as usize + at.offset as usize;
+        self.debug_check_place(row, at, offset);
         // SAFETY: in the block by the layout's I-1.
         (entry, unsafe { (*entry).block.as_ptr().add(offset) })
+    }
+
+    /// The layout's I-1, of one value.
+    #[inline(always)]
+    fn debug_check_place(&self, row: RowPlace, at: &ColumnLocation, offset: usize) {
+        debug_assert!(row.slot < CHUNK_ROWS, "a slot lies in its chunk");
+        let entry = at.entry as usize + (row.slot >> at.shift);
+        debug_assert!(entry < self.chunk_entries, "a column's blocks are its chunk's (I-1 of the layout)");
+        let bytes = offset + at.width as usize;
+        debug_assert!(bytes <= self.layout.entry_bytes[entry] as usize, "a value lies in its block");
     }
 
     /// A column's null bitmap for a row.
@@ -180,6 +195,7 @@ impl Rows {
         if at.layout != self.layout_id || !at.nullable() {
             foreign_handle();
         }
+        debug_assert!((at.null_entry as usize) < self.chunk_entries, "a bitmap is its chunk's");
         // SAFETY: S-2 and the layout's I-1, as in `entry`.
         unsafe { row.entries.add(at.null_entry as usize) }
     }
@@ -278,7 +294,10 @@ impl Rows {
         self.privatize_entry(entry)?;
         *row = self.locate(tid);
         // SAFETY: located just now.
-        Ok(unsafe { self.entry(*row, at) }.1)
+        let (entry, address) = unsafe { self.entry(*row, at) };
+        // SAFETY: an entry of the directory.
+        debug_assert_eq!(unsafe { (*entry).tag }, self.epoch, "a private block is of this epoch (I-3)");
+        Ok(address)
     }
 
     /// Makes a column's null bitmap private and sets the row's bit; returns whether it was NULL.
@@ -303,6 +322,7 @@ impl Rows {
         }
         // SAFETY: an entry of the directory, of a live bitmap; the executor is its only writer.
         unsafe {
+            debug_assert_eq!((*entry).tag, self.epoch, "only private blocks are written (I-3)");
             let was_null = !bitmap::get((*entry).block, row.slot);
             bitmap::set((*entry).block, row.slot, true);
             Ok(was_null)
@@ -314,6 +334,7 @@ impl Rows {
     #[inline(never)]
     fn privatize_entry(&mut self, entry: *const Entry) -> Result<(), OutOfMemory> {
         let index = (entry as usize - self.base as usize) / size_of::<Entry>();
+        debug_assert!(index < self.dir.entries.len(), "the entry is one of the directory's");
         self.privatize(index)
     }
 
@@ -324,7 +345,7 @@ impl Rows {
         at: &ColumnLocation,
         bytes: &[u8],
     ) -> Result<(), OutOfMemory> {
-        assert_eq!(bytes.len(), at.width as usize);
+        assert_eq!(bytes.len(), at.width as usize, "a value is as wide as its column");
         let address = self.place_mut(tid, at)?;
         // SAFETY: as many bytes lie there; the block is private; `bytes` is not in it, since it is
         // borrowed while `self` is borrowed mutably.
@@ -335,7 +356,7 @@ impl Rows {
     /// Marks a value NULL or not.
     #[inline]
     pub(crate) fn set_null(&mut self, tid: Tid, at: &ColumnLocation, null: bool) -> Result<(), OutOfMemory> {
-        debug_assert!(at.nullable());
+        debug_assert!(at.nullable(), "the column takes NULL");
         self.set_bit(tid, at.null_entry as usize, !null)
     }
 
@@ -347,7 +368,7 @@ impl Rows {
     #[inline]
     fn set_bit_for(&mut self, tid: Tid, entry: usize, on: bool, need: Need) -> Result<(), OutOfMemory> {
         let index = tid.chunk() * self.layout.entries() + entry;
-        assert!(index < self.dir.entries.len());
+        assert!(index < self.dir.entries.len(), "the row is in a chunk of the table");
         if self.dir.entries[index].tag != self.epoch {
             self.privatize_for(index, need)?;
         }
@@ -367,15 +388,16 @@ impl Rows {
     fn privatize_for(&mut self, index: usize, need: Need) -> Result<(), OutOfMemory> {
         let Entry { block, tag } = self.dir.entries[index];
         let epoch = self.epoch;
-        debug_assert!(tag < epoch);
+        debug_assert!(tag < epoch, "a block of this epoch is private already");
         let entry = index % self.layout.entries();
-        let place = self.place_of(self.layout.entry_columns[entry]);
+        let place = self.contents_of(self.layout.entry_columns[entry]);
         if !self.registry.sees(place, tag, epoch) {
             self.dir_mut().entries[index].tag = epoch;
             return Ok(());
         }
         let bytes = self.layout.entry_bytes[entry] as usize;
         let copy = self.registry.pool().alloc_for(bytes, need)?;
+        debug_assert_ne!(copy, block, "the pool gives out blocks that nobody has");
         // SAFETY: both blocks have `bytes` bytes and are different; the executor is the only
         // writer of the old one, snapshots only read it.
         unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), copy.as_ptr(), bytes) };
@@ -387,8 +409,8 @@ impl Rows {
         Ok(())
     }
 
-    fn place_of(&self, columns: ColumnSet) -> Place {
-        Place { table: self.table, columns }
+    fn contents_of(&self, columns: ColumnSet) -> BlockContents {
+        BlockContents { table: self.table, columns }
     }
 
     /// The directory for changing, cloned first if a snapshot shares it.
@@ -396,6 +418,9 @@ impl Rows {
         // `make_mut` clones when shared. Either way the entries may move.
         let dir = Arc::make_mut(&mut self.dir);
         let base = dir.entries.as_ptr();
+        debug_assert!(dir.entries.len().is_multiple_of(self.chunk_entries), "chunks are whole");
+        let heaps = dir.entries.len() / self.chunk_entries * self.layout.heap_columns.len();
+        debug_assert_eq!(dir.heaps.len(), heaps, "each chunk has its heaps");
         // A clone is elsewhere, because what it was made from is still there.
         self.moves += u64::from(base != self.base);
         (self.base, self.chunks) = (base, dir.entries.len() / self.chunk_entries);
@@ -434,6 +459,7 @@ impl Rows {
             true => self.free.front().is_some_and(|(_, free)| *free == tid),
         };
         assert!(vacant, "row {} is not vacant", tid.0);
+        debug_assert!(!self.is_live(tid), "no row lives in a vacant slot");
         NewSlot { tid, reused }
     }
 
@@ -442,6 +468,7 @@ impl Rows {
         if let Some(&(death, tid)) = self.free.front()
             && death <= self.registry.oldest_live()
         {
+            debug_assert!(!self.is_live(tid), "no row lives in a free slot");
             self.privatize_row(tid)?;
             return Ok(NewSlot { tid, reused: true });
         }
@@ -481,8 +508,9 @@ impl Rows {
     /// S-2: as for [`Rows::entry`]. S-3: `at` is of this layout.
     #[inline(always)]
     pub(crate) unsafe fn known_place(&self, row: RowPlace, at: &ColumnLocation) -> *mut u8 {
-        debug_assert!(at.layout == self.layout_id);
+        debug_assert!(at.layout == self.layout_id, "a handle is of the table's layout (S-3)");
         let offset = (row.slot & at.mask as usize) * at.stride as usize + at.offset as usize;
+        self.debug_check_place(row, at, offset);
         // SAFETY: S-2 and S-3: the entry is one of the chunk's, the value in its block (the layout's I-1).
         unsafe { (*row.entries.add(at.entry as usize + (row.slot >> at.shift))).block.as_ptr().add(offset) }
     }
@@ -493,8 +521,10 @@ impl Rows {
     /// S-2 and S-3: as for [`Rows::known_place`].
     #[inline(always)]
     pub(crate) unsafe fn plain_place(&self, row: RowPlace, at: &ColumnLocation, width: usize) -> *mut u8 {
-        debug_assert!(at.layout == self.layout_id && at.alone && at.fills_chunk());
-        debug_assert!(at.stride as usize == width && at.offset == 0);
+        debug_assert!(at.layout == self.layout_id, "a handle is of the table's layout (S-3)");
+        debug_assert!(at.alone && at.fills_chunk(), "the column has its chunk's block to itself");
+        debug_assert!(at.stride as usize == width && at.offset == 0, "values lie one behind the other");
+        debug_assert!(row.slot < CHUNK_ROWS, "a slot lies in its chunk");
         // SAFETY: as in `known_place`; one block holds the column of a chunk.
         unsafe { (*row.entries.add(at.entry as usize)).block.as_ptr().add(row.slot * width) }
     }
@@ -505,6 +535,7 @@ impl Rows {
     /// S-2 and S-3: as for [`Rows::known_place`]; the column takes NULL.
     #[inline(always)]
     pub(crate) unsafe fn known_is_null(&self, row: RowPlace, at: &ColumnLocation) -> bool {
+        debug_assert!(at.nullable(), "the column takes NULL (S-3)");
         // SAFETY: S-2 and S-3; a null entry's block is a live bitmap.
         !unsafe { bitmap::get((*row.entries.add(at.null_entry as usize)).block, row.slot) }
     }
@@ -516,6 +547,7 @@ impl Rows {
     /// the row is new.
     #[inline(always)]
     pub(crate) unsafe fn known_null(&mut self, row: RowPlace, at: &ColumnLocation, null: bool) {
+        debug_assert!(at.nullable(), "the column takes NULL (S-3)");
         // SAFETY: S-2 to S-4; the word is shared atomically.
         unsafe { bitmap::set((*row.entries.add(at.null_entry as usize)).block, row.slot, !null) };
     }
@@ -587,6 +619,8 @@ impl Rows {
     /// Makes a new row visible.
     #[inline]
     pub(crate) fn publish(&mut self, slot: NewSlot) {
+        debug_assert!(!self.is_live(slot.tid), "a row comes to a slot where none lives");
+        debug_assert!(slot.reused || slot.tid.0 == self.slots, "a slot that is not used again is the next");
         let block = self.validity(slot.tid);
         // SAFETY: the validity bitmap; see `new_null`.
         unsafe { bitmap::set(block, slot.tid.slot(), true) };
@@ -598,6 +632,7 @@ impl Rows {
         }
         self.live_rows += 1;
         self.moves += 1;
+        debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
     }
 
     /// Takes a row of the running transaction back: its slot is free at once.
@@ -605,6 +640,7 @@ impl Rows {
     /// The last slot is given back as if it never was: every snapshot that saw it, dead, lost its
     /// blocks to a private copy when the slot was reused.
     pub(crate) fn unpublish(&mut self, tid: Tid) {
+        debug_assert!(self.is_live(tid), "a row that is taken back lives");
         let block = self.validity(tid);
         // SAFETY: the validity bitmap. No snapshot sees the slot, which was taken in this
         // transaction, and the word is shared atomically.
@@ -621,6 +657,7 @@ impl Rows {
     /// Kills a row, which is all that a deletion needs memory for. Its slot stays taken until
     /// [`Rows::free_slot`].
     pub(crate) fn kill(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
+        debug_assert!(self.is_live(tid), "a row dies once");
         self.set_bit_for(tid, VALIDITY_ENTRY, false, Need::Freeing)?;
         self.live_rows -= 1;
         self.moves += 1;
@@ -629,6 +666,7 @@ impl Rows {
 
     /// Takes [`Rows::kill`] back.
     pub(crate) fn revive(&mut self, tid: Tid) {
+        debug_assert!(tid.0 < self.slots && !self.is_live(tid), "only a dead row is revived");
         self.set_bit(tid, VALIDITY_ENTRY, true).expect("the bitmap is private since the row was killed");
         self.live_rows += 1;
         self.moves += 1;
@@ -636,6 +674,9 @@ impl Rows {
 
     /// Lets the slot of a row that died in this transaction be used again, in time.
     pub(crate) fn free_slot(&mut self, tid: Tid) {
+        debug_assert!(tid.0 < self.slots && !self.is_live(tid), "a free slot holds a dead row");
+        let newest = self.free.back().map_or(0, |(death, _)| *death);
+        debug_assert!(newest <= self.epoch, "free slots are in the order of their rows' deaths");
         self.free.push_back((self.epoch, tid));
     }
 
@@ -667,6 +708,8 @@ impl Rows {
         dir.heaps.extend(std::iter::repeat_n(None, heaps));
         (self.base, self.chunks) = (self.dir.entries.as_ptr(), self.chunks + 1);
         self.moves += 1;
+        debug_assert_eq!(self.chunks * self.chunk_entries, self.dir.entries.len(), "chunks are whole (I-2)");
+        debug_assert_eq!(self.heap_use.len(), self.dir.heaps.len(), "the use of each heap is known");
         Ok(())
     }
 
@@ -675,14 +718,16 @@ impl Rows {
     fn retire_entry(&self, index: usize, entry: Entry) {
         let index = index % self.layout.entries();
         let bytes = self.layout.entry_bytes[index] as usize;
-        let place = self.place_of(self.layout.entry_columns[index]);
+        let place = self.contents_of(self.layout.entry_columns[index]);
+        debug_assert!(entry.tag <= self.epoch, "no block is of an epoch to come");
         // SAFETY: the block came from the pool with this size, and no directory of a live table holds it.
         unsafe { self.registry.retire(place, entry.block, bytes, entry.tag..self.epoch) };
     }
 
     /// Shares the directory with a snapshot and enters the next epoch.
     pub(crate) fn freeze(&mut self, next_epoch: u64) -> Arc<Directory> {
-        debug_assert!(next_epoch > self.epoch);
+        assert!(next_epoch > self.epoch, "a table's epochs go up");
+        debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
         self.epoch = next_epoch;
         Arc::clone(&self.dir)
     }
@@ -702,6 +747,7 @@ impl Rows {
             let bits = unsafe { bitmap::tail_of_word(block, here.slot()) };
             if bits != 0 {
                 let found = next + u64::from(bits.trailing_zeros());
+                debug_assert!(found >= tid.0, "rows are met in the order of their slots");
                 return (found < self.slots).then_some(Tid(found));
             }
             next = (next | 63) + 1;

@@ -25,16 +25,16 @@ mod values;
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, IndexId, SqlError, TableId, Tid, Value};
+use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::column::{Col, Fixed, HandleError, TextCol};
 use crate::layout::{ColumnSpec, Layout, LayoutChoice, LayoutError};
-use crate::pool::OutOfMemory;
 use crate::registry::SnapshotRegistry;
 use crate::rows::{RowRun, Rows};
 use crate::undo::{Change, UndoLog, UndoRecord};
 
+pub use crate::error::TableError;
 pub use batch::partitions_of;
 pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
@@ -104,92 +104,6 @@ impl TableSpec {
     }
 }
 
-/// Why a change of a table failed. The transaction goes on unchanged and may abort.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TableError {
-    /// No memory for the change.
-    #[error(transparent)]
-    OutOfMemory(#[from] OutOfMemory),
-    /// Another row has the key.
-    #[error("duplicate key in index {index} of table {table}")]
-    Duplicate {
-        /// The table.
-        table: TableId,
-        /// The unique index.
-        index: IndexId,
-        /// The row that has the key.
-        existing: Tid,
-    },
-    /// NULL, or no value, for a NOT NULL column.
-    #[error("NULL in column {column} of table {table}")]
-    NotNull {
-        /// The table.
-        table: TableId,
-        /// The column.
-        column: ColumnId,
-    },
-    /// A DECIMAL has more digits than declared.
-    #[error("value with too many digits for column {column} of table {table}")]
-    OutOfRange {
-        /// The table.
-        table: TableId,
-        /// The column.
-        column: ColumnId,
-    },
-    /// A text has more characters than declared, or more bytes than any column holds.
-    #[error("text of {bytes} bytes is too long for column {column} of table {table}")]
-    TooLong {
-        /// The table.
-        table: TableId,
-        /// The column.
-        column: ColumnId,
-        /// Bytes of the text.
-        bytes: usize,
-    },
-    /// A text holds the character U+0000, which text may not.
-    #[error("text for column {column} of table {table} holds a zero character")]
-    ZeroCharacter {
-        /// The table.
-        table: TableId,
-        /// The column.
-        column: ColumnId,
-    },
-    /// A CHECK constraint does not hold.
-    #[error("check {check} of table {table} does not hold")]
-    Check {
-        /// The table.
-        table: TableId,
-        /// The constraint's position.
-        check: usize,
-    },
-    /// Whether a CHECK constraint holds cannot be said.
-    #[error(transparent)]
-    Unchecked(#[from] SqlError),
-    /// The row belongs to another partition.
-    #[error("the row belongs to another partition of table {table}")]
-    WrongPartition {
-        /// The table.
-        table: TableId,
-    },
-    /// The value has not the column's type.
-    #[error("value of another type for column {column} of table {table}")]
-    WrongType {
-        /// The table.
-        table: TableId,
-        /// The column.
-        column: ColumnId,
-    },
-    /// There is no such row.
-    #[error("no row {} in table {table}", .tid.0)]
-    NoRow {
-        /// The table.
-        table: TableId,
-        /// Where it was looked for.
-        tid: Tid,
-    },
-}
-
 /// Memory of one table in one partition, in bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TableMemory {
@@ -236,6 +150,11 @@ impl Table {
             .iter()
             .map(|index| TableIndex::new(index, &spec.columns, &layout, registry.pool()))
             .collect();
+        assert_eq!(spec.columns.len(), layout.columns.len(), "a layout is of the table's columns");
+        let is_there = |column: &ColumnId| column.index() < spec.columns.len();
+        assert!(spec.partition_by.iter().all(is_there), "rows are placed by a column of the table");
+        let in_range = placement.is_none_or(|p| p.partition < p.partitions.max(1));
+        assert!(in_range, "a table is in a partition that is there");
         let placement = placement.filter(|p| p.partitions > 1);
         let (guarded, identity) = (Guarded::new(&spec), Identity::of(&spec));
         let fields =
@@ -381,6 +300,7 @@ impl Table {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
         self.rows.kill(tid)?;
+        debug_assert_eq!(self.indexes.len(), self.spec.indexes.len(), "the indexes are the shape's");
         for index in &mut self.indexes {
             index.remove(&self.rows, tid);
         }
@@ -398,10 +318,11 @@ impl Table {
     }
 
     fn undo_change(&mut self, log: &UndoLog, record: &UndoRecord) {
-        debug_assert_eq!(record.table, self.spec.id.0);
+        assert_eq!(record.table, self.spec.id.0, "a record is taken back by the table that wrote it");
         let tid = record.tid;
         match record.change {
             Change::Inserted => {
+                debug_assert!(self.rows.is_live(tid), "a row that came is there until that is undone");
                 for index in &mut self.indexes {
                     index.remove(&self.rows, tid);
                 }
@@ -422,10 +343,12 @@ impl Table {
                 self.undo_write(log, tid, column, was_null, &image);
             }
             Change::Indexed(index) => {
+                debug_assert!(self.rows.is_live(tid), "only live rows stand in indexes (I-1)");
                 self.rows.note_move();
                 self.indexes[index.index()].remove(&self.rows, tid);
             }
             Change::Unindexed(index) => {
+                debug_assert!(self.rows.is_live(tid), "only live rows stand in indexes (I-1)");
                 self.rows.note_move();
                 let Self { rows, indexes, .. } = self;
                 rows.pool().with_emergency(|| indexes[index.index()].restore(rows, tid));
@@ -483,6 +406,7 @@ impl Guarded {
     fn of<'c>(width: usize, columns: impl Iterator<Item = &'c ColumnId>) -> Self {
         let mut guarded = Self { first: 0, others: vec![false; width.saturating_sub(64)] };
         for column in columns {
+            assert!(column.index() < width, "an index has columns of the table");
             match column.0 {
                 c @ 0..64 => guarded.first |= 1 << c,
                 c => guarded.others[c as usize - 64] = true,

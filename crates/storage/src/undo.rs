@@ -155,6 +155,7 @@ impl UndoLog {
 
     /// Notes that rows were appended.
     pub(crate) fn push_appended(&mut self, table: u32, run: RowRun) {
+        debug_assert!(run.rows > 0, "rows that were appended are some");
         let mut first = run.first;
         let end = first.0 + run.rows;
         while first.0 < end {
@@ -169,6 +170,7 @@ impl UndoLog {
     fn pop_record(&mut self) -> Option<UndoRecord> {
         let record = self.records.pop()?;
         if let Change::Appended { rows } = record.change {
+            debug_assert!(self.more_rows + 1 >= rows as usize, "rows are counted as they came");
             self.more_rows -= rows as usize - 1;
         }
         Some(record)
@@ -178,6 +180,7 @@ impl UndoLog {
     pub(crate) fn push_deleted(&mut self, table: u32, tid: Tid) {
         self.push(table, tid, Change::Deleted);
         self.deleted.push((self.site, table, tid));
+        debug_assert!(self.deleted.len() <= self.records.len(), "each deletion has a record");
     }
 
     #[cold]
@@ -204,7 +207,9 @@ impl UndoLog {
         match image {
             Image::Here(bytes) => &bytes[..width],
             Image::Apart { start: [low, high] } => {
+                debug_assert!(width > 16, "what is short lies in its record");
                 let start = (u64::from(*high) << 32 | u64::from(*low)) as usize;
+                debug_assert!(start + width <= self.bytes.len(), "an image stays until its record goes");
                 &self.bytes[start..start + width]
             }
         }
@@ -215,8 +220,11 @@ impl UndoLog {
         if self.records.len() > to.records {
             return self.pop_record();
         }
+        debug_assert_eq!(self.records.len(), to.records, "a savepoint lies behind");
+        debug_assert!(self.deleted.len() >= to.deleted, "a savepoint lies behind");
         self.deleted.truncate(to.deleted);
         if to.records == 0 {
+            debug_assert_eq!(self.more_rows, 0, "without records there are no rows");
             self.bytes.clear();
             self.garbage.clear();
         }
@@ -225,12 +233,14 @@ impl UndoLog {
 
     /// Like [`UndoLog::pop`], inside one statement: byte images of older records stay.
     pub(crate) fn pop_for_rollback(&mut self, to: Savepoint) -> Option<UndoRecord> {
+        debug_assert!(self.records.len() >= to.records, "a savepoint lies behind");
         (self.records.len() > to.records).then(|| self.pop_record()).flatten()
     }
 
     /// Forgets everything; calls `free` for each deleted row and `tidy` for each heap with much
     /// garbage, with site, table and place.
     pub fn commit(&mut self, mut free: impl FnMut(u16, u32, Tid), mut tidy: impl FnMut(u16, u32, u32, u16)) {
+        debug_assert!(self.deleted.len() <= self.records.len(), "each deletion has a record");
         self.records.clear();
         self.bytes.clear();
         self.more_rows = 0;
@@ -249,4 +259,9 @@ impl UndoLog {
 impl Savepoint {
     /// The beginning of the transaction.
     pub const START: Self = Self { records: 0, deleted: 0 };
+
+    /// Whether what it stands for is part of what `later` does.
+    pub fn is_before(self, later: Self) -> bool {
+        self.records <= later.records && self.deleted <= later.deleted
+    }
 }

@@ -1,6 +1,6 @@
 //! Random tests whose seeds and counts are fixed, unless `cargo xtask explore` sets others.
 //!
-//! And [`wait_until`], for what another thread or process does, and [`damage`], for what is not what was written.
+//! And [`Random`], for tests that draw for themselves, [`wait_until`], for what another thread or process does, and [`damage`], for what is not what was written.
 //!
 //! Responsible for: which seeds a test runs, the configuration of proptest, and the message that says how to
 //! repeat a failure. Not responsible for: what is generated and what is checked; the tests say that.
@@ -10,14 +10,17 @@
 //!   proptest's own (`PROPTEST_CASES` and the like) are overruled.
 #![forbid(unsafe_code)]
 
+mod random;
+
 use std::fmt;
 use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use proptest::prelude::Rng as _;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+pub use random::Random;
 
 /// Where the seeds begin; set by `cargo xtask explore` and by whoever repeats a failure.
 pub const SEED: &str = "ALBIREO_SEED";
@@ -121,8 +124,8 @@ fn chosen(first: Option<u64>, count: Option<u64>, seeds: Range<u64>) -> Range<u6
 /// Damages `bytes` in a way that `seed` chooses: a part is flipped, overwritten, cut off, taken out, put in or moved. Half
 /// of the damage is in the last quarter, where many formats say what is in the rest.
 pub fn damage(bytes: &mut Vec<u8>, seed: u64) {
-    let mut draws = rng(seed);
-    let mut below = |end: usize| draws.next_u64() as usize % end.max(1);
+    let mut random = Random::new(seed);
+    let mut below = |end: usize| random.index(end.max(1));
     let length = bytes.len();
     if length == 0 {
         return;

@@ -21,7 +21,7 @@ const MINUTES: f64 = 10.0;
 /// Seeds between the rounds of a part, more than any test runs in one.
 const SEEDS_OF_A_ROUND: u64 = 1_000_000;
 
-/// Random routines that a round asks PostgreSQL about.
+/// Seeds of random routines and statements that a round asks PostgreSQL about.
 const ROUTINES: &str = "300";
 
 /// Lines of a test's output that are shown when it fails.
@@ -80,8 +80,8 @@ fn number<T: std::str::FromStr>(argument: &str, text: &str) -> Result<T, String>
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     /// Random tests of one library or test program.
-    Tests(random::Target),
-    /// Random routines, asked of PostgreSQL as well.
+    Tests(random::TestTarget),
+    /// Random routines and statements, asked of PostgreSQL as well.
     PostgreSql,
     /// Databases in simulated worlds.
     Simulation,
@@ -130,7 +130,7 @@ impl Part {
         match self {
             Self::Tests(target) => command.arg("--no-run").args(target.selection()),
             Self::PostgreSql => {
-                let tests = ["--test", "random", "--test", "routines_agree_with_postgresql"];
+                let tests = ["--lib", "--test", "random", "--test", "routines_agree_with_postgresql"];
                 command.args(["--no-run", "--workspace"]).args(tests)
             }
             Self::Simulation => {
@@ -167,7 +167,9 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if has_postgresql() {
         parts.push(Part::PostgreSql);
     } else {
-        eprintln!("SKIPPED: PostgreSQL 15 is not installed; nobody is asked about random routines");
+        eprintln!(
+            "SKIPPED: PostgreSQL 15 is not installed; nobody is asked about random routines and statements"
+        );
     }
     parts.retain(|part| options.wants(part));
     if parts.is_empty() {
@@ -277,7 +279,11 @@ mod tests {
 
     fn tests() -> Part {
         let tests = vec!["tree_is_right".to_owned()];
-        Part::Tests(random::Target { package: "albireo-storage".into(), test: Some("model".into()), tests })
+        Part::Tests(random::TestTarget {
+            package: "albireo-storage".into(),
+            test: Some("model".into()),
+            tests,
+        })
     }
 
     #[test]

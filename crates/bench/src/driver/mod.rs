@@ -253,7 +253,7 @@ impl<'a> Loading<'a> {
 }
 
 /// Everything a run is made of.
-struct Run<'a> {
+struct BenchmarkRun<'a> {
     config: &'a Config,
     target: &'a dyn Target,
     clock: &'a Clock,
@@ -275,7 +275,7 @@ pub fn run(
 ) -> Result<Report, ConfigError> {
     config.validate()?;
     let mut report = blank(config);
-    let run = Run { config, target, clock, observer, cancel };
+    let run = BenchmarkRun { config, target, clock, observer, cancel };
     let done = run.everything(&mut report);
     run.finish(done, &mut report);
     Ok(report)
@@ -318,7 +318,7 @@ fn during(what: &str) -> impl Fn(SqlError) -> Failure + '_ {
     move |error| format!("{what}: {error}")
 }
 
-impl Run<'_> {
+impl BenchmarkRun<'_> {
     /// All parts of the run, in order; fills in `report` as far as it gets.
     fn everything(&self, report: &mut Report) -> Result<(), Failure> {
         self.load(report)?;

@@ -14,7 +14,7 @@ use albireo_env::thread::{Scope, ScopedJoinHandle};
 use parking_lot::Mutex;
 
 use super::in_flight::{InFlight, Started};
-use super::{Failure, Outcome, Run, Snapshot, during};
+use super::{BenchmarkRun, Failure, Outcome, Snapshot, during};
 use crate::ch::queries::Query;
 use crate::latency::{Durations, round};
 use crate::report::{Oltp, QueryReport};
@@ -55,7 +55,7 @@ impl Span {
 
 /// A phase before and while it runs.
 pub(super) struct Phase<'a> {
-    run: &'a Run<'a>,
+    run: &'a BenchmarkRun<'a>,
     span: Span,
     queries: &'a [Query],
     /// Which of them have been answered, in this phase or one before; `queries` in their order.
@@ -133,7 +133,7 @@ pub(super) struct QueryTally {
 
 impl<'a> Phase<'a> {
     /// A phase that begins now, without queries.
-    pub(super) fn new(run: &'a Run<'a>, span: Span) -> Self {
+    pub(super) fn new(run: &'a BenchmarkRun<'a>, span: Span) -> Self {
         let begin_ns = run.clock.now();
         let is_timed = run.config.transactions.is_none();
         let measured_from_ns = if is_timed { begin_ns + span.warm_up.as_nanos() as u64 } else { begin_ns };
@@ -274,7 +274,7 @@ impl<'a> Phase<'a> {
     /// Shows progress until the phase is over, that is `count` transactions have ended or its time has,
     /// cancelled or failed; returns when that was.
     fn watch(&self, name: &str, count: Option<u64>) -> u64 {
-        let Run { clock, observer, cancel, .. } = self.run;
+        let BenchmarkRun { clock, observer, cancel, .. } = self.run;
         let (mut before, mut ended_before) = (self.begin_ns, 0);
         loop {
             let now = clock.now();
@@ -294,7 +294,7 @@ impl<'a> Phase<'a> {
 
     /// Waits until every query has been answered once, the phase is cancelled or failed.
     fn wait_for_answers(&self, name: &str) {
-        let Run { clock, observer, cancel, .. } = self.run;
+        let BenchmarkRun { clock, observer, cancel, .. } = self.run;
         let total = self.span.total;
         while self.answered.iter().any(|answered| !answered.load(Ordering::Relaxed)) {
             if cancel.is_cancelled() || self.stop_transactions.load(Ordering::Relaxed) {
@@ -324,7 +324,7 @@ impl<'a> Phase<'a> {
 
     /// Runs transactions for the terminals at `homes` until told to stop.
     fn work(&self, partition: u16, homes: &[i16]) -> Result<WorkerTally, Failure> {
-        let Run { config, target, clock, .. } = *self.run;
+        let BenchmarkRun { config, target, clock, .. } = *self.run;
         let stream = (self.span.number as u64) << 32 | u64::from(partition);
         let mut inputs = Inputs::new(config.mix, config.scale, config.warehouses, homes, config.seed, stream);
         let mut tally = WorkerTally::default();
@@ -371,7 +371,7 @@ impl<'a> Phase<'a> {
 
     /// Goes on with the queries of `stream`, each on a fresh snapshot, until told to stop.
     fn stream(&self, stream: &mut Stream) -> Result<(), Failure> {
-        let Run { config, cancel, .. } = self.run;
+        let BenchmarkRun { config, cancel, .. } = self.run;
         while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {
             let i = stream.next;
             stream.next = (i + 1) % self.queries.len();
@@ -390,7 +390,7 @@ impl<'a> Phase<'a> {
     /// Takes snapshots at the phase's rate, each in place of the one before, until told to stop. Transactions
     /// of a phase of so many begin, with `first`, when there is one.
     fn take_snapshots(&self, first: Option<u64>) -> Result<(), Failure> {
-        let Run { target, clock, cancel, .. } = self.run;
+        let BenchmarkRun { target, clock, cancel, .. } = self.run;
         let period_ns = 1_000_000_000 / u64::from(self.snapshots_per_second);
         let (mut held, mut next_ns) = (None, clock.now());
         while !self.stop_queries.load(Ordering::Relaxed) && !cancel.is_cancelled() {

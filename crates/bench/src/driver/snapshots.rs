@@ -4,7 +4,7 @@
 use albireo_env::Clock;
 
 use super::phase::{Phase, Span};
-use super::{Cancel, Failure, Run, Target, during};
+use super::{BenchmarkRun, Cancel, Failure, Target, during};
 use crate::config::{Config, ConfigError};
 use crate::latency::round;
 use crate::progress::Observer;
@@ -26,7 +26,7 @@ pub fn run_snapshots(
     cancel: &Cancel,
 ) -> Result<SnapshotReport, ConfigError> {
     config.validate()?;
-    let run = Run { config, target, clock, observer, cancel };
+    let run = BenchmarkRun { config, target, clock, observer, cancel };
     let mut report = SnapshotReport { run: super::blank(config), rates: Vec::new(), memory: None };
     report.run.benchmark = "snapshots".to_owned();
     let done = run.load(&mut report.run).and_then(|()| run.snapshots(&mut report));
@@ -34,7 +34,7 @@ pub fn run_snapshots(
     Ok(report)
 }
 
-impl Run<'_> {
+impl BenchmarkRun<'_> {
     fn snapshots(&self, report: &mut SnapshotReport) -> Result<(), Failure> {
         for (number, rate) in RATES.into_iter().enumerate() {
             let measured = self.at_rate(number, rate, report)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::phase::{OltpTally, Phase, QueryTally, Span, Stream, StreamTally};
-use super::{Failure, Run, during};
+use super::{BenchmarkRun, Failure, during};
 use crate::ch::queries::Query;
 use crate::config::Workload;
 use crate::report::Report;
@@ -46,7 +46,7 @@ fn spans(duration: Duration) -> Vec<(Span, bool)> {
     spans
 }
 
-impl Run<'_> {
+impl BenchmarkRun<'_> {
     /// Runs and measures everything between loading and the last check.
     pub(super) fn take_turns(&self, report: &mut Report) -> Result<(), Failure> {
         let (queries, streams): (&[Query], usize) = match &self.config.workload {

@@ -7,8 +7,8 @@ use albireo::{BackupOptions, Config, Database, Value};
 use albireo_testing::wait_until;
 use serde_json::Value as Json;
 
+use crate::directory::TestDirectory;
 use crate::mounted::Mounted;
-use crate::place::Place;
 use crate::tools::{albireo, err, out};
 
 fn config() -> Config {
@@ -55,7 +55,7 @@ fn json(arguments: &[&str], path: &Path) -> Json {
 
 #[test]
 fn archive_is_written_and_older_ones_go() {
-    let place = Place::new("archive");
+    let place = TestDirectory::new("archive");
     let data = made(place.path(), 50);
     let output = albireo(&["archive", "PATH", "--limit-rate", "50M"], &data);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
@@ -82,7 +82,7 @@ fn archive_is_written_and_older_ones_go() {
 
 #[test]
 fn tools_say_what_to_do_with_a_database_that_is_open_or_not_there() {
-    let place = Place::new("locked");
+    let place = TestDirectory::new("locked");
     let data = made(place.path(), 5);
     let db = Database::open(&data, config()).unwrap();
     let target = place.path().join("it's.tar");
@@ -108,7 +108,7 @@ fn tools_say_what_to_do_with_a_database_that_is_open_or_not_there() {
 
 #[test]
 fn backup_and_restore_keep_every_row() {
-    let place = Place::new("backup");
+    let place = TestDirectory::new("backup");
     let data = made(place.path(), 300);
     assert_eq!(albireo(&["archive", "PATH"], &data).status.code(), Some(0));
     let expected = dump(&data);
@@ -135,7 +135,7 @@ fn backup_and_restore_keep_every_row() {
 /// What was committed while the backup was taken is in its log.
 #[test]
 fn backup_of_a_database_in_use_has_the_log_behind_its_archive() {
-    let place = Place::new("inuse");
+    let place = TestDirectory::new("inuse");
     let data = made(place.path(), 100);
     let db = Database::open(&data, config()).unwrap();
     let target = place.path().join("copy.tar");
@@ -162,7 +162,7 @@ fn backup_of_a_database_in_use_has_the_log_behind_its_archive() {
 
 #[test]
 fn restore_says_everything_that_is_wrong_at_once() {
-    let place = Place::new("refused");
+    let place = TestDirectory::new("refused");
     let data = made(place.path(), 20);
     let target = place.path().join("copy");
     json(&["backup", "PATH", text(&target), "--format", "json"], &data);
@@ -188,7 +188,7 @@ fn restore_to_a_disk_that_is_too_small_is_refused_before_it_begins() {
             return;
         }
     };
-    let place = Place::new("small");
+    let place = TestDirectory::new("small");
     let data = made(place.path(), 20);
     let target = place.path().join("copy.tar");
     json(&["backup", "PATH", text(&target), "--format", "json"], &data);
@@ -210,7 +210,7 @@ fn restore_to_a_disk_that_is_too_small_is_refused_before_it_begins() {
 
 #[test]
 fn killed_restore_and_killed_backup_are_refused_later() {
-    let place = Place::new("killed");
+    let place = TestDirectory::new("killed");
     let data = made(place.path(), 2_000);
     let target = place.path().join("copy");
     json(&["backup", "PATH", text(&target), "--format", "json"], &data);

@@ -9,7 +9,7 @@ use crate::writer::{ACCOUNTS, CENTS, WRITERS, config, transaction};
 
 /// What was found.
 #[derive(Default, Debug)]
-pub struct Found {
+pub struct Recovered {
     /// Transactions that are there.
     pub present: u64,
     /// Those among them that nobody was told of.
@@ -28,9 +28,9 @@ pub struct Found {
 type Entry = (i32, i32, i64, i64, i64);
 
 /// Opens the database and compares it with what was acknowledged: each writer's last number.
-pub fn check(directory: &Path, acknowledged: &BTreeMap<i32, i64>) -> Result<Found, SqlError> {
+pub fn check(directory: &Path, acknowledged: &BTreeMap<i32, i64>) -> Result<Recovered, SqlError> {
     let db = Database::open(directory, config(Durability::Group))?;
-    let mut found = Found { torn: db.recovery().torn, ..Found::default() };
+    let mut found = Recovered { torn: db.recovery().torn, ..Recovered::default() };
     let progress = pairs(&db, "SELECT writer, last FROM progress")?;
     let entries = entries(&db)?;
     check_progress(&progress, acknowledged, &mut found);
@@ -63,7 +63,7 @@ fn entries(db: &Database) -> Result<Vec<Entry>, SqlError> {
     Ok(rows.iter().map(entry).collect())
 }
 
-fn check_progress(progress: &BTreeMap<i32, i64>, acknowledged: &BTreeMap<i32, i64>, found: &mut Found) {
+fn check_progress(progress: &BTreeMap<i32, i64>, acknowledged: &BTreeMap<i32, i64>, found: &mut Recovered) {
     for writer in 0..WRITERS {
         let Some(&last) = progress.get(&writer) else {
             found.wrong.push(format!("writer {writer} is gone"));
@@ -81,7 +81,7 @@ fn check_progress(progress: &BTreeMap<i32, i64>, acknowledged: &BTreeMap<i32, i6
 }
 
 /// Each transaction up to a writer's last has its two entries, and there is no other.
-fn check_wholeness(progress: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Found) {
+fn check_wholeness(progress: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Recovered) {
     let mut sides: BTreeMap<(i32, i64), Vec<(i32, i64)>> = BTreeMap::new();
     for &(account, writer, number, _, amount) in entries {
         sides.entry((writer, number)).or_default().push((account, amount));
@@ -103,7 +103,7 @@ fn check_wholeness(progress: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut
 }
 
 /// The positions in each partition are 1, 2, 3, ... up to its count.
-fn check_positions(places: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Found) {
+fn check_positions(places: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Recovered) {
     for place in 0..2 {
         let mut positions: Vec<i64> =
             entries.iter().filter(|entry| entry.0 % 2 == place).map(|entry| entry.3).collect();
@@ -116,7 +116,7 @@ fn check_positions(places: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut F
     }
 }
 
-fn check_accounts(accounts: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Found) {
+fn check_accounts(accounts: &BTreeMap<i32, i64>, entries: &[Entry], found: &mut Recovered) {
     let mut cents: BTreeMap<i32, i64> = (0..ACCOUNTS).map(|id| (id, CENTS)).collect();
     for &(account, _, _, _, amount) in entries {
         *cents.entry(account).or_default() += amount;

@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 
 use albireo_testing::test;
 
-use crate::check::{Found, check};
-use crate::place::Place;
+use crate::check::{Recovered, check};
+use crate::directory::TestDirectory;
 use crate::writer::{self, mix, prepare};
 
 /// Rounds, by their seeds.
@@ -135,7 +135,7 @@ struct Total {
 
 /// One database and those who write it.
 struct Trial {
-    place: Place,
+    place: TestDirectory,
     /// Each writer's last acknowledged transaction.
     told: BTreeMap<i32, i64>,
     durability: &'static str,
@@ -143,13 +143,13 @@ struct Trial {
 
 impl Trial {
     fn new(durability: &'static str) -> Self {
-        let place = Place::new("kill");
+        let place = TestDirectory::new("kill");
         prepare(place.path());
         Self { place, told: BTreeMap::new(), durability }
     }
 
     /// Starts the writers, kills them, looks at what they left.
-    fn round(&mut self, moment: &Moment, total: &mut Total) -> Found {
+    fn round(&mut self, moment: &Moment, total: &mut Total) -> Recovered {
         let heard = Killed::start(self.place.path(), self.durability).kill_at(moment);
         for &(writer, number) in &heard.numbers {
             let last = self.told.insert(writer, number);

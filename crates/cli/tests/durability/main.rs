@@ -4,10 +4,10 @@
 
 mod backup;
 mod check;
+mod directory;
 mod full;
 mod kill;
 mod mounted;
-mod place;
 mod tools;
 mod verify;
 mod writer;

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::place::Place;
+use crate::directory::TestDirectory;
 
 /// A small file system; unmounted when it is dropped.
 pub struct Mounted {
-    place: Place,
+    place: TestDirectory,
 }
 
 impl Mounted {
@@ -17,7 +17,7 @@ impl Mounted {
     /// # Errors
     /// It cannot be mounted.
     pub fn new(megabytes: u32) -> Result<Self, String> {
-        let place = Place::new("full");
+        let place = TestDirectory::new("full");
         let mount = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
             .arg(place.path())

@@ -9,7 +9,7 @@ use albireo_env::Env;
 use albireo_testing::wait_until;
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::directory::TestDirectory;
 
 pub fn albireo(arguments: &[&str], path: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_albireo"));
@@ -50,8 +50,8 @@ const SCRIPT: &str = "
     UPDATE account SET cents = cents + 1; DELETE FROM account WHERE id = 1; DROP TABLE s.note";
 
 /// A database made by the shell.
-fn made() -> Place {
-    let place = Place::new("tools");
+fn made() -> TestDirectory {
+    let place = TestDirectory::new("tools");
     let output = albireo(&["shell", "--data", "PATH", "--partitions", "2", "-c", SCRIPT], place.path());
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert!(err(&output).starts_with("albireo: an empty database in "), "{}", err(&output));
@@ -146,7 +146,7 @@ fn log_as_json_is_an_object_on_each_line() {
 
 #[test]
 fn log_counts_the_rows_of_a_large_record_that_it_does_not_print() {
-    let place = Place::new("large");
+    let place = TestDirectory::new("large");
     let script = "CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE s (a INTEGER);
         INSERT INTO t SELECT i FROM generate_series(1, 1234) AS g(i);
         CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$
@@ -181,7 +181,7 @@ fn log_counts_the_rows_of_a_large_record_that_it_does_not_print() {
 #[cfg(target_os = "linux")]
 fn log_of_a_large_record_needs_little_more_memory_than_the_record() {
     use std::io::{BufRead, BufReader};
-    let place = Place::new("streams");
+    let place = TestDirectory::new("streams");
     let script = "CREATE TABLE t (a INTEGER, b TEXT, c INTEGER, d INTEGER);
         INSERT INTO t SELECT i, 'row ' || i, i, i FROM generate_series(1, 400000) AS g(i)";
     assert_eq!(albireo(&["shell", "-d", "PATH", "-c", script], place.path()).status.code(), Some(0));
@@ -201,7 +201,7 @@ fn log_of_a_large_record_needs_little_more_memory_than_the_record() {
 
 #[test]
 fn log_and_verify_change_nothing_and_work_while_the_database_is_open() {
-    let place = Place::new("open");
+    let place = TestDirectory::new("open");
     let config = Config { log_segment_bytes: 64 << 10, ..Config::default() };
     let db = Database::open(place.path(), config).unwrap();
     db.execute("CREATE TABLE t (a INTEGER)").unwrap();
@@ -240,7 +240,7 @@ const ROWS_OF_A_LOOK: u32 = 300;
 /// A later frame may be seen where an earlier one was not there yet: that is no damage.
 #[test]
 fn log_that_is_being_written_is_never_called_damaged() {
-    let place = Place::new("growing");
+    let place = TestDirectory::new("growing");
     let config = Config { log_segment_bytes: 1 << 20, durability: Durability::Async, ..Config::default() };
     let db = Database::open(place.path(), config).unwrap();
     db.execute("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
@@ -272,7 +272,7 @@ fn log_that_is_being_written_is_never_called_damaged() {
 }
 
 /// The only segment with frames.
-fn segment(place: &Place) -> PathBuf {
+fn segment(place: &TestDirectory) -> PathBuf {
     place.path().join("log/00000000000000000001.log")
 }
 
@@ -320,7 +320,7 @@ fn damage_is_told_with_its_place_and_status_1() {
 
 #[test]
 fn path_without_a_log_is_said() {
-    let place = Place::new("empty");
+    let place = TestDirectory::new("empty");
     for command in ["log", "verify"] {
         let output = albireo(&[command, "PATH"], place.path());
         assert_eq!(output.status.code(), Some(1));

@@ -6,8 +6,8 @@ use std::process::Command;
 use albireo::{CheckpointOptions, Config, Database, Value};
 use serde_json::Value as Json;
 
+use crate::directory::TestDirectory;
 use crate::mounted::Mounted;
-use crate::place::Place;
 use crate::tools::{albireo, err, out};
 
 fn config() -> Config {
@@ -68,8 +68,8 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-fn copied(from: &Path, name: &str) -> Place {
-    let place = Place::new(name);
+fn copied(from: &Path, name: &str) -> TestDirectory {
+    let place = TestDirectory::new(name);
     let status = Command::new("cp").arg("-r").arg(from.join(".")).arg(place.path()).status().unwrap();
     assert!(status.success());
     place
@@ -85,7 +85,7 @@ fn faults(report: &Json) -> Vec<String> {
 
 #[test]
 fn sound_database_is_sound_with_its_archives() {
-    let place = Place::new("sound");
+    let place = TestDirectory::new("sound");
     made(place.path());
     let (status, report) = verify(place.path());
     assert_eq!((status, &report["sound"]), (Some(0), &true.into()), "{report:#}");
@@ -104,7 +104,7 @@ fn sound_database_is_sound_with_its_archives() {
 
 #[test]
 fn log_whose_beginning_is_gone_is_told_by_the_names_of_an_archive() {
-    let place = Place::new("names");
+    let place = TestDirectory::new("names");
     made(place.path());
     let lines = |more: &[&str]| {
         let output = albireo(&[&["log", "PATH"], more].concat(), place.path());
@@ -131,7 +131,7 @@ fn log_whose_beginning_is_gone_is_told_by_the_names_of_an_archive() {
 
 #[test]
 fn every_kind_of_damage_is_found_with_status_1() {
-    let place = Place::new("damage");
+    let place = TestDirectory::new("damage");
     made(place.path());
     let flip = |path: &Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();
@@ -189,9 +189,9 @@ fn every_kind_of_damage_is_found_with_status_1() {
 
 #[test]
 fn log_of_another_database_and_one_without_its_archives_are_faults() {
-    let place = Place::new("mixed");
+    let place = TestDirectory::new("mixed");
     made(place.path());
-    let other = Place::new("other");
+    let other = TestDirectory::new("other");
     made(other.path());
     let mixed = copied(place.path(), "mixed");
     std::fs::remove_dir_all(mixed.path().join("log")).unwrap();
@@ -215,7 +215,7 @@ fn log_of_another_database_and_one_without_its_archives_are_faults() {
 
 #[test]
 fn damaged_backup_is_found_once() {
-    let place = Place::new("copies");
+    let place = TestDirectory::new("copies");
     let data = place.path().join("data");
     made(&data);
     for name in ["copy", "copy.tar"] {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use albireo_base::progress::{Phase, Unit};
-use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_base::{SqlError, SqlState, SqlType, Value, arrow_type};
 use albireo_files::{Compression, Compressor};
 use albireo_olap::relation::Snapshot;
 use albireo_olap::{Prepared, write_parquet};
-use albireo_sql::BoundQuery;
 use albireo_sql::copy::{CopyFormat, CopyPlace, Header};
 use albireo_storage::DatabaseSnapshot;
-use arrow::array::RecordBatch;
+use arrow::array::{Array as _, ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
@@ -21,13 +20,13 @@ use super::files::{NewFile, write_error};
 use super::{Client, Watched};
 use crate::Database;
 use crate::adapters::{StorageSnapshot, value_at};
+use crate::arrays;
 use crate::query::options;
 use crate::settings::Settings;
 
 /// The rows to write.
 pub(super) struct Source<'a> {
     pub(super) prepared: &'a Arc<Prepared>,
-    pub(super) query: &'a BoundQuery,
     pub(super) snapshot: &'a Arc<DatabaseSnapshot>,
     pub(super) settings: &'a Settings,
     pub(super) watched: Watched<'a>,
@@ -86,7 +85,7 @@ impl Database {
         let prepared = source.prepared;
         let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(source.snapshot)));
         let options = options(source.settings, source.watched.cancel);
-        let column = |c: &albireo_olap::OutputColumn| (source.query.column_name(&c.name).to_owned(), c.ty);
+        let column = |c: &albireo_olap::OutputColumn| (c.name.clone(), c.ty);
         let columns: Columns = prepared.columns().iter().map(column).collect();
         if matches!(format, CopyFormat::Parquet | CopyFormat::Json) {
             distinct_names(&columns)?;
@@ -112,7 +111,7 @@ impl Database {
         });
         if *format == CopyFormat::Parquet {
             let schema = parquet_schema(&columns, &schema);
-            let batches = batches.map(|batch| as_schema(&batch?, &schema));
+            let batches = batches.map(|batch| as_schema(&batch?, &columns, &schema));
             let rows = write_parquet(&mut sink, &schema, batches)?;
             sink.finish()?;
             return Ok(rows);
@@ -209,24 +208,40 @@ fn distinct_names(columns: &Columns) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// A column of Parquet has one scale, so NUMERIC of any scale gets one.
 fn parquet_schema(columns: &Columns, schema: &SchemaRef) -> SchemaRef {
     let field = |((name, ty), field): (&(String, Option<SqlType>), &Arc<Field>)| {
-        let ty = if ty.is_some() { field.data_type().clone() } else { DataType::Utf8 };
+        let ty = match ty {
+            Some(ty @ SqlType::Decimal { .. }) => arrow_type(*ty),
+            Some(_) => field.data_type().clone(),
+            None => DataType::Utf8,
+        };
         Field::new(name, ty, true)
     };
     let fields: Vec<Field> = columns.iter().zip(schema.fields()).map(field).collect();
     Arc::new(Schema::new(fields))
 }
 
-fn as_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
-    let arrays = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
-        if array.data_type() == field.data_type() {
-            Ok(Arc::clone(array))
-        } else {
-            cast(array, field.data_type())
-        }
-    });
-    let batch =
-        arrays.collect::<Result<_, _>>().and_then(|arrays| RecordBatch::try_new(Arc::clone(schema), arrays));
-    batch.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))
+fn as_schema(batch: &RecordBatch, columns: &Columns, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
+    let convert = |array: &ArrayRef, field: &Field, ty: Option<SqlType>| match ty {
+        _ if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
+        Some(ty @ SqlType::Decimal { .. }) => of_one_scale(array, ty),
+        _ => cast(array, field.data_type()).map_err(arrays::internal),
+    };
+    let parts = batch.columns().iter().zip(schema.fields()).zip(columns);
+    let arrays = parts.map(|((array, field), (_, ty))| convert(array, field, *ty));
+    RecordBatch::try_new(Arc::clone(schema), arrays.collect::<Result<_, _>>()?).map_err(arrays::internal)
+}
+
+/// Numbers of several scales, rounded to that of `ty`.
+fn of_one_scale(array: &ArrayRef, ty: SqlType) -> Result<ArrayRef, SqlError> {
+    let number = |row| {
+        value_at(array, row, ty).coerce(ty).map_err(|error| {
+            error.with_hint(
+                "Cast the column to a NUMERIC with a precision and scale that hold all its values.",
+            )
+        })
+    };
+    let numbers = (0..array.len()).map(number).collect::<Result<Vec<Value>, SqlError>>()?;
+    arrays::array(ty, numbers.iter())
 }

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState};
 use albireo_partition::{Exclusive, Receipt};
-use albireo_redo::{Config as LogConfig, Controls, Log, LogStart, StartError, Target};
+use albireo_redo::{Config as LogConfig, Controls, Log, LogDestination, LogStart, StartError};
 
 pub use albireo_archive::{Gone as RestorePointsGone, Progress as ArchiveProgress, Report as ArchiveReport};
 pub(crate) use backup::backup_target;
@@ -104,7 +104,7 @@ impl Database {
         let _ = self.inner.recovered.set(report);
         self.inner.archiving.opened(log_bytes, self.inner.env.clock.now());
         let durability = config.durability;
-        let target = Target::Directory(home.log());
+        let target = LogDestination::Directory(home.log());
         let config = LogConfig {
             segment_bytes: config.log_segment_bytes,
             control_copies: vec![home.control_copy()],
@@ -133,7 +133,7 @@ impl Database {
     /// # Panics
     /// The database has a log.
     pub fn log_to_nowhere(&self) -> Result<(), SqlError> {
-        let config = LogConfig::new(Target::Null, usize::from(self.partitions()));
+        let config = LogConfig::new(LogDestination::Null, usize::from(self.partitions()));
         let config = LogConfig { batch_delay: DISK_DELAY, ..config };
         let start = LogStart::new(self.inner.env.seeds.next_seed());
         let log = Log::start(&self.inner.env, config, start).map_err(not_started)?;

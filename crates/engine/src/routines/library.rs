@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use albireo_base::{SqlError, SqlState, TableId};
+use albireo_base::{SqlError, SqlState, TableId, budget};
 use albireo_env::Clock;
 use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
 use albireo_procedure::classify::{Class, remarks};
@@ -150,7 +150,7 @@ impl Library {
             let compiled = Arc::new(compile(&bound, self.layouts.as_ref()).ok()??);
             Some(Arc::new(Code { compiled, compile_ns: self.clock.now().saturating_sub(start) }))
         };
-        registered.code.get_or_init(make).as_ref()
+        kept(&registered.code, make, Option::is_some)?.as_ref()
     }
 
     /// With one more, or a new version of one; its id.
@@ -179,6 +179,7 @@ impl Library {
             registered.bound.get_or_init(|| bound);
             library.code(RoutineId(id));
         }
+        budget::check()?;
         Ok((library, RoutineId(id), wrong))
     }
 
@@ -190,7 +191,7 @@ impl Library {
     /// The class of a routine; `None` if it cannot be bound.
     pub(crate) fn class(&self, id: RoutineId) -> Option<&Arc<Class>> {
         let class = || Class::of_routine(id, self).map(Arc::new);
-        self.routines.get(&id.0)?.class.get_or_init(class).as_ref()
+        kept(&self.routines.get(&id.0)?.class, class, Option::is_some)?.as_ref()
     }
 
     /// How calls of a routine stand in the redo log; `None` if they may not, or leave nothing.
@@ -267,6 +268,18 @@ impl Library {
     }
 }
 
+/// What is made once and kept; nothing, if it was not made because the statement was ended: another one makes it.
+fn kept<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T, is_made: impl FnOnce(&T) -> bool) -> Option<&T> {
+    if let Some(known) = cell.get() {
+        return Some(known);
+    }
+    let new = make();
+    if !is_made(&new) && budget::check().is_err() {
+        return None;
+    }
+    Some(cell.get_or_init(|| new))
+}
+
 fn gone() -> SqlError {
     SqlError::new(SqlState::UNDEFINED_FUNCTION, "the routine does not exist any more")
 }
@@ -284,7 +297,10 @@ impl Routines for Library {
     fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError> {
         let registered = self.routines.get(&routine.0).ok_or_else(gone)?;
         let bind = || self.bind(routine.0).map(Arc::new).map_err(|BindError { error, .. }| error);
-        registered.bound.get_or_init(bind).clone()
+        match kept(&registered.bound, bind, Result::is_ok) {
+            Some(bound) => bound.clone(),
+            None => budget::check().and_then(|()| bind()),
+        }
     }
 
     fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {

@@ -12,10 +12,12 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_procedure::body::{Outside, Place, Routine};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
-use albireo_procedure::plan::tree::{AccessInfo, Change};
-use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_change, bind_select};
+use albireo_procedure::plan::tree::AccessInfo;
+use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_select, planned};
 use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::query::Files;
 use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
+use albireo_sql::classify::changes_rows;
 use albireo_sql::walk::Walk as _;
 
 use super::home::Home;
@@ -31,12 +33,12 @@ pub(super) enum Work {
 }
 
 /// A bound statement.
-pub(super) struct Bound {
+pub(crate) struct Bound {
     pub(super) work: Work,
     /// What surrounds it: its parameters.
-    pub(super) around: Routine,
+    pub(crate) around: Routine,
     /// What it was bound to.
-    pub(super) library: Arc<Library>,
+    pub(crate) library: Arc<Library>,
     /// The types of the parameters; none for one that does not occur.
     types: Vec<Option<Type>>,
     /// Parameters whose type is that of the value given, with its variant.
@@ -67,11 +69,7 @@ impl Work {
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Self::Select(_) => "SELECT",
-            Self::Change(plan) => match &*plan.change {
-                Change::Insert(_) => "INSERT",
-                Change::Update(_) => "UPDATE",
-                Change::Delete(_) => "DELETE",
-            },
+            Self::Change(plan) => plan.change.verb(),
         }
     }
 }
@@ -81,25 +79,65 @@ impl Bound {
     ///
     /// # Errors
     /// Names, types and what is not supported, with positions.
-    pub(super) fn new(
+    pub(crate) fn new(
         library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[Value],
         partitions: u16,
     ) -> Result<Self, SqlError> {
+        let home = |work: &Work, around: &Routine| Home::new(work, around, partitions);
+        Self::bind(library, statement, text, values, None, home)
+    }
+
+    /// Binds a change whose rows a query on a snapshot finds: without access paths, for all partitions. `files` opens
+    /// those that it names.
+    ///
+    /// # Errors
+    /// As [`Bound::new`].
+    pub(crate) fn for_snapshot(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+        files: &dyn Files,
+    ) -> Result<Self, SqlError> {
+        Self::bind(library, statement, text, values, Some(files), |_, _| Home::All)
+    }
+
+    fn bind(
+        library: &Arc<Library>,
+        statement: &Statement,
+        text: &str,
+        values: &[Value],
+        files: Option<&dyn Files>,
+        home: impl FnOnce(&Work, &Routine) -> Home,
+    ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: false };
+        let binder = Binder { library, statement, text, count, files };
         let (work, mut around, types, by_value) = binder.typed(values)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
         }
         check_literals(|visit| work.each_expr(visit))?;
-        let home = Home::new(&work, &around, partitions);
+        let home = home(&work, &around);
         let shape = Shape::of(&work);
         let mut calls = false;
         work.each_expr(&mut |expr| calls |= matches!(expr.kind, ExprKind::Call(..)));
         Ok(Self { work, around, library: Arc::clone(library), types, by_value, home, shape, calls })
+    }
+
+    /// The change that it is.
+    pub(crate) fn change(&self) -> Option<&ChangePlan> {
+        match &self.work {
+            Work::Select(_) => None,
+            Work::Change(plan) => Some(plan),
+        }
+    }
+
+    /// The parameters and their types.
+    pub(crate) fn parameters(&self) -> Vec<(VariableId, Option<Type>)> {
+        self.around.parameters.iter().copied().zip(self.types.iter().cloned()).collect()
     }
 
     /// Whether it is good for these values: as many as it has parameters, of the types that it was bound for.
@@ -117,7 +155,7 @@ impl Bound {
     /// # Errors
     /// 42P02 if there are more or fewer; what their conversion says.
     #[inline]
-    pub(super) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
+    pub(crate) fn arguments(&self, values: &[Value]) -> Result<Vec<Datum>, SqlError> {
         if values.len() != self.types.len() {
             return Err(miscounted(self.types.len(), values.len()));
         }
@@ -158,18 +196,19 @@ pub(crate) struct Logical {
 }
 
 impl Logical {
-    /// Binds a query that stands in `text` for these values.
+    /// Binds a query that stands in `text` for these values; `files` opens those that it names.
     ///
     /// # Errors
-    /// As [`Bound::new`].
+    /// As [`Bound::new`]; those of files.
     pub(crate) fn new(
         library: &Arc<Library>,
         statement: &Statement,
         text: &str,
         values: &[Value],
+        files: &dyn Files,
     ) -> Result<Self, SqlError> {
         let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, logical: true };
+        let binder = Binder { library, statement, text, count, files: Some(files) };
         let (work, around, types, by_value) = binder.typed(values)?;
         let Work::Select(plan) = work else { return Err(SqlError::unsupported("a change as a query")) };
         check_literals(|visit| plan.each_expr(visit))?;
@@ -198,8 +237,8 @@ struct Binder<'a> {
     text: &'a str,
     /// Parameters.
     count: usize,
-    /// Whether access paths are not wanted.
-    logical: bool,
+    /// For a query on a snapshot, which has no access paths: what opens files.
+    files: Option<&'a dyn Files>,
 }
 
 /// More than PostgreSQL's protocol can carry.
@@ -234,10 +273,13 @@ impl Binder<'_> {
             true => (work, around),
             false => {
                 by_value.extend((0..self.count).filter(|at| types[*at].is_none()));
-                for (at, ty) in types.iter_mut().enumerate() {
-                    let text = || Type::Scalar(Scalar::Text);
-                    ty.get_or_insert_with(|| type_of(values.get(at)).unwrap_or_else(text));
+                for (at, ty) in types.iter_mut().enumerate().filter(|(_, ty)| ty.is_none()) {
+                    *ty = match values.get(at) {
+                        Some(Value::Null) => None,
+                        value => Some(type_of(value).unwrap_or(Type::Scalar(Scalar::Text))),
+                    };
                 }
+                self.type_nulls(&mut types);
                 self.bound(&types)?
             }
         };
@@ -246,15 +288,36 @@ impl Binder<'_> {
         Ok((work, around, types, by_value))
     }
 
+    /// Gives parameters that are NULL the types that their places demand beside those of the others.
+    fn type_nulls(&self, types: &mut Types) {
+        if types.iter().any(Option::is_none)
+            && let Ok((work, around)) = self.bound(types)
+        {
+            for (ty, demand) in types.iter_mut().zip(Demand::of_all(&work, &around)) {
+                *ty = ty.take().or(demand.ty);
+            }
+        }
+        for ty in types {
+            ty.get_or_insert(Type::Scalar(Scalar::Text));
+        }
+    }
+
     fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {
         let catalog = &self.library.catalog;
         let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
+        if let Some(files) = self.files {
+            outside = outside.reading(files);
+        }
         let work = match self.statement {
-            Statement::Query(query) if self.logical => {
+            change if changes_rows(change) => {
+                let plan = albireo_semantics::query::bind_change(catalog, change, &mut outside)?;
+                Work::Change(if self.files.is_some() { plan } else { planned(plan)? })
+            }
+            Statement::Query(query) if self.files.is_some() => {
                 Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
             }
             Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
-            change => Work::Change(bind_change(catalog, change, &mut outside)?),
+            _ => return Err(SqlError::unsupported("this statement")),
         };
         Ok((work, outside.into_routine()))
     }

@@ -10,7 +10,7 @@ use albireo_sql::ast::Statement;
 use super::bind::Bound;
 use super::home::Home;
 use super::road::Road;
-use super::run::{Insist, Tried};
+use super::run::Tried;
 use crate::routines::Limits;
 use crate::{Database, Outcome};
 
@@ -21,7 +21,6 @@ impl Database {
         &self,
         statement: &Statement,
         text: &str,
-        insist: Insist,
         analyze: Option<&Limits>,
     ) -> Result<Option<Vec<String>>, SqlError> {
         let _fixed = self.inner.definitions.read();
@@ -31,16 +30,10 @@ impl Database {
         let bound = Bound::new(&library, statement, text, values, self.inner.partitions.count())?;
         let bound = Arc::new(bound);
         let road = self.inner.statements.forced().unwrap_or_else(|| Road::of(&bound));
-        if road == Road::Analytical && insist == Insist::No {
+        if road == Road::Analytical {
             return Ok(None);
         }
-        let mut lines = vec![head(&bound)];
-        for access in bound.work.accesses() {
-            let line = format!("  {}", access_line(access));
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
+        let mut lines = bound.explain();
         if let Some(limits) = analyze {
             match self.run_bound(&bound, values, limits, None) {
                 Tried::Ran(Outcome::Rows(rows)) => {
@@ -53,6 +46,20 @@ impl Database {
             }
         }
         Ok(Some(lines))
+    }
+}
+
+impl Bound {
+    /// Where it runs on live rows, and how it finds them.
+    pub(crate) fn explain(&self) -> Vec<String> {
+        let mut lines = vec![head(self)];
+        for access in self.work.accesses() {
+            let line = format!("  {}", access_line(access));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 }
 

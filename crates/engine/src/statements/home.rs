@@ -33,6 +33,9 @@ impl Home {
         if partitions == 1 {
             return Self::Partition(0);
         }
+        if work.verb() == "MERGE" {
+            return Self::All;
+        }
         let inserts = work.verb() == "INSERT";
         let mut keys = Vec::new();
         let mut elsewhere = false;

@@ -9,7 +9,7 @@
 //! Which road:
 //! - INSERT of VALUES, and any change whose rows are all found by indexes, is a transaction here. Another
 //!   change is found by a query and made under the barrier (`dml`), which reads many rows faster; what
-//!   that road refuses runs here after all.
+//!   has no plan there runs here after all.
 //! - A query whose tables are all reached by an index, with at least its first column bound by equality, or
 //!   at the end that `min` or `max` asks for, reads the live rows here. If it turns out to read many, it is
 //!   begun again on the analytical road. All other queries read a snapshot.
@@ -27,7 +27,7 @@ mod run;
 mod tests;
 mod trial;
 
-pub(crate) use bind::Logical;
+pub(crate) use bind::{Bound, Logical};
 pub(crate) use cache::Statements;
-pub(crate) use run::{Insist, Wanted};
+pub(crate) use run::{Ran, Wanted};
 pub use trial::Trial;

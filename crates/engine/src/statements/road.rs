@@ -1,7 +1,9 @@
 //! Which road a statement takes.
 
 use albireo_procedure::expr::ExprKind;
-use albireo_procedure::plan::tree::{Access, Body, Change, Query, Relation, RelationSource, Select, Step};
+use albireo_procedure::plan::tree::{
+    Access, Body, Change, Merge, Query, Relation, RelationSource, Select, Step, Update,
+};
 
 use super::bind::{Bound, Work};
 
@@ -46,8 +48,12 @@ impl Road {
             }
             Work::Change(plan) => match &*plan.change {
                 Change::Insert(insert) => judge.query(&insert.source),
-                Change::Update(update) => judge.steps(&update.target.relations, &update.target.steps, false),
-                Change::Delete(target) => judge.steps(&target.relations, &target.steps, false),
+                Change::Update(Update { target, .. })
+                | Change::Delete(target)
+                | Change::Merge(Merge { target, .. }) => {
+                    target.ctes.iter().for_each(|cte| judge.query(&cte.query));
+                    judge.steps(&target.relations, &target.steps, false);
+                }
             },
         }
         bound.work.each_expr(&mut |expr| {
@@ -112,6 +118,7 @@ impl Judge {
             RelationSource::Series(_)
             | RelationSource::Unnest(_)
             | RelationSource::Routine(..)
+            | RelationSource::File(_)
             | RelationSource::Lateral(_) => {
                 self.fits = false;
             }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use albireo_base::{ColumnId, SqlError, SqlType, Value};
 use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::{Body, Change, Relation, RelationSource, Select};
+use albireo_procedure::expr::ExprKind;
+use albireo_procedure::plan::tree::Change;
 use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::query::declared_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 
@@ -125,45 +126,18 @@ fn scale_of(datum: &Datum) -> Option<u8> {
 /// The type of a column of the result that is a column of a table as it is.
 fn declared(work: &Work, at: usize) -> Option<SqlType> {
     match work {
-        Work::Select(plan) => match &plan.query.body {
-            Body::Select(select) => declared_in(select, at),
-            _ => None,
-        },
+        Work::Select(plan) => plan.declared(at),
         Work::Change(plan) => match &*plan.change {
             Change::Insert(insert) => match insert.returning.get(at)?.kind {
                 // EXCLUDED, which is relation 1, cannot be named there.
                 ExprKind::Column(column) => Some(insert.table.column_def(ColumnId(column.column)).ty),
                 _ => None,
             },
-            Change::Update(update) => column_of(&update.target.relations, update.target.returning.get(at)?),
-            Change::Delete(target) => column_of(&target.relations, target.returning.get(at)?),
+            Change::Update(update) => {
+                declared_column(&update.target.relations, update.target.returning.get(at)?)
+            }
+            Change::Delete(target) => declared_column(&target.relations, target.returning.get(at)?),
+            Change::Merge(_) => None,
         },
-    }
-}
-
-fn declared_in(select: &Select, at: usize) -> Option<SqlType> {
-    let output = select.outputs.get(at)?;
-    match (&output.kind, &select.grouping) {
-        (ExprKind::Column(column), Some(grouping))
-            if column.depth == 0 && usize::from(column.relation) == select.relations.len() =>
-        {
-            column_of(&select.relations, grouping.keys.get(usize::from(column.column))?)
-        }
-        _ => column_of(&select.relations, output),
-    }
-}
-
-fn column_of(relations: &[Relation], expr: &Expr) -> Option<SqlType> {
-    let ExprKind::Column(column) = &expr.kind else { return None };
-    if column.depth > 0 {
-        return None;
-    }
-    match &relations.get(usize::from(column.relation))?.source {
-        RelationSource::Table(table) => table.columns.get(usize::from(column.column)).map(|def| def.ty),
-        RelationSource::Query(query) => match &query.body {
-            Body::Select(select) => declared_in(select, usize::from(column.column)),
-            _ => None,
-        },
-        _ => None,
     }
 }

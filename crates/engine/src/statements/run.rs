@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
 use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
@@ -44,17 +44,19 @@ pub(crate) enum Tried {
     Not(Option<SqlError>),
 }
 
-/// How much of a statement's own judgement counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Insist {
-    /// It runs here if it belongs here.
-    No,
-    /// It runs here if it can: the other road has refused it.
-    Yes,
+impl Tried {
+    /// What it gave, of a statement that was not to go to the other road.
+    fn done(self) -> Result<Outcome, SqlError> {
+        match self {
+            Self::Ran(outcome) => Ok(outcome),
+            Self::Failed(error) | Self::Not(Some(error)) => Err(error),
+            Self::Not(None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement for the other road")),
+        }
+    }
 }
 
 impl Database {
-    /// Runs an INSERT, UPDATE or DELETE.
+    /// Runs a change.
     pub(crate) fn run_change(
         &self,
         statement: &Statement,
@@ -64,19 +66,10 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let limits = self.limits(settings, cancel);
-        match self.try_statement(statement, text, values, Insist::No, &limits) {
-            Tried::Ran(outcome) => return Ok(outcome),
-            Tried::Failed(error) => return Err(error),
-            Tried::Not(_) => {}
-        }
-        let other = match self.run_dml(statement, text, values, settings, cancel) {
-            Err(error) if is_unknown(&error) => error,
-            done => return done,
-        };
-        match self.try_statement(statement, text, values, Insist::Yes, &limits) {
-            Tried::Ran(outcome) => Ok(outcome),
-            Tried::Failed(error) => Err(error),
-            Tried::Not(error) => Err(better(error, other)),
+        match self.try_statement(statement, text, values, &limits) {
+            // What is wrong with it, the other road says.
+            Tried::Not(_) => self.run_queried(statement, text, values, settings, cancel),
+            tried => tried.done(),
         }
     }
 
@@ -90,7 +83,7 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
         let limits = self.limits(settings, cancel);
-        match self.try_statement(statement, text, values, Insist::No, &limits) {
+        match self.try_statement(statement, text, values, &limits) {
             Tried::Ran(outcome) => outcome.into_rows(),
             Tried::Failed(error) => Err(error),
             // What is wrong with it, the other road says.
@@ -98,7 +91,7 @@ impl Database {
         }
     }
 
-    /// The plan of an INSERT, UPDATE or DELETE, a line each; nothing changes.
+    /// The plan of a change, a line each; nothing changes.
     pub(crate) fn explain_change(
         &self,
         statement: &Statement,
@@ -106,47 +99,19 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
-        if let Ok(Some(lines)) = self.explain_statement(statement, text, Insist::No, None) {
-            return Ok(lines);
-        }
-        let other = match self.explain_dml(statement, text, settings, cancel) {
-            Ok(plan) => return Ok(plan.lines().map(str::to_owned).collect()),
-            Err(error) if is_unknown(&error) => error,
-            Err(error) => return Err(error),
-        };
-        match self.explain_statement(statement, text, Insist::Yes, None) {
+        match self.explain_statement(statement, text, None) {
             Ok(Some(lines)) => Ok(lines),
-            Ok(None) => Err(other),
-            Err(error) => Err(better(Some(error), other)),
+            // What is wrong with it, the other road says.
+            _ => self.explain_queried(statement, text, settings, cancel),
         }
-    }
-}
-
-/// Whether an error says that a statement means nothing to the analytical road: its class is that of what
-/// is wrong with a text, or not supported.
-fn is_unknown(error: &SqlError) -> bool {
-    let state = error.state();
-    state == SqlState::FEATURE_NOT_SUPPORTED || state.0.starts_with(b"42")
-}
-
-/// Of the errors of both roads the one that helps: that of this road if the other merely refused.
-fn better(error: Option<SqlError>, other: SqlError) -> SqlError {
-    match error {
-        Some(error)
-            if other.state() == SqlState::FEATURE_NOT_SUPPORTED
-                && error.state() != SqlState::FEATURE_NOT_SUPPORTED =>
-        {
-            error
-        }
-        _ => other,
     }
 }
 
 /// What a run gave.
-pub(super) struct Ran {
-    pub(super) count: u64,
-    pub(super) rows: Vec<Vec<Datum>>,
-    pub(super) notices: Vec<Notice>,
+pub(crate) struct Ran {
+    pub(crate) count: u64,
+    pub(crate) rows: Vec<Vec<Datum>>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Database {
@@ -178,18 +143,14 @@ impl Database {
         statement: &Statement,
         text: &str,
         values: &[Value],
-        insist: Insist,
         limits: &Limits,
     ) -> Tried {
         let generation = self.inner.definitions.read();
         let kept = self.kept(statement, text, values, *generation);
-        match (&kept.found, insist) {
-            (Found::Refused(error, _), _) => Tried::Not(Some(error.clone())),
-            (Found::Bound(_, Road::Analytical), Insist::No) => Tried::Not(None),
-            (Found::Bound(bound, Road::Transactional), Insist::No) => {
-                self.run_bound(bound, values, limits, Some(&kept))
-            }
-            (Found::Bound(bound, _), Insist::Yes) => self.run_bound(bound, values, limits, None),
+        match &kept.found {
+            Found::Refused(error, _) => Tried::Not(Some(error.clone())),
+            Found::Bound(_, Road::Analytical) => Tried::Not(None),
+            Found::Bound(bound, Road::Transactional) => self.run_bound(bound, values, limits, Some(&kept)),
         }
     }
 
@@ -207,11 +168,21 @@ impl Database {
             }
             Err(error) => Kept::refused(text, generation, error, values),
         };
-        // Not if there are more or fewer values than parameters.
-        if kept.takes(values) {
+        // Not if there are more or fewer values than parameters, nor what was ended.
+        if kept.takes(values) && budget::check().is_ok() {
             statements.put(Arc::clone(&kept), values);
         }
         kept
+    }
+
+    /// Runs a statement on live rows, however many it reads.
+    pub(crate) fn run_in_full(
+        &self,
+        bound: Bound,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Outcome, SqlError> {
+        self.run_bound(&Arc::new(bound), values, limits, None).done()
     }
 
     /// Runs a bound statement; one that is `kept` only as long as it stays small.
@@ -283,7 +254,7 @@ impl Bound {
     }
 
     /// What it gave, as clients see it.
-    pub(super) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
+    pub(crate) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
         let Ran { count, rows, notices } = ran;
         if self.shape.has_columns() {
             return self.shape.result(rows, execution).map(Outcome::Rows);

@@ -72,7 +72,8 @@ impl Database {
                 let mut perform = |text: &str, values: &[Value], notices: &mut Vec<Notice>| {
                     // The time limit is that of a statement.
                     let limits = self.limits(settings, cancel);
-                    Inside { tx, library: &library, limits: &limits, notices }.run(text, values)
+                    let inside = Inside { tx, library: &library, limits: &limits, notices };
+                    self.budget(settings, cancel).within(|| inside.run(text, values))
                 };
                 given = Some(work(&mut Trial { perform: &mut perform, notices: Vec::new() }));
                 Err(Abort::raise(SqlState::QUERY_CANCELED, "the transaction is one that is rolled back"))
@@ -101,7 +102,7 @@ struct Inside<'i, 'a, 'p> {
 }
 
 impl Inside<'_, '_, '_> {
-    fn run(&mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
+    fn run(mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
         let (task, values) = self.bind(text, values)?;
         let before = self.tx.savepoint();
@@ -128,10 +129,7 @@ impl Inside<'_, '_, '_> {
         }
         let mut statement = albireo_sql::parse_one(text)?;
         match classify(&statement)? {
-            StatementClass::Query
-            | StatementClass::Insert
-            | StatementClass::Update
-            | StatementClass::Delete => {}
+            StatementClass::Query | StatementClass::Change => {}
             _ => return Err(refused(&name_of(&statement))),
         }
         let mut values = values;

@@ -295,3 +295,43 @@ fn value_beyond_the_sample_is_named_with_the_way_out() {
     assert!(error.hint().unwrap().contains("sample_size = -1"), "{error}");
     assert_eq!(ask(&db, "SELECT max(a) FROM read_csv('/t.csv', sample_size = -1)"), "x");
 }
+
+#[test]
+fn numbers_of_several_scales_are_written_with_the_digits_of_each() {
+    let disk = MemoryDisk::default();
+    let db = database_on(disk.clone(), small());
+    run(
+        &db,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(12,2)); INSERT INTO t VALUES (1, 1.00), (2, 200000.00), (3, NULL)",
+    );
+    let query = "SELECT id, n / 3 AS third, CASE id WHEN 1 THEN 1.5 ELSE 0.00000000000000000025 END AS c FROM t ORDER BY id";
+    let connection = db.connect();
+    let written = |format: &str| {
+        let mut bytes = Vec::new();
+        connection.copy_to(&format!("COPY ({query}) TO STDOUT {format}"), &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    // As PostgreSQL 15 writes it.
+    assert_eq!(
+        written("(FORMAT csv)"),
+        "1,0.33333333333333333333,1.5\n2,66666.666666666667,0.00000000000000000025\n3,,0.00000000000000000025\n"
+    );
+    assert_eq!(written("").lines().nth(1), Some("2\t66666.666666666667\t0.00000000000000000025"));
+    assert_eq!(
+        written("(FORMAT json)").lines().next(),
+        Some("{\"id\":1,\"third\":0.33333333333333333333,\"c\":1.5}")
+    );
+    assert_eq!(ask(&db, query).split(' ').next(), Some("1,0.33333333333333333333,1.5"));
+    // A column of Parquet has one scale.
+    run(
+        &db,
+        &format!(
+            "COPY ({query}) TO '/t.parquet'; CREATE TABLE u (id INTEGER, third NUMERIC(38,16), c NUMERIC(38,16))"
+        ),
+    );
+    run(&db, "COPY u FROM '/t.parquet'");
+    assert_eq!(ask(&db, "SELECT third FROM u ORDER BY id"), "0.3333333333333333 66666.6666666666670000 NULL");
+    let error = fails(&db, "COPY (SELECT n * 1e25 / 7 AS x FROM t) TO '/u.parquet'");
+    assert_eq!(state(&error), "22003", "{error}");
+    assert!(error.hint().unwrap().contains("Cast"), "{error}");
+}

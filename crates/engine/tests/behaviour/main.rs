@@ -15,6 +15,7 @@ mod crafted;
 mod definitions;
 mod durable;
 mod errors;
+mod files;
 mod headroom;
 mod in_place;
 mod limits;

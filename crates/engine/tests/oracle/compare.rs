@@ -43,7 +43,7 @@ pub fn check(expected: &Expected, answer: &Answer, system: System) -> Result<(),
 /// A column as files show it: its name, and the class of its type. In results, strings are all text,
 /// numerics have no precision, and what has no SQL type of ours is given as text.
 fn parts(column: &str) -> (&str, &str) {
-    const CLASSES: [(&str, &str); 18] = [
+    const CLASSES: [(&str, &str); 19] = [
         (" boolean", "boolean"),
         (" smallint", "smallint"),
         (" integer", "integer"),
@@ -62,13 +62,19 @@ fn parts(column: &str) -> (&str, &str) {
         (" bpchar", "text"),
         (" text", "text"),
         (" interval", "text"),
+        (" record", "text"),
     ];
-    let bare = match column.rfind('(') {
-        Some(at) if column.ends_with(')') => &column[..at],
-        _ => column,
+    let element = column.strip_suffix("[]");
+    let of = element.unwrap_or(column);
+    let of = match of.rfind('(') {
+        Some(at) if of.ends_with(')') => &of[..at],
+        _ => of,
     };
-    let class = CLASSES.into_iter().find_map(|(end, class)| Some((bare.strip_suffix(end)?, class)));
-    class.unwrap_or((column, ""))
+    let class = CLASSES.into_iter().find_map(|(end, class)| Some((of.strip_suffix(end)?, class)));
+    match class {
+        Some((name, class)) => (name, if element.is_some() { "text" } else { class }),
+        None => (column, ""),
+    }
 }
 
 fn check_columns(expected: &[String], found: &[String], system: System) -> Result<(), String> {
@@ -154,6 +160,9 @@ mod tests {
             ("c character(2)", "c", "text"),
             ("t timestamp without time zone", "t", "timestamp"),
             ("u uuid", "u", "uuid"),
+            ("array integer[]", "array", "text"),
+            ("array numeric(8,2)[]", "array", "text"),
+            ("row record", "row", "text"),
         ];
         for (column, name, ty) in cases {
             assert_eq!(parts(column), (name, ty), "{column}");

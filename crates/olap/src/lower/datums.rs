@@ -11,19 +11,20 @@ use albireo_semantics::types::{Scalar, Type};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
     FixedSizeBinaryArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
-    IntervalMonthDayNanoArray, ListArray, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    IntervalMonthDayNanoArray, ListArray, StringViewArray, StructArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    DataType, Date32Type, Decimal128Type, Field, Fields, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
     TimestampMicrosecondType,
 };
 
 use super::numeric::{self, OPEN};
 use crate::errors::{from_arrow, internal};
 
-/// The Arrow type of values of a type between operators; `None` for rows, and nothing.
+/// The Arrow type of values of a type between operators; `None` for what is no value.
 pub(crate) fn arrow_of(ty: &Type) -> Option<DataType> {
     match ty {
         Type::Scalar(scalar) => Some(arrow_of_scalar(*scalar)),
@@ -31,7 +32,13 @@ pub(crate) fn arrow_of(ty: &Type) -> Option<DataType> {
             let item = Field::new("item", arrow_of_scalar(open_items(*element)), true);
             Some(DataType::List(Arc::new(item)))
         }
-        Type::Row(_) | Type::Void => None,
+        Type::Row(row) => {
+            let field = |(at, (_, ty)): (usize, &(String, Scalar))| {
+                Field::new(format!("f{}", at + 1), arrow_of_scalar(*ty), true)
+            };
+            Some(DataType::Struct(row.fields.iter().enumerate().map(field).collect()))
+        }
+        Type::Void => None,
     }
 }
 
@@ -111,6 +118,10 @@ pub(crate) fn datum_at(array: &dyn Array, row: usize) -> Result<Datum, SqlError>
             let items = (0..items.len()).map(|at| datum_at(&items, at)).collect::<Result<_, _>>()?;
             return Ok(Datum::Array(Arc::new(SqlArray { lower: 1, items })));
         }
+        DataType::Struct(_) => {
+            let fields = array.as_struct().columns().iter();
+            return Ok(Datum::Row(fields.map(|field| datum_at(field, row)).collect::<Result<_, _>>()?));
+        }
         other => return Err(internal(format!("a value of type {other} in an expression"))),
     };
     Ok(value.into())
@@ -166,6 +177,7 @@ pub(crate) fn array_of(values: &[Datum], ty: &DataType) -> Result<ArrayRef, SqlE
         DataType::FixedSizeBinary(size) => fixed(values, *size)?,
         DataType::Interval(_) => intervals(values)?,
         DataType::List(item) => lists(values, item)?,
+        DataType::Struct(fields) => rows(values, fields)?,
         other => return Err(internal(format!("values of type {other} from an expression"))),
     })
 }
@@ -220,6 +232,21 @@ fn intervals(values: &[Datum]) -> Result<ArrayRef, SqlError> {
         });
     }
     Ok(Arc::new(IntervalMonthDayNanoArray::from(spans)))
+}
+
+fn rows(values: &[Datum], fields: &Fields) -> Result<ArrayRef, SqlError> {
+    let mut columns = Vec::with_capacity(fields.len());
+    for (at, field) in fields.iter().enumerate() {
+        let value = |datum: &Datum| match datum {
+            Datum::Row(row) => Ok(row.get(at).cloned().unwrap_or_default()),
+            other => null::<()>(other).map(|_| Datum::NULL),
+        };
+        let values = values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        columns.push(array_of(&values, field.data_type())?);
+    }
+    let valid = values.iter().map(|datum| !datum.is_null()).collect();
+    let rows = StructArray::try_new_with_length(fields.clone(), columns, Some(valid), values.len());
+    Ok(Arc::new(rows.map_err(|e| from_arrow(&e))?))
 }
 
 fn lists(values: &[Datum], item: &arrow::datatypes::FieldRef) -> Result<ArrayRef, SqlError> {

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{Decimal, Value};
+use albireo_base::{Decimal, SqlType, Value};
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{
     Arithmetic, Binary, ColumnRef, Comparison, Connective, Conversion, Expr, ExprKind, Unary,
@@ -24,7 +24,7 @@ use super::datums::arrow_of;
 use super::kernel::kernel;
 use super::keys::{has_key, key};
 use super::numeric::OPEN;
-use super::{Level, Lowering, Typed, unsupported};
+use super::{EXPR_BYTES, Level, Lowering, Typed, take, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::arithmetic::{self, Operation};
 use crate::functions::{decimal::Shape, temporal};
@@ -53,6 +53,7 @@ impl Lowering<'_> {
     /// An expression with its Arrow type.
     #[recursive::recursive]
     pub(super) fn typed(&self, level: &Level, expr: &Expr) -> Result<Typed> {
+        take(EXPR_BYTES)?;
         match &expr.kind {
             ExprKind::Column(column) => self.column_of(level, *column),
             ExprKind::Constant(datum) => self.constant(datum, &expr.ty),
@@ -61,7 +62,7 @@ impl Lowering<'_> {
                 let found = level.queries.get(&(Arc::as_ptr(subquery) as usize));
                 found.cloned().ok_or_else(|| unsupported("a query in this place"))
             }
-            ExprKind::Logic(connective, terms) => self.logic(level, *connective, terms),
+            ExprKind::Logic(connective, terms) => self.logic(level, expr, *connective, terms),
             ExprKind::Not(inner) => Ok(boolean(Planned::Not(Box::new(self.expr(level, inner)?)))),
             ExprKind::IsNull(inner) if is_scalar(inner) => {
                 Ok(boolean(Planned::IsNull(Box::new(self.expr(level, inner)?))))
@@ -70,11 +71,10 @@ impl Lowering<'_> {
                 Ok(boolean(Planned::IsNotNull(Box::new(self.expr(level, inner)?))))
             }
             ExprKind::Is(inner, wanted) => {
-                let inner = Box::new(self.expr(level, inner)?);
+                let inner = self.expr(level, inner)?;
                 Ok(boolean(match wanted {
-                    Some(true) => Planned::IsTrue(inner),
-                    Some(false) => Planned::IsFalse(inner),
-                    None => Planned::IsUnknown(inner),
+                    Some(wanted) => super::checks::is(inner, *wanted),
+                    None => inner.is_null(),
                 }))
             }
             ExprKind::Compare(op, pair) => self.compare(level, operator(*op), expr, &pair.0, &pair.1),
@@ -86,6 +86,9 @@ impl Lowering<'_> {
             ExprKind::Binary(op, pair) => self.binary(level, *op, expr, &pair.0, &pair.1),
             ExprKind::Unary(Unary::Negate, inner) => self.negate(level, expr, inner),
             ExprKind::Convert(inner, Conversion::Scalar(to)) => self.convert(level, expr, inner, *to),
+            ExprKind::Cast(inner, modifier, _) if is_scalar(inner) => {
+                self.modified(level, expr, inner, *modifier)
+            }
             ExprKind::Case(branches, otherwise) => self.case(level, expr, branches, otherwise),
             ExprKind::Coalesce(items) => self.coalesce(level, expr, items),
             ExprKind::Function(builtin, args) => self.function(level, expr, builtin.name, args),
@@ -127,9 +130,7 @@ impl Lowering<'_> {
         let Some((number, declared)) = self.parameters.get(id) else {
             return Err(unsupported("a variable in a query over a snapshot"));
         };
-        let Some(arrow) = arrow_of(declared).filter(|_| is_scalar(expr)) else {
-            return Err(unsupported("an array or row as a parameter"));
-        };
+        let Some(arrow) = arrow_of(declared) else { return Err(unsupported("a parameter of no type")) };
         let name = format!("${}", number + 1);
         let field = Arc::new(Field::new(&name, arrow.clone(), true));
         let placeholder = Planned::Placeholder(Placeholder::new_with_field(name, Some(field)));
@@ -158,7 +159,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn logic(&self, level: &Level, connective: Connective, terms: &[Expr]) -> Result<Typed> {
+    /// Row by row where a term may fail that others keep from being looked at: DataFusion's operators look at
+    /// all rows of a batch.
+    fn logic(&self, level: &Level, whole: &Expr, connective: Connective, terms: &[Expr]) -> Result<Typed> {
+        if terms.iter().skip(1).any(Expr::may_fail) {
+            return self.row_by_row(level, whole);
+        }
         let terms = self.exprs(level, terms)?;
         let joined = match connective {
             Connective::And => datafusion::logical_expr::utils::conjunction(terms),
@@ -302,6 +308,26 @@ impl Lowering<'_> {
         }
     }
 
+    /// A cast to a length or precision. Its kernel looks at the values of a batch first, which mostly fit.
+    fn modified(&self, level: &Level, whole: &Expr, inner: &Expr, modifier: SqlType) -> Result<Typed> {
+        let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        let ExprKind::Cast(_, _, kind) = &whole.kind else { return self.row_by_row(level, whole) };
+        let inner = match &inner.kind {
+            // Numbers keep their scale until they get that of the modifier.
+            ExprKind::Convert(number, Conversion::Scalar(Scalar::Numeric { .. }))
+                if matches!(number.ty, Type::Scalar(Scalar::Numeric { .. })) =>
+            {
+                number
+            }
+            _ => inner,
+        };
+        let value = self.expr(level, inner)?;
+        let column = ExprKind::Column(ColumnRef { depth: 0, relation: 0, column: 0 });
+        let place = Box::new(Expr { kind: column, ty: inner.ty.clone() });
+        let cast = Expr { kind: ExprKind::Cast(place, modifier, *kind), ty: whole.ty.clone() };
+        Ok((kernel(cast, arrow.clone(), vec![value]), arrow))
+    }
+
     fn case(
         &self,
         level: &Level,
@@ -310,6 +336,9 @@ impl Lowering<'_> {
         otherwise: &Expr,
     ) -> Result<Typed> {
         let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        if is_rewritten(whole) {
+            return self.row_by_row(level, whole);
+        }
         let mut when_then_expr = Vec::with_capacity(branches.len());
         for (condition, result) in branches {
             let condition = Box::new(self.expr(level, condition)?);
@@ -321,6 +350,9 @@ impl Lowering<'_> {
 
     fn coalesce(&self, level: &Level, whole: &Expr, items: &[Expr]) -> Result<Typed> {
         let Some(arrow) = arrow_of(&whole.ty) else { return self.row_by_row(level, whole) };
+        if is_rewritten(whole) {
+            return self.row_by_row(level, whole);
+        }
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             parts.push(self.result(level, item, &whole.ty, &arrow)?);
@@ -348,7 +380,7 @@ impl Lowering<'_> {
     fn function(&self, level: &Level, whole: &Expr, name: &str, args: &[Expr]) -> Result<Typed> {
         match (name, args) {
             ("like", [value, pattern, escape]) if is_backslash(escape) && is_plain_pattern(pattern) => {
-                let expr = Box::new(self.padded(self.expr(level, value)?));
+                let expr = Box::new(self.expr(level, value)?);
                 let pattern = Box::new(self.expr(level, pattern)?);
                 Ok(boolean(Planned::Like(Like::new(false, expr, pattern, None, false))))
             }
@@ -360,18 +392,6 @@ impl Lowering<'_> {
             ("mod", [a, b]) => self.arithmetic(level, Operation::Remainder, whole, a, b),
             ("extract", [field, moment]) => self.extract(level, whole, field, moment),
             _ => self.row_by_row(level, whole),
-        }
-    }
-
-    /// LIKE sees the blanks at the end of a CHAR, which are not stored.
-    fn padded(&self, expr: Planned) -> Planned {
-        let length = match &expr {
-            Planned::Column(column) => self.chars.borrow().get(&column.name).copied(),
-            _ => None,
-        };
-        match length {
-            Some(length) => datafusion::functions::unicode::rpad().call(vec![expr, lit(i64::from(length))]),
-            None => expr,
         }
     }
 
@@ -421,6 +441,7 @@ impl Lowering<'_> {
         places: &mut Vec<Planned>,
         args: &mut Vec<Planned>,
     ) -> Result<()> {
+        take(EXPR_BYTES)?;
         match &expr.kind {
             ExprKind::Call(..) => return Err(unsupported("a routine in a query over a snapshot")),
             ExprKind::Column(_) | ExprKind::Variable(_) | ExprKind::Subquery(_) | ExprKind::Now => {
@@ -460,6 +481,11 @@ fn at_scale(expr: Planned, scale: i32) -> Planned {
 
 fn boolean(expr: Planned) -> Typed {
     (expr, DataType::Boolean)
+}
+
+/// Whether DataFusion makes AND and OR of it, which look at more than they must.
+fn is_rewritten(case: &Expr) -> bool {
+    case.ty == Type::Scalar(Scalar::Bool) && case.may_fail()
 }
 
 fn is_scalar(expr: &Expr) -> bool {

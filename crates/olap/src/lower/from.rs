@@ -1,22 +1,27 @@
 //! FROM and WHERE.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use albireo_base::SqlType;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
+use albireo_semantics::query::File;
 use albireo_semantics::query::tree::{
     Condition, Item, Pool, Query, Relation as Bound, RelationSource, Select,
 };
+use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::TableDef;
-use datafusion::catalog::TableFunctionArgs;
-use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{
+    Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, Operator, cast, lit,
+};
 
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
+use crate::files;
+use crate::nodes::expand::{Expand, Source};
 use crate::relation::Relation;
 use crate::scan::provider::SnapshotTable;
 
@@ -43,6 +48,12 @@ impl Lowering<'_> {
             });
             let item = waiting.remove(ready.unwrap_or(0));
             match item {
+                Item::One { relation, .. } if depends(&select.relations[usize::from(*relation)]) => {
+                    stage.plan = plan;
+                    self.expand(stage, *relation, &select.relations)?;
+                    plan = stage.plan.clone();
+                    placed |= 1 << relation;
+                }
                 Item::One { relation, .. } => {
                     let (right, on) = self.relation(stage, &plan, *relation, &select.relations)?;
                     plan = match (first, on.is_empty()) {
@@ -87,20 +98,46 @@ impl Lowering<'_> {
         pool: &Pool,
         select: &Select,
     ) -> Result<LogicalPlan> {
-        let own = pool.relations();
         if let [Item::One { relation, .. }] = pool.items.as_slice() {
+            stage.plan = left.clone();
+            if let Some((_, args)) = generator(&select.relations[usize::from(*relation)]) {
+                self.attach_queries(stage, args)?;
+            }
+            let left = stage.plan.clone();
             let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
             if !keys.is_empty() {
-                let on = pool.conditions.iter().map(|condition| self.condition(&stage.level, condition));
+                let asks = pool.conditions.iter().any(|condition| has_query(&condition.expr));
+                if asks {
+                    return Err(unsupported("a query in the condition of an outer join with LATERAL"));
+                }
+                let on = pool.conditions.iter().map(|condition| self.expr(&stage.level, &condition.expr));
                 let on = all_of(on.collect::<Result<_>>()?);
                 return dependent(left, right, keys, on, JoinType::Left);
             }
+            return self.left_joined(stage, left, right, pool);
         }
         let right = self.side(stage, pool, select)?;
+        self.left_joined(stage, left, right, pool)
+    }
+
+    /// A left join of two plans by the conditions of its right side.
+    fn left_joined(
+        &self,
+        stage: &mut Stage,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        pool: &Pool,
+    ) -> Result<LogicalPlan> {
+        let own = pool.relations();
+        let conditions: Vec<&Condition> = pool.conditions.iter().collect();
+        let (mut left, mut right) = (left, right);
+        if !self.attach_to_sides(stage, &mut left, &mut right, own, &conditions)? {
+            return self.joined_in_parts(stage, left, right, &conditions, false);
+        }
         let mut inside = Vec::new();
         let mut on = Vec::new();
-        for condition in &pool.conditions {
-            let expr = self.condition(&stage.level, condition)?;
+        for condition in conditions {
+            let expr = self.expr(&stage.level, &condition.expr)?;
             // What concerns the right side alone decides which of its rows can be partners.
             let of_right = condition.relations() & !own == 0 && condition.relations() != 0;
             if of_right && !reads_outside(&condition.expr) { inside.push(expr) } else { on.push(expr) }
@@ -112,6 +149,85 @@ impl Lowering<'_> {
         LogicalPlanBuilder::from(left).join_on(right, JoinType::Left, on)?.build()
     }
 
+    /// Computes the queries in conditions beside the rows of the side that they are about; whether each is about
+    /// one. `own`: the relations of the right side.
+    fn attach_to_sides(
+        &self,
+        stage: &mut Stage,
+        left: &mut LogicalPlan,
+        right: &mut LogicalPlan,
+        own: u64,
+        conditions: &[&Condition],
+    ) -> Result<bool> {
+        let asking = conditions.iter().filter(|condition| has_query(&condition.expr));
+        let of_left = |condition: &&&Condition| condition.relations() & own == 0;
+        let of_right =
+            |condition: &&&Condition| condition.relations() & !own == 0 && !reads_outside(&condition.expr);
+        if !asking.clone().all(|condition| of_left(&condition) || of_right(&condition)) {
+            return Ok(false);
+        }
+        for condition in asking {
+            let side = if of_left(&condition) { &mut *left } else { &mut *right };
+            let mut inner = Stage { plan: side.clone(), level: stage.level.clone(), keys: Vec::new() };
+            self.attach_queries(&mut inner, [&condition.expr])?;
+            *side = inner.plan;
+            stage.level.queries = inner.level.queries;
+        }
+        Ok(true)
+    }
+
+    /// An outer join whose condition asks queries about both sides: the pairs of which it is true, and the rows
+    /// that are in none.
+    fn joined_in_parts(
+        &self,
+        stage: &mut Stage,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        conditions: &[&Condition],
+        full: bool,
+    ) -> Result<LogicalPlan> {
+        let sides = [left.schema().columns(), right.schema().columns()];
+        let columns: Vec<Column> = sides.iter().flatten().cloned().collect();
+        let cross = LogicalPlanBuilder::from(left.clone()).cross_join(right.clone())?.build()?;
+        let mut both = Stage { plan: cross, level: stage.level.clone(), keys: stage.keys.clone() };
+        for condition in conditions {
+            self.attach_queries(&mut both, [&condition.expr])?;
+            let condition = self.expr(&both.level, &condition.expr)?;
+            both.plan = filter(both.plan, Some(condition))?;
+        }
+        let new: Vec<Column> = columns.iter().map(|_| self.column("joined")).collect();
+        let renamed = |old: &Column, new: &Column| Planned::Column(old.clone()).alias(&new.name);
+        let exprs = columns.iter().zip(&new).map(|(old, new)| renamed(old, new));
+        let pairs = LogicalPlanBuilder::from(both.plan).project(exprs.collect::<Vec<_>>())?.build()?;
+        let mut all = LogicalPlanBuilder::from(pairs.clone());
+        let (of_left, of_right) = new.split_at(sides[0].len());
+        let lonely = [(left, &sides[0], of_left), (right, &sides[1], of_right)];
+        for (side, own, named) in lonely.into_iter().take(if full { 2 } else { 1 }) {
+            let equal = own.iter().zip(named);
+            let on = equal.map(|(a, b)| (Planned::Column(a.clone()), Planned::Column(b.clone()))).collect();
+            let alone = dependent(side, pairs.clone(), on, None, JoinType::LeftAnti)?;
+            let mut exprs = Vec::with_capacity(columns.len());
+            for (old, new) in columns.iter().zip(&new) {
+                exprs.push(match own.contains(old) {
+                    true => renamed(old, new),
+                    false => {
+                        let ty = super::type_of(&pairs, new)?;
+                        lit(ScalarValue::try_new_null(&ty)?).alias(&new.name)
+                    }
+                });
+            }
+            all = all.union(LogicalPlanBuilder::from(alone).project(exprs)?.build()?)?;
+        }
+        let places: HashMap<&Column, &Column> = columns.iter().zip(&new).collect();
+        stage.level.replace(&places)?;
+        for key in &mut stage.keys {
+            if let Some(new) = places.get(key) {
+                *key = Column::clone(new);
+            }
+        }
+        all.build()
+    }
+
     fn full_join(
         &self,
         stage: &mut Stage,
@@ -120,26 +236,25 @@ impl Lowering<'_> {
         on: &[Condition],
         select: &Select,
     ) -> Result<LogicalPlan> {
+        let own = right.relations();
         let mut sides = Vec::with_capacity(2);
         for pool in [left, right] {
-            let plan = self.side(stage, pool, select)?;
-            let conditions = pool.conditions.iter().map(|condition| self.condition(&stage.level, condition));
-            sides.push(filter(plan, all_of(conditions.collect::<Result<_>>()?))?);
+            let mut inner = Stage { plan: self.side(stage, pool, select)?, ..Stage::default() };
+            inner.level = stage.level.clone();
+            self.conditions(&mut inner, &pool.conditions)?;
+            stage.level.queries = inner.level.queries;
+            sides.push(inner.plan);
         }
-        let on: Vec<Planned> =
-            on.iter().map(|condition| self.condition(&stage.level, condition)).collect::<Result<_>>()?;
-        let (Some(right), Some(left)) = (sides.pop(), sides.pop()) else {
+        let (Some(mut right), Some(mut left)) = (sides.pop(), sides.pop()) else {
             return Err(external(internal("a join has two sides")));
         };
-        LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on)?.build()
-    }
-
-    /// A condition of ON.
-    fn condition(&self, level: &Level, condition: &Condition) -> Result<Planned> {
-        if has_query(&condition.expr) {
-            return Err(unsupported("a query in a condition of an outer join"));
+        let on: Vec<&Condition> = on.iter().collect();
+        if !self.attach_to_sides(stage, &mut left, &mut right, own, &on)? {
+            return self.joined_in_parts(stage, left, right, &on, true);
         }
-        self.expr(level, &condition.expr)
+        let on = on.into_iter().map(|condition| self.expr(&stage.level, &condition.expr));
+        let on: Vec<Planned> = on.collect::<Result<_>>()?;
+        LogicalPlanBuilder::from(left).join_on(right, JoinType::Full, on)?.build()
     }
 
     /// A relation; its columns become known. Where it depends on the rows of `left`: what must be equal.
@@ -160,9 +275,15 @@ impl Lowering<'_> {
             RelationSource::Lateral(query) => {
                 typed_columns(self.dependent_query(stage, left, query, 1, &mut on)?)?
             }
-            RelationSource::Cte(id) => self.cte_rows(*id)?,
-            RelationSource::Series(args) => self.series(args, relation)?,
-            RelationSource::Unnest(_) | RelationSource::Routine(..) | RelationSource::Given => {
+            RelationSource::Cte(id) => match self.keyed_rows(&stage.level, *id, &mut on)? {
+                Some(keyed) => keyed,
+                None => self.cte_rows(*id)?,
+            },
+            RelationSource::File(file) => self.file(file)?,
+            RelationSource::Series(_) | RelationSource::Unnest(_) => {
+                self.generated(stage, left, number, relations, &mut on)?
+            }
+            RelationSource::Routine(..) | RelationSource::Given => {
                 return Err(unsupported("this function in FROM of a query over a snapshot"));
             }
         };
@@ -213,9 +334,6 @@ impl Lowering<'_> {
         let mut named = Relation::clone(&relation);
         for column in &mut named.columns {
             column.name = self.name(&column.name);
-            if let SqlType::Char(length) = column.ty {
-                self.chars.borrow_mut().insert(column.name.clone(), length);
-            }
         }
         let named = Arc::new(named);
         let schema = named.arrow_schema();
@@ -226,47 +344,129 @@ impl Lowering<'_> {
         Ok((plan, columns.collect()))
     }
 
-    /// The rows of a query of WITH, once more.
-    fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
-        let known = self.ctes.borrow().get(&id).cloned();
-        let Some(Rows { plan, outputs, .. }) = known else { return Err(unsupported("this query of WITH")) };
-        let new: Vec<Column> = outputs.iter().map(|_| self.column("with")).collect();
-        let exprs = outputs.into_iter().zip(&new).map(|(old, new)| Planned::Column(old).alias(&new.name));
+    /// The rows of a file. Its reader finds columns by their own names, so they are renamed above it.
+    fn file(&self, file: &File) -> Result<(LogicalPlan, Vec<Typed>)> {
+        self.reads_files.set(true);
+        let source = files::source_of(file)?;
+        let name = TableReference::bare(self.name(&file.path));
+        let plan = LogicalPlanBuilder::scan(name, source, None)?.build()?;
+        let mut exprs = Vec::with_capacity(file.columns.len());
+        let mut outputs = Vec::with_capacity(file.columns.len());
+        for (column, field) in plan.schema().columns().into_iter().zip(plan.schema().fields()) {
+            let new = self.column(&column.name);
+            let value = match files::column_type(field.data_type()) {
+                Some((_, ty)) if ty != *field.data_type() => cast(Planned::Column(column), ty),
+                _ => Planned::Column(column),
+            };
+            exprs.push(value.alias(&new.name));
+            outputs.push(new);
+        }
         let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        typed_columns(Rows { plan, outputs: new, keys: Vec::new() })
+        typed_columns(Rows { plan, outputs, ..Rows::default() })
     }
 
-    /// `generate_series` of constants.
-    fn series(&self, args: &[Expr], relation: &Bound) -> Result<(LogicalPlan, Vec<Typed>)> {
-        let mut literals = Vec::with_capacity(args.len());
-        for arg in args {
-            let ExprKind::Constant(albireo_semantics::datum::Datum::Value(value)) = &arg.kind else {
-                return Err(unsupported("generate_series of values that are computed"));
-            };
-            let value = value.clone().coerce(SqlType::BigInt).map_err(external)?;
-            let ty = albireo_semantics::types::Type::Scalar(albireo_semantics::types::Scalar::BigInt);
-            literals.push(self.constant(&value.into(), &ty)?.0);
+    /// The rows of a function in FROM, for each row of `left` if it reads columns of it.
+    fn generated(
+        &self,
+        stage: &Stage,
+        left: &LogicalPlan,
+        number: u16,
+        relations: &[Bound],
+        on: &mut Equal,
+    ) -> Result<(LogicalPlan, Vec<Typed>)> {
+        let relation = &relations[usize::from(number)];
+        let Some((source, args)) = generator(relation) else {
+            return Err(external(internal("a relation makes its rows")));
+        };
+        if !depends(relation) {
+            let level = Level { relations: vec![Vec::new(); relations.len()], ..Level::default() };
+            let plan = LogicalPlanBuilder::empty(true).build()?;
+            let mut inner = Stage { plan, level, keys: Vec::new() };
+            self.expand(&mut inner, number, relations)?;
+            return Ok((inner.plan, inner.level.relations.swap_remove(usize::from(number))));
         }
-        let state = self.shared.state();
-        let Some(function) = state.table_functions().get("generate_series") else {
-            return Err(external(internal("no function generate_series")));
+        let exprs = self.arguments(&stage.level, source, args)?;
+        let names: Vec<Column> = exprs.iter().map(|_| self.column("argument")).collect();
+        let named = exprs.iter().zip(&names).map(|(expr, name)| expr.clone().alias(&name.name));
+        let plan = LogicalPlanBuilder::from(left.clone()).project(named.collect::<Vec<_>>())?.distinct()?;
+        let columns: Vec<Planned> = names.into_iter().map(Planned::Column).collect();
+        on.extend(exprs.into_iter().zip(columns.iter().cloned()));
+        let (plan, column) = self.expansion(plan.build()?, source, columns, relation)?;
+        Ok((plan, vec![column]))
+    }
+
+    /// Makes each row at hand one for each row of a function in FROM.
+    fn expand(&self, stage: &mut Stage, number: u16, relations: &[Bound]) -> Result<()> {
+        let relation = &relations[usize::from(number)];
+        let Some((source, args)) = generator(relation) else {
+            return Err(external(internal("a relation makes its rows")));
         };
-        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&literals, state))?;
-        let plan =
-            LogicalPlanBuilder::scan(self.name("series"), provider_as_source(provider), None)?.build()?;
-        let ty = relation.columns.first().and_then(|(_, ty)| arrow_of(ty));
-        let (Some(ty), Some(column)) = (ty, plan.schema().columns().into_iter().next()) else {
-            return Err(external(internal("a series has a column")));
+        self.attach_queries(stage, args)?;
+        let args = self.arguments(&stage.level, source, args)?;
+        let (plan, column) = self.expansion(stage.plan.clone(), source, args, relation)?;
+        stage.plan = plan;
+        stage.level.relations[usize::from(number)] = vec![column];
+        Ok(())
+    }
+
+    fn expansion(
+        &self,
+        input: LogicalPlan,
+        source: Source,
+        args: Vec<Planned>,
+        relation: &Bound,
+    ) -> Result<(LogicalPlan, Typed)> {
+        let Some(arrow) = relation.columns.first().and_then(|(_, ty)| arrow_of(ty)) else {
+            return Err(external(internal("a function in FROM has a column")));
         };
-        let output = self.column("series");
-        let value = datafusion::logical_expr::cast(Planned::Column(column), ty).alias(&output.name);
-        let plan = LogicalPlanBuilder::from(plan).project([value])?.build()?;
-        typed_columns(Rows { plan, outputs: vec![output], keys: Vec::new() })
+        let column = self.column("value");
+        let plan = Expand::plan(input, source, args, column.name.clone(), arrow.clone())?;
+        Ok((plan, (Planned::Column(column), arrow)))
+    }
+
+    /// The arguments of a function in FROM; numbers of a series have any scale.
+    fn arguments(&self, level: &Level, source: Source, args: &[Expr]) -> Result<Vec<Planned>> {
+        let mut exprs = Vec::with_capacity(args.len());
+        for arg in args {
+            let typed = self.typed(level, arg)?;
+            let open = Type::Scalar(Scalar::Numeric { scale: None });
+            exprs.push(match (source, &arg.ty) {
+                (Source::Series, Type::Scalar(Scalar::Numeric { .. })) => {
+                    self.in_type(typed, &arg.ty, &open)?.0
+                }
+                _ => typed.0,
+            });
+        }
+        Ok(exprs)
     }
 }
 
+/// What makes the rows of a function in FROM, and its arguments.
+fn generator(relation: &Bound) -> Option<(Source, &[Expr])> {
+    match &relation.source {
+        RelationSource::Series(args) => Some((Source::Series, args)),
+        RelationSource::Unnest(array) => Some((Source::Elements, std::slice::from_ref(array))),
+        _ => None,
+    }
+}
+
+/// Whether it is a function in FROM with other rows for other rows at hand.
+fn depends(relation: &Bound) -> bool {
+    let mut found = false;
+    for arg in generator(relation).map_or(&[][..], |(_, args)| args) {
+        arg.walk(&mut |part| {
+            found |= match &part.kind {
+                ExprKind::Column(_) => true,
+                ExprKind::Subquery(subquery) => !free_columns(&subquery.plan.query).is_empty(),
+                _ => false,
+            };
+        });
+    }
+    found
+}
+
 /// What must be equal of the rows of two sides.
-type Equal = Vec<(Planned, Planned)>;
+pub(super) type Equal = Vec<(Planned, Planned)>;
 
 /// Rows with those that depend on them.
 fn dependent(
@@ -277,9 +477,22 @@ fn dependent(
     kind: JoinType,
 ) -> Result<LogicalPlan> {
     let (left, right) = (Arc::new(left), Arc::new(right));
-    let nulls = NullEquality::NullEqualsNull;
+    let (nulls, filter) = (NullEquality::NullEqualsNull, filter.map(strict));
     let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
     Ok(LogicalPlan::Join(join))
+}
+
+/// A condition of a join whose keys are equal where both are NULL. An optimizer makes keys of its equalities too, and
+/// these are not true of NULLs.
+pub(super) fn strict(condition: Planned) -> Planned {
+    let parts = datafusion::logical_expr::utils::split_conjunction_owned(condition);
+    let strict = parts.into_iter().map(|part| match &part {
+        Planned::BinaryExpr(equal) if equal.op == Operator::Eq => {
+            equal.left.clone().is_not_null().and(equal.right.clone().is_not_null()).and(part)
+        }
+        _ => part,
+    });
+    datafusion::logical_expr::utils::conjunction(strict).unwrap_or_else(|| lit(true))
 }
 
 /// A query's rows as a relation.
@@ -299,7 +512,13 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
 fn reads_outside(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
-        found |= matches!(&part.kind, ExprKind::Column(column) if column.depth > 0);
+        found |= match &part.kind {
+            ExprKind::Column(column) => column.depth > 0,
+            ExprKind::Subquery(subquery) => {
+                free_columns(&subquery.plan.query).iter().any(|column| column.depth > 1)
+            }
+            _ => false,
+        };
     });
     found
 }

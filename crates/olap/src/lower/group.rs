@@ -15,8 +15,8 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    AggregateUDF, Cast, Expr as Planned, GroupingSet, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder,
-    SortExpr, lit,
+    AggregateUDF, Case, Cast, Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder,
+    SortExpr, lit, when,
 };
 
 use super::keys::{has_key, key};
@@ -34,6 +34,8 @@ struct Parts {
     keys: Vec<Column>,
     /// Columns of relations that a group determines, and what they are afterwards.
     kept: Vec<(ColumnRef, Column)>,
+    /// Of several groupings: which one a row is of.
+    set: Option<Column>,
 }
 
 impl Lowering<'_> {
@@ -57,7 +59,7 @@ impl Lowering<'_> {
             self.determined(&stage, select, grouping, order, &mut parts)?;
         }
         let results = self.aggregates(&stage.level, grouping, &mut parts)?;
-        let Parts { groups, aggregates, keys, kept } = parts;
+        let Parts { groups, aggregates, keys, kept, set } = parts;
         let plan = match groups.is_empty() && aggregates.is_empty() {
             // HAVING without anything else: one row.
             true => LogicalPlanBuilder::from(stage.plan)
@@ -70,8 +72,11 @@ impl Lowering<'_> {
         };
         stage.plan = plan;
         let empty = grouping.keys.is_empty() && grouping.sets.is_none();
-        let results = match domain {
-            Some(domain) if empty => self.also_without_rows(&mut stage, domain, results)?,
+        let results = match (domain, &grouping.sets, &set) {
+            (_, Some(sets), Some(set)) if sets.iter().any(Vec::is_empty) => {
+                self.also_empty_sets(&mut stage, domain, sets, set, results)?
+            }
+            (Some(domain), None, _) if empty => self.also_without_rows(&mut stage, domain, results)?,
             _ => results,
         };
         self.name_groups(&mut stage, select, grouping, keys, kept, results)?;
@@ -86,19 +91,25 @@ impl Lowering<'_> {
     fn keys(&self, stage: &Stage, grouping: &Grouping, parts: &mut Parts) -> Result<()> {
         for expr in &grouping.keys {
             let (value, _) = self.typed(&stage.level, expr)?;
-            let column = self.column("key");
-            if has_key(&expr.ty) {
-                parts.groups.push(key(value.clone(), &expr.ty).alias(self.name("group")));
-                parts.aggregates.push(first_value_udaf().call(vec![value]).alias(&column.name));
-            } else {
-                parts.groups.push(value.alias(&column.name));
-            }
-            parts.keys.push(column);
+            self.group_by(value, &expr.ty, parts);
         }
         Ok(())
     }
 
-    /// The keys of several groupings: columns of their own, so that they can be left out.
+    /// Groups by a value.
+    fn group_by(&self, value: Planned, ty: &Type, parts: &mut Parts) {
+        let column = self.column("key");
+        if has_key(ty) {
+            parts.groups.push(key(value.clone(), ty).alias(self.name("group")));
+            parts.aggregates.push(first_value_udaf().call(vec![value]).alias(&column.name));
+        } else {
+            parts.groups.push(value.alias(&column.name));
+        }
+        parts.keys.push(column);
+    }
+
+    /// The keys of several groupings: each row once for each of them, with its number and without the keys that
+    /// it does not have.
     fn sets_of_keys(
         &self,
         stage: &mut Stage,
@@ -106,24 +117,92 @@ impl Lowering<'_> {
         sets: &[Vec<usize>],
         parts: &mut Parts,
     ) -> Result<()> {
-        if !stage.keys.is_empty() {
-            return Err(unsupported("grouping sets for each row of a query around"));
+        let keys = self.exprs(&stage.level, &grouping.keys)?;
+        let (numbers, set) = self.set_numbers(0..sets.len())?;
+        stage.plan = LogicalPlanBuilder::from(stage.plan.clone()).cross_join(numbers)?.build()?;
+        let number = Planned::Column(set.clone());
+        for (at, (value, expr)) in keys.into_iter().zip(&grouping.keys).enumerate() {
+            let ty = datafusion::logical_expr::ExprSchemable::get_type(&value, stage.plan.schema())?;
+            let having = (0..sets.len()).filter(|set| sets[*set].contains(&at));
+            let having: Vec<Planned> = having.map(|set| lit(set as i32)).collect();
+            let value = match having.len() == sets.len() {
+                true => value,
+                false => {
+                    let null = lit(datafusion::common::ScalarValue::try_new_null(&ty)?);
+                    when(number.clone().in_list(having, false), value).otherwise(null)?
+                }
+            };
+            self.group_by(value, &expr.ty, parts);
         }
-        let mut exprs: Vec<Planned> =
-            stage.plan.schema().columns().into_iter().map(Planned::Column).collect();
-        for expr in &grouping.keys {
-            if has_key(&expr.ty) {
-                return Err(unsupported("grouping sets over this type"));
-            }
-            let column = self.column("key");
-            exprs.push(self.expr(&stage.level, expr)?.alias(&column.name));
-            parts.keys.push(column);
-        }
-        stage.plan = LogicalPlanBuilder::from(stage.plan.clone()).project(exprs)?.build()?;
-        let column = |at: &usize| Planned::Column(parts.keys[*at].clone());
-        let sets = sets.iter().map(|set| set.iter().map(column).collect()).collect();
-        parts.groups.push(Planned::GroupingSet(GroupingSet::GroupingSets(sets)));
+        parts.groups.push(number);
+        parts.set = Some(set);
         Ok(())
+    }
+
+    /// The numbers of groupings, a row each.
+    fn set_numbers(&self, numbers: impl Iterator<Item = usize>) -> Result<(LogicalPlan, Column)> {
+        let rows = numbers.map(|number| vec![lit(number as i32)]).collect();
+        let plan = LogicalPlanBuilder::values(rows)?.build()?;
+        let set = self.column("set");
+        let columns = plan.schema().columns().into_iter();
+        let exprs: Vec<Planned> = columns.map(|column| Planned::Column(column).alias(&set.name)).collect();
+        Ok((LogicalPlanBuilder::from(plan).project(exprs)?.build()?, set))
+    }
+
+    /// A row for each grouping without keys, also where there was nothing to group.
+    fn also_empty_sets(
+        &self,
+        stage: &mut Stage,
+        domain: Option<&Domain>,
+        sets: &[Vec<usize>],
+        set: &Column,
+        results: Vec<Outcome>,
+    ) -> Result<Vec<Outcome>> {
+        let all = self.beginning(domain)?;
+        let empty = (0..sets.len()).filter(|at| sets[*at].is_empty());
+        let (numbers, number) = self.set_numbers(empty)?;
+        let plan = LogicalPlanBuilder::from(all.plan).cross_join(numbers)?.build()?;
+        let own = all.keys.iter().chain([&number]);
+        let theirs = stage.keys.iter().chain([set]);
+        let pairs: Vec<(Column, Column)> = own.cloned().zip(theirs.cloned()).collect();
+        let on = pairs.iter().map(|(a, b)| (Planned::Column(a.clone()), Planned::Column(b.clone())));
+        let joined = null_safe(plan, stage.plan.clone(), on.collect(), JoinType::Full)?;
+        let missing = Planned::Column(set.clone()).is_null();
+        let mut exprs = Vec::new();
+        for column in stage.plan.schema().columns() {
+            let value = Planned::Column(column.clone());
+            exprs.push(match pairs.iter().find(|(_, theirs)| *theirs == column) {
+                Some((own, _)) => {
+                    let own = Planned::Column(own.clone());
+                    when(missing.clone(), own).otherwise(value)?.alias(&column.name)
+                }
+                None => value,
+            });
+        }
+        stage.plan = LogicalPlanBuilder::from(joined).project(exprs)?.build()?;
+        self.counted(stage, results)
+    }
+
+    /// GROUPING: a bit for each argument that a row's grouping does not have.
+    fn grouping_of(
+        &self,
+        grouping: &Grouping,
+        aggregate: &Aggregate,
+        set: Option<&Column>,
+    ) -> Result<Planned> {
+        let (Some(sets), Some(set)) = (&grouping.sets, set) else { return Ok(lit(0_i32)) };
+        let key = |arg: &Expr| match arg.kind {
+            ExprKind::Column(column) => Ok(usize::from(column.column)),
+            _ => Err(external(internal("an argument of GROUPING is a key"))),
+        };
+        let keys = aggregate.args.iter().map(key).collect::<Result<Vec<usize>>>()?;
+        let bits = |set: &Vec<usize>| {
+            keys.iter().fold(0_i32, |bits, key| (bits << 1) | i32::from(!set.contains(key)))
+        };
+        let branches =
+            sets.iter().enumerate().map(|(at, set)| (Box::new(lit(at as i32)), Box::new(lit(bits(set)))));
+        let expr = Some(Box::new(Planned::Column(set.clone())));
+        Ok(Planned::Case(Case { expr, when_then_expr: branches.collect(), else_expr: None }))
     }
 
     /// Columns beside the keys, which a group determines because it has a primary key.
@@ -162,65 +241,74 @@ impl Lowering<'_> {
     fn aggregates(&self, level: &Level, grouping: &Grouping, parts: &mut Parts) -> Result<Vec<Outcome>> {
         let mut results = Vec::with_capacity(grouping.aggregates.len());
         for aggregate in &grouping.aggregates {
+            if aggregate.kind == AggregateKind::Grouping {
+                results.push(Outcome::Expr(self.grouping_of(grouping, aggregate, parts.set.as_ref())?));
+                continue;
+            }
+            let args: Vec<Typed> =
+                aggregate.args.iter().map(|arg| self.typed(level, arg)).collect::<Result<_>>()?;
+            let vectorised = is_vectorised(aggregate, &args);
             results.push(match aggregate.kind {
-                AggregateKind::Avg if is_exact(aggregate) => {
+                AggregateKind::Avg if vectorised && is_exact(aggregate) => {
                     let mut part = |kind, ty| {
                         let part = Aggregate { kind, ty, ..aggregate.clone() };
                         let column = self.column("part");
-                        parts.aggregates.push(self.aggregate(level, grouping, &part)?.alias(&column.name));
+                        let planned = self.vectorised(level, &part, args.clone())?;
+                        parts.aggregates.push(planned.alias(&column.name));
                         Ok::<_, datafusion::common::DataFusionError>(column)
                     };
                     let sum = part(AggregateKind::Sum, Type::Void)?;
                     Outcome::Quotient(sum, part(AggregateKind::Count, Type::Scalar(Scalar::BigInt))?)
                 }
-                _ => {
+                kind => {
                     let column = self.column("total");
-                    let planned = self.aggregate(level, grouping, aggregate)?;
+                    let planned = match vectorised {
+                        true => self.vectorised(level, aggregate, args)?,
+                        false => self.accumulated(level, aggregate, args)?,
+                    };
                     parts.aggregates.push(planned.alias(&column.name));
-                    Outcome::Column(column, aggregate.kind == AggregateKind::Count)
+                    let counts =
+                        kind == AggregateKind::Count || kind == AggregateKind::Regression(Regression::Count);
+                    Outcome::Column(column, counts)
                 }
             });
         }
         Ok(results)
     }
 
-    /// One aggregate as DataFusion's, or ours, of its name.
-    fn aggregate(&self, level: &Level, grouping: &Grouping, aggregate: &Aggregate) -> Result<Planned> {
-        let mut args = Vec::with_capacity(aggregate.args.len());
-        for arg in &aggregate.args {
-            let (mut value, ty) = self.typed(level, arg)?;
-            if ty == super::OPEN && aggregate.kind != AggregateKind::Count {
-                return Err(unsupported("an aggregate over numbers of several scales"));
-            }
-            if aggregate.distinct {
-                value = key(value, &arg.ty);
-            }
-            args.push(value);
-        }
-        if aggregate.kind == AggregateKind::Grouping {
-            return self.grouping_of(grouping, aggregate);
-        }
+    /// One aggregate as DataFusion's, or ours, of its name. None of these cares for the order of its rows.
+    fn vectorised(&self, level: &Level, aggregate: &Aggregate, args: Vec<Typed>) -> Result<Planned> {
+        let once = matches!(aggregate.kind, AggregateKind::Count | AggregateKind::Sum);
+        let distinct = aggregate.distinct && once;
+        let values = args.into_iter().zip(&aggregate.args);
+        let mut args: Vec<Planned> =
+            values.map(|((value, _), arg)| if distinct { key(value, &arg.ty) } else { value }).collect();
         if args.is_empty() {
             args.push(lit(1_i64));
         }
-        let filter = match &aggregate.filter {
-            Some(condition) => Some(Box::new(self.expr(level, condition)?)),
-            None => None,
-        };
-        let order_by = self.order_of(level, &aggregate.order)?;
-        let params = AggregateFunctionParams {
-            args,
-            distinct: aggregate.distinct,
-            filter,
-            order_by,
-            null_treatment: None,
-        };
+        let filter = self.filter_of(level, aggregate)?;
+        let params =
+            AggregateFunctionParams { args, distinct, filter, order_by: Vec::new(), null_treatment: None };
         let func = self.aggregate_function(aggregate.kind)?;
         Ok(Planned::AggregateFunction(AggregateFunction { func, params }))
     }
 
-    fn grouping_of(&self, _: &Grouping, _: &Aggregate) -> Result<Planned> {
-        Err(unsupported("GROUPING"))
+    /// One aggregate as the interpreter computes it.
+    fn accumulated(&self, level: &Level, aggregate: &Aggregate, args: Vec<Typed>) -> Result<Planned> {
+        let Some(gives) = arrow_of(&aggregate.ty) else { return Err(unsupported("an aggregate of nothing")) };
+        let mut args: Vec<Planned> = args.into_iter().map(|(value, _)| value).collect();
+        for key in &aggregate.order {
+            if let OrderBy::Expr(expr) = &key.by {
+                args.push(self.expr(level, expr)?);
+            }
+        }
+        let filter = self.filter_of(level, aggregate)?;
+        Ok(super::aggregate::call(aggregate, gives, args, filter))
+    }
+
+    fn filter_of(&self, level: &Level, aggregate: &Aggregate) -> Result<Option<Box<Planned>>> {
+        let filter = aggregate.filter.as_ref().map(|condition| self.expr(level, condition).map(Box::new));
+        filter.transpose()
     }
 
     /// ORDER BY inside a call.
@@ -249,22 +337,15 @@ impl Lowering<'_> {
         let mut all = self.beginning(Some(domain))?;
         let equal = all.keys.iter().cloned().zip(stage.keys.iter().cloned());
         let on = equal.map(|(a, b)| (Planned::Column(a), Planned::Column(b))).collect();
-        let grouped = std::mem::replace(&mut stage.plan, LogicalPlanBuilder::empty(false).build()?);
-        let join = Join::try_new(
-            Arc::new(all.plan),
-            Arc::new(grouped),
-            on,
-            None,
-            JoinType::Left,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNull,
-            false,
-        )?;
-        all.plan = LogicalPlan::Join(join);
-        stage.plan = all.plan;
-        stage.keys = all.keys;
+        let grouped = std::mem::take(&mut stage.plan);
+        stage.plan = null_safe(all.plan, grouped, on, JoinType::Left)?;
+        stage.keys = std::mem::take(&mut all.keys);
         stage.level.outer = all.level.outer;
-        // What counts has counted nothing.
+        self.counted(stage, results)
+    }
+
+    /// Makes what counts 0 where there was nothing to count.
+    fn counted(&self, stage: &mut Stage, results: Vec<Outcome>) -> Result<Vec<Outcome>> {
         let mut exprs: Vec<Planned> =
             stage.plan.schema().columns().into_iter().map(Planned::Column).collect();
         let mut new = Vec::with_capacity(results.len());
@@ -311,6 +392,7 @@ impl Lowering<'_> {
         for (aggregate, result) in grouping.aggregates.iter().zip(results) {
             columns.push(match result {
                 Outcome::Column(column, _) => self.settled(typed(&column)?, &aggregate.ty)?,
+                Outcome::Expr(expr) => (expr, DataType::Int32),
                 Outcome::Quotient(sum, count) => self.quotient(typed(&sum)?, typed(&count)?, aggregate)?,
             });
         }
@@ -363,6 +445,43 @@ enum Outcome {
     Column(Column, bool),
     /// A sum by a count.
     Quotient(Column, Column),
+    /// An expression over the groups.
+    Expr(Planned),
+}
+
+/// Whether an aggregate of such arguments is computed by whole columns, and gives the same so.
+pub(super) fn is_vectorised(aggregate: &Aggregate, args: &[Typed]) -> bool {
+    use AggregateKind as K;
+    let first = args.first().map(|(_, ty)| ty);
+    let exact = |ty: &DataType| {
+        matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..))
+    };
+    let float = |ty: &DataType| matches!(ty, DataType::Float32 | DataType::Float64);
+    match (aggregate.kind, first) {
+        (K::Count | K::BoolAnd | K::BoolOr, _) => true,
+        (K::Sum | K::Avg, Some(ty)) => exact(ty) || float(ty) && !aggregate.distinct,
+        (K::Min | K::Max, Some(ty)) => {
+            let ordered = matches!(
+                ty,
+                DataType::Utf8View | DataType::Date32 | DataType::Time64(_) | DataType::Timestamp(..)
+            );
+            exact(ty) || ordered
+        }
+        _ => false,
+    }
+}
+
+/// A join in which NULL is equal to NULL.
+fn null_safe(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    on: Vec<(Planned, Planned)>,
+    kind: JoinType,
+) -> Result<LogicalPlan> {
+    let (left, right) = (Arc::new(left), Arc::new(right));
+    let nulls = NullEquality::NullEqualsNull;
+    let join = Join::try_new(left, right, on, None, kind, JoinConstraint::On, nulls, false)?;
+    Ok(LogicalPlan::Join(join))
 }
 
 /// Whether an average is NUMERIC.
@@ -418,7 +537,7 @@ fn inward(column: ColumnRef) -> ColumnRef {
     ColumnRef { depth: column.depth - 1, ..column }
 }
 
-/// DataFusion's name of an aggregate, or that of ours.
+/// DataFusion's name of a vectorised aggregate, or that of ours.
 fn name_of(kind: AggregateKind) -> Option<&'static str> {
     Some(match kind {
         AggregateKind::Count => "count",
@@ -428,36 +547,6 @@ fn name_of(kind: AggregateKind) -> Option<&'static str> {
         AggregateKind::Max => "max",
         AggregateKind::BoolAnd => "bool_and",
         AggregateKind::BoolOr => "bool_or",
-        AggregateKind::StringAgg => "string_agg",
-        AggregateKind::ArrayAgg => "array_agg",
-        AggregateKind::StddevPop => "stddev_pop",
-        AggregateKind::StddevSamp => "stddev",
-        AggregateKind::VarPop => "var_pop",
-        AggregateKind::VarSamp => "var",
-        AggregateKind::CovarPop => "covar_pop",
-        AggregateKind::CovarSamp => "covar_samp",
-        AggregateKind::Corr => "corr",
-        AggregateKind::Regression(kind) => regression(kind),
-        AggregateKind::BitAnd => "bit_and",
-        AggregateKind::BitOr => "bit_or",
-        AggregateKind::BitXor => "bit_xor",
-        AggregateKind::Mode => "mode",
-        AggregateKind::Grouping | AggregateKind::PercentileCont | AggregateKind::PercentileDisc => {
-            return None;
-        }
+        _ => return None,
     })
-}
-
-fn regression(kind: Regression) -> &'static str {
-    match kind {
-        Regression::AvgX => "regr_avgx",
-        Regression::AvgY => "regr_avgy",
-        Regression::Count => "regr_count",
-        Regression::Intercept => "regr_intercept",
-        Regression::R2 => "regr_r2",
-        Regression::Slope => "regr_slope",
-        Regression::Sxx => "regr_sxx",
-        Regression::Sxy => "regr_sxy",
-        Regression::Syy => "regr_syy",
-    }
 }

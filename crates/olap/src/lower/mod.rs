@@ -13,6 +13,7 @@
 //!
 //! Paper for subqueries: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
+mod aggregate;
 mod checks;
 mod datums;
 mod expr;
@@ -22,10 +23,14 @@ mod kernel;
 mod keys;
 mod numeric;
 mod query;
+mod recursion;
 mod select;
 mod sets;
+mod spools;
 mod subquery;
+mod whole;
 mod window;
+mod windowed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -36,14 +41,18 @@ use albireo_semantics::expr::{ColumnRef, VariableId};
 use albireo_semantics::query::SelectPlan;
 use albireo_semantics::types::Type;
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, ExprSchema, Result};
-use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::expr_rewriter::replace_col;
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
 use crate::engine::Shared;
 use crate::errors::external;
 use crate::relation::{Relation, Relations};
+use crate::spool::{SpoolId, with_spools};
+use spools::Named;
 
-pub(crate) use datums::{array_of, arrow_of};
+pub(crate) use datums::{array_of, arrow_of, datum_at};
 pub(crate) use numeric::{OPEN, decode};
 
 /// The parameters of a statement: their numbers from 0, and their types.
@@ -54,6 +63,8 @@ pub(crate) struct Lowered {
     pub(crate) plan: LogicalPlan,
     /// The relations that it reads.
     pub(crate) relations: Vec<Arc<Relation>>,
+    /// Whether it reads files.
+    pub(crate) reads_files: bool,
 }
 
 /// Makes the plan of a bound query. Its columns come in the query's order, under names of ours.
@@ -71,15 +82,19 @@ pub(crate) fn lower(
         relations,
         parameters,
         used: RefCell::default(),
+        reads_files: Cell::new(false),
         next: Cell::new(0),
         ctes: RefCell::default(),
-        chars: RefCell::default(),
+        keyed: RefCell::default(),
+        spools: RefCell::default(),
+        repeating: Cell::new(false),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
-    Ok(Lowered { plan, relations: lowering.used.into_inner() })
+    let plan = with_spools(lowering.spools.into_inner(), plan);
+    Ok(Lowered { plan, relations: lowering.used.into_inner(), reads_files: lowering.reads_files.get() })
 }
 
 /// What all parts of one statement share while it is lowered.
@@ -88,21 +103,28 @@ struct Lowering<'a> {
     relations: &'a dyn Relations,
     parameters: &'a Parameters,
     used: RefCell<Vec<Arc<Relation>>>,
+    reads_files: Cell<bool>,
     next: Cell<u32>,
     /// The queries of WITH in sight.
-    ctes: RefCell<HashMap<u32, Rows>>,
-    /// The lengths of columns of CHAR, by their names.
-    chars: RefCell<HashMap<String, u32>>,
+    ctes: RefCell<HashMap<u32, Named>>,
+    /// What is computed once and read wherever it is used.
+    spools: RefCell<Vec<(SpoolId, LogicalPlan)>>,
+    /// Whether a part of a recursive query is lowered that is run again and again.
+    repeating: Cell<bool>,
+    /// Of those that read columns around them, these columns.
+    keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
 }
 
 /// A plan and which of its columns matter.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Rows {
     plan: LogicalPlan,
     /// The columns of the query's result.
     outputs: Vec<Column>,
     /// Of a query inside another one: for which row of that one a row is, as [`Domain::columns`] has it.
     keys: Vec<Column>,
+    /// The order of its rows, over columns of the plan; none if they have none.
+    order: Vec<SortExpr>,
 }
 
 /// The values of the columns around for which a query inside is to be computed.
@@ -124,6 +146,17 @@ struct Level {
     queries: HashMap<usize, Typed>,
 }
 
+impl Level {
+    /// Makes columns others.
+    fn replace(&mut self, new: &HashMap<&Column, &Column>) -> Result<()> {
+        let own = self.relations.iter_mut().flatten();
+        for (expr, _) in own.chain(self.outer.values_mut()).chain(self.queries.values_mut()) {
+            *expr = replace_col(expr.clone(), new)?;
+        }
+        Ok(())
+    }
+}
+
 impl Lowering<'_> {
     /// A name that nothing in the statement has.
     fn name(&self, from: &str) -> String {
@@ -140,6 +173,26 @@ impl Lowering<'_> {
 
 /// An expression and its Arrow type.
 type Typed = (Planned, DataType);
+
+/// Bytes of a plan's node with what rules make of it, of a column of a node, and of a node of an expression.
+const NODE_BYTES: usize = 2048;
+const COLUMN_BYTES: usize = 256;
+const EXPR_BYTES: usize = 512;
+
+/// Takes memory from the statement's budget.
+fn take(bytes: usize) -> Result<()> {
+    albireo_base::budget::take(bytes).map_err(external)
+}
+
+/// Takes the nodes of a plan from the statement's budget. They are counted as often as they can be reached: rules
+/// copy what a plan shares.
+pub(crate) fn take_nodes(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        take(NODE_BYTES + COLUMN_BYTES * node.schema().fields().len())?;
+        node.apply_expressions(|expr| expr.apply(|_| take(EXPR_BYTES).map(|()| TreeNodeRecursion::Continue)))
+    })?;
+    Ok(())
+}
 
 /// What has no plan.
 fn unsupported(what: impl std::fmt::Display) -> DataFusionError {

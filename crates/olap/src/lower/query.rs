@@ -1,26 +1,38 @@
 //! Queries: WITH, VALUES, ORDER BY and LIMIT around a SELECT or set operation.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::Value;
 use albireo_semantics::datum::Datum;
-use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
+use albireo_semantics::query::inline::inlined;
 use albireo_semantics::query::tree::{Body, Cte, OrderBy, OrderKey, Query};
 use albireo_semantics::types::Type;
-use datafusion::common::{Column, Result};
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{Expr as Planned, ExprFunctionExt, LogicalPlanBuilder, SortExpr, lit};
+use datafusion::logical_expr::{
+    Cast, Expr as Planned, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr, cast, lit,
+};
 
 use super::keys::key;
-use super::{Domain, Level, Lowering, Rows, unsupported};
-use crate::errors::external;
+use super::select::Stage;
+use super::subquery::{free_columns, has_query};
+use super::{Domain, Level, Lowering, NODE_BYTES, Rows, filter, take, typed_column};
+use crate::errors::{external, internal};
 
 impl Lowering<'_> {
     /// A query, for each row of `domain` if there is one.
     #[recursive::recursive]
     pub(super) fn query(&self, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
+        take(NODE_BYTES)?;
+        let depends = |cte: &&Cte| cte.repeated.is_none() && !free_columns(&cte.query).is_empty();
+        let dependent: BTreeSet<u32> = query.ctes.iter().filter(depends).map(|cte| cte.id).collect();
+        if !dependent.is_empty() {
+            return self.query(&inlined(query, &dependent), domain);
+        }
         for cte in &query.ctes {
-            let rows = self.cte(cte)?;
+            let rows = self.cte(cte, domain)?;
             self.ctes.borrow_mut().insert(cte.id, rows);
         }
         let rows = match &query.body {
@@ -32,43 +44,25 @@ impl Lowering<'_> {
         let mut order = Vec::with_capacity(query.order.len());
         for key in &query.order {
             let OrderBy::Output(at) = &key.by else {
-                return Err(unsupported("an expression in ORDER BY of a set operation"));
+                return Err(external(internal("an expression orders what is no SELECT")));
             };
             order.push(sorted(output_key(&rows, query, *at), key));
         }
-        self.ordered_and_limited(rows, order, query, domain.is_some())
-    }
-
-    fn cte(&self, cte: &Cte) -> Result<Rows> {
-        if cte.repeated.is_some() {
-            return Err(unsupported("WITH RECURSIVE"));
-        }
-        if !super::subquery::free_columns(&cte.query).is_empty() {
-            return Err(unsupported("a query of WITH that reads columns of a query around it"));
-        }
-        self.query(&cte.query, None)
+        self.ordered_and_limited(rows, order, query, domain)
     }
 
     fn values(&self, values: &[Vec<Expr>], domain: Option<&Domain>) -> Result<Rows> {
-        if domain.is_some() {
-            return Err(unsupported("VALUES with columns of a query around it"));
-        }
-        let level = Level { outer: HashMap::new(), ..Level::default() };
         let types = value_types(values);
-        let width = types.len();
+        if domain.is_some() || values.iter().flatten().any(has_query) {
+            return self.values_one_by_one(values, &types, domain);
+        }
+        let level = Level::default();
         let mut rows = Vec::with_capacity(values.len());
         for row in values {
-            let mut exprs = Vec::with_capacity(width);
-            for (value, to) in row.iter().zip(&types) {
-                let typed = self.typed(&level, value)?;
-                let (expr, found) = self.in_type(typed, &value.ty, to)?;
-                let ty = super::arrow_of(to).unwrap_or(found);
-                exprs.push(Planned::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), ty)));
-            }
-            rows.push(exprs);
+            rows.push(self.value_row(&level, row, &types)?);
         }
         let plan = LogicalPlanBuilder::values(rows)?.build()?;
-        let outputs: Vec<Column> = (0..width).map(|_| self.column("column")).collect();
+        let outputs: Vec<Column> = types.iter().map(|_| self.column("column")).collect();
         let named: Vec<Planned> = plan
             .schema()
             .columns()
@@ -77,77 +71,147 @@ impl Lowering<'_> {
             .map(|(column, output)| Planned::Column(column).alias(&output.name))
             .collect();
         let plan = LogicalPlanBuilder::from(plan).project(named)?.build()?;
-        Ok(Rows { plan, outputs, keys: Vec::new() })
+        Ok(Rows { plan, outputs, ..Rows::default() })
     }
 
-    /// Sorts rows and takes those that LIMIT and OFFSET say; of each key of its own, if `keyed`.
+    /// A row of VALUES in the types of all.
+    fn value_row(&self, level: &Level, row: &[Expr], types: &[Type]) -> Result<Vec<Planned>> {
+        let mut exprs = Vec::with_capacity(types.len());
+        for (value, to) in row.iter().zip(types) {
+            let typed = self.typed(level, value)?;
+            let (expr, found) = self.in_type(typed, &value.ty, to)?;
+            let ty = super::arrow_of(to).unwrap_or(found);
+            exprs.push(Planned::Cast(Cast::new(Box::new(expr), ty)));
+        }
+        Ok(exprs)
+    }
+
+    /// VALUES that read columns of a query around, or have queries in them.
+    fn values_one_by_one(
+        &self,
+        values: &[Vec<Expr>],
+        types: &[Type],
+        domain: Option<&Domain>,
+    ) -> Result<Rows> {
+        let mut all: Option<Rows> = None;
+        for row in values {
+            let mut stage = self.beginning(domain)?;
+            stage.level = around(&stage.plan, &stage.keys, domain)?;
+            self.attach_queries(&mut stage, row)?;
+            let outputs: Vec<Column> = types.iter().map(|_| self.column("column")).collect();
+            let values = self.value_row(&stage.level, row, types)?;
+            let values = values.into_iter().zip(&outputs).map(|(value, name)| value.alias(&name.name));
+            let exprs: Vec<Planned> = stage.keys.iter().cloned().map(Planned::Column).chain(values).collect();
+            let plan = LogicalPlanBuilder::from(stage.plan).project(exprs)?.build()?;
+            let one = Rows { plan, outputs, keys: stage.keys, order: Vec::new() };
+            all = Some(match all {
+                None => one,
+                Some(all) => self.united(all, one)?,
+            });
+        }
+        all.ok_or_else(|| external(internal("VALUES have a row")))
+    }
+
+    /// Sorts rows and takes those that LIMIT and OFFSET say; of each key of its own, if they have keys. With
+    /// keys and without LIMIT and OFFSET the order is only noted.
     pub(super) fn ordered_and_limited(
         &self,
         rows: Rows,
         order: Vec<SortExpr>,
         query: &Query,
-        keyed: bool,
+        domain: Option<&Domain>,
     ) -> Result<Rows> {
-        let limits = query.limit.is_some() || query.offset.is_some();
-        let Rows { plan, outputs, keys } = rows;
-        if keyed {
-            if !limits {
-                return Ok(Rows { plan, outputs, keys });
-            }
-            let plan = self.limited_by_key(plan, &keys, order, query)?;
-            return Ok(Rows { plan, outputs, keys });
+        let keyed = domain.is_some() || !rows.keys.is_empty();
+        let sorts = !order.is_empty();
+        let order = if sorts { order } else { rows.order };
+        let rows = Rows { order, ..rows };
+        let limits = query.limit.iter().chain(&query.offset);
+        if limits.clone().next().is_none() && (keyed || !sorts) {
+            return Ok(rows);
         }
-        let mut builder = LogicalPlanBuilder::from(plan);
-        if !order.is_empty() {
-            builder = builder.sort(order)?;
+        if keyed || !limits.clone().all(is_fixed) {
+            return self.limited_by_number(rows, query, domain);
         }
-        if limits {
+        let mut builder = LogicalPlanBuilder::from(rows.plan);
+        if sorts {
+            builder = builder.sort(rows.order.clone())?;
+        }
+        if limits.clone().next().is_some() {
             let level = Level::default();
             let count = |expr: &Option<Expr>, word| self.count(&level, expr.as_ref(), word);
             builder =
                 builder.limit_by_expr(count(&query.offset, "OFFSET")?, count(&query.limit, "LIMIT")?)?;
         }
-        Ok(Rows { plan: builder.build()?, outputs, keys })
+        Ok(Rows { plan: builder.build()?, ..rows })
     }
 
-    fn count(&self, level: &Level, expr: Option<&Expr>, word: &str) -> Result<Option<Planned>> {
+    /// The number that LIMIT or OFFSET says, checked.
+    fn count(&self, level: &Level, expr: Option<&Expr>, word: &'static str) -> Result<Option<Planned>> {
         let Some(expr) = expr else { return Ok(None) };
         match &expr.kind {
             ExprKind::Constant(datum) if datum.is_null() => Ok(None),
             ExprKind::Constant(Datum::Value(Value::BigInt(n))) if *n < 0 => {
-                let state = if word == "LIMIT" { *b"2201W" } else { *b"2201X" };
-                let message = format!("{word} must not be negative");
-                Err(external(SqlError::new(SqlState(state), message)))
+                Err(external(super::checks::negative(word)))
             }
-            _ => self.expr(level, expr).map(Some),
+            ExprKind::Constant(_) | ExprKind::Variable(_) => self.expr(level, expr).map(Some),
+            _ => self.expr(level, expr).map(|count| Some(super::checks::counted(count, word))),
         }
     }
 
-    /// The first rows of each key.
-    fn limited_by_key(
-        &self,
-        plan: datafusion::logical_expr::LogicalPlan,
-        keys: &[Column],
-        order: Vec<SortExpr>,
-        query: &Query,
-    ) -> Result<datafusion::logical_expr::LogicalPlan> {
+    /// The first rows of each key, by their numbers.
+    fn limited_by_number(&self, rows: Rows, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
         let number = self.column("row");
-        let keys: Vec<Planned> = keys.iter().cloned().map(Planned::Column).collect();
-        let row = row_number().partition_by(keys).order_by(order).build()?.alias(&number.name);
-        let of = |expr: &Option<Expr>| match expr.as_ref().map(|expr| &expr.kind) {
-            None => Ok(None),
-            Some(ExprKind::Constant(datum)) if datum.is_null() => Ok(None),
-            Some(ExprKind::Constant(Datum::Value(Value::BigInt(n)))) if *n >= 0 => Ok(Some(*n as u64)),
-            Some(_) => Err(unsupported("a LIMIT that is computed")),
+        let keys: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
+        let row = row_number().partition_by(keys).order_by(rows.order.clone()).build()?;
+        let plan = LogicalPlanBuilder::from(rows.plan).window([row.alias(&number.name)])?.build()?;
+        let level = around(&plan, &rows.keys, domain)?;
+        let mut stage = Stage { plan, level, keys: rows.keys };
+        self.attach_queries(&mut stage, query.limit.iter().chain(&query.offset))?;
+        let number = cast(Planned::Column(number), DataType::Int64);
+        let behind = match self.count(&stage.level, query.offset.as_ref(), "OFFSET")? {
+            Some(offset) => {
+                let skipped = datafusion::functions::core::coalesce().call(vec![offset, lit(0_i64)]);
+                number - skipped
+            }
+            None => number,
         };
-        let skipped = of(&query.offset)?.unwrap_or(0);
-        let number = Planned::Column(number);
-        let mut condition = number.clone().gt(lit(skipped));
-        if let Some(limit) = of(&query.limit)? {
-            condition = condition.and(number.lt_eq(lit(skipped.saturating_add(limit))));
+        let mut condition = behind.clone().gt(lit(0_i64));
+        if let Some(limit) = self.count(&stage.level, query.limit.as_ref(), "LIMIT")? {
+            condition = condition.and(limit.clone().is_null().or(behind.lt_eq(limit)));
         }
-        LogicalPlanBuilder::from(plan).window([row])?.filter(condition)?.build()
+        let plan = filter(stage.plan, Some(condition))?;
+        Ok(Rows { plan, outputs: rows.outputs, keys: stage.keys, order: rows.order })
     }
+}
+
+/// Whether LIMIT or OFFSET is known before the query runs.
+fn is_fixed(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Constant(_) | ExprKind::Variable(_))
+}
+
+/// The columns around a query as the query around sees them: so does what stands in it outside of any SELECT.
+fn around(plan: &LogicalPlan, keys: &[Column], domain: Option<&Domain>) -> Result<Level> {
+    let mut level = Level::default();
+    let columns = domain.map_or(&[][..], |domain| &domain.columns);
+    for ((reference, _), key) in columns.iter().zip(keys) {
+        let typed = typed_column(plan, key)?;
+        let reference = ColumnRef { depth: reference.depth - 1, ..*reference };
+        if reference.depth > 0 {
+            level.outer.insert(reference, typed);
+            continue;
+        }
+        let (relation, column) = (usize::from(reference.relation), usize::from(reference.column));
+        let nothing = || (lit(ScalarValue::Null), DataType::Null);
+        if level.relations.len() <= relation {
+            level.relations.resize_with(relation + 1, Vec::new);
+        }
+        let columns = &mut level.relations[relation];
+        if columns.len() <= column {
+            columns.resize_with(column + 1, nothing);
+        }
+        columns[column] = typed;
+    }
+    Ok(level)
 }
 
 /// A key of an order.

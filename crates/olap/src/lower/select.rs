@@ -13,6 +13,7 @@ use albireo_semantics::types::Type;
 use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::expr_rewriter::replace_col;
 use datafusion::logical_expr::{
     Expr as Planned, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr, lit,
 };
@@ -22,6 +23,7 @@ use super::query::sorted;
 use super::{Domain, Level, Lowering, Rows, Typed, type_of};
 
 /// A SELECT between two of its steps.
+#[derive(Default)]
 pub(super) struct Stage {
     pub(super) plan: LogicalPlan,
     pub(super) level: Level,
@@ -78,7 +80,6 @@ impl Lowering<'_> {
             stage.level.relations.push(Vec::new());
         }
         self.windows(&mut stage, select)?;
-        let keyed = domain.is_some() || !stage.keys.is_empty();
         let order_exprs = query.order.iter().filter_map(|key| match &key.by {
             OrderBy::Expr(expr) => Some(expr),
             OrderBy::Output(_) => None,
@@ -89,14 +90,22 @@ impl Lowering<'_> {
         };
         let all = select.outputs.iter().chain(order_exprs).chain(distinct_on);
         self.attach_queries(&mut stage, all)?;
-        let (rows, order) = self.select_list(stage, select, &query.order)?;
+        let (rows, mut order) = self.select_list(stage, select, &query.order)?;
         let rows = match &select.distinct {
             Distinct::No => rows,
-            Distinct::All => self.distinct(rows, &types_of(select))?,
-            Distinct::On(_) => return self.distinct_on(rows, order, select, query, keyed),
+            Distinct::All => {
+                let before = rows.outputs.clone();
+                let rows = self.distinct(rows, &types_of(select))?;
+                let new: HashMap<&Column, &Column> = before.iter().zip(&rows.outputs).collect();
+                for key in &mut order.keys {
+                    key.expr = replace_col(key.expr.clone(), &new)?;
+                }
+                rows
+            }
+            Distinct::On(_) => return self.distinct_on(rows, order, query, domain),
         };
         let visible = rows.outputs.clone();
-        let mut rows = self.ordered_and_limited(rows, order.keys, query, keyed)?;
+        let mut rows = self.ordered_and_limited(rows, order.keys, query, domain)?;
         rows.outputs = visible;
         Ok(rows)
     }
@@ -129,7 +138,8 @@ impl Lowering<'_> {
             }
         }
         let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        Ok((Rows { plan, outputs, keys }, Order { keys: sort, distinct }))
+        let rows = Rows { plan, outputs, keys, order: Vec::new() };
+        Ok((rows, Order { keys: sort, distinct }))
     }
 
     /// Adds an expression under a new name.
@@ -141,7 +151,7 @@ impl Lowering<'_> {
 
     /// Each row once.
     pub(super) fn distinct(&self, rows: Rows, types: &[Type]) -> Result<Rows> {
-        let Rows { plan, outputs, keys } = rows;
+        let Rows { plan, outputs, keys, .. } = rows;
         let mut groups: Vec<Planned> = keys.iter().cloned().map(Planned::Column).collect();
         let mut firsts = Vec::new();
         let mut new = Vec::with_capacity(outputs.len());
@@ -162,12 +172,12 @@ impl Lowering<'_> {
             new.push(name);
         }
         let plan = LogicalPlanBuilder::from(plan).aggregate(groups, firsts)?.project(results)?.build()?;
-        Ok(Rows { plan, outputs: new, keys })
+        Ok(Rows { plan, outputs: new, keys, order: Vec::new() })
     }
 
     /// The first row of those that agree in the keys of DISTINCT ON.
-    fn distinct_on(&self, rows: Rows, order: Order, _: &Select, query: &Query, keyed: bool) -> Result<Rows> {
-        let Rows { plan, outputs, keys } = rows;
+    fn distinct_on(&self, rows: Rows, order: Order, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
+        let Rows { plan, outputs, keys, .. } = rows;
         let number = self.column("row");
         let partition: Vec<Planned> =
             keys.iter().cloned().map(Planned::Column).chain(order.distinct).collect();
@@ -176,7 +186,8 @@ impl Lowering<'_> {
             .window([row.alias(&number.name)])?
             .filter(Planned::Column(number).eq(lit(1_u64)))?
             .build()?;
-        self.ordered_and_limited(Rows { plan, outputs, keys }, order.keys, query, keyed)
+        let rows = Rows { plan, outputs, keys, order: Vec::new() };
+        self.ordered_and_limited(rows, order.keys, query, domain)
     }
 }
 

@@ -52,7 +52,7 @@ impl Lowering<'_> {
     }
 
     /// One branch in the types of all: first its keys, then its outputs, and nothing else.
-    fn branch(&self, query: &Query, types: &[Type], domain: Option<&Domain>) -> Result<Rows> {
+    pub(super) fn branch(&self, query: &Query, types: &[Type], domain: Option<&Domain>) -> Result<Rows> {
         let rows = self.query(query, domain)?;
         let own = output_types(query);
         let mut exprs: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
@@ -70,10 +70,10 @@ impl Lowering<'_> {
             outputs.push(output);
         }
         let plan = LogicalPlanBuilder::from(rows.plan).project(exprs)?.build()?;
-        Ok(Rows { plan, outputs, keys: rows.keys })
+        Ok(Rows { plan, outputs, keys: rows.keys, order: Vec::new() })
     }
 
-    fn united(&self, all: Rows, branch: Rows) -> Result<Rows> {
+    pub(super) fn united(&self, all: Rows, branch: Rows) -> Result<Rows> {
         let new =
             |columns: &[Column]| -> Vec<Column> { columns.iter().map(|_| self.column("union")).collect() };
         let (keys, outputs) = (new(&all.keys), new(&all.outputs));
@@ -83,7 +83,7 @@ impl Lowering<'_> {
             LogicalPlanBuilder::from(rows.plan.clone()).project(exprs.collect::<Vec<_>>())?.build()
         };
         let plan = LogicalPlanBuilder::from(named(&all)?).union(named(&branch)?)?.build()?;
-        Ok(Rows { plan, outputs, keys })
+        Ok(Rows { plan, outputs, keys, order: Vec::new() })
     }
 
     /// Rows with the number of each among its equals.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use albireo_base::Value;
 use albireo_semantics::datum::Datum;
-use albireo_semantics::expr::{ColumnRef, Comparison, Expr, ExprKind, Subquery, SubqueryKind};
+use albireo_semantics::expr::{ColumnRef, Comparison, Connective, Expr, ExprKind, Subquery, SubqueryKind};
 use albireo_semantics::query::tree::{
     AggregateKind, Body, Condition, Distinct, OrderBy, Query, RelationSource, Select,
 };
@@ -27,20 +27,21 @@ use datafusion::logical_expr::{
 };
 
 use super::expr::operator;
+use super::from::strict;
 use super::query::output_types;
 use super::select::{Stage, address};
-use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column, unsupported};
+use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column};
 use crate::errors::{external, internal};
 
 /// A query inside an expression, computed for all rows around at once.
-struct Joined {
-    rows: Rows,
+pub(super) struct Joined {
+    pub(super) rows: Rows,
     /// What must be equal: of the rows around, and of the query's.
-    on: Vec<(Planned, Planned)>,
+    pub(super) on: Vec<(Planned, Planned)>,
     /// Whether NULL is equal to NULL there.
-    nulls: NullEquality,
+    pub(super) nulls: NullEquality,
     /// Conditions over both sides; of semi joins only.
-    others: Vec<Planned>,
+    pub(super) others: Vec<Planned>,
 }
 
 impl Lowering<'_> {
@@ -48,8 +49,14 @@ impl Lowering<'_> {
     pub(super) fn conditions(&self, stage: &mut Stage, conditions: &[Condition]) -> Result<()> {
         let (asking, plain): (Vec<&Condition>, Vec<&Condition>) =
             conditions.iter().partition(|condition| has_query(&condition.expr));
-        let plain = plain.into_iter().map(|condition| self.expr(&stage.level, &condition.expr));
-        stage.plan = filter(stage.plan.clone(), all_of(plain.collect::<Result<_>>()?))?;
+        let mut filters = Vec::with_capacity(plain.len());
+        for (at, condition) in plain.iter().enumerate() {
+            filters.push(match condition.expr.may_fail() {
+                true => self.guarded(&stage.level, condition, &plain[..at])?,
+                false => self.expr(&stage.level, &condition.expr)?,
+            });
+        }
+        stage.plan = filter(stage.plan.clone(), all_of(filters))?;
         for condition in asking {
             if !self.semi_join(stage, &condition.expr)? {
                 self.attach_queries(stage, [&condition.expr])?;
@@ -58,6 +65,19 @@ impl Lowering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A condition that may fail: looked at only where those `before` it that concern the same relations hold.
+    fn guarded(&self, level: &Level, condition: &Condition, before: &[&Condition]) -> Result<Planned> {
+        let own = condition.relations();
+        let guards = before.iter().filter(|guard| guard.relations() != 0 && guard.relations() & !own == 0);
+        let mut terms: Vec<Expr> = guards.map(|guard| guard.expr.clone()).collect();
+        if terms.is_empty() {
+            return self.expr(level, &condition.expr);
+        }
+        terms.push(condition.expr.clone());
+        self.row_by_row(level, &Expr::condition(ExprKind::Logic(Connective::And, terms)))
+            .map(|(expr, _)| expr)
     }
 
     /// Joins a condition that is a query, or the opposite of one; whether it is of that form.
@@ -75,7 +95,9 @@ impl Lowering<'_> {
                 stage.plan = join(stage.plan.clone(), joined, kind)?;
                 Ok(true)
             }
-            SubqueryKind::Any { op, all: false, operands, conversions } if !negated => {
+            SubqueryKind::Any { op, all: false, operands, conversions }
+                if !negated && is_joinable(*op, operands, query) =>
+            {
                 self.attach_queries(stage, operands)?;
                 let mut joined = self.joined(stage, query, true)?;
                 let types = output_types(query);
@@ -84,8 +106,7 @@ impl Lowering<'_> {
                         self.operand_pair(&stage.level, operand, &joined.rows, at, &types, *conversion)?;
                     match op {
                         Comparison::Eq => joined.on.push((left, right)),
-                        _ if operands.len() == 1 => joined.others.push(compared(left, *op, right)),
-                        _ => return Err(unsupported("a comparison of rows with ANY")),
+                        _ => joined.others.push(compared(left, *op, right)),
                     }
                 }
                 if joined.nulls == NullEquality::NullEqualsNull {
@@ -119,7 +140,7 @@ impl Lowering<'_> {
     }
 
     /// A column of a query, converted as its comparison asks.
-    fn converted(
+    pub(super) fn converted(
         &self,
         rows: &Rows,
         at: usize,
@@ -178,13 +199,13 @@ impl Lowering<'_> {
             }
             SubqueryKind::Any { op, all, operands, conversions } => {
                 match (operands.as_slice(), conversions.as_slice()) {
-                    ([operand], [conversion]) => {
+                    ([operand], [conversion]) if has_ends(*op, *all, operand, query) => {
                         self.attach_any(stage, query, *op, *all, operand, *conversion)
                     }
-                    _ => Err(unsupported("a comparison of rows with a query in this place")),
+                    _ => self.attach_rows(stage, query, (*op, *all), operands, conversions),
                 }
             }
-            SubqueryKind::Array => Err(unsupported("an array of a query in a query over a snapshot")),
+            SubqueryKind::Array => self.attach_array(stage, subquery),
         }
     }
 
@@ -240,7 +261,7 @@ impl Lowering<'_> {
         ];
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
         let checked = super::checks::single(Planned::Column(value.clone()), Planned::Column(count));
-        Ok((Rows { plan, outputs: vec![value], keys: rows.keys }, checked))
+        Ok((Rows { plan, outputs: vec![value], keys: rows.keys, order: Vec::new() }, checked))
     }
 
     /// What a query of one group gives where there is no row.
@@ -279,7 +300,7 @@ impl Lowering<'_> {
         let mut exprs: Vec<Planned> = plan.schema().columns().into_iter().map(Planned::Column).collect();
         exprs.push(lit(true).alias(&marker.name));
         let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        let rows = Rows { plan, outputs: Vec::new(), keys: Vec::new() };
+        let rows = Rows { plan, ..Rows::default() };
         stage.plan = join(stage.plan.clone(), Joined { rows, on, nulls, others }, JoinType::Left)?;
         Ok(Planned::Column(marker))
     }
@@ -297,17 +318,10 @@ impl Lowering<'_> {
     ) -> Result<Typed> {
         let joined = self.joined(stage, query, false)?;
         let types = output_types(query);
-        let (typed, ty) = self.converted(&joined.rows, 0, &types, conversion)?;
-        if !matches!(ty, Type::Scalar(_)) {
-            return Err(unsupported("arrays or rows compared with a query"));
-        }
         let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
         let equality = matches!((op, all), (Comparison::Eq, false) | (Comparison::Ne, true));
         let found = match equality {
             true => Some(self.attach_equal(stage, &joined, &left, &right)?),
-            false if typed.1 == DataType::Boolean || has_bytes(&right_type(&right, &joined.rows)?) => {
-                return Err(unsupported("this comparison with a query for values of this type"));
-            }
             false => None,
         };
         let known = self.attach_known(stage, joined, &right, found.is_none())?;
@@ -355,7 +369,7 @@ impl Lowering<'_> {
             aggregates.push(max_udaf().call(vec![right.clone()]).alias(&greatest.name));
         }
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
-        let rows = Rows { plan, outputs: Vec::new(), keys: named };
+        let rows = Rows { plan, keys: named, ..Rows::default() };
         stage.plan = join(stage.plan.clone(), Joined { rows, on: pairs, nulls, others }, JoinType::Left)?;
         let [count, known, least, greatest] = columns.map(Planned::Column);
         Ok(Known { count, known, least, greatest })
@@ -369,8 +383,17 @@ impl Lowering<'_> {
             let nulls = NullEquality::NullEqualsNothing;
             return Ok(Joined { rows, on: Vec::new(), nulls, others: Vec::new() });
         }
-        if let Some(joined) = self.pulled_up(stage, query, &free, semi)? {
-            return Ok(joined);
+        match self.pulled_up(stage, query, &free, semi)? {
+            Some(joined) => Ok(joined),
+            None => self.joined_by_values(stage, query),
+        }
+    }
+
+    /// A query for all values of the columns around at once.
+    pub(super) fn joined_by_values(&self, stage: &Stage, query: &Query) -> Result<Joined> {
+        let free = free_columns(query);
+        if free.is_empty() {
+            return self.joined(stage, query, false);
         }
         let mut exprs = Vec::with_capacity(free.len());
         let mut columns = Vec::with_capacity(free.len());
@@ -488,8 +511,31 @@ impl Lowering<'_> {
             outputs.push(column);
         }
         let plan = LogicalPlanBuilder::from(stage.plan).project(exprs)?.build()?;
-        Ok(Rows { plan, outputs, keys: stage.keys })
+        Ok(Rows { plan, outputs, keys: stage.keys, order: Vec::new() })
     }
+}
+
+/// Whether a comparison with a query's rows can be the condition of a join.
+fn is_joinable(op: Comparison, operands: &[Expr], query: &Query) -> bool {
+    let scalar = |ty: &Type| matches!(ty, Type::Scalar(_));
+    let scalars =
+        operands.iter().all(|operand| scalar(&operand.ty)) && output_types(query).iter().all(scalar);
+    scalars && (op == Comparison::Eq || operands.len() == 1)
+}
+
+/// Whether what is known of a query's values together says how one compares with them.
+fn has_ends(op: Comparison, all: bool, operand: &Expr, query: &Query) -> bool {
+    use Scalar::{BigInt, Bpchar, Date, Integer, Numeric, SmallInt, Text, Time, Timestamp, TimestampTz};
+    let types = output_types(query);
+    let Some(Type::Scalar(of_query)) = types.first() else { return false };
+    let Type::Scalar(of_operand) = operand.ty else { return false };
+    let equality = matches!((op, all), (Comparison::Eq, false) | (Comparison::Ne, true));
+    let ordered = match of_operand {
+        SmallInt | Integer | BigInt | Text | Bpchar | Date | Time | Timestamp | TimestampTz => true,
+        Numeric { scale: Some(_) } => of_operand == *of_query,
+        _ => false,
+    };
+    equality || ordered
 }
 
 /// What is known of a query's values together.
@@ -525,7 +571,7 @@ fn verdict(op: Comparison, all: bool, left: Planned, found: Option<Planned>, kno
     };
     let null = Planned::Literal(datafusion::common::ScalarValue::Boolean(None), None);
     let unknown = left.is_null().or(known.known.clone().lt(known.count.clone()));
-    let branches = [(none, lit(all)), (decided.is_true(), lit(decisive)), (unknown, null)];
+    let branches = [(none, lit(all)), (super::checks::is(decided, true), lit(decisive)), (unknown, null)];
     let when_then_expr = branches.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     let else_expr = Some(Box::new(lit(!decisive)));
     Planned::Case(Case { expr: None, when_then_expr, else_expr })
@@ -534,12 +580,16 @@ fn verdict(op: Comparison, all: bool, left: Planned, found: Option<Planned>, kno
 /// Stands for a column that is known otherwise.
 const STAND_IN: ColumnRef = ColumnRef { depth: u16::MAX, relation: u16::MAX, column: u16::MAX };
 
-fn join(left: LogicalPlan, joined: Joined, kind: JoinType) -> Result<LogicalPlan> {
+pub(super) fn join(left: LogicalPlan, joined: Joined, kind: JoinType) -> Result<LogicalPlan> {
     let Joined { rows, on, nulls, others } = joined;
     let (left, right) = (Arc::new(left), Arc::new(rows.plan));
     // Where nothing must be equal, a join needs a condition.
     let bare = on.is_empty() && others.is_empty() && kind != JoinType::Inner;
     let filter = if bare { Some(lit(true)) } else { all_of(others) };
+    let filter = match nulls {
+        NullEquality::NullEqualsNull => filter.map(strict),
+        NullEquality::NullEqualsNothing => filter,
+    };
     let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
     Ok(LogicalPlan::Join(join))
 }
@@ -547,15 +597,6 @@ fn join(left: LogicalPlan, joined: Joined, kind: JoinType) -> Result<LogicalPlan
 fn compared(left: Planned, op: Comparison, right: Planned) -> Planned {
     let (left, right) = (Box::new(left), Box::new(right));
     Planned::BinaryExpr(datafusion::logical_expr::BinaryExpr::new(left, operator(op), right))
-}
-
-fn right_type(right: &Planned, rows: &Rows) -> Result<DataType> {
-    datafusion::logical_expr::ExprSchemable::get_type(right, rows.plan.schema())
-}
-
-/// Whether there is no least and greatest value of an Arrow type.
-fn has_bytes(ty: &DataType) -> bool {
-    matches!(ty, DataType::FixedSizeBinary(_) | DataType::Interval(_) | DataType::List(_))
 }
 
 /// What a condition of a query inside is about.
@@ -654,10 +695,11 @@ fn without_rows(
     match &mut expr.kind {
         ExprKind::Column(column) if column.depth > 0 => column.depth -= 1,
         ExprKind::Column(column) if column.relation == groups => {
-            let counts = grouping
-                .aggregates
-                .get(usize::from(column.column))
-                .is_some_and(|aggregate| aggregate.kind == AggregateKind::Count);
+            let counts = grouping.aggregates.get(usize::from(column.column)).is_some_and(|aggregate| {
+                use albireo_semantics::query::tree::Regression;
+                let regression = AggregateKind::Regression(Regression::Count);
+                aggregate.kind == AggregateKind::Count || aggregate.kind == regression
+            });
             let value = if counts { Value::BigInt(0) } else { Value::Null };
             expr.kind = ExprKind::Constant(value.into());
         }
@@ -689,7 +731,7 @@ pub(super) fn free_columns(query: &Query) -> BTreeSet<ColumnRef> {
 }
 
 /// `level`: how many SELECTs of the query are around.
-fn query_columns(query: &Query, level: u16, into: &mut BTreeSet<ColumnRef>) {
+fn query_columns(query: &Query, level: i32, into: &mut BTreeSet<ColumnRef>) {
     for cte in &query.ctes {
         query_columns(&cte.query, level, into);
         if let Some(repeated) = &cte.repeated {
@@ -699,7 +741,7 @@ fn query_columns(query: &Query, level: u16, into: &mut BTreeSet<ColumnRef>) {
     match &query.body {
         Body::Select(select) => select_columns(select, level, into),
         // What stands outside of any SELECT counts from the query around.
-        Body::Values(rows) => rows.iter().flatten().for_each(|expr| outside(expr, level, into)),
+        Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr_columns(expr, level - 1, into)),
         Body::Nested(inner) => query_columns(inner, level, into),
         Body::Set(set) => {
             query_columns(&set.left, level, into);
@@ -711,16 +753,10 @@ fn query_columns(query: &Query, level: u16, into: &mut BTreeSet<ColumnRef>) {
             expr_columns(expr, level, into);
         }
     }
-    query.limit.iter().chain(&query.offset).for_each(|expr| outside(expr, level, into));
+    query.limit.iter().chain(&query.offset).for_each(|expr| expr_columns(expr, level - 1, into));
 }
 
-fn outside(expr: &Expr, level: u16, into: &mut BTreeSet<ColumnRef>) {
-    let mut found = BTreeSet::new();
-    expr_columns(expr, level, &mut found);
-    into.extend(found);
-}
-
-fn select_columns(select: &Select, level: u16, into: &mut BTreeSet<ColumnRef>) {
+fn select_columns(select: &Select, level: i32, into: &mut BTreeSet<ColumnRef>) {
     for relation in &select.relations {
         match &relation.source {
             RelationSource::Query(query) => query_columns(query, level, into),
@@ -731,10 +767,11 @@ fn select_columns(select: &Select, level: u16, into: &mut BTreeSet<ColumnRef>) {
     select.each_own_expr(&mut |expr| expr_columns(expr, level, into));
 }
 
-fn expr_columns(expr: &Expr, level: u16, into: &mut BTreeSet<ColumnRef>) {
+fn expr_columns(expr: &Expr, level: i32, into: &mut BTreeSet<ColumnRef>) {
     expr.walk(&mut |part| match &part.kind {
-        ExprKind::Column(column) if column.depth > level => {
-            into.insert(ColumnRef { depth: column.depth - level, ..*column });
+        ExprKind::Column(column) if i32::from(column.depth) > level => {
+            let depth = (i32::from(column.depth) - level) as u16;
+            into.insert(ColumnRef { depth, ..*column });
         }
         ExprKind::Subquery(subquery) => query_columns(&subquery.plan.query, level + 1, into),
         _ => {}

@@ -1,5 +1,7 @@
 //! Window functions.
 
+use std::sync::Arc;
+
 use albireo_base::Value;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{Expr, ExprKind};
@@ -7,6 +9,7 @@ use albireo_semantics::query::tree::{
     Aggregate, AggregateKind, FrameBound, FrameUnit, OrderBy, Select, WindowCall, WindowFrame as Bound,
     WindowFunction,
 };
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::expr::{WindowFunction as Planner, WindowFunctionParams};
 use datafusion::logical_expr::{
@@ -14,9 +17,9 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, lit,
 };
 
-use super::keys::has_key;
+use super::group::is_vectorised;
 use super::select::Stage;
-use super::{Level, Lowering, typed_column, unsupported};
+use super::{Lowering, Typed, arrow_of, typed_column, unsupported, windowed};
 use crate::errors::{external, internal};
 
 impl Lowering<'_> {
@@ -31,7 +34,8 @@ impl Lowering<'_> {
                 OrderBy::Expr(expr) => Some(expr),
                 OrderBy::Output(_) => None,
             });
-            call.args.iter().chain(&call.filter).chain(&call.partition).chain(order)
+            let offsets = [&call.frame.start, &call.frame.end].into_iter().filter_map(windowed::offset);
+            call.args.iter().chain(&call.filter).chain(&call.partition).chain(order).chain(offsets)
         });
         self.attach_queries(stage, inputs)?;
         let mut exprs = Vec::new();
@@ -41,7 +45,8 @@ impl Lowering<'_> {
         }
         // One step for each order.
         let mut groups: Vec<(Order, Vec<Planned>)> = Vec::new();
-        for (order, expr) in exprs {
+        for Call { order, function, column } in exprs {
+            let expr = function.alias(column.name);
             match groups.iter_mut().find(|(known, _)| *known == order) {
                 Some((_, group)) => group.push(expr),
                 None => groups.push((order, vec![expr])),
@@ -56,10 +61,7 @@ impl Lowering<'_> {
         for (call, result) in select.windows.iter().zip(results) {
             columns.push(match result.as_slice() {
                 [one] => self.settled(typed(one)?, &call.ty)?,
-                [sum, count] => {
-                    let average = average_of(call);
-                    self.quotient(typed(sum)?, typed(count)?, &average)?
-                }
+                [sum, count] => self.quotient(typed(sum)?, typed(count)?, &aggregate_of(call))?,
                 _ => return Err(external(internal("a window function has a result"))),
             });
         }
@@ -68,14 +70,12 @@ impl Lowering<'_> {
     }
 
     /// Plans one call; the columns of its result, or of its sum and count.
-    fn window(
-        &self,
-        stage: &Stage,
-        call: &WindowCall,
-        exprs: &mut Vec<(Order, Planned)>,
-    ) -> Result<Vec<Column>> {
-        if call.function == WindowFunction::Aggregate(AggregateKind::Avg)
-            && super::group::is_exact(&average_of(call))
+    fn window(&self, stage: &Stage, call: &WindowCall, exprs: &mut Vec<Call>) -> Result<Vec<Column>> {
+        let level = &stage.level;
+        let args: Vec<Typed> = call.args.iter().map(|arg| self.typed(level, arg)).collect::<Result<_>>()?;
+        let frame = frame(call, &args);
+        if let (Some(_), WindowFunction::Aggregate(AggregateKind::Avg), true) =
+            (&frame, call.function, super::group::is_exact(&aggregate_of(call)))
         {
             let mut columns = Vec::with_capacity(2);
             for kind in [AggregateKind::Sum, AggregateKind::Count] {
@@ -84,39 +84,55 @@ impl Lowering<'_> {
             }
             return Ok(columns);
         }
-        let level = &stage.level;
-        let mut args = Vec::with_capacity(call.args.len());
-        for arg in &call.args {
-            let (value, ty) = self.typed(level, arg)?;
-            if ty == super::OPEN {
-                return Err(unsupported("a window function over numbers of several scales"));
-            }
-            args.push(value);
-        }
-        if args.is_empty() && call.function == WindowFunction::Aggregate(AggregateKind::Count) {
-            args.push(lit(1_i64));
-        }
         let mut partition_by: Vec<Planned> = stage.keys.iter().cloned().map(Planned::Column).collect();
         for expr in &call.partition {
             partition_by.push(self.key_of(level, expr)?);
         }
+        let filter = call.filter.as_ref().map(|condition| self.expr(level, condition)).transpose()?;
+        let mut args: Vec<Planned> = args.into_iter().map(|(value, _)| value).collect();
+        let (fun, frame, filter) = match frame {
+            Some(frame) => {
+                if args.is_empty() && call.function == WindowFunction::Aggregate(AggregateKind::Count) {
+                    args.push(lit(1_i64));
+                }
+                (self.window_function(call.function)?, frame, filter.map(Box::new))
+            }
+            None => {
+                for key in &call.order {
+                    if let OrderBy::Expr(expr) = &key.by {
+                        args.push(self.expr(level, expr)?);
+                    }
+                }
+                let offsets = [&call.frame.start, &call.frame.end].into_iter().filter_map(windowed::offset);
+                args.extend(self.exprs(level, offsets)?);
+                args.extend(filter);
+                let Some(gives) = arrow_of(&call.ty) else { return Err(unsupported("a window of nothing")) };
+                let function = Arc::new(windowed::function(call, gives));
+                (WindowFunctionDefinition::WindowUDF(function), whole_partition(), None)
+            }
+        };
+        let order_by = self.order_of(level, &call.order)?;
         let params = WindowFunctionParams {
             args,
             partition_by,
-            order_by: self.order_of(level, &call.order)?,
-            window_frame: self.frame(level, call)?,
-            filter: match &call.filter {
-                Some(condition) => Some(Box::new(self.expr(level, condition)?)),
-                None => None,
-            },
+            order_by,
+            window_frame: frame,
+            filter,
             null_treatment: None,
             distinct: false,
         };
-        let fun = self.window_function(call.function)?;
         let order = (params.partition_by.clone(), params.order_by.clone());
-        let column = self.column("window");
         let function = Planned::WindowFunction(Box::new(Planner { fun, params }));
-        exprs.push((order, function.alias(&column.name)));
+        // DataFusion takes what two calls have in common for an expression of its own, and that is none.
+        let same = exprs.iter().find(|call| call.function == function).map(|call| call.column.clone());
+        let column = match same {
+            Some(column) => column,
+            None => {
+                let column = self.column("window");
+                exprs.push(Call { order, function, column: column.clone() });
+                column
+            }
+        };
         Ok(vec![column])
     }
 
@@ -142,83 +158,81 @@ impl Lowering<'_> {
             .map(WindowFunctionDefinition::WindowUDF)
             .ok_or_else(|| unsupported(format!("the window function {name}")))
     }
+}
 
-    fn frame(&self, level: &Level, call: &WindowCall) -> Result<WindowFrame> {
-        let Bound { unit, start, end } = &call.frame;
-        let units = match unit {
-            FrameUnit::Rows => WindowFrameUnits::Rows,
-            FrameUnit::Range => WindowFrameUnits::Range,
-            FrameUnit::Groups => WindowFrameUnits::Groups,
+/// The frame of a call whose function DataFusion computes over it as the interpreter does; none if it does not.
+fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
+    use WindowFunction as W;
+    let Bound { unit, start, end } = &call.frame;
+    let (units, counts) = match unit {
+        FrameUnit::Rows => (WindowFrameUnits::Rows, true),
+        FrameUnit::Range => (WindowFrameUnits::Range, false),
+        FrameUnit::Groups => (WindowFrameUnits::Groups, true),
+    };
+    let bound = |bound: &FrameBound| {
+        let offset = |expr: &Expr| match &expr.kind {
+            ExprKind::Constant(Datum::Value(Value::BigInt(n))) if counts => {
+                u64::try_from(*n).ok().map(|n| ScalarValue::UInt64(Some(n)))
+            }
+            _ => None,
         };
-        let by = call.order.first().and_then(|key| match &key.by {
-            OrderBy::Expr(expr) => Some(&expr.ty),
-            OrderBy::Output(_) => None,
-        });
-        let offsets = [start, end]
-            .into_iter()
-            .any(|bound| matches!(bound, FrameBound::Before(_) | FrameBound::After(_)));
-        if *unit == FrameUnit::Range && offsets && by.is_some_and(has_key) {
-            return Err(unsupported("a frame of distances of this type"));
-        }
-        let start = self.bound(level, start, *unit, true)?;
-        let end = self.bound(level, end, *unit, false)?;
-        Ok(WindowFrame::new_bounds(units, start, end))
-    }
-
-    fn bound(
-        &self,
-        level: &Level,
-        bound: &FrameBound,
-        unit: FrameUnit,
-        start: bool,
-    ) -> Result<WindowFrameBound> {
-        let offset = |expr: &Expr| self.offset(level, expr, unit, start);
-        Ok(match bound {
+        Some(match bound {
             FrameBound::First => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
             FrameBound::Before(expr) => WindowFrameBound::Preceding(offset(expr)?),
             FrameBound::Current => WindowFrameBound::CurrentRow,
             FrameBound::After(expr) => WindowFrameBound::Following(offset(expr)?),
             FrameBound::Last => WindowFrameBound::Following(ScalarValue::UInt64(None)),
         })
+    };
+    let mut frame = WindowFrame::new_bounds(units, bound(start)?, bound(end)?);
+    if call.order.is_empty() && *unit == FrameUnit::Range {
+        // Without an order all rows are peers.
+        frame = whole_partition();
     }
+    let known = |arg: &Expr| matches!(&arg.kind, ExprKind::Constant(datum) if !datum.is_null());
+    let fits = match call.function {
+        W::RowNumber | W::Rank | W::DenseRank | W::PercentRank | W::CumeDist => true,
+        W::FirstValue | W::LastValue => true,
+        W::Lag | W::Lead => call.args.iter().skip(1).all(known),
+        W::Ntile | W::NthValue => false,
+        W::Aggregate(kind) => {
+            // What can be taken away again when rows leave the frame.
+            let exact = !matches!(args.first(), Some((_, DataType::Float32 | DataType::Float64)));
+            let leaves = matches!(kind, AggregateKind::Count | AggregateKind::Sum | AggregateKind::Avg);
+            let grows = *start == FrameBound::First;
+            is_vectorised(&aggregate_of(call), args) && (grows || exact && leaves)
+        }
+    };
+    fits.then_some(frame)
+}
 
-    /// How far a bound is.
-    fn offset(&self, level: &Level, expr: &Expr, unit: FrameUnit, start: bool) -> Result<ScalarValue> {
-        let ExprKind::Constant(Datum::Value(value)) = &expr.kind else {
-            return Err(unsupported("a frame whose bounds are computed"));
-        };
-        let invalid = |what: &str| {
-            let side = if start { "starting" } else { "ending" };
-            let message = format!("frame {side} offset must not be {what}");
-            let state = if what == "null" { *b"22004" } else { *b"22013" };
-            external(albireo_base::SqlError::new(albireo_base::SqlState(state), message))
-        };
-        if value.is_null() {
-            return Err(invalid("null"));
-        }
-        if unit != FrameUnit::Range {
-            return match value {
-                Value::BigInt(n) => match u64::try_from(*n) {
-                    Ok(n) => Ok(ScalarValue::UInt64(Some(n))),
-                    Err(_) => Err(invalid("negative")),
-                },
-                _ => Err(external(internal("the offset of a frame is a BIGINT"))),
-            };
-        }
-        match self.expr(level, expr)? {
-            Planned::Literal(value, _) => Ok(value),
-            _ => Err(unsupported("a frame whose bounds are computed")),
-        }
-    }
+/// The frame of all rows, whatever their order.
+fn whole_partition() -> WindowFrame {
+    let unbounded = ScalarValue::UInt64(None);
+    let (start, end) = (unbounded.clone(), unbounded);
+    let (start, end) = (WindowFrameBound::Preceding(start), WindowFrameBound::Following(end));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, start, end)
 }
 
 /// What decides the order of a window's rows.
 type Order = (Vec<Planned>, Vec<SortExpr>);
 
-/// A call of `avg` as an aggregate.
-fn average_of(call: &WindowCall) -> Aggregate {
+/// A planned call.
+struct Call {
+    order: Order,
+    function: Planned,
+    /// What its result is called.
+    column: Column,
+}
+
+/// The aggregate of a call.
+fn aggregate_of(call: &WindowCall) -> Aggregate {
+    let kind = match call.function {
+        WindowFunction::Aggregate(kind) => kind,
+        _ => AggregateKind::Avg,
+    };
     Aggregate {
-        kind: AggregateKind::Avg,
+        kind,
         args: call.args.clone(),
         distinct: false,
         filter: None,

@@ -9,6 +9,7 @@
 //! join has as many rows as the referencing side: which composite keys need and single-column
 //! formulas get wrong by orders of magnitude.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
@@ -18,9 +19,11 @@ use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
 
 use super::selectivity;
 use crate::relation::{RelationData, Snapshot};
+use crate::scan::Caches;
 use crate::scan::provider::SnapshotTable;
 use crate::scan::statistics::{ColumnFacts, StatisticsCache};
 use crate::scan::zones::ZoneCache;
+use crate::spool::{self, SpoolId};
 
 /// Rows of a relation we know nothing about (a file, a function).
 const UNKNOWN_ROWS: f64 = 10_000.0;
@@ -34,6 +37,8 @@ pub(crate) struct Estimator<'a> {
     pub(crate) snapshot: &'a Arc<dyn Snapshot>,
     pub(crate) statistics: &'a StatisticsCache,
     pub(crate) zones: &'a ZoneCache,
+    /// What fills the plan's spools, and how many rows that gives.
+    spools: BTreeMap<SpoolId, (LogicalPlan, f64)>,
 }
 
 /// A column of a table, found through projections and aliases.
@@ -55,7 +60,24 @@ impl BaseColumn {
     }
 }
 
-impl Estimator<'_> {
+impl<'a> Estimator<'a> {
+    /// For `plan` and all that is made of it.
+    pub(crate) fn new(snapshot: &'a Arc<dyn Snapshot>, caches: &'a Caches, plan: &LogicalPlan) -> Self {
+        let Caches { statistics, zones, .. } = caches;
+        let mut estimator = Self { snapshot, statistics, zones, spools: BTreeMap::new() };
+        // Each comes after those that it reads, so that none is looked at twice.
+        for (id, filling) in spool::of(plan) {
+            let rows = estimator.rows(filling);
+            estimator.spools.insert(id, (filling.clone(), rows));
+        }
+        estimator
+    }
+
+    /// The spool that a plan scans: what fills it, and how many rows that gives.
+    fn spool(&self, plan: &LogicalPlan) -> Option<&(LogicalPlan, f64)> {
+        self.spools.get(&spool::scanned(plan)?.id())
+    }
+
     /// Rows the plan gives; at least one.
     pub(crate) fn rows(&self, plan: &LogicalPlan) -> f64 {
         self.estimate(plan).max(1.0)
@@ -84,6 +106,7 @@ impl Estimator<'_> {
             }
             LogicalPlan::Values(values) => values.values.len() as f64,
             LogicalPlan::EmptyRelation(_) => 1.0,
+            LogicalPlan::Extension(_) => self.spool(plan).map_or(UNKNOWN_ROWS, |(_, rows)| *rows),
             other => match other.inputs().as_slice() {
                 [input] => self.rows(input),
                 _ => UNKNOWN_ROWS,
@@ -161,6 +184,11 @@ impl Estimator<'_> {
             LogicalPlan::Aggregate(aggregate) => {
                 let index = aggregate.schema.maybe_index_of_column(column)?;
                 self.base(&aggregate.input, plain_column(aggregate.group_expr.get(index)?)?)
+            }
+            LogicalPlan::Extension(_) => {
+                let (filling, _) = self.spool(plan)?;
+                let index = plan.schema().maybe_index_of_column(column)?;
+                self.base(filling, &filling.schema().columns().into_iter().nth(index)?)
             }
             LogicalPlan::Filter(_)
             | LogicalPlan::Sort(_)
@@ -295,6 +323,15 @@ impl Estimator<'_> {
                     |i: usize| columns.iter().any(|c| aggregate.schema.maybe_index_of_column(c) == Some(i));
                 let plain = aggregate.group_expr.iter().all(|g| !matches!(g, Expr::GroupingSet(_)));
                 plain && (0..groups).all(covered)
+            }
+            LogicalPlan::Extension(_) => {
+                let Some((filling, _)) = self.spool(plan) else { return false };
+                let inner = filling.schema().columns();
+                let mapped: Option<Vec<&Column>> = columns
+                    .iter()
+                    .map(|c| plan.schema().maybe_index_of_column(c).and_then(|i| inner.get(i)))
+                    .collect();
+                mapped.is_some_and(|mapped| self.is_unique(filling, &mapped))
             }
             LogicalPlan::Filter(filter) => self.is_unique(&filter.input, columns),
             LogicalPlan::Sort(sort) => self.is_unique(&sort.input, columns),

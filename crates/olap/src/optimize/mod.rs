@@ -7,14 +7,15 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer as rules;
-use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::optimizer::OptimizerRule;
+use datafusion::optimizer::{Optimizer, OptimizerConfig};
 
 use crate::engine::Shared;
+use crate::errors::external;
 use crate::relation::Snapshot;
-use crate::scan::Caches;
 use crate::semantics::without_misleading_keys;
 
 mod eager;
@@ -23,6 +24,7 @@ mod graph;
 mod join_order;
 mod order;
 pub(crate) mod selectivity;
+mod whole;
 
 type Rules = Vec<Arc<dyn OptimizerRule + Send + Sync>>;
 
@@ -33,18 +35,38 @@ pub(crate) fn optimize(
     plan: LogicalPlan,
 ) -> Result<LogicalPlan> {
     let state = shared.state();
+    let plan = whole::kept(plan)?;
     let mut rules = simplifying();
     if groups_below_join(&plan, false) {
         let eliminating = rules::eliminate_join::EliminateJoin::new();
         rules.retain(|rule| rule.name() != eliminating.name());
     }
-    let plan = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
-    let Caches { statistics, zones, .. } = &shared.caches;
-    let estimator = estimate::Estimator { snapshot, statistics, zones };
+    let plan = Optimizer::with_rules(interruptible(rules)).optimize(plan, state, |_, _| {})?;
+    let estimator = estimate::Estimator::new(snapshot, &shared.caches, &plan);
     let plan = join_order::order_joins(plan, &estimator)?;
     // What is summed early is grouped twice.
     let plan = without_misleading_keys(eager::sum_early(plan, &estimator)?)?;
-    Optimizer::with_rules(finishing()).optimize(plan, state, |_, _| {})
+    Optimizer::with_rules(interruptible(finishing())).optimize(plan, state, |_, _| {})
+}
+
+/// Rules, and before each one a look whether planning is to go on.
+fn interruptible(rules: Rules) -> Rules {
+    rules.into_iter().flat_map(|rule| [Arc::new(Checkpoint) as _, rule]).collect()
+}
+
+/// A rule that changes nothing, and fails once the statement's budget is spent or the statement is ended.
+#[derive(Debug)]
+struct Checkpoint;
+
+impl OptimizerRule for Checkpoint {
+    fn name(&self) -> &str {
+        "checkpoint"
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        albireo_base::budget::check().map_err(external)?;
+        Ok(Transformed::no(plan))
+    }
 }
 
 /// Whether one side of a join is grouped. DataFusion's rule that drops joins takes some of the columns that a

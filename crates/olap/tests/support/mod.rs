@@ -1,6 +1,8 @@
 //! What the tests share: a database in memory and rows as text.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+mod bind;
+
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};

@@ -7,21 +7,9 @@ use albireo_base::PartitionId;
 use albireo_env::Env;
 use albireo_partition::{CallError, Pending, Step, SubmitError};
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
-use albireo_testing::test;
+use albireo_testing::{Random, test};
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, SetRate, Transfer, TransferArgs};
-
-/// xorshift64*: enough randomness for a schedule.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-}
 
 /// The bank as it should be.
 struct Model {
@@ -52,7 +40,7 @@ impl World {
         let transfer = Arc::new(Transfer(bank.account));
         let model = Model { balances: vec![OPENING; ACCOUNTS as usize], rate: 7 };
         let queued = (0..PARTITIONS).map(|_| VecDeque::new()).collect();
-        let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let random = Random::new(seed);
         Self { bank, transfer, model, queued, snapshots: Vec::new(), random }
     }
 

@@ -161,3 +161,38 @@ fn array_grows_at_both_ends_and_no_further_than_the_limit() {
     let mut database = with_function("f() RETURNS integer[]", body);
     assert_eq!(database.run("SELECT f()").unwrap_err().state(), SqlState::PROGRAM_LIMIT_EXCEEDED);
 }
+
+/// What an interrupt says that ends work at the look of this number.
+fn ended_after(looks: u32) -> albireo_base::budget::Interrupt {
+    let seen = std::sync::atomic::AtomicU32::new(0);
+    Box::new(move || match seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < looks {
+        true => Ok(()),
+        false => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")),
+    })
+}
+
+#[test]
+fn reading_binding_and_compiling_a_long_body_end_with_the_statement() {
+    use crate::compile::{NoLayouts, compile};
+    use albireo_base::budget::Budget;
+    let body = "n := n + 1; IF n > 7 THEN n := 0; END IF;\n".repeat(500);
+    let text = format!("CREATE PROCEDURE long(INOUT n INTEGER) LANGUAGE plpgsql AS $$ BEGIN {body} END $$");
+    let mut database = Database::new(false);
+    let checked = |database: &Database, looks| {
+        Budget::new(usize::MAX, ended_after(looks)).within(|| database.check(&text))
+    };
+    let mut needed = 0;
+    while let Err(error) = checked(&database, needed) {
+        assert_eq!(error.state(), SqlState::QUERY_CANCELED, "after {needed} looks: {error}");
+        needed += 1;
+    }
+    // It has 1500 statements, each to be read and bound, with their expressions.
+    assert!(needed >= 2 * 1500 / 64, "there were only {needed} looks");
+    database.run(&text).unwrap();
+    let (_, routine) = database.routine("long").unwrap();
+    let compiled = |looks| {
+        Budget::new(usize::MAX, ended_after(looks)).within(|| compile(&routine, &NoLayouts).map(drop))
+    };
+    assert_eq!(compiled(10).unwrap_err().state(), SqlState::QUERY_CANCELED);
+    assert_eq!(compiled(u32::MAX), Ok(()));
+}

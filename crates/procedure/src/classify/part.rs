@@ -5,7 +5,7 @@ use crate::body::{
 };
 use crate::expr::{Expr, ExprKind, RoutineId, RowsOf, VariableId};
 use crate::plan;
-use crate::plan::tree::{AccessInfo, Change};
+use crate::plan::tree::AccessInfo;
 
 /// A part of a body.
 pub(super) enum Part<'r> {
@@ -228,12 +228,7 @@ pub(super) fn each_sql(routine: &Routine, visit: VisitSql<'_>) {
     each_part(routine, &mut |part, _| match part {
         Part::Query(Query::Select(plan)) => visit("SELECT", plan.line, &plan.accesses),
         Part::Query(Query::Change(plan)) => {
-            let verb = match &*plan.change {
-                Change::Insert(_) => "INSERT",
-                Change::Update(_) => "UPDATE",
-                Change::Delete(_) => "DELETE",
-            };
-            visit(verb, plan.line, &plan.accesses);
+            visit(plan.change.verb(), plan.line, &plan.accesses);
         }
         Part::Expr(expr) => sql_in(expr, visit),
         Part::Call(call) => call.args.iter().for_each(|arg| sql_in(arg, visit)),

@@ -18,7 +18,7 @@ use crate::define::RoutineKind;
 use crate::expr::{Conversion, Expr, ExprKind, SubqueryKind, VariableId};
 use crate::parse::ast::{DiagnosticItem, RaiseLevel};
 use crate::plan::ChangePlan;
-use crate::plan::tree::{AggregateKind, Body, Change, Query as Tree, RelationSource, Step};
+use crate::plan::tree::{AggregateKind, Body, Change, MergeAction, Query as Tree, RelationSource, Step};
 use crate::types::{Scalar, Type};
 
 /// Why undo is needed.
@@ -317,13 +317,14 @@ impl Phase<'_> {
 }
 
 fn name_of(plan: &ChangePlan) -> String {
-    let (verb, table) = match &*plan.change {
-        Change::Insert(insert) => ("INSERT into", &insert.table),
-        Change::Update(update) => ("UPDATE of", &update.target.table),
-        Change::Delete(target) => ("DELETE from", &target.table),
+    let verb = match &*plan.change {
+        Change::Insert(_) => "INSERT into",
+        Change::Update(_) => "UPDATE of",
+        Change::Delete(_) => "DELETE from",
+        Change::Merge(_) => "MERGE into",
     };
     let line = plan.line.map_or(String::new(), |line| format!(" in line {line}"));
-    format!("{verb} \"{}\"{line}", table.name)
+    format!("{verb} \"{}\"{line}", plan.change.table().name)
 }
 
 /// Whether a change concerns one row, or none.
@@ -338,6 +339,7 @@ fn at_most_one_row(change: &Change) -> bool {
         }
         Change::Update(update) => &update.target,
         Change::Delete(target) => target,
+        Change::Merge(_) => return false,
     };
     let [Step::Inner { access, .. }] = target.steps.as_slice() else { return false };
     let index = access.index.as_ref().filter(|index| index.whole);
@@ -353,6 +355,8 @@ fn refusal(change: &Change) -> Option<&'static str> {
             let set = |column| update.set.iter().any(|(other, _)| *other == column);
             of_constraints(&update.target.table, &set)
         }
+        // A row may be hit twice.
+        Change::Merge(_) => Some("a row hit twice"),
     }
 }
 
@@ -376,6 +380,12 @@ fn moves(change: &Change) -> bool {
             let set = insert.conflict.iter().filter_map(|conflict| conflict.update.as_ref());
             set.flat_map(|update| &update.set).any(|(column, _)| Some(*column) == insert.table.partition_by)
         }
+        Change::Merge(merge) => merge.clauses.iter().any(|clause| match &clause.action {
+            MergeAction::Update(set) => {
+                set.iter().any(|(column, _)| Some(*column) == merge.target.table.partition_by)
+            }
+            _ => false,
+        }),
         Change::Delete(_) => false,
     }
 }

@@ -84,7 +84,7 @@ fn failed(error: impl std::fmt::Display) -> SqlError {
 /// Compiles a PL/pgSQL routine; `None` for one in SQL, which is one query after another.
 ///
 /// # Errors
-/// XX000: Cranelift refused; the interpreter can run it still.
+/// XX000: Cranelift refused; the interpreter can run it still. As [`albireo_base::budget::take`].
 pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<Compiled>, SqlError> {
     if !matches!(routine.code, Code::Block(_)) {
         return Ok(None);
@@ -108,7 +108,10 @@ pub fn compile(routine: &Arc<Routine>, layouts: &dyn Layouts) -> Result<Option<C
     let builder = Emitter::run(builder, routine, &frame, &mut parts, layouts, call_conv);
     builder.finalize(module.isa().frontend_config());
 
-    let made = make(&mut module, &mut function, &routine.signature.name);
+    let made = match parts.ended.take() {
+        None => make(&mut module, &mut function, &routine.signature.name),
+        Some(ended) => Err(ended),
+    };
     match made {
         Ok((entry, code_bytes)) => {
             // SAFETY: the function was generated with this signature, and the module keeps it.

@@ -1,5 +1,6 @@
 //! What generated code refers to by address.
 
+use albireo_base::SqlError;
 use memchr::memmem::Finder;
 
 use super::runtime::ahead::Ask;
@@ -29,6 +30,8 @@ pub(super) struct Parts {
     pub(super) interpreted: usize,
     /// Statements that have code.
     pub(super) compiled: usize,
+    /// Why the rest of the routine has no code: nothing of it may be run.
+    pub(super) ended: Option<SqlError>,
 }
 
 /// Keeps a thing and gives its address.

@@ -9,7 +9,7 @@ const ONE_TRANSACTION: &str =
     "A call is one transaction: it is committed when it succeeds and leaves no trace when it fails.";
 
 /// SQL that a body of PostgreSQL may contain and ours may not.
-const OUTSIDE: [&str; 29] = [
+const OUTSIDE: [&str; 28] = [
     "alter",
     "analyze",
     "checkpoint",
@@ -26,7 +26,6 @@ const OUTSIDE: [&str; 29] = [
     "listen",
     "load",
     "lock",
-    "merge",
     "notify",
     "prepare",
     "reassign",
@@ -76,12 +75,6 @@ impl Parser<'_> {
                 "DO inside a procedure",
                 "It would be another body within this one.",
                 "Write a nested block: BEGIN ... END.",
-            ),
-            "merge" => self.refused(
-                token,
-                "MERGE inside a procedure",
-                "A procedure changes rows by INSERT, UPDATE and DELETE.",
-                "Use INSERT ... ON CONFLICT DO UPDATE.",
             ),
             _ if OUTSIDE.contains(&word) => self.refused(
                 token,

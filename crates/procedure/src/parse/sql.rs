@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use albireo_base::SqlError;
 use albireo_sql::ast as tree;
+use albireo_sql::classify::changes_rows;
 use albireo_sql::parse::{Fragment, Location};
 
 use super::ast::{Expression, Into, Query, Span};
@@ -11,7 +12,7 @@ use super::lexer::{Token, TokenKind};
 use super::parser::Parser;
 
 /// What a query begins with where only a query can stand.
-const QUERIES: [&str; 8] = ["select", "with", "values", "table", "insert", "update", "delete", "("];
+const QUERIES: [&str; 9] = ["select", "with", "values", "table", "insert", "update", "delete", "merge", "("];
 
 impl<'a> Parser<'a> {
     /// The number of the first token that is one of `stops`, keywords or symbols outside of parentheses;
@@ -56,9 +57,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether token `n` is an INTO other than that of INSERT.
+    /// Whether token `n` is an INTO other than that of INSERT and MERGE.
     fn is_into(&self, n: usize) -> bool {
-        self.is(self.token(n), "into") && !(n > 0 && self.is(self.token(n - 1), "insert"))
+        let follows = |word| n > 0 && self.is(self.token(n - 1), word);
+        self.is(self.token(n), "into") && !follows("insert") && !follows("merge")
     }
 
     /// The text of the tokens from the one at hand to `end`, which must not be none.
@@ -230,10 +232,8 @@ impl<'a> Parser<'a> {
         let first = self.token(tokens.start);
         let tree = self.read(tokens, cut, Fragment::statement)?;
         match tree {
-            tree::Statement::Query(_)
-            | tree::Statement::Insert(_)
-            | tree::Statement::Update(_)
-            | tree::Statement::Delete(_) => Ok(Box::new(tree)),
+            tree::Statement::Query(_) => Ok(Box::new(tree)),
+            _ if changes_rows(&tree) => Ok(Box::new(tree)),
             _ => Err(self.unexpected(first)),
         }
     }

@@ -1,6 +1,6 @@
 //! Statements that hold no other statements.
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, budget};
 use albireo_sql::ast as tree;
 use albireo_sql::classify::{self, Setting};
 use albireo_sql::parse::Fragment;
@@ -9,8 +9,11 @@ use super::ast::{Accessor, Diagnostic, DiagnosticItem, Expression, StatementKind
 use super::lexer::TokenKind;
 use super::parser::Parser;
 
+/// The memory of a statement without its expressions.
+const STATEMENT_BYTES: usize = 512;
+
 /// What a statement can begin with, for suggestions.
-const STATEMENTS: [&str; 29] = [
+const STATEMENTS: [&str; 30] = [
     "assert",
     "begin",
     "call",
@@ -28,6 +31,7 @@ const STATEMENTS: [&str; 29] = [
     "if",
     "insert",
     "loop",
+    "merge",
     "null",
     "perform",
     "raise",
@@ -45,6 +49,7 @@ const STATEMENTS: [&str; 29] = [
 impl Parser<'_> {
     /// Takes one statement up to its semicolon.
     pub(super) fn statement(&mut self) -> Result<StatementKind, SqlError> {
+        budget::take(STATEMENT_BYTES)?;
         let token = self.peek();
         if self.at_assignment() {
             return self.assignment();
@@ -72,7 +77,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(StatementKind::Null)
             }
-            "select" | "insert" | "update" | "delete" | "with" | "values" => {
+            "select" | "insert" | "update" | "delete" | "merge" | "with" | "values" => {
                 let (query, into) = self.sql_with_into()?;
                 Ok(StatementKind::Sql { query, into })
             }

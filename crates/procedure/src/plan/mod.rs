@@ -23,6 +23,7 @@ use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
 pub use explain::placing_of;
+pub use run::{FoundRow, FoundRows};
 pub(crate) use run::{Search, search_of};
 
 /// Binds a query and chooses its access paths.
@@ -37,7 +38,7 @@ pub fn bind_select(
     paths::select(albireo_semantics::query::bind_select(catalog, query, outer)?)
 }
 
-/// Binds an INSERT, UPDATE or DELETE and chooses its access paths.
+/// Binds an INSERT, UPDATE, DELETE or MERGE and chooses its access paths.
 ///
 /// # Errors
 /// As [`bind_select`].
@@ -46,7 +47,24 @@ pub fn bind_change(
     statement: &ast::Statement,
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
-    paths::change(albireo_semantics::query::bind_change(catalog, statement, outer)?)
+    planned(albireo_semantics::query::bind_change(catalog, statement, outer)?)
+}
+
+/// Chooses the access paths of a change.
+///
+/// # Errors
+/// 0A000 for what does not run on live rows.
+pub fn planned(plan: ChangePlan) -> Result<ChangePlan, SqlError> {
+    paths::change(plan)
+}
+
+/// What is left to do here of a change whose rows a query finds: ON CONFLICT, WHEN of MERGE, RETURNING, with access
+/// paths for the queries in them.
+///
+/// # Errors
+/// 0A000 for what does not run on live rows.
+pub fn rest_of(plan: ChangePlan) -> Result<ChangePlan, SqlError> {
+    paths::rest(plan)
 }
 
 /// The value of a column that a bound's value is; `None` if it is none of them.
@@ -77,4 +95,16 @@ pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Ve
 /// An expression's, or the store's; the caller rolls back.
 pub fn change(plan: &ChangePlan, host: &mut dyn Host) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
     run::Running::new(host).change(&plan.change)
+}
+
+/// Makes a change, of which [`rest_of`] is left, of rows that a query found.
+///
+/// # Errors
+/// As [`change`]; those of `found`.
+pub fn apply(
+    plan: &ChangePlan,
+    host: &mut dyn Host,
+    found: FoundRows<'_>,
+) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+    run::Running::new(host).apply(&plan.change, found)
 }

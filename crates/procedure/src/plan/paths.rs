@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use albireo_base::SqlError;
+use albireo_base::{ColumnId, SqlError};
 
 use super::access::{Planner, Wanted, column_of};
 use super::tree::{
-    AccessInfo, AccessKind, AggregateKind, Body, Change, Distinct, Insert, OrderBy, OrderKey, Pool, Query,
-    Relation, RelationSource, Select, Target,
+    AccessInfo, AccessKind, AggregateKind, Body, Change, Distinct, Insert, Merge, MergeAction, OrderBy,
+    OrderKey, Pool, Query, Relation, RelationSource, Select, Target, Update,
 };
 use super::{ChangePlan, SelectPlan, explain, refuse};
 use crate::expr::{Expr, ExprKind};
@@ -39,10 +39,48 @@ pub(super) fn change(mut plan: ChangePlan) -> Result<ChangePlan, SqlError> {
     nested_in_change(change, &mut inside);
     match change {
         Change::Insert(insert) => of_query(&mut insert.source),
-        Change::Update(update) => of_target(&mut update.target),
-        Change::Delete(target) => of_target(target),
+        Change::Update(Update { target, .. })
+        | Change::Delete(target)
+        | Change::Merge(Merge { target, .. }) => {
+            of_target(target);
+        }
     }
     plan.accesses = accesses_of_change(change, inside);
+    Ok(plan)
+}
+
+/// Chooses the access paths of what is left to do of a change whose rows a query finds.
+///
+/// # Errors
+/// As [`select`].
+pub(super) fn rest(mut plan: ChangePlan) -> Result<ChangePlan, SqlError> {
+    let asks = plan.change.asks_late();
+    let change = Arc::make_mut(&mut plan.change);
+    let mut refused = Ok(());
+    change.each_late_expr_mut(&mut |expr| {
+        refuse::within(expr, &mut refused);
+        if refused.is_ok() {
+            of_expr(expr);
+        }
+    });
+    refused?;
+    match change {
+        Change::Insert(insert) => insert.source.body = Body::Values(Vec::new()),
+        Change::Update(Update { target, .. })
+        | Change::Delete(target)
+        | Change::Merge(Merge { target, .. }) => {
+            target.from = Pool::default();
+        }
+    }
+    let ctes = change.ctes_mut();
+    if !asks {
+        ctes.clear();
+    }
+    for cte in ctes {
+        refuse::cte(cte)?;
+        cte.query.each_expr_mut(&mut of_expr);
+        of_query(&mut cte.query);
+    }
     Ok(plan)
 }
 
@@ -105,6 +143,7 @@ fn of_body(select: &mut Select, order: &[OrderKey]) {
 }
 
 fn of_target(target: &mut Target) {
+    target.ctes.iter_mut().for_each(|cte| of_query(&mut cte.query));
     of_relations(&mut target.relations);
     let mut pool = std::mem::take(&mut target.from);
     target.constants = constants(&mut pool);
@@ -203,10 +242,18 @@ fn nested_in_change(change: &Change, into: &mut Vec<AccessInfo>) {
             update.set.iter().for_each(|(_, value)| within(value, 1, into));
         }
         Change::Delete(target) => nested_in_target(target, into),
+        Change::Merge(merge) => {
+            nested_in_target(&merge.target, into);
+            for clause in &merge.clauses {
+                let values = clause.action.values().iter().map(|(_, value)| value);
+                clause.condition.iter().chain(values).for_each(|expr| within(expr, 1, into));
+            }
+        }
     }
 }
 
 fn nested_in_target(target: &Target, into: &mut Vec<AccessInfo>) {
+    target.ctes.iter().for_each(|cte| nested(&cte.query, 0, into));
     for relation in &target.relations {
         if let RelationSource::Query(query) = &relation.source {
             nested(query, 0, into);
@@ -228,22 +275,50 @@ fn accesses_of_change(change: &Change, inside: Vec<AccessInfo>) -> Vec<AccessInf
             let target = &update.target;
             accesses.extend(inside);
             of_changed(target, &mut accesses);
-            if let Some(column) = target.table.partition_by
-                && let Some((_, value)) = update.set.iter().find(|(set, _)| *set == column)
-            {
-                let (table, kind) = (&target.table, AccessKind::Move);
-                accesses.push(explain::placed(table, kind, value, &target.relations, &[]));
-            }
+            of_moved(target, &update.set, &mut accesses);
         }
         Change::Delete(target) => {
             accesses.extend(inside);
             of_changed(target, &mut accesses);
         }
+        Change::Merge(merge) => {
+            let target = &merge.target;
+            accesses.extend(inside);
+            of_changed(target, &mut accesses);
+            for clause in &merge.clauses {
+                match &clause.action {
+                    MergeAction::Nothing | MergeAction::Delete => {}
+                    MergeAction::Update(set) => of_moved(target, set, &mut accesses),
+                    MergeAction::Insert(values) => {
+                        let place =
+                            values.iter().find(|(column, _)| Some(*column) == target.table.partition_by);
+                        let (table, kind) = (&target.table, AccessKind::Insert);
+                        accesses.push(match place {
+                            Some((_, value)) => {
+                                explain::placed(table, kind, value, &target.relations, &target.steps)
+                            }
+                            None => explain::written(table, kind),
+                        });
+                    }
+                }
+            }
+        }
     }
     accesses
 }
 
+/// Where rows go that get another partitioning column.
+fn of_moved(target: &Target, set: &[(ColumnId, Expr)], into: &mut Vec<AccessInfo>) {
+    if let Some(column) = target.table.partition_by
+        && let Some((_, value)) = set.iter().find(|(set, _)| *set == column)
+    {
+        let (table, kind) = (&target.table, AccessKind::Move);
+        into.push(explain::placed(table, kind, value, &target.relations, &[]));
+    }
+}
+
 fn of_changed(target: &Target, into: &mut Vec<AccessInfo>) {
+    target.ctes.iter().for_each(|cte| explain::collect(&cte.query, 0, into));
     explain::relations(&target.relations, 0, into);
     explain::steps(&target.steps, &target.relations, 0, true, into);
 }

@@ -3,11 +3,10 @@
 use albireo_base::SqlError;
 
 use super::tree::{
-    Aggregate, AggregateKind, Body, Change, Item, Pool, Query, Relation, RelationSource, Select, Target,
+    Body, Change, Cte, Item, Merge, Pool, Query, Relation, RelationSource, Select, Target, Update,
 };
 use super::{ChangePlan, SelectPlan};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Scalar, Type};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -29,8 +28,11 @@ pub(super) fn select(plan: &SelectPlan) -> Result {
 pub(super) fn change(plan: &ChangePlan) -> Result {
     match &*plan.change {
         Change::Insert(insert) => query(&insert.source)?,
-        Change::Update(update) => target(&update.target)?,
-        Change::Delete(rows) => target(rows)?,
+        Change::Update(Update { target: rows, .. })
+        | Change::Delete(rows)
+        | Change::Merge(Merge { target: rows, .. }) => {
+            target(rows)?;
+        }
     }
     let mut found = Ok(());
     plan.change.each_expr(&mut |expr| within(expr, &mut found));
@@ -38,7 +40,7 @@ pub(super) fn change(plan: &ChangePlan) -> Result {
 }
 
 /// The queries in an expression.
-fn within(expr: &Expr, found: &mut Result) {
+pub(super) fn within(expr: &Expr, found: &mut Result) {
     expr.walk(&mut |part| {
         if let (ExprKind::Subquery(subquery), true) = (&part.kind, found.is_ok()) {
             *found = select(&subquery.plan);
@@ -46,13 +48,19 @@ fn within(expr: &Expr, found: &mut Result) {
     });
 }
 
-fn query(tree: &Query) -> Result {
-    for cte in &tree.ctes {
-        if cte.repeated.is_some() {
-            return Err(SqlError::unsupported("WITH RECURSIVE in a procedure").with_hint("Use a loop."));
-        }
-        query(&cte.query)?;
+/// Refuses a query of WITH.
+///
+/// # Errors
+/// As [`select`].
+pub(super) fn cte(cte: &Cte) -> Result {
+    if cte.repeated.is_some() {
+        return Err(SqlError::unsupported("WITH RECURSIVE in a procedure").with_hint("Use a loop."));
     }
+    query(&cte.query)
+}
+
+fn query(tree: &Query) -> Result {
+    tree.ctes.iter().try_for_each(cte)?;
     match &tree.body {
         Body::Select(select) => of_select(select),
         Body::Values(_) => Ok(()),
@@ -70,39 +78,16 @@ fn of_select(select: &Select) -> Result {
     if !select.windows.is_empty() {
         return Err(SqlError::unsupported("a window function in a procedure"));
     }
-    let Some(grouping) = &select.grouping else { return Ok(()) };
-    if grouping.sets.is_some() {
-        return Err(SqlError::unsupported("grouping sets in a procedure"));
-    }
-    grouping.aggregates.iter().try_for_each(aggregate)
-}
-
-fn aggregate(aggregate: &Aggregate) -> Result {
-    if aggregate.distinct && !aggregate.order.is_empty() {
-        return Err(SqlError::unsupported("an aggregate with DISTINCT and ORDER BY"));
-    }
-    let spans = aggregate.ty == Type::Scalar(Scalar::Interval);
-    match aggregate.kind {
-        AggregateKind::Sum | AggregateKind::Avg if spans => {
-            Err(SqlError::unsupported("a sum of intervals in a procedure"))
+    match &select.grouping {
+        Some(grouping) if grouping.sets.is_some() => {
+            Err(SqlError::unsupported("grouping sets in a procedure"))
         }
-        AggregateKind::StringAgg if aggregate.ty != Type::Scalar(Scalar::Text) => {
-            Err(SqlError::unsupported("string_agg of bytes in a procedure"))
-        }
-        AggregateKind::Count
-        | AggregateKind::Sum
-        | AggregateKind::Avg
-        | AggregateKind::Min
-        | AggregateKind::Max
-        | AggregateKind::BoolAnd
-        | AggregateKind::BoolOr
-        | AggregateKind::StringAgg
-        | AggregateKind::ArrayAgg => Ok(()),
-        _ => Err(SqlError::unsupported("this aggregate in a procedure")),
+        _ => Ok(()),
     }
 }
 
 fn target(target: &Target) -> Result {
+    target.ctes.iter().try_for_each(cte)?;
     relations(&target.relations)?;
     pool(&target.from)
 }
@@ -112,6 +97,7 @@ fn relations(relations: &[Relation]) -> Result {
         RelationSource::Query(inner) => query(inner),
         RelationSource::Lateral(_) => Err(SqlError::unsupported("LATERAL in a procedure")
             .with_hint("Loop over the rows of one query and run the other for each.")),
+        RelationSource::File(_) => Err(SqlError::unsupported("a file in FROM of a transaction")),
         _ => Ok(()),
     })
 }

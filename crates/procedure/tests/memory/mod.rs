@@ -532,7 +532,7 @@ impl Database {
         let Self { memory, library, limits, .. } = self;
         let mut outside = Outside::new(&library.catalog, library, sql);
         match &statement {
-            ast::Statement::Query(query) => {
+            ast::Statement::Query(query) if !albireo_sql::classify::changes_rows(&statement) => {
                 let select = plan::bind_select(&library.catalog, query, &mut outside)?;
                 let around = outside.into_routine();
                 let rows = with_host(memory, library, *limits, &around, |host| {
@@ -541,7 +541,7 @@ impl Database {
                 })?;
                 Ok(shown(&select.columns, rows))
             }
-            ast::Statement::Insert(_) | ast::Statement::Update(_) | ast::Statement::Delete(_) => {
+            _ if albireo_sql::classify::changes_rows(&statement) => {
                 let change = plan::bind_change(&library.catalog, &statement, &mut outside)?;
                 let around = outside.into_routine();
                 let (count, rows) = with_host(memory, library, *limits, &around, |host| {

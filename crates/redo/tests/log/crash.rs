@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use albireo_env::Env;
-use albireo_testing::test;
+use albireo_testing::{Random, test};
 
 use albireo_redo::Verdict;
 
-use crate::support::{
-    Frames, JournalDisk, Operation, Random, config, controls, judge, put, read, reopen, texts,
-};
+use crate::support::{Frames, JournalDisk, Operation, config, controls, judge, put, read, reopen, texts};
 
 const SEGMENT_BYTES: u64 = 4096 + 1536;
 
@@ -17,7 +15,7 @@ const SEGMENT_BYTES: u64 = 4096 + 1536;
 fn journal(seed: u64) -> (JournalDisk, Frames) {
     let disk = JournalDisk::default();
     let env = disk.env();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (_, _, mut log) = reopen(&env, config(2, SEGMENT_BYTES));
     for _ in 0..25 {
         for _ in 0..random.below(4) {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use albireo_env::{Disk, DiskLock, Env, MemoryDisk, PlacedFile, ReadFile, WriteFile};
 use albireo_redo::{
-    CONTROL_NAME, Config, Controls, End, Frame, Header, Kind, Log, LogReader, LogStart, Reached, ReadError,
-    Record, Target, Ticket, Verdict, repair,
+    CONTROL_NAME, Config, Controls, End, Frame, Header, Kind, Log, LogDestination, LogReader, LogStart,
+    Reached, ReadError, Record, Ticket, Verdict, repair,
 };
+use albireo_testing::Random;
 use parking_lot::Mutex;
 
 pub const DIRECTORY: &str = "/db/log";
@@ -32,7 +33,7 @@ pub struct Entry {
 pub type Frames = Vec<(u64, Vec<Entry>)>;
 
 pub fn config(lanes: usize, segment_bytes: u64) -> Config {
-    let target = Target::Directory(DIRECTORY.into());
+    let target = LogDestination::Directory(DIRECTORY.into());
     Config { segment_bytes, control_copies: vec![COPY.into()], ..Config::new(target, lanes) }
 }
 
@@ -137,19 +138,6 @@ pub fn texts(frames: &Frames) -> Vec<String> {
     entries.map(|entry| String::from_utf8(entry.payload.clone()).unwrap()).collect()
 }
 
-/// Small deterministic random numbers: SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
-
 /// What was asked of a disk that changes it.
 #[derive(Clone, Debug)]
 pub enum Operation {
@@ -221,7 +209,7 @@ impl JournalDisk {
     /// random part of its sectors (all of them if `tear` is 0).
     pub fn crashed(&self, until: usize, tear: u64) -> MemoryDisk {
         let journal = &self.state.lock().journal[..until];
-        let mut random = Random(tear);
+        let mut random = Random::new(tear);
         let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
         for (index, operation) in journal.iter().enumerate() {
             match operation {

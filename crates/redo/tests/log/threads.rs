@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_env::{Env, scope, spawn_scoped};
-use albireo_redo::{Config, Header, Kind, Log, LogReader, LogStart, Target, Ticket};
+use albireo_redo::{Config, Header, Kind, Log, LogDestination, LogReader, LogStart, Ticket};
 use albireo_testing::wait_until;
 
 const RECORDS: u64 = 300;
@@ -55,7 +55,7 @@ fn concurrent_appenders_find_all_they_were_told_is_durable() {
     let scratch = Scratch::new("threads");
     let env = Env::real();
     let lanes = 3;
-    let target = Target::Directory(scratch.0.clone());
+    let target = LogDestination::Directory(scratch.0.clone());
     let config = Config { segment_bytes: 64 << 10, ..Config::new(target, lanes) };
     let log = Log::start(&env, config, LogStart::new(3)).unwrap();
     scope(|s| {
@@ -106,7 +106,7 @@ fn concurrent_appenders_find_all_they_were_told_is_durable() {
 fn sleeping_log_is_woken_by_every_append_seal_and_close() {
     let scratch = Scratch::new("wake");
     let env = Env::real();
-    let config = Config::new(Target::Directory(scratch.0.clone()), 1);
+    let config = Config::new(LogDestination::Directory(scratch.0.clone()), 1);
     let log = Log::start(&env, Config { segment_bytes: 1 << 20, ..config }, LogStart::new(3)).unwrap();
     scope(|s| {
         let _closing = Closing(&log);

@@ -7,6 +7,7 @@
 mod bind;
 mod convert;
 mod evaluate;
+mod fail;
 mod function;
 mod given;
 mod names;
@@ -42,6 +43,7 @@ pub use self::unify::unsettled;
 pub use self::unify::{common_type, is_open, to_bool};
 
 pub(crate) use self::convert::{implicit_to, implicit_to_type};
+pub(crate) use self::function::{Moments, moment_binary};
 pub(crate) use self::operator::compare as comparison;
 pub(crate) use self::resolve::{Choice, choose};
 pub(crate) use self::same::digest;
@@ -311,11 +313,22 @@ pub trait Names {
     /// 42702.
     fn conflict(&mut self, parts: &[ast::Ident]) -> Result<Option<Expr>, SqlError>;
 
+    /// The length of a column of CHAR, if it is one of a table.
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        let _ = column;
+        None
+    }
+
     /// A query inside an expression, with its columns' types.
     ///
     /// # Errors
     /// As for queries.
     fn query(&mut self, query: &ast::Query) -> Result<crate::query::SelectPlan, SqlError>;
+
+    /// What opens the files that FROM names; none where they cannot be read.
+    fn files(&self) -> Option<&dyn crate::query::Files> {
+        None
+    }
 
     /// The text that positions count in.
     fn source(&self) -> albireo_sql::source::Source<'_>;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{
     BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
     OrderByOptions, Query as AstQuery, SetExpr, Spanned, UnaryOperator, Value as Literal, Values,
@@ -19,6 +19,10 @@ use super::sets;
 use super::tree::{Body, Condition, OrderBy, OrderKey, Query};
 use crate::expr::{self, CastKind, Expr, ExprKind, Names, is_unknown};
 use crate::types::{Scalar, Type};
+
+/// The memory of a query's or relation's node, and of a column of it.
+pub(super) const NODE_BYTES: usize = 1024;
+pub(super) const COLUMN_BYTES: usize = 128;
 
 /// Names and types of a query's columns.
 pub(super) type Columns = Vec<(String, Type)>;
@@ -219,6 +223,7 @@ fn body(
     limited: bool,
     pass: &mut Scope<'_>,
 ) -> Result<Bound, SqlError> {
+    budget::take(NODE_BYTES)?;
     let bound = match tree {
         SetExpr::Select(select) => return super::select::bind(env, select, order_by, limited, pass),
         SetExpr::Table(table) => {
@@ -238,7 +243,7 @@ fn body(
         SetExpr::Values(rows) => values(rows, pass)?,
         SetExpr::SetOperation { .. } => sets::bind(env, tree, pass)?,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-            return Err(SqlError::unsupported("a change with or inside of WITH")
+            return Err(SqlError::unsupported("a change inside of WITH")
                 .with_hint("Make the change in a separate statement."));
         }
     };
@@ -258,7 +263,7 @@ fn ordered(
     let name = "*VALUES*".to_owned();
     let columns = bound.columns.clone();
     let mut scope = Scope::level(env, pass);
-    scope.add(Named { name, schema: None, hidden: None, columns, key: Vec::new() })?;
+    scope.add(Named { name, schema: None, hidden: None, columns, key: Vec::new(), lengths: Vec::new() })?;
     scope.phase = Phase::Refused("ORDER BY");
     let mut outside = false;
     for key in order_by {
@@ -471,7 +476,7 @@ fn refuse_clauses(query: &AstQuery) -> Result<(), SqlError> {
     if other { Err(SqlError::unsupported("this clause of SELECT")) } else { Ok(()) }
 }
 
-/// Binds a condition, cut at AND.
+/// Binds a condition, cut at AND. What may fail comes behind all that cannot, on every path.
 pub(super) fn conditions(
     scope: &mut Scope<'_>,
     tree: &Ast,
@@ -495,6 +500,7 @@ pub(super) fn conditions(
             other => condition(scope, other, clause, into)?,
         }
     }
+    into.sort_by_key(|condition| condition.expr.may_fail());
     Ok(())
 }
 

@@ -1,26 +1,26 @@
-//! INSERT, UPDATE and DELETE, bound.
+//! UPDATE and DELETE, bound, and what all changes share.
 //!
-//! Responsible for: target columns, defaults, assignment casts, ON CONFLICT, RETURNING. Not responsible
-//! for: access paths (`access`), making the changes (`run::change`).
+//! Responsible for: WITH before a change, the rows concerned, assignments, RETURNING. Not responsible for: INSERT
+//! (`insert`), MERGE (`merge`), the query that finds the rows on a snapshot (`rows`), access paths and making the
+//! changes (`procedure`).
 
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_sql::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete as AstDelete, Expr as Ast, FromTable,
-    Insert as AstInsert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query as AstQuery, SelectItem,
-    Statement, TableAlias, TableFactor, TableObject, TableWithJoins, Update as AstUpdate,
-    UpdateTableFromKind,
+    Assignment, AssignmentTarget, Delete as AstDelete, Expr as Ast, FromTable, Ident, ObjectName,
+    Query as AstQuery, SelectItem, SetExpr, Spanned, Statement, TableFactor, TableWithJoins,
+    Update as AstUpdate, UpdateTableFromKind,
 };
-use albireo_sql::dml::{bare_values, match_widths, refuse_insert, single};
-use albireo_sql::{TableDef, ast, names};
+use albireo_sql::source::Span;
+use albireo_sql::{TableDef, names};
 
-use super::bind::{self, Columns, conditions};
+use super::bind::{Columns, conditions};
 use super::from::From;
-use super::scope::{Env, Phase, Scope};
-use super::tree::{Body, Change, Conflict, ConflictUpdate, Insert, Item, Pool, Query, Target, Update};
-use super::{ChangePlan, output, sets};
-use crate::expr::{self, CastKind, Expr, Names};
+use super::scope::{CteLink, Env, Phase, Scope};
+use super::tree::{Body, Change, Pool, Query, Target, Update};
+use super::{ChangePlan, insert, merge, output, sets, with};
+use crate::expr::{self, CastKind, Expr, ExprKind, Names, Subquery, SubqueryKind};
 use crate::table::default_of;
 use crate::types::{Scalar, Type};
 
@@ -31,12 +31,34 @@ pub(super) fn bind(
     outer: &mut dyn Names,
 ) -> Result<ChangePlan, SqlError> {
     let mut plan = match statement {
-        Statement::Insert(insert) => bind_insert(env, insert, outer),
+        Statement::Query(query) => bind_with(env, query, outer),
+        Statement::Insert(insert) => insert::bind(env, insert, outer),
         Statement::Update(update) => bind_update(env, update, outer),
         Statement::Delete(delete) => bind_delete(env, delete, outer),
+        Statement::Merge(merge) => merge::bind(env, merge, outer),
         _ => Err(SqlError::unsupported("this statement in a procedure")),
     }?;
     plan.line = super::line_of(statement);
+    Ok(plan)
+}
+
+/// Binds a change after WITH.
+fn bind_with(env: Env<'_>, query: &AstQuery, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
+    let (SetExpr::Insert(change)
+    | SetExpr::Update(change)
+    | SetExpr::Delete(change)
+    | SetExpr::Merge(change)) = query.body.as_ref()
+    else {
+        return Err(SqlError::unsupported("this statement in a procedure"));
+    };
+    let mut pass = Scope::passing(env, outer);
+    let ctes = match &query.with {
+        Some(with) => with::bind(env, with, &mut pass)?,
+        None => with::Ctes::default(),
+    };
+    let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
+    let mut plan = bind(Env { ctes: Some(&link), ..env }, change, &mut pass)?;
+    Arc::make_mut(&mut plan.change).ctes_mut().splice(0..0, ctes.used());
     Ok(plan)
 }
 
@@ -51,18 +73,17 @@ fn bind_update(env: Env<'_>, update: &AstUpdate, outer: &mut dyn Names) -> Resul
     let (table, mut pool) = target(&mut scope, &mut from, &update.table, "UPDATE")?;
     match &update.from {
         Some(UpdateTableFromKind::AfterSet(items) | UpdateTableFromKind::BeforeSet(items)) => {
-            pool.merge(from.items(&mut scope, items)?);
+            pool.merge(others(&mut scope, &mut from, items)?);
         }
         None => {}
     }
     if let Some(filter) = &update.selection {
         conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
     }
-    let set = assignments(&mut scope, &table, &update.assignments)?;
     let returning = returning(&mut scope, &table, update.returning.as_deref())?;
+    let set = assignments(&mut scope, &table, &update.assignments)?;
     let (columns, target) = target_of(table, from, pool, returning);
-    let change = Change::Update(Update { target, set });
-    Ok(ChangePlan { returning: columns, change: Arc::new(change), accesses: Vec::new(), line: None })
+    Ok(plan_of(columns, Change::Update(Update { target, set })))
 }
 
 fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
@@ -82,29 +103,33 @@ fn bind_delete(env: Env<'_>, delete: &AstDelete, outer: &mut dyn Names) -> Resul
     let mut from = From::default();
     let (table, mut pool) = target(&mut scope, &mut from, item, "DELETE")?;
     if let Some(using) = &delete.using {
-        pool.merge(from.items(&mut scope, using)?);
+        pool.merge(others(&mut scope, &mut from, using)?);
     }
     if let Some(filter) = &delete.selection {
         conditions(&mut scope, filter, "WHERE", &mut pool.conditions)?;
     }
     let returning = returning(&mut scope, &table, delete.returning.as_deref())?;
     let (columns, target) = target_of(table, from, pool, returning);
-    let change = Arc::new(Change::Delete(target));
-    Ok(ChangePlan { returning: columns, change, accesses: Vec::new(), line: None })
+    Ok(plan_of(columns, Change::Delete(target)))
 }
 
-fn target_of(
+pub(super) fn plan_of(returning: Columns, change: Change) -> ChangePlan {
+    ChangePlan { returning, change: Arc::new(change), accesses: Vec::new(), line: None }
+}
+
+pub(super) fn target_of(
     table: Arc<TableDef>,
     from: From,
     pool: Pool,
     (columns, returning): (Columns, Vec<Expr>),
 ) -> (Columns, Target) {
-    let (constants, steps) = (Vec::new(), Vec::new());
-    (columns, Target { table, relations: from.relations, from: pool, constants, steps, returning })
+    let (ctes, constants, steps) = (Vec::new(), Vec::new(), Vec::new());
+    let relations = from.relations;
+    (columns, Target { ctes, table, relations, from: pool, constants, steps, returning })
 }
 
 /// The table a statement changes, as relation 0.
-fn target(
+pub(super) fn target(
     scope: &mut Scope<'_>,
     from: &mut From,
     item: &TableWithJoins,
@@ -119,12 +144,24 @@ fn target(
     let source = scope.source();
     let table = Arc::clone(scope.env.catalog.resolve_table(&names::qualified(name, source)?, source)?);
     let relation = from.add_table(scope, &table, alias.as_ref())?;
-    let pool = Pool { items: vec![Item::One { relation, requires: 0 }], conditions: Vec::new() };
-    Ok((table, pool))
+    Ok((table, Pool::one(relation, 0)))
+}
+
+/// The relations beside the one that is changed, which they do not see.
+pub(super) fn others(
+    scope: &mut Scope<'_>,
+    from: &mut From,
+    items: &[TableWithJoins],
+) -> Result<Pool, SqlError> {
+    scope.entries[0].lateral = false;
+    scope.changed = Some(0);
+    let pool = from.items(scope, items);
+    scope.entries[0].lateral = true;
+    pool
 }
 
 /// Binds RETURNING. PostgreSQL's queries in it see the table as it was before; ours would not.
-fn returning(
+pub(super) fn returning(
     scope: &mut Scope<'_>,
     table: &TableDef,
     items: Option<&[SelectItem]>,
@@ -140,10 +177,10 @@ fn returning(
 }
 
 /// Whether a query in an expression reads a table.
-fn reads(expr: &Expr, table: &TableDef) -> bool {
+pub(super) fn reads(expr: &Expr, table: &TableDef) -> bool {
     let mut reads = false;
     expr.walk(&mut |part| {
-        if let expr::ExprKind::Subquery(subquery) = &part.kind {
+        if let ExprKind::Subquery(subquery) = &part.kind {
             let query = &subquery.plan.query;
             query.each_table(&mut |other| reads |= other.id == table.id);
             query.each_expr(&mut |inner| reads |= self::reads(inner, table));
@@ -157,7 +194,7 @@ fn is_default(expr: &Ast) -> bool {
 }
 
 /// Binds a value for a column.
-fn value_for(
+pub(super) fn value_for(
     scope: &mut Scope<'_>,
     table: &TableDef,
     column: ColumnId,
@@ -176,7 +213,7 @@ fn value_for(
 }
 
 /// 42804 as PostgreSQL says it of a column.
-fn mismatch(error: &SqlError, column: &str, ty: Scalar, from: &Type) -> SqlError {
+pub(super) fn mismatch(error: &SqlError, column: &str, ty: Scalar, from: &Type) -> SqlError {
     let message = format!("column \"{column}\" is of type {ty} but expression is of type {from}");
     let renamed = SqlError::new(SqlState::DATATYPE_MISMATCH, message)
         .with_hint("You will need to rewrite or cast the expression.");
@@ -186,287 +223,125 @@ fn mismatch(error: &SqlError, column: &str, ty: Scalar, from: &Type) -> SqlError
     }
 }
 
-fn assignments(
+/// The columns that SET gives new values, and these.
+pub(super) type Values = Vec<(ColumnId, Expr)>;
+
+pub(super) fn assignments(
     scope: &mut Scope<'_>,
     table: &TableDef,
     assignments: &[Assignment],
-) -> Result<Vec<(ColumnId, Expr)>, SqlError> {
+) -> Result<Values, SqlError> {
     scope.phase = Phase::Refused("UPDATE");
     let mut set = Vec::with_capacity(assignments.len());
     for assignment in assignments {
-        match (&assignment.target, &assignment.value) {
-            (AssignmentTarget::ColumnName(name), value) => assign(scope, table, name, value, &mut set)?,
-            (AssignmentTarget::Tuple(targets), Ast::Tuple(values)) if targets.len() == values.len() => {
-                for (name, value) in targets.iter().zip(values) {
-                    assign(scope, table, name, value, &mut set)?;
-                }
+        match &assignment.target {
+            AssignmentTarget::ColumnName(name) => {
+                let column = column_for(scope, table, name, &set)?;
+                set.push((column, value_for(scope, table, column, &assignment.value)?));
             }
-            (AssignmentTarget::Tuple(targets), value) if targets.len() == 1 => {
-                assign(scope, table, &targets[0], value, &mut set)?;
-            }
-            (AssignmentTarget::Tuple(_), Ast::Tuple(_)) => {
-                let message = "number of columns does not match number of values";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            (AssignmentTarget::Tuple(_), _) => {
-                return Err(SqlError::unsupported("setting several columns from one expression")
-                    .with_hint("Select into variables first."));
+            AssignmentTarget::Tuple(names) => {
+                assign_several(scope, table, names, &assignment.value, &mut set)?
             }
         }
     }
     Ok(set)
 }
 
-fn assign(
-    scope: &mut Scope<'_>,
+/// A column that SET names, which must not be in `set` yet.
+fn column_for(
+    scope: &Scope<'_>,
     table: &TableDef,
     name: &ObjectName,
-    value: &Ast,
-    set: &mut Vec<(ColumnId, Expr)>,
-) -> Result<(), SqlError> {
+    set: &Values,
+) -> Result<ColumnId, SqlError> {
     let ident = single(name)?;
     let column = table.resolve_column(ident, scope.source())?;
     if set.iter().any(|(other, _)| *other == column) {
         let message = format!("multiple assignments to same column \"{}\"", names::fold(ident));
         return Err(scope.error(SqlState::SYNTAX_ERROR, message, ident));
     }
-    set.push((column, value_for(scope, table, column, value)?));
+    Ok(column)
+}
+
+/// The name of a column that a statement changes.
+pub(super) fn single(name: &ObjectName) -> Result<&Ident, SqlError> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().ok_or_else(|| SqlError::unsupported("this column name")),
+        _ => Err(SqlError::unsupported(format!("the qualified column name {name} here"))),
+    }
+}
+
+/// `SET (a, b) = ...`: from a row or a query.
+fn assign_several(
+    scope: &mut Scope<'_>,
+    table: &TableDef,
+    names: &[ObjectName],
+    value: &Ast,
+    set: &mut Values,
+) -> Result<(), SqlError> {
+    let syntax = |scope: &Scope<'_>, state, message: &str| {
+        scope.source().locate(SqlError::new(state, message), value.span())
+    };
+    let miscounted = "number of columns does not match number of values";
+    let values: Vec<&Ast> = match value {
+        Ast::Subquery(query) => {
+            let plan = scope.query(query)?;
+            if plan.columns.len() != names.len() {
+                return Err(syntax(scope, SqlState::SYNTAX_ERROR, miscounted));
+            }
+            for (at, name) in names.iter().enumerate() {
+                let column = column_for(scope, table, name, set)?;
+                set.push((column, column_of_query(&plan, at, table, column, value.span(), scope)?));
+            }
+            return Ok(());
+        }
+        Ast::Tuple(values) => values.iter().collect(),
+        Ast::Function(row) if row.name.to_string().eq_ignore_ascii_case("row") => {
+            expr::actuals(row)?.into_iter().map(|(_, value)| value).collect()
+        }
+        _ => {
+            let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            return Err(syntax(scope, SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+    };
+    if values.len() != names.len() {
+        return Err(syntax(scope, SqlState::SYNTAX_ERROR, miscounted));
+    }
+    for (name, value) in names.iter().zip(values) {
+        let column = column_for(scope, table, name, set)?;
+        set.push((column, value_for(scope, table, column, value)?));
+    }
     Ok(())
 }
 
-fn bind_insert(env: Env<'_>, insert: &AstInsert, outer: &mut dyn Names) -> Result<ChangePlan, SqlError> {
-    refuse_insert(insert)?;
-    let TableObject::TableName(name) = &insert.table else {
-        return Err(SqlError::unsupported("INSERT into other than a table"));
-    };
-    let mut pass = Scope::passing(env, outer);
-    let source = pass.source();
-    let table = Arc::clone(env.catalog.resolve_table(&names::qualified(name, source)?, source)?);
-    let listed = !insert.columns.is_empty();
-    let mut columns = target_columns(&mut pass, &table, &insert.columns)?;
-    let rows = match &insert.source {
-        None => {
-            columns.clear();
-            values_query(vec![Vec::new()])
-        }
-        Some(source) => match bare_values(source) {
-            Some(rows) => insert_values(&mut pass, &table, &mut columns, listed, rows)?,
-            None => insert_query(env, &mut pass, &table, &mut columns, listed, source)?,
-        },
-    };
-    let mut defaults = Vec::new();
-    for column in table.column_ids().filter(|column| !columns.contains(column)) {
-        if table.column_def(column).default.is_some() {
-            defaults.push((column, default_of(&table, column)?));
-        }
-    }
-    let alias = insert.table_alias.as_ref().map(|alias| TableAlias {
-        explicit: true,
-        name: alias.alias.clone(),
-        columns: Vec::new(),
-        at: None,
-    });
-    let mut scope = Scope::level(env, &mut pass);
-    let mut from = From::default();
-    from.add_table(&mut scope, &table, alias.as_ref())?;
-    let (returned, returning) = returning(&mut scope, &table, insert.returning.as_deref())?;
-    let conflict = match &insert.on {
-        None => None,
-        Some(OnInsert::OnConflict(on)) => {
-            let conflict = conflict(&mut scope, &table, on)?;
-            if conflict.update.as_ref().is_some_and(|update| update_reads(update, &table))
-                && !is_one_row(&rows)
-            {
-                // It would see the rows before it.
-                let error = SqlError::unsupported("a query over the changed table in ON CONFLICT");
-                return Err(error.with_hint("Insert one row at a time, in a loop."));
-            }
-            Some(conflict)
-        }
-        Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY").with_hint("Use ON CONFLICT.")),
-    };
-    let change = Change::Insert(Insert { table, source: rows, columns, defaults, conflict, returning });
-    Ok(ChangePlan { returning: returned, change: Arc::new(change), accesses: Vec::new(), line: None })
-}
-
-/// Whether a query gives one row at most, whatever is in the tables.
-fn is_one_row(query: &Query) -> bool {
-    match &query.body {
-        Body::Values(rows) => rows.len() == 1,
-        Body::Select(select) => select.relations.is_empty(),
-        Body::Nested(_) | Body::Set(_) => false,
-    }
-}
-
-fn update_reads(update: &ConflictUpdate, table: &TableDef) -> bool {
-    update.set.iter().map(|(_, value)| value).chain(&update.filter).any(|value| reads(value, table))
-}
-
-fn target_columns(
-    scope: &mut Scope<'_>,
-    table: &TableDef,
-    written: &[ObjectName],
-) -> Result<Vec<ColumnId>, SqlError> {
-    if written.is_empty() {
-        return Ok(table.column_ids().collect());
-    }
-    let mut columns = Vec::with_capacity(written.len());
-    for name in written {
-        let ident = single(name)?;
-        let column = table.resolve_column(ident, scope.source())?;
-        if columns.contains(&column) {
-            let message = format!("column \"{}\" specified more than once", names::fold(ident));
-            return Err(scope.error(SqlState::DUPLICATE_COLUMN, message, ident));
-        }
-        columns.push(column);
-    }
-    Ok(columns)
-}
-
-fn values_query(rows: Vec<Vec<Expr>>) -> Query {
-    Query { ctes: Vec::new(), body: Body::Values(rows), order: Vec::new(), limit: None, offset: None }
-}
-
-fn insert_values(
-    pass: &mut Scope<'_>,
-    table: &TableDef,
-    columns: &mut Vec<ColumnId>,
-    listed: bool,
-    rows: &[ast::Parens<Vec<Ast>>],
-) -> Result<Query, SqlError> {
-    let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
-    pass.phase = Phase::Refused("VALUES");
-    for row in rows {
-        let row = &row.content;
-        let mut exprs = Vec::with_capacity(row.len());
-        if row.iter().any(|value| matches!(value, Ast::QualifiedWildcard(..))) {
-            let (values, _) = bind::value_row(row, pass)?;
-            match_widths(columns, values.len(), listed)?;
-            for (value, column) in values.into_iter().zip(columns.iter()) {
-                exprs.push(expr::cast(value, table.column_def(*column).ty, CastKind::Assignment)?);
-            }
-        } else {
-            if bound.first().is_some_and(|first| first.len() != row.len()) {
-                let message = "VALUES lists must all be the same length";
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
-            match_widths(columns, row.len(), listed)?;
-            for (value, column) in row.iter().zip(columns.iter()) {
-                exprs.push(value_for(pass, table, *column, value)?);
-            }
-        }
-        bound.push(exprs);
-    }
-    Ok(values_query(bound))
-}
-
-fn insert_query(
-    env: Env<'_>,
-    pass: &mut Scope<'_>,
-    table: &TableDef,
-    columns: &mut Vec<ColumnId>,
-    listed: bool,
-    source: &AstQuery,
-) -> Result<Query, SqlError> {
-    let (mut query, given, unknown) = bind::bind_in(env, source, pass)?;
-    match_widths(columns, given.len(), listed)?;
-    let plain = sets::is_plain(&query);
-    if !plain {
-        sets::wrap(&mut query);
-    }
-    for (at, column) in columns.iter().enumerate() {
-        let def = table.column_def(*column);
-        let literal = plain && unknown.get(at) == Some(&true);
-        assign_output(&mut query, at, def.ty, literal).map_err(|error| match error.state() {
-            SqlState::DATATYPE_MISMATCH => mismatch(&error, &def.name, Scalar::of(def.ty), &given[at].1),
-            _ => error,
-        })?;
-    }
-    Ok(query)
-}
-
-/// Casts a column of a query as an assignment does.
-fn assign_output(
-    query: &mut Query,
+/// The value that a column gets from one of the columns of a query.
+fn column_of_query(
+    plan: &super::SelectPlan,
     at: usize,
-    ty: albireo_base::SqlType,
-    literal: bool,
-) -> Result<(), SqlError> {
-    let convert = |expr: &mut Expr| {
-        let mut taken = std::mem::replace(expr, Expr::null());
-        if literal {
-            taken = expr::unsettled(taken);
-        }
-        *expr = expr::cast(taken, ty, CastKind::Assignment)?;
-        Ok::<(), SqlError>(())
-    };
-    match &mut query.body {
-        Body::Select(select) => convert(&mut select.outputs[at]),
-        Body::Values(rows) => rows.iter_mut().try_for_each(|row| convert(&mut row[at])),
-        Body::Nested(_) | Body::Set(_) => Ok(()),
+    table: &TableDef,
+    column: ColumnId,
+    span: Span,
+    scope: &Scope<'_>,
+) -> Result<Expr, SqlError> {
+    let mut plan = plan.clone();
+    let mut one: Query = Arc::unwrap_or_clone(plan.query);
+    if !sets::is_plain(&one) || !matches!(one.body, Body::Select(_)) {
+        sets::wrap(&mut one);
     }
-}
-
-fn conflict(scope: &mut Scope<'_>, table: &TableDef, on: &OnConflict) -> Result<Conflict, SqlError> {
-    let mut indexes = Vec::new();
-    for index in table.indexes.iter().filter(|index| index.unique) {
-        let serves = match &on.conflict_target {
-            None => true,
-            Some(ConflictTarget::OnConstraint(name)) => {
-                single(name).is_ok_and(|n| names::fold(n) == index.name)
-            }
-            Some(ConflictTarget::Columns(columns)) => {
-                let mut set = Vec::new();
-                for column in columns {
-                    set.push(table.resolve_column(column, scope.source())?);
-                }
-                set.iter().all(|column| index.columns.contains(column))
-                    && index.columns.iter().all(|column| set.contains(column))
-            }
-        };
-        if serves {
-            indexes.push((index.name.clone(), index.columns.clone()));
-        }
+    if let Body::Select(select) = &mut one.body {
+        select.outputs = vec![select.outputs.swap_remove(at)];
     }
-    match &on.conflict_target {
-        Some(ConflictTarget::OnConstraint(name)) if indexes.is_empty() => {
-            let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    plan.query = Arc::new(one);
+    plan.columns = vec![plan.columns.swap_remove(at)];
+    let from = plan.columns[0].1.clone();
+    let subquery = Subquery { kind: SubqueryKind::Scalar, plan };
+    let value = Expr { kind: ExprKind::Subquery(Arc::new(subquery)), ty: from.clone() };
+    let def = table.column_def(column);
+    expr::cast(value, def.ty, CastKind::Assignment).map_err(|error| {
+        let error = scope.source().locate(error, span);
+        match error.state() {
+            SqlState::DATATYPE_MISMATCH => mismatch(&error, &def.name, Scalar::of(def.ty), &from),
+            _ => error,
         }
-        Some(ConflictTarget::Columns(_)) if indexes.is_empty() => {
-            let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
-        }
-        _ => {}
-    }
-    let OnConflictAction::DoUpdate(update) = &on.action else {
-        return Ok(Conflict { indexes, update: None });
-    };
-    if on.conflict_target.is_none() {
-        let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
-            .with_hint("For example, ON CONFLICT (column_name)."));
-    }
-    add_excluded(scope, table)?;
-    let set = assignments(scope, table, &update.assignments)?;
-    scope.phase = Phase::Refused("WHERE");
-    let filter = match &update.selection {
-        Some(filter) => Some(expr::to_bool(expr::bind(filter, scope)?, "WHERE")?),
-        None => None,
-    };
-    Ok(Conflict { indexes, update: Some(ConflictUpdate { set, filter }) })
-}
-
-/// Makes EXCLUDED known, by qualified names only.
-fn add_excluded(scope: &mut Scope<'_>, table: &TableDef) -> Result<(), SqlError> {
-    let columns = table.columns.iter().map(|c| (c.name.clone(), Type::Scalar(Scalar::of(c.ty))));
-    let named = super::scope::Named {
-        name: "excluded".to_owned(),
-        schema: None,
-        hidden: None,
-        columns: columns.collect(),
-        key: Vec::new(),
-    };
-    // A bare name would be ambiguous in PostgreSQL too.
-    scope.add(named).map(|_| ())
+    })
 }

@@ -1,8 +1,8 @@
 //! The expressions of bound queries and changes, to be changed.
 
 use super::tree::{
-    Body, Change, Distinct, FrameBound, Item, OrderBy, OrderKey, Pool, Query, Relation, RelationSource,
-    Select, Target, WindowCall,
+    Body, Change, Cte, Distinct, FrameBound, Item, OrderBy, OrderKey, Pool, Query, Relation, RelationSource,
+    Select, Target, Update, WindowCall,
 };
 use crate::expr::Expr;
 
@@ -13,12 +13,7 @@ impl Query {
     /// Calls `edit` for every expression of a bound query and of those it is made of, but not for the parts
     /// of these, nor for queries inside of them.
     pub fn each_expr_mut(&mut self, edit: Edit<'_>) {
-        for cte in &mut self.ctes {
-            cte.query.each_expr_mut(edit);
-            if let Some(repeated) = &mut cte.repeated {
-                repeated.query.each_expr_mut(edit);
-            }
-        }
+        self.ctes.iter_mut().for_each(|one| cte(one, edit));
         match &mut self.body {
             Body::Select(select) => select.each_expr_mut(edit),
             Body::Values(rows) => rows.iter_mut().flatten().for_each(&mut *edit),
@@ -33,8 +28,15 @@ impl Query {
     }
 }
 
+fn cte(cte: &mut Cte, edit: Edit<'_>) {
+    cte.query.each_expr_mut(edit);
+    if let Some(repeated) = &mut cte.repeated {
+        repeated.query.each_expr_mut(edit);
+    }
+}
+
 impl Select {
-    fn each_expr_mut(&mut self, edit: Edit<'_>) {
+    pub(super) fn each_expr_mut(&mut self, edit: Edit<'_>) {
         relations(&mut self.relations, edit);
         pool(&mut self.from, edit);
         if let Some(grouping) = &mut self.grouping {
@@ -60,26 +62,43 @@ impl Change {
             Self::Insert(insert) => {
                 insert.source.each_expr_mut(edit);
                 insert.defaults.iter_mut().for_each(|(_, default)| edit(default));
+            }
+            Self::Update(update) => {
+                target(&mut update.target, edit);
+                update.set.iter_mut().for_each(|(_, value)| edit(value));
+            }
+            Self::Delete(rows) => target(rows, edit),
+            Self::Merge(merge) => target(&mut merge.target, edit),
+        }
+        self.each_late_expr_mut(edit);
+    }
+
+    /// As [`Query::each_expr_mut`] for what depends on each row as it is found or made: ON CONFLICT, WHEN of
+    /// MERGE, RETURNING.
+    pub fn each_late_expr_mut(&mut self, edit: Edit<'_>) {
+        match self {
+            Self::Insert(insert) => {
                 if let Some(update) = insert.conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
                     update.set.iter_mut().for_each(|(_, value)| edit(value));
                     update.filter.iter_mut().for_each(&mut *edit);
                 }
                 insert.returning.iter_mut().for_each(edit);
             }
-            Self::Update(update) => {
-                target(&mut update.target, edit);
-                update.set.iter_mut().for_each(|(_, value)| edit(value));
-                update.target.returning.iter_mut().for_each(edit);
+            Self::Update(Update { target, .. }) | Self::Delete(target) => {
+                target.returning.iter_mut().for_each(edit);
             }
-            Self::Delete(rows) => {
-                target(rows, edit);
-                rows.returning.iter_mut().for_each(edit);
+            Self::Merge(merge) => {
+                for clause in &mut merge.clauses {
+                    clause.condition.iter_mut().for_each(&mut *edit);
+                    clause.action.values_mut().iter_mut().for_each(|(_, value)| edit(value));
+                }
             }
         }
     }
 }
 
 fn target(target: &mut Target, edit: Edit<'_>) {
+    target.ctes.iter_mut().for_each(|one| cte(one, edit));
     relations(&mut target.relations, edit);
     pool(&mut target.from, edit);
 }
@@ -91,7 +110,10 @@ fn relations(relations: &mut [Relation], edit: Edit<'_>) {
             RelationSource::Series(args) => args.iter_mut().for_each(&mut *edit),
             RelationSource::Unnest(array) => edit(array),
             RelationSource::Routine(call, _) => call.args.iter_mut().for_each(&mut *edit),
-            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Table(_)
+            | RelationSource::File(_)
+            | RelationSource::Cte(_)
+            | RelationSource::Given => {}
         }
     }
 }

@@ -5,18 +5,21 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::{
     Expr as Ast, Ident, JoinConstraint, JoinOperator, ObjectName, Spanned, TableAlias, TableFactor,
     TableWithJoins,
 };
 use albireo_sql::{TableDef, names};
 
+use super::file;
 use super::join::{self, Kind};
-use super::scope::{Named, Phase, Scope};
+use super::scope::{Named, Phase, Scope, lengths};
 use super::tree::{Pool, Query, Relation, RelationSource, mask};
-use crate::expr::{self, Actual, CastKind, Expr, Names};
+use crate::expr::{self, Actual, Choice, Expr, Names};
 use crate::types::{Scalar, Type};
+
+const NUMERIC: Scalar = Scalar::Numeric { scale: None };
 
 /// The relations bound so far.
 #[derive(Default)]
@@ -41,12 +44,13 @@ impl From {
             hidden: Some(table.name.clone()),
             columns,
             key,
+            lengths: lengths(table),
         };
         self.add(scope, RelationSource::Table(Arc::clone(table)), named, alias)
     }
 
     /// Adds a relation under its alias.
-    fn add(
+    pub(super) fn add(
         &mut self,
         scope: &mut Scope<'_>,
         source: RelationSource,
@@ -125,9 +129,15 @@ impl From {
     fn factor(&mut self, scope: &mut Scope<'_>, factor: &TableFactor) -> Result<Pool, SqlError> {
         match factor {
             TableFactor::Table { name, alias, args: None, with_ordinality: false, sample: None, .. } => {
-                self.table(scope, name, alias.as_ref())
+                match file::path_of(name) {
+                    Some(path) => self.path(scope, path, alias.as_ref()),
+                    None => self.table(scope, name, alias.as_ref()),
+                }
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } => {
+                if let Some(format) = file::format_of(name) {
+                    return self.file_function(scope, (name, format), &args.args, alias.as_ref());
+                }
                 let args = expr::arguments(&args.args)?;
                 self.function(scope, name, &args, alias.as_ref())
             }
@@ -193,12 +203,19 @@ impl From {
         alias: Option<&TableAlias>,
     ) -> Result<Pool, SqlError> {
         let source = scope.source();
+        if let [part] = name.0.as_slice()
+            && let Some(ident) = part.as_ident().filter(|ident| ident.quote_style.is_none())
+            && names::is_reserved(&ident.value)
+        {
+            let message = format!("syntax error at or near \"{}\"", ident.value);
+            return Err(source.locate(SqlError::new(SqlState::SYNTAX_ERROR, message), ident.span));
+        }
         let qualified = names::qualified(name, source)?;
         if qualified.schema.is_none() {
             let mut link = scope.env.ctes;
             while let Some(ctes) = link {
                 if let Some(cte) = ctes.ctes.iter().find(|cte| cte.name == qualified.name) {
-                    cte.used.set(true);
+                    cte.uses.set(cte.uses.get().saturating_add(1));
                     scope.recursive |= cte.recursive;
                     let named = unkeyed(cte.name.clone(), cte.columns.clone());
                     let relation = self.add(scope, RelationSource::Cte(cte.id), named, alias)?;
@@ -207,7 +224,11 @@ impl From {
                 link = ctes.parent;
             }
         }
-        let table = Arc::clone(scope.env.catalog.resolve_table(&qualified, source)?);
+        let table = scope.env.catalog.resolve_table(&qualified, source).map_err(|error| {
+            let file_like = qualified.name.contains(['.', '/']) && error.hint().is_none();
+            if file_like { error.with_hint("Write a file's name in single quotes.") } else { error }
+        })?;
+        let table = Arc::clone(table);
         let relation = self.add_table(scope, &table, alias)?;
         Ok(Pool::one(relation, 0))
     }
@@ -222,16 +243,19 @@ impl From {
         let written = names::qualified(name, scope.source())?;
         scope.take_uses();
         let bound = scope.within(Phase::Refused("functions in FROM"), |scope| {
-            args.iter().map(|(_, arg)| expr::bind(arg, scope)).collect::<Result<Vec<_>, _>>()
+            args.iter().map(|(_, arg)| expr::bind_open(arg, scope)).collect::<Result<Vec<_>, _>>()
         })?;
         let requires = mask(&scope.take_uses());
         let actuals: Vec<Actual> = args.iter().map(|(actual, _)| actual.clone()).collect();
         // What is built in has no parameters with names.
         let named = actuals.iter().any(|actual| actual.name.is_some());
-        let built_in = (!named).then_some(written.name.as_str());
-        let (source, ty) = match (built_in.unwrap_or_default(), bound.as_slice()) {
-            ("generate_series", [_, _] | [_, _, _]) => series(bound)
-                .ok_or_else(|| SqlError::unsupported("generate_series of other than integers"))?,
+        let built_in = if named { "" } else { written.name.as_str() };
+        let open = built_in == "generate_series" && matches!(bound.len(), 2 | 3);
+        let bound = if open { bound } else { bound.into_iter().map(expr::settle).collect() };
+        let (source, ty) = match (built_in, bound.as_slice()) {
+            _ if open => {
+                series(bound, &written.name).map_err(|error| scope.source().locate(error, written.span))?
+            }
             ("unnest", [array]) if matches!(array.ty, Type::Array(_)) => {
                 let element = match array.ty {
                     Type::Array(element) => element,
@@ -263,23 +287,39 @@ impl From {
 }
 
 /// A relation without alias and key.
-fn unkeyed(name: String, columns: Vec<(String, Type)>) -> Named {
-    Named { name, schema: None, hidden: None, columns, key: Vec::new() }
+pub(super) fn unkeyed(name: String, columns: Vec<(String, Type)>) -> Named {
+    Named { name, schema: None, hidden: None, columns, key: Vec::new(), lengths: Vec::new() }
 }
 
-/// `generate_series` of integers, all made of the widest type.
-fn series(args: Vec<Expr>) -> Option<(RelationSource, Scalar)> {
-    let mut wide = Scalar::Integer;
-    for arg in &args {
-        match arg.ty {
-            Type::Scalar(Scalar::SmallInt | Scalar::Integer) => {}
-            Type::Scalar(Scalar::BigInt) => wide = Scalar::BigInt,
-            _ => return None,
-        }
+/// `generate_series` of numbers or moments, and the type of its values.
+fn series(mut args: Vec<Expr>, name: &str) -> Result<(RelationSource, Scalar), SqlError> {
+    const LISTS: &[&[Scalar]] = &[
+        &[Scalar::Integer; 2],
+        &[Scalar::Integer; 3],
+        &[Scalar::BigInt; 2],
+        &[Scalar::BigInt; 3],
+        &[NUMERIC; 2],
+        &[NUMERIC; 3],
+        &[Scalar::Timestamp, Scalar::Timestamp, Scalar::Interval],
+        &[Scalar::TimestampTz, Scalar::TimestampTz, Scalar::Interval],
+    ];
+    let scalar = |arg: &Expr| match arg.ty {
+        Type::Scalar(scalar) => Some(scalar),
+        _ => None,
+    };
+    let scalars: Option<Vec<Scalar>> = args.iter().map(scalar).collect();
+    let chosen = scalars.map(|scalars| expr::choose(LISTS, &scalars));
+    let list = match chosen {
+        Some(Choice::One(at)) => LISTS[at],
+        Some(Choice::Ambiguous) => return Err(super::signature::ambiguous(name, &args)),
+        _ => return Err(super::signature::missing(name, &args)),
+    };
+    for (arg, to) in args.iter_mut().zip(list) {
+        let taken = std::mem::replace(arg, Expr::null());
+        *arg = expr::implicit_to(taken, *to).map(expr::settle)?;
+        expr::check_literal(arg)?;
     }
-    let to = if wide == Scalar::BigInt { SqlType::BigInt } else { SqlType::Integer };
-    let args = args.into_iter().map(|arg| expr::cast(arg, to, CastKind::Assignment).ok());
-    Some((RelationSource::Series(args.collect::<Option<Vec<_>>>()?), wide))
+    Ok((RelationSource::Series(args), list[0]))
 }
 
 /// The kind of a join, and its condition.

@@ -107,8 +107,8 @@ fn using(
         let right = position(scope, name, middle..scope.visible.len(), "right", *span)?;
         let (left_is, right_is) = (scope.visible[left].clone(), scope.visible[right].clone());
         scope.take_uses();
-        let a = scope.meaning(&left_is.meaning, *span);
-        let b = scope.meaning(&right_is.meaning, *span);
+        let a = scope.meaning(&left_is.meaning, *span)?;
+        let b = scope.meaning(&right_is.meaning, *span)?;
         let uses = scope.take_uses();
         let locate = |error: SqlError| scope.source().locate(error, *span);
         let expr = expr::comparison(Comparison::Eq, a.clone(), b.clone()).map_err(locate)?;

@@ -71,6 +71,19 @@ pub(super) fn lift<'e>(exprs: impl IntoIterator<Item = &'e mut Expr>) {
     }
 }
 
+/// Makes the columns around a query those of so many levels further out.
+pub(super) fn raise(tree: &mut Query, by: u16) {
+    // The visitor has no errors.
+    let _ = query(tree, 0, &mut |part, depth| {
+        if let ExprKind::Column(column) = &mut part.kind
+            && column.depth >= depth
+        {
+            column.depth += by;
+        }
+        Ok(true)
+    });
+}
+
 /// The expressions of a query that stands where columns have this depth.
 fn query(tree: &mut Query, depth: u16, visit: Visit<'_>) -> Result {
     for cte in &mut tree.ctes {
@@ -102,7 +115,10 @@ fn select(tree: &mut Select, depth: u16, visit: Visit<'_>) -> Result {
             RelationSource::Series(args) => all(args, depth, visit)?,
             RelationSource::Unnest(array) => expr(array, depth, visit)?,
             RelationSource::Routine(call, _) => all(&mut call.args, depth, visit)?,
-            RelationSource::Table(_) | RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Table(_)
+            | RelationSource::File(_)
+            | RelationSource::Cte(_)
+            | RelationSource::Given => {}
         }
     }
     pool(&mut tree.from, depth, visit)?;

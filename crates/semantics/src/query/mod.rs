@@ -4,20 +4,30 @@
 //! that says nothing of how rows are found. Not responsible for: expressions ([`expr`](crate::expr)),
 //! access paths and running (`procedure`), plans over snapshots (`olap`).
 
+mod access;
+pub mod accumulate;
 mod aggregate;
 mod bind;
 mod change;
+mod declared;
 mod edit;
 mod every;
+mod file;
+mod float_moments;
 mod from;
 mod group;
+pub mod inline;
+mod insert;
 mod join;
 mod levels;
+mod merge;
 mod output;
 mod recursion;
 mod regroup;
+mod rows;
 mod scope;
 mod select;
+pub mod series;
 mod sets;
 mod signature;
 #[cfg(test)]
@@ -25,6 +35,7 @@ mod tests;
 pub mod tree;
 mod walk;
 mod window;
+pub mod windowed;
 mod with;
 
 use std::cell::Cell;
@@ -36,6 +47,9 @@ use albireo_sql::{Catalog, ast};
 
 use crate::expr::{Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
+pub use declared::declared_column;
+pub use file::{File, FileColumn, FileFormat, FileOption, Files, NamedFile};
+pub use rows::{ADDRESS, Finding};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
 
@@ -92,7 +106,7 @@ impl PartialEq for SelectPlan {
     }
 }
 
-/// An INSERT, UPDATE or DELETE.
+/// An INSERT, UPDATE, DELETE or MERGE.
 #[derive(Clone, Debug)]
 pub struct ChangePlan {
     /// Names and types of the columns of RETURNING; none without.
@@ -120,7 +134,7 @@ pub fn bind_select(
     bind::bind_query(Env { catalog, ctes: None, next_cte: &next_cte }, query, outer)
 }
 
-/// Binds an INSERT, UPDATE or DELETE.
+/// Binds an INSERT, UPDATE, DELETE or MERGE, after WITH or not.
 ///
 /// # Errors
 /// As [`bind_select`].

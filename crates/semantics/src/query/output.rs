@@ -67,7 +67,7 @@ pub(super) fn select_list(
                     return Err(scope.source().locate(error, span));
                 }
                 for visible in scope.visible.clone() {
-                    let expr = scope.meaning(&visible.meaning, span);
+                    let expr = scope.meaning(&visible.meaning, span)?;
                     outputs.push(plain(scope, visible.name, expr, span));
                 }
             }
@@ -114,7 +114,7 @@ fn relation_star(
     };
     if let Some(entry) = found {
         for (name, meaning) in scope.entries[entry].columns.clone() {
-            let expr = scope.meaning(&meaning, span);
+            let expr = scope.meaning(&meaning, span)?;
             outputs.push(plain(scope, name, expr, span));
         }
         return Ok(());
@@ -151,18 +151,20 @@ pub(super) fn named_output(
     Ok(Some(at))
 }
 
-/// Binds ORDER BY.
+/// Binds ORDER BY; what comes a second time orders nothing.
 pub(super) fn order_keys(
     scope: &mut Scope<'_>,
     order_by: &[OrderByExpr],
     outputs: &[Output],
 ) -> Result<Vec<(Key, OrderKey)>, SqlError> {
-    let mut keys = Vec::with_capacity(order_by.len());
+    let mut keys: Vec<(Key, OrderKey)> = Vec::with_capacity(order_by.len());
     for key in order_by {
         let (descending, nulls_first) = order_options(&key.options);
         let bound = sort_key(scope, &key.expr, outputs, "ORDER BY")?;
         let by = bound.by.clone();
-        keys.push((bound, OrderKey { by, descending, nulls_first }));
+        if keys.iter().all(|(_, known)| known.by != by) {
+            keys.push((bound, OrderKey { by, descending, nulls_first }));
+        }
     }
     Ok(keys)
 }

@@ -8,14 +8,15 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{Function, Ident, ObjectName, Query as AstQuery};
 use albireo_sql::source::{Source, Span};
-use albireo_sql::{Catalog, names};
+use albireo_sql::{Catalog, ColumnDef, TableDef, names};
 
-use super::SelectPlan;
 use super::aggregate::Calls;
+use super::bind::{COLUMN_BYTES, NODE_BYTES};
 use super::tree::{Aggregate, Uses};
+use super::{Files, SelectPlan};
 use crate::expr::{ColumnRef, Expr, ExprKind, Names};
 use crate::types::{RowType, Type};
 
@@ -42,7 +43,8 @@ pub(super) struct CteDef {
     pub(super) name: String,
     pub(super) id: u32,
     pub(super) columns: Vec<(String, Type)>,
-    pub(super) used: Cell<bool>,
+    /// How often it was referred to.
+    pub(super) uses: Cell<u32>,
     /// Whether it is seen from its own repeated part.
     pub(super) recursive: bool,
 }
@@ -83,6 +85,18 @@ pub(super) struct Named {
     pub(super) columns: Vec<(String, Type)>,
     /// The columns of its primary key, if all others depend on them.
     pub(super) key: Vec<u16>,
+    /// Its columns of CHAR, and their lengths.
+    pub(super) lengths: Vec<(u16, u32)>,
+}
+
+/// The columns of CHAR of a table, and their lengths.
+pub(super) fn lengths(table: &TableDef) -> Vec<(u16, u32)> {
+    let columns = (0..).zip(&table.columns);
+    let char = |(at, column): (u16, &ColumnDef)| match column.ty {
+        SqlType::Char(length) => Some((at, length)),
+        _ => None,
+    };
+    columns.filter_map(char).collect()
 }
 
 /// What a column of FROM means.
@@ -138,6 +152,8 @@ pub(super) struct Scope<'s> {
     pub(super) relations: Vec<Named>,
     pub(super) entries: Vec<Entry>,
     pub(super) visible: Vec<Visible>,
+    /// The columns of files whose type is none of SQL's, and what each is, for errors.
+    pub(super) foreign: Vec<((u16, u16), String)>,
     /// What comes before is not seen: ON sees the two sides of its join.
     pub(super) floor: Mark,
     /// How often each relation was referred to since the last [`Scope::take_uses`].
@@ -152,6 +168,8 @@ pub(super) struct Scope<'s> {
     mentions: Vec<Mention>,
     /// Whether a relation is the recursive query this is the repeated part of.
     pub(super) recursive: bool,
+    /// The entry of the table that the statement changes.
+    pub(super) changed: Option<usize>,
 }
 
 impl<'s> Scope<'s> {
@@ -164,6 +182,7 @@ impl<'s> Scope<'s> {
             relations: Vec::new(),
             entries: Vec::new(),
             visible: Vec::new(),
+            foreign: Vec::new(),
             floor: Mark::default(),
             uses: Vec::new(),
             correlated: false,
@@ -171,6 +190,7 @@ impl<'s> Scope<'s> {
             calls: Calls::default(),
             mentions: Vec::new(),
             recursive: false,
+            changed: None,
         }
     }
 
@@ -184,6 +204,7 @@ impl<'s> Scope<'s> {
         if self.relations.len() >= MAX_RELATIONS {
             return Err(SqlError::unsupported(format!("a query over more than {MAX_RELATIONS} relations")));
         }
+        budget::take(NODE_BYTES + COLUMN_BYTES * named.columns.len())?;
         let relation = self.relations.len() as u16;
         let columns = named.columns.iter().enumerate();
         let columns = columns
@@ -261,9 +282,19 @@ impl<'s> Scope<'s> {
     }
 
     /// What a column of FROM means, referred to at `span`.
-    pub(super) fn meaning(&mut self, meaning: &Meaning, span: Span) -> Expr {
+    ///
+    /// # Errors
+    /// 0A000 for a column of a file whose type is none of SQL's.
+    pub(super) fn meaning(&mut self, meaning: &Meaning, span: Span) -> Result<Expr, SqlError> {
         let expr = match meaning {
-            Meaning::Column(relation, column) => return self.column(*relation, *column, span),
+            Meaning::Column(relation, column) => {
+                if let Some((_, of)) = self.foreign.iter().find(|(at, _)| *at == (*relation, *column)) {
+                    let error = SqlError::unsupported(of)
+                        .with_hint("Name the columns that you want, and not this one.");
+                    return Err(self.source().locate(error, span));
+                }
+                return Ok(self.column(*relation, *column, span));
+            }
             Meaning::Merged(expr) => expr.as_ref().clone(),
         };
         expr.walk(&mut |part| {
@@ -271,7 +302,7 @@ impl<'s> Scope<'s> {
                 self.column(column.relation, column.column, span);
             }
         });
-        expr
+        Ok(expr)
     }
 
     /// An error at an identifier.
@@ -289,14 +320,21 @@ impl<'s> Scope<'s> {
     }
 
     /// 42P10 if what is bound stands in FROM where it may not refer to an entry.
-    fn check_lateral(&self, entry: usize, at: &Ident) -> Result<(), SqlError> {
-        let entry = &self.entries[entry];
+    fn check_lateral(&self, number: usize, at: &Ident) -> Result<(), SqlError> {
+        let entry = &self.entries[number];
         if entry.lateral {
             return Ok(());
         }
         let message = format!("invalid reference to FROM-clause entry for table \"{}\"", entry.name);
-        let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-        Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).with_detail(detail))
+        let error = self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at);
+        if self.changed == Some(number) {
+            let hint = format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                entry.name
+            );
+            return Err(error.with_hint(hint));
+        }
+        Err(error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."))
     }
 
     /// An error at the parenthesis before a place, or there if there is none.
@@ -319,7 +357,7 @@ impl<'s> Scope<'s> {
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                return Ok(self.meaning(&meaning, ident.span));
+                return self.meaning(&meaning, ident.span);
             }
             several => {
                 let qualified = several.iter().map(|v| format!("\"{}.{name}\"", self.entries[v.entry].name));
@@ -360,7 +398,7 @@ impl<'s> Scope<'s> {
         let mut fields = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
         for (name, meaning) in &columns {
-            let value = self.meaning(meaning, ident.span);
+            let value = self.meaning(meaning, ident.span)?;
             match value.ty {
                 Type::Scalar(scalar) => fields.push((name.clone(), scalar)),
                 _ => return Err(self.locate(SqlError::unsupported("a row with an array in it"), ident)),
@@ -404,7 +442,7 @@ impl<'s> Scope<'s> {
                 if let Some(variable) = self.outer.conflict(parts)? {
                     return Ok(self.outside(variable));
                 }
-                Ok(self.meaning(&meaning, parts[0].span))
+                self.meaning(&meaning, parts[0].span)
             }
             (Some(_), Some(_)) => {
                 let message = format!("column reference \"{name}\" is ambiguous");
@@ -515,6 +553,21 @@ impl Names for Scope<'_> {
     fn query(&mut self, query: &AstQuery) -> Result<SelectPlan, SqlError> {
         let env = self.env;
         super::bind::bind_query(env, query, self)
+    }
+
+    fn length(&self, column: ColumnRef) -> Option<u32> {
+        let levels = u16::from(self.level);
+        match column.depth.checked_sub(levels) {
+            Some(depth) => self.outer.length(ColumnRef { depth, ..column }),
+            None => {
+                let lengths = &self.relations.get(usize::from(column.relation))?.lengths;
+                lengths.iter().find(|(at, _)| *at == column.column).map(|(_, length)| *length)
+            }
+        }
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.outer.files()
     }
 
     fn source(&self) -> Source<'_> {

@@ -217,19 +217,8 @@ fn assemble(
     let spans = outputs.iter().map(|output| output.span.unwrap_or_else(Span::empty)).collect();
     let (columns, outputs) = output::split(outputs);
     let order = order.into_iter().map(|(_, key)| key).collect();
-    let select = Select {
-        relations,
-        from,
-        constants: Vec::new(),
-        steps: Vec::new(),
-        grouping,
-        windows,
-        outputs,
-        distinct,
-        limited,
-        ordered: false,
-        ends: false,
-    };
+    let plain = Select::plain(relations, from, outputs);
+    let select = Select { grouping, windows, distinct, limited, ..plain };
     Bound { body: Body::Select(Box::new(select)), columns, order, unknown, spans, visible }
 }
 

@@ -244,22 +244,11 @@ pub(super) fn around(inner: Query) -> Select {
     });
     let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
     let outputs = outputs.collect();
-    Select {
-        relations: vec![Relation { source: RelationSource::Query(Box::new(inner)), columns }],
-        from: Pool::one(0, 0),
-        constants: Vec::new(),
-        steps: Vec::new(),
-        grouping: None,
-        windows: Vec::new(),
-        outputs,
-        distinct: Distinct::No,
-        limited: false,
-        ordered: false,
-        ends: false,
-    }
+    let relations = vec![Relation { source: RelationSource::Query(Box::new(inner)), columns }];
+    Select::plain(relations, Pool::one(0, 0), outputs)
 }
 
-fn output_types(query: &Query) -> Vec<Type> {
+pub(super) fn output_types(query: &Query) -> Vec<Type> {
     match &query.body {
         Body::Select(select) => select.outputs.iter().map(|output| output.ty.clone()).collect(),
         Body::Values(rows) => rows.first().into_iter().flatten().map(|value| value.ty.clone()).collect(),

@@ -81,7 +81,7 @@ pub(super) fn missing(name: &str, args: &[Expr]) -> SqlError {
     )
 }
 
-fn ambiguous(name: &str, args: &[Expr]) -> SqlError {
+pub(super) fn ambiguous(name: &str, args: &[Expr]) -> SqlError {
     let message = format!("function {} is not unique", signature(name, args));
     SqlError::new(SqlState(*b"42725"), message)
         .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")

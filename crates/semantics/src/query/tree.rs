@@ -13,8 +13,10 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlType};
 use albireo_sql::{IndexKind, TableDef};
 
-use crate::expr::{ColumnRef, Expr};
+use crate::expr::Expr;
 use crate::types::Type;
+
+pub use super::access::{AccessInfo, AccessKind};
 
 /// A query with its WITH, ORDER BY and LIMIT.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,6 +42,10 @@ pub struct Cte {
     pub query: Query,
     /// What is repeated, if the query refers to itself.
     pub repeated: Option<Repeated>,
+    /// MATERIALIZED, or NOT MATERIALIZED, if the text says either.
+    pub materialized: Option<bool>,
+    /// How often the text refers to it, not counting the references in itself.
+    pub uses: u32,
 }
 
 /// The part of a recursive query that is run again over the rows that its last run gave, which
@@ -139,6 +145,25 @@ pub struct Select {
     pub ends: bool,
 }
 
+impl Select {
+    /// The outputs of the rows of FROM and WHERE, and no more.
+    pub(super) fn plain(relations: Vec<Relation>, from: Pool, outputs: Vec<Expr>) -> Self {
+        Self {
+            relations,
+            from,
+            constants: Vec::new(),
+            steps: Vec::new(),
+            grouping: None,
+            windows: Vec::new(),
+            outputs,
+            distinct: Distinct::No,
+            limited: false,
+            ordered: false,
+            ends: false,
+        }
+    }
+}
+
 /// Which rows of several equal ones are left out.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Distinct {
@@ -170,10 +195,12 @@ pub enum RelationSource {
     Lateral(Box<Query>),
     /// A query of WITH.
     Cte(u32),
-    /// `generate_series(from, to [, step])`, all of one integer type.
+    /// `generate_series(from, to [, step])`, all of one type of numbers, or of moments with an interval.
     Series(Vec<Expr>),
     /// `unnest(array)`.
     Unnest(Expr),
+    /// A file.
+    File(Arc<super::File>),
     /// A routine, and whether its arguments are the same for all rows of other relations.
     Routine(crate::expr::RowsOf, bool),
     /// One row that is there already: EXCLUDED.
@@ -566,7 +593,7 @@ pub enum Regression {
     Syy,
 }
 
-/// An INSERT, UPDATE or DELETE.
+/// An INSERT, UPDATE, DELETE or MERGE.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// INSERT.
@@ -575,11 +602,57 @@ pub enum Change {
     Update(Update),
     /// DELETE: relation 0 is the table.
     Delete(Target),
+    /// MERGE.
+    Merge(Merge),
 }
 
-/// The rows that UPDATE or DELETE concerns.
+impl Change {
+    /// The table that is changed.
+    pub fn table(&self) -> &Arc<TableDef> {
+        match self {
+            Self::Insert(insert) => &insert.table,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &target.table,
+        }
+    }
+
+    /// The rows that it concerns; none for INSERT, which makes them.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Insert(_) => None,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => Some(target),
+        }
+    }
+
+    /// The queries of WITH.
+    pub fn ctes_mut(&mut self) -> &mut Vec<Cte> {
+        match self {
+            Self::Insert(insert) => &mut insert.source.ctes,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &mut target.ctes,
+        }
+    }
+
+    /// The first word of the statement.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Insert(_) => "INSERT",
+            Self::Update(_) => "UPDATE",
+            Self::Delete(_) => "DELETE",
+            Self::Merge(_) => "MERGE",
+        }
+    }
+}
+
+/// The rows that UPDATE, DELETE or MERGE concerns.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// The queries of WITH that are used, in order.
+    pub ctes: Vec<Cte>,
     /// The table.
     pub table: Arc<TableDef>,
     /// The relations, the table first.
@@ -601,6 +674,57 @@ pub struct Update {
     pub target: Target,
     /// New values, of their columns' types.
     pub set: Vec<(ColumnId, Expr)>,
+}
+
+/// MERGE.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// The rows of the source, each with those of the table (relation 0) that it is merged into; NULLs without.
+    pub target: Target,
+    /// What is done: the first that fits.
+    pub clauses: Vec<MergeClause>,
+}
+
+/// WHEN of MERGE.
+#[derive(Clone, Debug)]
+pub struct MergeClause {
+    /// Whether it is for rows of the source with one of the table; else for those without.
+    pub matched: bool,
+    /// Only if this is true.
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub action: MergeAction,
+}
+
+/// What MERGE does with a row.
+#[derive(Clone, Debug)]
+pub enum MergeAction {
+    /// Nothing.
+    Nothing,
+    /// It deletes the table's.
+    Delete,
+    /// It gives the table's new values, of their columns' types.
+    Update(Vec<(ColumnId, Expr)>),
+    /// It inserts one with these values; other columns are NULL.
+    Insert(Vec<(ColumnId, Expr)>),
+}
+
+impl MergeAction {
+    /// The values of columns.
+    pub fn values(&self) -> &[(ColumnId, Expr)] {
+        match self {
+            Self::Nothing | Self::Delete => &[],
+            Self::Update(values) | Self::Insert(values) => values,
+        }
+    }
+
+    /// As [`MergeAction::values`].
+    pub fn values_mut(&mut self) -> &mut [(ColumnId, Expr)] {
+        match self {
+            Self::Nothing | Self::Delete => &mut [],
+            Self::Update(values) | Self::Insert(values) => values,
+        }
+    }
 }
 
 /// INSERT.
@@ -636,47 +760,4 @@ pub struct ConflictUpdate {
     pub set: Vec<(ColumnId, Expr)>,
     /// Only if this is true.
     pub filter: Option<Expr>,
-}
-
-/// What a plan does to a table, for EXPLAIN and to say in which partition it can run.
-#[derive(Clone, PartialEq, Debug)]
-pub struct AccessInfo {
-    /// The table.
-    pub table: Arc<TableDef>,
-    /// The index; `None` for all rows, or an insertion.
-    pub index: Option<String>,
-    /// The columns bound by equality in this index.
-    pub equal: Vec<ColumnId>,
-    /// The column after these, if it is bound by a range.
-    pub range: Option<ColumnId>,
-    /// Columns that are compared by equality although no index has them.
-    pub unserved: Vec<ColumnId>,
-    /// What gives the partitioning column, if one expression does.
-    pub partition: Option<Expr>,
-    /// The names of the columns in `partition`, as far as they are known.
-    pub columns: Vec<(ColumnRef, String)>,
-    /// What is done.
-    pub kind: AccessKind,
-    /// How many queries it is nested in: columns in `partition` are of a row of that query.
-    pub depth: u16,
-}
-
-/// What an access does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AccessKind {
-    /// It reads rows.
-    Read,
-    /// It finds rows and changes or deletes them.
-    Change,
-    /// It adds rows.
-    Insert,
-    /// It gives rows another partitioning column, which may move them.
-    Move,
-}
-
-impl AccessKind {
-    /// Whether rows are changed.
-    pub fn writes(self) -> bool {
-        self != Self::Read
-    }
 }

@@ -3,8 +3,8 @@
 use albireo_sql::TableDef;
 
 use super::tree::{
-    Access, Body, Change, Distinct, FrameBound, Grouping, Item, OrderBy, OrderKey, Pool, Query, Relation,
-    RelationSource, Select, Step, Target, WindowCall,
+    Access, Body, Change, Cte, Distinct, FrameBound, Grouping, Item, Merge, OrderBy, OrderKey, Pool, Query,
+    Relation, RelationSource, Select, Step, Target, Update, WindowCall,
 };
 use crate::expr::{Expr, RowsOf};
 
@@ -15,12 +15,7 @@ impl Query {
     /// Calls `visit` for every expression of the query and of those it is made of, but not for the parts
     /// of these, nor for queries inside of them. One that gives both an index and a partition comes twice.
     pub fn each_expr(&self, visit: Visit<'_>) {
-        for cte in &self.ctes {
-            cte.query.each_expr(visit);
-            if let Some(repeated) = &cte.repeated {
-                repeated.query.each_expr(visit);
-            }
-        }
+        self.ctes.iter().for_each(|cte| cte.each_expr(visit));
         match &self.body {
             Body::Select(select) => select_exprs(select, visit),
             Body::Values(rows) => rows.iter().flatten().for_each(&mut *visit),
@@ -32,6 +27,22 @@ impl Query {
         }
         order(&self.order, visit);
         self.limit.iter().chain(&self.offset).for_each(visit);
+    }
+}
+
+impl Cte {
+    fn each_expr(&self, visit: Visit<'_>) {
+        self.query.each_expr(visit);
+        if let Some(repeated) = &self.repeated {
+            repeated.query.each_expr(visit);
+        }
+    }
+
+    fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
+        self.query.each_relation(visit);
+        if let Some(repeated) = &self.repeated {
+            repeated.query.each_relation(visit);
+        }
     }
 }
 
@@ -51,12 +62,7 @@ impl Query {
     }
 
     fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
-        for cte in &self.ctes {
-            cte.query.each_relation(visit);
-            if let Some(repeated) = &cte.repeated {
-                repeated.query.each_relation(visit);
-            }
-        }
+        self.ctes.iter().for_each(|cte| cte.each_relation(visit));
         match &self.body {
             Body::Select(select) => each_relation(&select.relations, visit),
             Body::Values(_) => {}
@@ -89,11 +95,12 @@ impl Change {
     pub fn each_routine(&self, visit: &mut dyn FnMut(&RowsOf)) {
         match self {
             Self::Insert(insert) => insert.source.each_routine(visit),
-            Self::Update(update) => {
-                each_relation(&update.target.relations, &mut |relation| routine(relation, visit))
-            }
-            Self::Delete(target) => {
-                each_relation(&target.relations, &mut |relation| routine(relation, visit))
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => {
+                let mut look = |relation: &Relation| routine(relation, visit);
+                target.ctes.iter().for_each(|cte| cte.each_relation(&mut look));
+                each_relation(&target.relations, &mut look);
             }
         }
     }
@@ -108,8 +115,9 @@ impl Change {
     pub fn returning(&self) -> &[Expr] {
         match self {
             Self::Insert(insert) => &insert.returning,
-            Self::Update(update) => &update.target.returning,
-            Self::Delete(target) => &target.returning,
+            Self::Update(Update { target, .. })
+            | Self::Delete(target)
+            | Self::Merge(Merge { target, .. }) => &target.returning,
         }
     }
 
@@ -129,11 +137,19 @@ impl Change {
                 update.set.iter().for_each(|(_, value)| visit(value));
             }
             Self::Delete(rows) => target(rows, visit),
+            Self::Merge(merge) => {
+                target(&merge.target, visit);
+                for clause in &merge.clauses {
+                    clause.condition.iter().for_each(&mut *visit);
+                    clause.action.values().iter().for_each(|(_, value)| visit(value));
+                }
+            }
         }
     }
 }
 
 fn target(target: &Target, visit: Visit<'_>) {
+    target.ctes.iter().for_each(|cte| cte.each_expr(visit));
     relations(&target.relations, visit);
     target.each_plain_expr(visit);
 }
@@ -213,6 +229,7 @@ fn arguments(relations: &[Relation], visit: Visit<'_>) {
             RelationSource::Unnest(array) => visit(array),
             RelationSource::Routine(call, _) => call.args.iter().for_each(&mut *visit),
             RelationSource::Table(_)
+            | RelationSource::File(_)
             | RelationSource::Query(_)
             | RelationSource::Lateral(_)
             | RelationSource::Cte(_)

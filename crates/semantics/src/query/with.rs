@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use albireo_base::{SqlError, SqlState};
-use albireo_sql::ast::{Cte as AstCte, Query as AstQuery, SetExpr, SetOperator, TableAlias, With};
+use albireo_sql::ast::{
+    Cte as AstCte, CteAsMaterialized, Query as AstQuery, SetExpr, SetOperator, TableAlias, With,
+};
 use albireo_sql::names;
 use albireo_sql::source::Span;
 
@@ -38,13 +40,14 @@ impl Ctes {
         let mut all = Vec::new();
         let mut lifted = self.lifted.into_iter().peekable();
         for (at, (query, def)) in self.queries.into_iter().zip(&self.defs).enumerate() {
+            let uses = def.uses.get();
             while let Some((_, inner)) = lifted.next_if(|(before, _)| *before <= at) {
-                if def.used.get() {
+                if uses > 0 {
                     all.push(inner);
                 }
             }
-            if def.used.get() {
-                all.push(query);
+            if uses > 0 {
+                all.push(Cte { uses, ..query });
             }
         }
         all
@@ -135,6 +138,10 @@ fn next_id(env: Env<'_>) -> u32 {
     id
 }
 
+fn materialized(cte: &AstCte) -> Option<bool> {
+    cte.materialized.as_ref().map(|as_said| matches!(as_said, CteAsMaterialized::Materialized))
+}
+
 fn plain(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes: &mut Ctes) -> Result<()> {
     let (query, mut columns) = {
         let link = CteLink { ctes: &ctes.defs, parent: env.ctes };
@@ -145,8 +152,8 @@ fn plain(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes: &mu
     };
     name_columns(&mut columns, &cte.alias, name, pass)?;
     let id = next_id(env);
-    ctes.queries.push(Cte { id, query, repeated: None });
-    ctes.defs.push(CteDef { name: name.to_owned(), id, columns, used: Cell::new(false), recursive: false });
+    ctes.queries.push(Cte { id, query, repeated: None, materialized: materialized(cte), uses: 0 });
+    ctes.defs.push(CteDef { name: name.to_owned(), id, columns, uses: Cell::new(0), recursive: false });
     Ok(())
 }
 
@@ -189,7 +196,7 @@ fn recursive(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes:
     let begins_env = Env { ctes: Some(&inner_link), ..env };
     let (first, mut columns, spans) = begins(begins_env, how, first, &others, pass)?;
     name_columns(&mut columns, &cte.alias, name, pass)?;
-    let def = CteDef { name: name.to_owned(), id, columns, used: Cell::new(false), recursive: true };
+    let def = CteDef { name: name.to_owned(), id, columns, uses: Cell::new(0), recursive: true };
     let own = std::slice::from_ref(&def);
     let own_link = CteLink { ctes: own, parent: Some(&inner_link) };
     let repeated_env = Env { ctes: Some(&own_link), ..env };
@@ -197,8 +204,8 @@ fn recursive(env: Env<'_>, cte: &AstCte, name: &str, pass: &mut Scope<'_>, ctes:
     let repeated = Some(Repeated { query: repeated, all: how.all });
     let position = ctes.queries.len();
     ctes.lifted.extend(inner_ctes.used().into_iter().map(|inner| (position, inner)));
-    ctes.queries.push(Cte { id, query: first, repeated });
-    ctes.defs.push(CteDef { used: Cell::new(false), recursive: false, ..def });
+    ctes.queries.push(Cte { id, query: first, repeated, materialized: materialized(cte), uses: 0 });
+    ctes.defs.push(CteDef { uses: Cell::new(0), recursive: false, ..def });
     Ok(())
 }
 

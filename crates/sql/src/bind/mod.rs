@@ -35,7 +35,6 @@ use crate::names;
 use crate::source::Source;
 
 pub(crate) use expr::plain_query;
-pub(crate) use from::table_alias;
 pub(crate) use label::label;
 pub use label::label as column_label;
 pub(crate) use scope::{Column, Columns, Relation, Scope, Tree};

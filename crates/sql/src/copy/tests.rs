@@ -73,11 +73,11 @@ fn table_or_query_is_written_by_a_query() {
         panic!("not written")
     };
     assert_eq!(place, CopyPlace::File("x.csv".to_owned()));
-    assert_eq!(query.text(), "SELECT name AS \"__c0\", \"Odd\" AS \"__c1\" FROM public.t");
+    assert_eq!(query.to_string(), "SELECT name, \"Odd\" FROM public.t");
     let CopyPlan::To { query, .. } = plan("copy (select id + 1 from t) to 'x.parquet'").unwrap() else {
         panic!("not written")
     };
-    assert_eq!(query.output[0].name, "?column?");
+    assert_eq!(query.to_string(), "SELECT id + 1 FROM t");
     let CopyPlan::From { columns, table, .. } = plan("copy t (name, id) from 'x.csv'").unwrap() else {
         panic!("not read")
     };
@@ -112,7 +112,6 @@ fn copy_that_makes_no_sense_is_refused() {
         ),
         ("copy t from 'x.csv' (header, header false)", "42601", "conflicting or redundant options: header"),
         ("copy t from 'x.parquet' (header)", "0A000", "COPY HEADER requires CSV mode"),
-        ("copy (select $1) to 'x.csv'", "42P02", "there is no parameter $1"),
     ];
     for (text, code, message) in cases {
         let error = plan(text).expect_err(text);

@@ -15,7 +15,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -29,12 +29,19 @@ const TRIES_PER_TOKEN: usize = 64;
 pub(crate) struct PostgreSql {
     /// How many expressions may still begin.
     left: Cell<usize>,
+    /// Whether the word MERGE stands in the text.
+    merges: bool,
 }
 
 impl PostgreSql {
     /// The dialect for a text of this many tokens.
     pub(crate) fn new(tokens: usize) -> Self {
-        Self { left: Cell::new(tokens.saturating_mul(TRIES_PER_TOKEN)) }
+        Self { left: Cell::new(tokens.saturating_mul(TRIES_PER_TOKEN)), merges: false }
+    }
+
+    /// For a text in which the word MERGE stands, or not.
+    pub(crate) fn with_merge(self, merges: bool) -> Self {
+        Self { merges, ..self }
     }
 
     /// Whether the parser has tried too often and was stopped.
@@ -57,6 +64,11 @@ macro_rules! same {
 impl Dialect for PostgreSql {
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
+    }
+
+    /// MERGE with all that PostgreSQL has in it; see [`super::merge`].
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        if self.merges { super::merge::statement(parser) } else { None }
     }
 
     /// A sign binds tighter than any operator but casts, subscripts and COLLATE, where the parser would read

@@ -12,11 +12,12 @@ mod balance;
 mod depth;
 mod dialect;
 mod fragment;
+mod merge;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
-use albireo_base::{SqlError, SqlState};
+use albireo_base::{SqlError, SqlState, budget};
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -26,6 +27,9 @@ use crate::source::{Cursor, Source};
 pub use depth::{MAX_DEPTH, MAX_LOGIC, MAX_SET_OPERATIONS};
 pub use fragment::Fragment;
 pub use sqlparser::tokenizer::Location;
+
+/// Memory of a syntax tree for each token of its text.
+const TREE_BYTES: usize = 100;
 
 /// How deep expressions and queries may be nested in parentheses, CASE and the like.
 pub const MAX_NESTING: usize = 100;
@@ -78,8 +82,10 @@ fn run<T>(
     read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> Result<T, SqlError> {
     depth::check(text, &tokens)?;
+    // A copy of the tokens, and the tree.
+    budget::take(tokens.len().saturating_mul(size_of::<TokenWithSpan>() + TREE_BYTES))?;
     recursive::set_minimum_stack_size(STACK_BYTES);
-    let dialect = dialect::PostgreSql::new(tokens.len());
+    let dialect = dialect::PostgreSql::new(tokens.len()).with_merge(merge::occurs_in(&tokens));
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens.clone());
     let tree = read(&mut parser).map_err(|error| {
@@ -91,10 +97,13 @@ fn run<T>(
 
 /// The tokens of `text`, blanks and comments included.
 pub(crate) fn tokenize(text: &str) -> Result<Vec<TokenWithSpan>, SqlError> {
-    Tokenizer::new(&dialect::PostgreSql::new(0), text).tokenize_with_location().map_err(|error| {
+    let tokens = Tokenizer::new(&dialect::PostgreSql::new(0), text).tokenize_with_location();
+    let tokens = tokens.map_err(|error| {
         let (message, position) = token_error(text, &error.message, error.location);
         SqlError::new(SqlState::SYNTAX_ERROR, message).with_position(position)
-    })
+    })?;
+    budget::take(tokens.len().saturating_mul(size_of::<TokenWithSpan>()))?;
+    Ok(tokens)
 }
 
 /// What stands between semicolons and is not blank.

@@ -105,7 +105,7 @@ impl<S: Slot> DenseOrHash<S> {
     /// # Panics
     /// The index is not empty.
     pub fn expect(&mut self, keys: impl Iterator<Item = u128>) {
-        assert!(self.is_empty() && self.moving == Move::None);
+        assert!(self.is_empty() && self.moving == Move::None, "keys are expected before the first comes");
         let (mut ranges, mut raised_last) = (Ranges::EMPTY, 0);
         for key in keys {
             raised_last = ranges.include(&self.components, key).unwrap_or(raised_last);
@@ -195,7 +195,7 @@ impl<S: Slot> DenseOrHash<S> {
     /// refuses; the entries are then as they were.
     #[inline]
     pub fn insert(&mut self, key: u128, tid: u64) -> Result<(), InsertError> {
-        assert_ne!(tid, EMPTY);
+        assert_ne!(tid, EMPTY, "a TID is none of an empty slot");
         if self.elsewhere == 0 && self.moving == Move::None {
             match self.current.put_if_paged(key, tid) {
                 Some(EMPTY) => return Ok(()),
@@ -226,6 +226,7 @@ impl<S: Slot> DenseOrHash<S> {
         } else if self.hash.len() >= self.plan_at {
             self.replan();
         }
+        debug_assert_eq!(self.elsewhere, self.old.len() + self.hash.len(), "a key is counted in its place");
         Ok(())
     }
 
@@ -259,6 +260,7 @@ impl<S: Slot> DenseOrHash<S> {
         } else if self.current.slots() > SPARSE * self.current.len() + SPARSE * PAGE_SLOTS {
             self.replace(DenseArray::nothing(&self.pool.clone()));
         }
+        debug_assert_eq!(self.elsewhere, self.old.len() + self.hash.len(), "a key is counted in its place");
         Some(tid)
     }
 
@@ -267,6 +269,7 @@ impl<S: Slot> DenseOrHash<S> {
             EMPTY => self.hash.remove(key, |_| true)?,
             tid => tid,
         };
+        debug_assert!(self.elsewhere > 0, "a key is counted in its place");
         self.elsewhere -= 1;
         Some(tid)
     }
@@ -296,7 +299,7 @@ impl<S: Slot> DenseOrHash<S> {
 
     /// Begins to move to another array.
     fn replace(&mut self, array: DenseArray) {
-        debug_assert!(self.old.len() == 0 && self.moving == Move::None);
+        assert!(self.old.len() == 0 && self.moving == Move::None, "one layout is replaced at a time");
         self.old = std::mem::replace(&mut self.current, array);
         self.elsewhere += self.old.len();
         self.moving = Move::Array;
@@ -327,7 +330,9 @@ impl<S: Slot> DenseOrHash<S> {
         });
         self.elsewhere -= put;
         self.old = old;
+        debug_assert!(self.elsewhere >= self.old.len(), "a key is counted in its place");
         if done {
+            assert_eq!(self.old.len(), 0, "an array is given up once it is empty");
             self.old = DenseArray::nothing(&self.pool);
             let sweep = Move::Hash { segment: 0, slot: 0 };
             self.moving = if self.current.covers_something() { sweep } else { Move::None };
@@ -356,6 +361,7 @@ impl<S: Slot> DenseOrHash<S> {
 
     /// After the sweep: a hash table with little left in it is replaced by a small one.
     fn retire_hash(&mut self) {
+        debug_assert_eq!(self.old.len(), 0, "the array before is emptied before the hash table");
         self.settle();
         self.moving = Move::None;
         if self.hash.len() > FIRST_PLAN || self.hash.segment_count() == 0 {
@@ -367,6 +373,7 @@ impl<S: Slot> DenseOrHash<S> {
                 return;
             }
         }
+        assert_eq!(small.len(), self.hash.len(), "all keys move to the smaller table");
         self.retired = std::mem::replace(&mut self.hash, small);
         self.moving = Move::Release;
     }

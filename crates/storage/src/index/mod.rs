@@ -192,7 +192,7 @@ impl Index {
     /// The TID of a short key; of several, the least. The shape must be short.
     #[inline(always)]
     pub fn find_short(&self, key: u128) -> Option<u64> {
-        debug_assert!(self.short);
+        debug_assert!(self.short, "the keys of the index are short");
         match &self.form {
             Form::DenseNarrow(index) => index.find(key),
             Form::DenseWide(index) => index.find(key),
@@ -213,6 +213,7 @@ impl Index {
     /// The TID of a key; of several, the least.
     #[inline]
     pub fn find(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
+        debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let short = self.short;
         let mut tie = |tid| if short { Ordering::Equal } else { tie(tid) };
@@ -236,6 +237,7 @@ impl Index {
     /// The TIDs of a key, ascending.
     #[inline]
     pub fn tids(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Tids<'_> {
+        debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         match &self.form {
             Form::Ordered(index) if self.short => Tids::Tree(index.range(prefix, prefix)),
@@ -257,7 +259,7 @@ impl Index {
     /// As [`Index::insert`].
     #[inline]
     pub fn insert_short(&mut self, key: u128, tid: u64) -> Result<(), InsertError> {
-        debug_assert!(self.short);
+        debug_assert!(self.short, "the keys of the index are short");
         match &mut self.form {
             Form::DenseNarrow(index) => index.insert(key, tid),
             Form::DenseWide(index) => index.insert(key, tid),
@@ -279,6 +281,7 @@ impl Index {
         tid: u64,
         mut tie: impl FnMut(u64) -> Ordering,
     ) -> Result<(), InsertError> {
+        debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let (short, unique) = (self.short, self.unique);
         match &mut self.form {
@@ -303,7 +306,7 @@ impl Index {
     /// Removes an entry of a short key. Returns whether it was there. The shape must be short.
     #[inline]
     pub fn remove_short(&mut self, key: u128, tid: u64) -> bool {
-        debug_assert!(self.short);
+        debug_assert!(self.short, "the keys of the index are short");
         self.remove(KeyRef { prefix: key, rest: &[] }, tid, always_equal)
     }
 
@@ -313,6 +316,7 @@ impl Index {
     /// The index is unique and the key has another TID.
     #[inline(never)]
     pub fn remove(&mut self, key: KeyRef<'_>, tid: u64, mut tie: impl FnMut(u64) -> Ordering) -> bool {
+        debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let (short, unique) = (self.short, self.unique);
         let removed = match &mut self.form {

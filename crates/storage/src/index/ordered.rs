@@ -128,6 +128,7 @@ impl OrderedIndex {
             match leaf.search_run(prefix, &mut tie) {
                 Ok(at) => return Err(InsertError::Duplicate(leaf.tids[at])),
                 Err(at) if !leaf.is_full() => {
+                    debug_assert!(at > 0, "an entry between the bounds is not the first (O-4)");
                     leaf.insert(at, prefix, tid);
                     self.len += 1;
                     return Ok(());
@@ -146,6 +147,8 @@ impl OrderedIndex {
             if leaf.len() > remove::MERGE_AT {
                 // Not the first entry (O-4), so no separator changes.
                 let at = leaf.search(prefix, &mut tie).ok()?;
+                debug_assert!(at > 0, "an entry between the bounds is not the first (O-4)");
+                debug_assert!(self.len > 0, "entries are counted");
                 self.len -= 1;
                 return Some(leaf.remove(at));
             }
@@ -156,6 +159,7 @@ impl OrderedIndex {
             if prefix < leaf.last().0 {
                 let at = leaf.search(prefix, &mut tie).ok()?;
                 let removed = leaf.remove(at);
+                debug_assert!(leaf.len() > 0, "an entry behind it stays (O-3)");
                 if at == 0 {
                     self.hot.raise(self.first, leaf.keys.get(0));
                 }
@@ -169,12 +173,14 @@ impl OrderedIndex {
     /// The least entry.
     #[inline]
     pub fn first(&self) -> Option<(u128, u64)> {
+        debug_assert_eq!(self.first == NONE, self.len == 0, "a tree with entries has a first leaf");
         (self.first != NONE).then(|| self.leaves.get(self.first).entry(0))
     }
 
     /// The greatest entry.
     #[inline]
     pub fn last(&self) -> Option<(u128, u64)> {
+        debug_assert_eq!(self.last == NONE, self.len == 0, "a tree with entries has a last leaf");
         (self.last != NONE).then(|| self.leaves.get(self.last).last())
     }
 
@@ -251,6 +257,7 @@ impl OrderedIndex {
     /// that can only be there. The tree is not empty.
     #[inline]
     fn descend(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering, path: &mut Path) -> (u32, u128) {
+        debug_assert_ne!(self.root, NONE, "only a tree with nodes is descended");
         let mut id = self.root;
         let mut high = u128::MAX;
         for step in &mut path[..self.height as usize] {

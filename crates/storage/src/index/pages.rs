@@ -51,6 +51,10 @@ impl<T: Node> Pages<T> {
         while self.free.len() < nodes {
             self.add_page()?;
         }
+        debug_assert!(
+            self.free.len() <= self.pages.len() * PER_PAGE,
+            "no more nodes are free than there are"
+        );
         Ok(())
     }
 
@@ -74,6 +78,7 @@ impl<T: Node> Pages<T> {
         let first = (self.pages.len() * PER_PAGE) as u32;
         self.pages.push(page);
         self.free.extend((first..first + PER_PAGE as u32).rev());
+        debug_assert!(self.free.capacity() >= self.pages.len() * PER_PAGE, "P-2");
         Ok(())
     }
 
@@ -84,6 +89,7 @@ impl<T: Node> Pages<T> {
 
     /// Gives a node back.
     pub(crate) fn free(&mut self, id: u32) {
+        debug_assert!(self.used() > 0, "a node that is given back was taken");
         *self.get_mut(id) = T::EMPTY;
         debug_assert!(self.free.len() < self.free.capacity(), "P-2");
         self.free.push(id);
@@ -106,7 +112,7 @@ impl<T: Node> Pages<T> {
 
     /// Two different nodes at once.
     pub(crate) fn get_two_mut(&mut self, a: u32, b: u32) -> (&mut T, &mut T) {
-        assert_ne!(a, b);
+        assert_ne!(a, b, "two references are to two nodes");
         let page_a = self.pages[(a >> PER_PAGE_SHIFT) as usize];
         let page_b = self.pages[(b >> PER_PAGE_SHIFT) as usize];
         // SAFETY: as in `get_mut`; different numbers are different nodes, so the two do not alias.

@@ -48,7 +48,7 @@ impl Rows {
     pub(crate) fn absorb(&mut self, mut from: Self, runs: &mut Vec<RowRun>) -> Result<(), OutOfMemory> {
         assert!(from.layout_id == self.layout_id, "rows are absorbed by a table of their layout");
         let first = Tid(from.slots - from.live_rows);
-        assert!(first.chunk() == 0 && from.free.is_empty());
+        assert!(first.chunk() == 0 && from.free.is_empty(), "rows that were apart have no dead among them");
         if from.live_rows == 0 {
             return Ok(());
         }
@@ -109,6 +109,7 @@ impl Rows {
 
     /// Copies rows into the first free slots, and makes them live. A failure leaves the slots free.
     fn copy_to_free(&mut self, from: &Self, first: Tid, to: RowRun) -> Result<(), OutOfMemory> {
+        debug_assert!(to.tids().all(|tid| !self.is_live(tid)), "no row lives in a free slot (I-2)");
         self.privatize_slots(to)?;
         self.copy_columns(from, first, to)?;
         let block = self.validity(to.first);
@@ -129,6 +130,7 @@ impl Rows {
         let layout = Arc::clone(&self.layout);
         let (chunk, first) = (run.first.chunk() * layout.entries(), run.first.slot());
         let last = first + run.rows as usize - 1;
+        debug_assert!(run.rows > 0 && last < CHUNK_ROWS, "the slots are of one chunk");
         let of_column = |at: &ColumnLocation| {
             let entry = at.entry as usize;
             entry + (first >> at.shift)..=entry + (last >> at.shift)
@@ -186,6 +188,8 @@ impl Rows {
         at: &ColumnLocation,
     ) -> Result<(), OutOfMemory> {
         let (mut done, width) = (0, at.width as usize);
+        debug_assert!(first.slot() + count <= CHUNK_ROWS, "rows to be copied are of one chunk");
+        debug_assert!(to.slot() + count <= CHUNK_ROWS, "slots to be copied to are of one chunk");
         while done < count {
             let source = Tid(first.0 + done as u64);
             let in_block = at.mask as usize + 1 - (source.slot() & at.mask as usize);
@@ -229,6 +233,7 @@ impl Rows {
     /// Counts the text that came into the heaps of a chunk since then as garbage: its rows do not come to be.
     pub(crate) fn drop_heap_text_since(&mut self, chunk: usize, before: &[u64]) {
         let now = self.heap_text_bytes(chunk);
+        debug_assert_eq!(now.len(), before.len(), "a chunk keeps its heaps");
         for (heap, (now, before)) in now.iter().zip(before).enumerate() {
             if now > before {
                 self.count_garbage(chunk, heap as u16, (now - before) as i64);
@@ -257,14 +262,17 @@ impl Rows {
             self.free.push_front((0, Tid(tid)));
         }
         self.slots = end.0;
+        debug_assert!(self.slots.is_multiple_of(CHUNK_ROWS as u64), "the next row begins a chunk");
     }
 
     /// Takes the chunks of `from` over from `first_chunk` on. The last chunk of `self` is full.
     fn splice(&mut self, from: &mut Self, first_chunk: usize, runs: &mut Vec<RowRun>) {
         self.drop_vacant_chunks();
+        assert_eq!(self.slots, (self.chunks * CHUNK_ROWS) as u64, "the last chunk is full");
         let (entries, heaps) = (self.chunk_entries, self.layout.heap_columns.len());
         let chunks = from.chunks - first_chunk;
         let rows = from.slots - (first_chunk * CHUNK_ROWS) as u64;
+        assert!(rows <= from.live_rows, "all rows of the chunks that change hands live");
         let first = Tid(self.slots);
         let epoch = self.epoch;
         // From here on `from` has these chunks no more, so that they are not given back with it.
@@ -288,6 +296,11 @@ impl Rows {
         self.live_rows += rows;
         from.live_rows -= rows;
         from.slots -= rows;
+        assert!(
+            self.slots <= (self.chunks * CHUNK_ROWS) as u64,
+            "the rows lie in chunks that came with them"
+        );
+        debug_assert_eq!(self.heap_use.len(), self.dir.heaps.len(), "the use of each heap is known");
         self.moves += 1;
         runs.push(RowRun { first, rows });
     }
@@ -304,6 +317,7 @@ impl Rows {
     /// copies then, and keeps its own list of blocks.
     pub(crate) fn retract(&mut self, run: RowRun) {
         let end = run.first.0 + run.rows;
+        assert!(end <= self.slots && run.rows <= self.live_rows, "rows that are taken back are there");
         let mut first = run.first;
         while first.0 < end {
             let count = (CHUNK_ROWS - first.slot()).min((end - first.0) as usize);
@@ -336,6 +350,7 @@ impl Rows {
         self.block_bytes -= ((self.chunks - kept) * self.layout.chunk_bytes()) as u64;
         (self.base, self.chunks) = (self.dir.entries.as_ptr(), kept);
         self.heap_use.truncate(kept * heaps);
+        debug_assert_eq!(self.dir.entries.len(), kept * entries, "chunks in use stay whole");
         self.untidy.retain(|(chunk, _)| (*chunk as usize) < kept);
         self.moves += 1;
         for (index, entry) in blocks.iter().enumerate() {

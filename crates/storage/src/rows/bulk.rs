@@ -27,7 +27,8 @@ impl Strip {
     /// There are fewer values than slots.
     #[inline(always)]
     pub(crate) fn fill<T: Fixed>(&self, width: usize, mut values: impl ExactSizeIterator<Item = T>) {
-        assert!(width == size_of::<T::Bytes>() && values.len() >= self.count);
+        assert!(width == size_of::<T::Bytes>() && values.len() >= self.count, "each slot gets a value");
+        debug_assert!(self.stride >= width, "values do not overlap");
         let mut write = |at: usize| {
             let value = values.next().expect("as many as were counted");
             // SAFETY: the strip's invariant; the column's values are as wide as the type's, asserted.
@@ -43,7 +44,7 @@ impl Strip {
 
     /// The address of a value.
     pub(crate) fn place(&self, row: usize) -> *mut u8 {
-        assert!(row < self.count);
+        assert!(row < self.count, "a value of the strip");
         // SAFETY: the strip's invariant.
         unsafe { self.place.add(row * self.stride) }
     }
@@ -63,6 +64,7 @@ impl Rows {
         if first.chunk() == self.chunks {
             self.add_chunk()?;
         }
+        debug_assert!(first.chunk() < self.chunks, "the next slot lies in a chunk");
         Ok((first, CHUNK_ROWS - first.slot()))
     }
 
@@ -72,7 +74,7 @@ impl Rows {
     /// The slots are in use or of no chunk; the column is of another table.
     #[inline]
     pub(crate) fn strip(&mut self, first: Tid, most: usize, at: &ColumnLocation) -> Strip {
-        assert!(first.0 >= self.slots);
+        assert!(first.0 >= self.slots, "the slots were never used");
         self.strip_of_dead(first, most, at)
     }
 
@@ -82,7 +84,7 @@ impl Rows {
     /// The slots are of no chunk, or the first is live; the column is of another table.
     #[inline]
     pub(super) fn strip_of_dead(&mut self, first: Tid, most: usize, at: &ColumnLocation) -> Strip {
-        assert!(most > 0 && !self.is_live(first));
+        assert!(most > 0 && !self.is_live(first), "no row lives where others are laid down");
         let row = self.locate(first);
         // SAFETY: located just now.
         let (_, place) = unsafe { self.entry(row, at) };
@@ -101,7 +103,7 @@ impl Rows {
         at: &ColumnLocation,
         present: Option<&BooleanBuffer>,
     ) {
-        assert!(first.0 >= self.slots);
+        assert!(first.0 >= self.slots, "the slots were never used");
         self.put_bits_of_dead(first, count, at, present);
     }
 
@@ -113,8 +115,9 @@ impl Rows {
         at: &ColumnLocation,
         present: Option<&BooleanBuffer>,
     ) {
-        assert!(first.slot() + count <= CHUNK_ROWS && !self.is_live(first));
-        assert!(present.is_none_or(|bits| bits.len() == count));
+        assert!(first.slot() + count <= CHUNK_ROWS, "the slots are of one chunk");
+        assert!(!self.is_live(first), "no row lives where others are laid down");
+        assert!(present.is_none_or(|bits| bits.len() == count), "each slot has a bit");
         let row = self.locate(first);
         // SAFETY: located just now; a null entry's block is a bitmap, `self` its only writer, and the
         // slots are of one chunk, asserted.
@@ -133,12 +136,13 @@ impl Rows {
     /// They are of no chunk.
     pub(crate) fn publish_next(&mut self, count: usize) {
         let first = Tid(self.slots);
-        assert!(first.slot() + count <= CHUNK_ROWS);
+        assert!(first.slot() + count <= CHUNK_ROWS, "the slots are of one chunk");
         let block = self.validity(first);
         // SAFETY: the validity bitmap, `self` its only writer; the slots are of one chunk, asserted.
         unsafe { bitmap::put(block, first.slot(), count, std::iter::repeat(u64::MAX)) };
         self.slots += count as u64;
         self.live_rows += count as u64;
         self.moves += 1;
+        debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
     }
 }

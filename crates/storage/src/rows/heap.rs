@@ -17,7 +17,7 @@ use albireo_base::ids::CHUNK_ROWS;
 
 use super::Rows;
 use crate::directory::{HeapBlock, HeapList};
-use crate::layout::{ColumnLocation, Physical};
+use crate::layout::{ColumnLocation, MAX_TEXT_BYTES, Physical};
 use crate::pool::{Need, OutOfMemory, SLAB_BYTES};
 use crate::registry::ColumnSet;
 
@@ -25,8 +25,6 @@ use crate::registry::ColumnSet;
 pub(crate) const OVERFLOW: u8 = u8::MAX;
 /// Bytes of text that fit a view.
 pub(crate) const VIEW_INLINE_BYTES: usize = 12;
-/// The longest text a column holds, in bytes.
-pub const MAX_TEXT_BYTES: usize = SLAB_BYTES;
 /// Blocks of a heap grow up to this size.
 const HEAP_BLOCK_BYTES: usize = 256 << 10;
 /// A heap smaller than this is not worth a rewrite.
@@ -40,6 +38,7 @@ pub(crate) struct View(pub(crate) [u8; 16]);
 
 impl View {
     pub(crate) fn short(text: &[u8]) -> Self {
+        debug_assert!(text.len() <= VIEW_INLINE_BYTES, "a short text lies in its view");
         let mut view = [0; 16];
         view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
         view[4..4 + text.len()].copy_from_slice(text);
@@ -47,6 +46,7 @@ impl View {
     }
 
     pub(crate) fn long(text: &[u8], block: u32, offset: u32) -> Self {
+        debug_assert!(text.len() > VIEW_INLINE_BYTES, "Arrow has short texts in their views");
         let mut view = [0; 16];
         view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
         view[4..8].copy_from_slice(&text[..4]);
@@ -222,12 +222,14 @@ impl Rows {
     ) -> Result<([u8; 16], usize), OutOfMemory> {
         match at.physical {
             Physical::Inline(_) => {
+                assert!(text.len() <= usize::from(u8::MAX), "a short declared text's length is a byte");
                 let mut prefixed = Vec::with_capacity(text.len() + 1);
                 prefixed.push(text.len() as u8);
                 prefixed.extend_from_slice(text);
                 let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
                 // Beyond lie 4 GiB of garbage that one transaction made in one heap.
                 assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
+                assert!(offset >> OVERFLOW_OFFSET_BITS == 0, "blocks of short texts are short");
                 let mut slot = [0; 16];
                 slot[0] = OVERFLOW;
                 slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
@@ -280,7 +282,7 @@ impl Rows {
 
     /// Appends `text` to a heap: block and offset.
     fn append(&mut self, chunk: usize, heap: u16, text: &[u8]) -> Result<(u32, u32), OutOfMemory> {
-        debug_assert!(text.len() <= MAX_TEXT_BYTES);
+        debug_assert!(text.len() <= MAX_TEXT_BYTES, "longer texts were refused");
         let index = self.heap_index(chunk, heap);
         let room = self.dir.heaps[index].as_ref().is_some_and(|list| list.room() >= text.len());
         if !room {
@@ -288,7 +290,9 @@ impl Rows {
         }
         let list = self.dir.heaps[index].as_ref().expect("the heap has a block with room");
         let place = list.append(text);
-        self.heap_use[index].text_bytes += text.len() as u64;
+        let usage = &mut self.heap_use[index];
+        usage.text_bytes += text.len() as u64;
+        debug_assert!(usage.text_bytes <= usage.capacity_bytes, "a heap holds what it has room for");
         Ok(place)
     }
 
@@ -296,6 +300,7 @@ impl Rows {
         let old: &[HeapBlock] = self.dir.heaps[index].as_ref().map_or(&[], |list| &list.blocks);
         let grown = (16 << 10 << (2 * old.len()).min(8)).min(HEAP_BLOCK_BYTES);
         let bytes = grown.max(at_least.next_multiple_of(64));
+        debug_assert!(bytes >= at_least && bytes <= SLAB_BYTES, "a text has room in one block");
         let block = self.registry.pool().alloc_for(bytes, self.heap_need)?;
         let mut blocks = old.to_vec();
         blocks.push(HeapBlock { block, bytes: bytes as u32, birth: self.epoch });
@@ -352,6 +357,8 @@ impl Rows {
             let tid = Tid(first.0 + slot as u64);
             self.write_raw(tid, &at, bytes).expect("the column's blocks were made private above");
         }
+        debug_assert_eq!(self.heap_use[index].garbage_bytes, 0, "a heap that was rewritten has no garbage");
+        debug_assert!(self.heap_use[index].text_bytes <= before.text_bytes, "rewriting adds no text");
         self.retire_heap(&old, heap);
     }
 
@@ -366,8 +373,9 @@ impl Rows {
     /// Leaves the blocks of a heap, which the directory no longer holds or is going with, to the
     /// snapshots that see them.
     pub(super) fn retire_heap(&self, list: &HeapList, heap: u16) {
-        let place = self.place_of(ColumnSet::only(self.layout.heap_columns[heap as usize]));
+        let place = self.contents_of(ColumnSet::only(self.layout.heap_columns[heap as usize]));
         for block in list.blocks.iter() {
+            debug_assert!(block.birth <= self.epoch, "no block is of an epoch to come");
             let life = block.birth..self.epoch;
             // SAFETY: the block came from the pool with this size; no directory of a live table holds
             // its list.
@@ -424,6 +432,7 @@ impl HeapList {
     /// Bytes left in the last block.
     fn room(&self) -> usize {
         let last = self.blocks.last().map_or(0, |b| b.bytes);
+        debug_assert!(self.used_in_last.load(Ordering::Relaxed) <= last, "text lies in its block");
         (last - self.used_in_last.load(Ordering::Relaxed)) as usize
     }
 
@@ -431,7 +440,7 @@ impl HeapList {
     fn append(&self, text: &[u8]) -> (u32, u32) {
         let offset = self.used_in_last.load(Ordering::Relaxed);
         let last = self.blocks.last().expect("a heap list has a block");
-        assert!(offset as usize + text.len() <= last.bytes as usize);
+        assert!(offset as usize + text.len() <= last.bytes as usize, "the last block has room for the text");
         // SAFETY: in bounds, asserted; nobody reads beyond `used_in_last`, and the executor is the
         // only writer.
         unsafe {
@@ -445,6 +454,8 @@ impl HeapList {
 
     /// Bytes of a text.
     pub(crate) fn bytes(&self, block: u32, offset: u32, length: usize) -> &[u8] {
+        let written = self.readable(block as usize);
+        debug_assert!(offset as usize + length <= written, "a view refers to text that was written");
         let HeapBlock { block, bytes, .. } = self.blocks[block as usize];
         assert!(offset as usize + length <= bytes as usize, "a view stays in its heap block");
         // SAFETY: in bounds, asserted; bytes that a view refers to are never written again, and

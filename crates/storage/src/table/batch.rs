@@ -9,6 +9,7 @@
 //! cache, also where the columns of a row lie together. Faults are looked for row by row only once there is
 //! known to be one.
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -21,8 +22,8 @@ use arrow_schema::DataType;
 
 use super::{Placement, TableError, TableSpec};
 use crate::column::{Fixed, Sealed, TextLimit};
-use crate::layout::{ColumnLocation, Physical};
-use crate::rows::{MAX_TEXT_BYTES, Rows, Strip};
+use crate::layout::{ColumnLocation, MAX_TEXT_BYTES, Physical};
+use crate::rows::{Rows, Strip};
 
 /// Rows whose columns are written one after another.
 const PIECE_ROWS: usize = 256;
@@ -55,6 +56,7 @@ pub(super) fn lay(
         let (first, room) = sheet.rows.room()?;
         // Up to a multiple, so that the pieces that follow begin blocks.
         let count = (PIECE_ROWS - first.slot() % PIECE_ROWS).min(room).min(batch.num_rows() - start);
+        debug_assert!(count > 0 && first.slot() + count <= CHUNK_ROWS, "a piece is of one chunk");
         let piece = Piece { start, first, count };
         for column in 0..spec.columns.len() {
             sheet.load_column(column, batch.column(column), piece)?;
@@ -183,6 +185,8 @@ pub fn partitions_of(array: &ArrayRef, ty: SqlType, partitions: u16, each: &mut 
         _ => each
             .extend((0..array.len()).map(|row| crate::partition_of(&value_in(array, ty, row), partitions))),
     }
+    debug_assert_eq!(each.len(), array.len(), "each row has a partition");
+    debug_assert!(each.iter().all(|place| *place < partitions.max(1)), "the partitions are there");
 }
 
 /// A table's rows, being laid down.
@@ -196,7 +200,9 @@ impl Sheet<'_> {
         let at = *self.rows.layout.column(ColumnId(column as u16));
         let nulls = array.nulls().map(|nulls| nulls.slice(piece.start, piece.count));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-        let to = Target { at, piece, nulls: nulls.as_ref() };
+        assert!(at.nullable() || nulls.is_none(), "NULLs of a NOT NULL column were refused");
+        debug_assert!(piece.start + piece.count <= array.len(), "a piece is of the batch");
+        let to = ColumnWriter { at, piece, nulls: nulls.as_ref() };
         match self.spec.columns[column].ty {
             SqlType::Bool => to.booleans(self, array.as_boolean()),
             SqlType::SmallInt => to.primitives::<Int16Type>(self, array),
@@ -236,14 +242,14 @@ impl Sheet<'_> {
 }
 
 /// The values of one column of a piece.
-struct Target<'b> {
+struct ColumnWriter<'b> {
     at: ColumnLocation,
     piece: Piece,
     /// Of the piece; `None` without one.
     nulls: Option<&'b NullBuffer>,
 }
 
-impl Target<'_> {
+impl ColumnWriter<'_> {
     /// The blocks' parts, each with the position of its first row in the piece.
     #[inline(always)]
     fn each_strip(
@@ -255,6 +261,7 @@ impl Target<'_> {
         while done < self.piece.count {
             let first = Tid(self.piece.first.0 + done as u64);
             let strip = rows.strip(first, self.piece.count - done, &self.at);
+            debug_assert!(strip.count > 0, "laying values down gets on");
             work(rows, done, &strip)?;
             done += strip.count;
         }

@@ -47,6 +47,7 @@ impl Finder {
         let mut entry = *self.heads.get(&hash)?;
         while entry != END {
             let (tid, next) = self.entries[entry as usize];
+            debug_assert!(next == END || next < entry, "a list leads to older entries, so it ends");
             if is_it(tid) {
                 self.heads.insert(hash, next);
                 return Some(tid);

@@ -68,10 +68,12 @@ impl Table {
             &values[at.expect("an identity covers the columns of its index")]
         };
         self.indexes[index].build_key_of(value_of, key);
-        match is_unique {
+        let found = match is_unique {
             true => self.indexes[index].find(&self.rows, key.key()),
             false => self.indexes[index].find_all(&self.rows, key.key()).into_iter().find(is_it),
-        }
+        };
+        debug_assert!(found.is_none_or(|tid| self.is_live(tid)), "only live rows stand in indexes");
+        found
     }
 }
 

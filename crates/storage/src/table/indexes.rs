@@ -133,6 +133,10 @@ impl TableIndex {
         self.index.is_empty()
     }
 
+    pub(super) fn len(&self) -> u64 {
+        self.index.len() as u64
+    }
+
     pub(super) fn covers(&self, column: ColumnId) -> bool {
         self.columns.iter().any(|key| key.at.column == column)
     }
@@ -140,6 +144,7 @@ impl TableIndex {
     /// Puts a row in.
     #[inline]
     pub(super) fn insert(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
+        debug_assert!(rows.is_live(tid), "only live rows stand in indexes (I-1)");
         if self.index.is_short() && !self.unique_unless_null {
             let key = self.short_key(rows, tid);
             return Ok(self.index.insert_short(key, tid.0)?);
@@ -482,7 +487,7 @@ impl Table {
         progress: &StatementProgress,
     ) -> Result<(), TableError> {
         let added = spec.indexes.last().expect("the new shape has one index more");
-        assert_eq!(spec.indexes.len(), self.indexes.len() + 1);
+        assert_eq!(spec.indexes.len(), self.indexes.len() + 1, "the new shape has one index more");
         let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
         let id = IndexId(self.indexes.len() as u16);
         index.build(&self.rows, progress).map_err(|failure| self.index_error(id, failure))?;
@@ -493,6 +498,8 @@ impl Table {
 
     /// Drops the index at `position`; `spec` is the shape without it.
     pub fn drop_index(&mut self, position: usize, spec: std::sync::Arc<super::TableSpec>) {
+        assert!(position < self.indexes.len(), "the index is there");
+        assert_eq!(spec.columns.len(), self.columns, "the columns stay");
         self.indexes.remove(position);
         self.take_spec(spec);
     }

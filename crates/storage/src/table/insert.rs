@@ -73,6 +73,7 @@ impl Table {
     /// Begins a new row in a slot.
     #[inline(always)]
     pub(super) fn insert_at<'a>(&'a mut self, undo: &'a mut UndoLog, slot: NewSlot) -> NewRow<'a> {
+        debug_assert!(!self.rows.is_live(slot.tid()), "a new row is not there yet");
         let place = self.rows.locate(slot.tid());
         let given = Given::new(self.columns);
         NewRow {
@@ -170,6 +171,7 @@ impl NewRow<'_> {
     }
 
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
+        debug_assert!(bytes.len() <= crate::MAX_TEXT_BYTES, "longer texts were refused");
         let replaced = if self.has_heap_text { self.heap_length(at) } else { 0 };
         // SAFETY: `place` is found again whenever the directory may have changed.
         let place = unsafe { self.table.rows.new_place(self.place, at) };
@@ -205,7 +207,7 @@ impl NewRow<'_> {
 
     #[inline(always)]
     pub(super) fn set_raw(&mut self, at: &ColumnLocation, bytes: &[u8]) {
-        assert!(bytes.len() == at.width as usize);
+        assert!(bytes.len() == at.width as usize, "a value is as wide as its column");
         // SAFETY: as in `set`.
         let place = unsafe { self.table.rows.new_place(self.place, at) };
         // SAFETY: `width` bytes lie there by the layout's I-1; no snapshot and no other thread
@@ -274,6 +276,7 @@ impl NewRow<'_> {
         let table = &mut *self.table;
         table.rows.publish(self.slot);
         self.is_published = true;
+        debug_assert_eq!(table.indexes.len(), table.spec.indexes.len(), "the indexes are the shape's");
         if table.has_row_checks {
             table.check_row(tid)?;
         }
@@ -285,6 +288,7 @@ impl NewRow<'_> {
                 return Err(table.index_error(IndexId(index as u16), failure));
             }
         }
+        debug_assert!(table.rows.is_live(tid), "a row that came is there");
         self.undo.push(table.id, tid, Change::Inserted);
         table.note_untidy(self.undo);
         (self.is_published, self.has_heap_text) = (false, false);
@@ -321,6 +325,7 @@ impl NewRow<'_> {
             let at = *self.table.rows.layout.column(column);
             self.set_null(&at);
         }
+        debug_assert!(self.given.all(self.table.columns), "each column has a value");
         Ok(())
     }
 }

@@ -111,7 +111,13 @@ impl Loader {
             .find_map(|state| if let State::Failed(error) = state { Some(error) } else { None })
         {
             Some(error) => Err(error),
-            None => Ok(self.table),
+            None => {
+                let Table { rows, indexes, .. } = &self.table;
+                assert_eq!(rows.slots, rows.live_rows, "rows that are loaded lie in slots 0..n (I-2)");
+                let is_whole = |index: &TableIndex| index.len() == rows.live_rows;
+                assert!(indexes.iter().all(is_whole), "each row stands in each index once");
+                Ok(self.table)
+            }
         }
     }
 }
@@ -127,6 +133,7 @@ impl IndexBuild<'_> {
     /// # Errors
     /// A key is there twice, or there is no memory; [`Loader::finish`] then says so again.
     pub fn run(self) -> Result<(), TableError> {
+        debug_assert!(matches!(self.state, State::Empty), "an index is built once");
         let done = self.index.build(self.rows, &StatementProgress::default());
         let done = done.map_err(|failure| failure.in_index(self.table, self.id));
         *self.state = match &done {

@@ -525,6 +525,7 @@ impl Table {
     /// The shape belongs to another table, or there never was such a row.
     #[inline(always)]
     pub fn read<V: ShapeRow>(&self, tid: Tid, shape: &RowShape<V>) -> <V as sealed::Row>::At<'_> {
+        debug_assert!(tid.0 < self.rows.slots, "there was such a row");
         let place = self.rows.locate(tid);
         if shape.layout != self.rows.layout_id() {
             foreign_handle();

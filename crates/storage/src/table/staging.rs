@@ -76,6 +76,8 @@ pub struct Staging {
 impl Staging {
     /// Rows so far.
     pub fn row_count(&self) -> u64 {
+        let is_one = self.few_rows == 0 || self.rows.live_rows == 0;
+        debug_assert!(is_one || self.failed.is_some(), "rows are few, or laid down");
         self.rows.live_rows + self.few_rows
     }
 
@@ -200,10 +202,10 @@ impl Table {
             return Err(failed);
         }
         if !staged.few.is_empty() {
-            debug_assert!(staged.rows.live_rows == 0);
+            assert!(staged.rows.live_rows == 0, "rows are few, or laid down");
             return self.insert_few(undo, &staged.few, progress);
         }
-        let (mut runs, count) = (Vec::new(), staged.rows.live_rows);
+        let (mut runs, count, before) = (Vec::new(), staged.rows.live_rows, self.row_count());
         let is_first = self.rows.slots == 0 && self.indexes.iter().all(TableIndex::is_empty);
         let done = self.rows.absorb(staged.rows, &mut runs);
         let done = done.map_err(|full| TableError::from(full).into());
@@ -226,13 +228,16 @@ impl Table {
                 // The transaction has changed nothing so far, so no before image refers to a heap.
                 self.rows.tidy();
             }
+            assert_eq!(self.row_count(), before, "rows are appended all or none (I-2)");
             return Err(fault);
         }
+        assert_eq!(runs.iter().map(|run| run.rows).sum::<u64>(), count, "all rows came (I-2)");
+        assert_eq!(self.row_count(), before + count, "rows that came are counted (I-2)");
         for &run in &runs {
             undo.push_appended(self.id, run);
         }
         self.note_untidy(undo);
-        Ok(runs.iter().map(|run| run.rows).sum())
+        Ok(count)
     }
 
     /// Inserts rows one by one.

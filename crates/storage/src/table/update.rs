@@ -53,6 +53,7 @@ impl Table {
 
     #[cold]
     fn finish_update(&mut self, undo: &mut UndoLog, tid: Tid, left: &[IndexId]) -> Result<(), TableError> {
+        debug_assert!(self.rows.is_live(tid), "only live rows stand in indexes (I-1)");
         for &index in left {
             self.rows.note_move();
             if let Err(failure) = self.indexes[index.index()].insert(&self.rows, tid) {
@@ -65,9 +66,11 @@ impl Table {
 
     #[cold]
     pub(super) fn roll_back_to(&mut self, undo: &mut UndoLog, start: Savepoint) {
+        debug_assert!(start.is_before(undo.savepoint()), "a statement is taken back to its beginning");
         while let Some(record) = undo.pop_for_rollback(start) {
             self.undo(undo, &record);
         }
+        debug_assert_eq!(undo.savepoint(), start, "a statement that fails leaves no record (I-2)");
     }
 
     pub(super) fn undo_write(
@@ -79,6 +82,8 @@ impl Table {
         image: &Image,
     ) {
         let at = *self.rows.layout.column(column);
+        debug_assert!(self.rows.is_live(tid), "a row that was changed is there until that is undone");
+        debug_assert!(at.nullable() || !was_null, "only columns that take NULL were NULL");
         if at.physical.is_string() {
             let bytes = self.rows.heap_length(tid, &at) as i64;
             self.rows.count_garbage(tid.chunk(), at.heap, bytes);
@@ -272,6 +277,7 @@ impl RowUpdate<'_> {
         was_null: bool,
         null: bool,
     ) -> Result<(), TableError> {
+        debug_assert!(at.nullable() || !null, "NULL was refused");
         let (tid, rows) = (self.tid, &mut self.table.rows);
         let old_text = if at.physical.is_string() { rows.heap_length(tid, at) as i64 } else { 0 };
         let image = self.undo.image(rows.raw(tid, at));

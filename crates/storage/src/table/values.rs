@@ -116,6 +116,7 @@ impl Table {
             }
             _ => return Err(wrong),
         };
+        debug_assert_eq!(width, at.physical.width(), "a value is as wide as its column");
         Ok((bytes, width))
     }
 

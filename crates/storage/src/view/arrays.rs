@@ -29,22 +29,28 @@ impl RefUnwindSafe for Pin {}
 pub(super) fn column(chunk: &ChunkView<'_>, column: ColumnId) -> ArrayRef {
     let at = chunk.location(column);
     let ty = chunk.view.parts.schema.field(column.index()).data_type().clone();
+    let array = array_of(chunk, &at, ty);
+    assert_eq!(array.len(), chunk.slots(), "an array has a value for each slot");
+    array
+}
+
+fn array_of(chunk: &ChunkView<'_>, at: &ColumnLocation, ty: DataType) -> ArrayRef {
     match ty {
-        DataType::Boolean => booleans(chunk, &at),
-        DataType::Int16 => primitive::<Int16Type>(chunk, &at, ty),
-        DataType::Int32 => primitive::<Int32Type>(chunk, &at, ty),
-        DataType::Int64 => primitive::<Int64Type>(chunk, &at, ty),
-        DataType::Float32 => primitive::<Float32Type>(chunk, &at, ty),
-        DataType::Float64 => primitive::<Float64Type>(chunk, &at, ty),
-        DataType::Date32 => primitive::<Date32Type>(chunk, &at, ty),
-        DataType::Time64(_) => primitive::<Time64MicrosecondType>(chunk, &at, ty),
-        DataType::Timestamp(..) => primitive::<TimestampMicrosecondType>(chunk, &at, ty),
-        DataType::Decimal128(..) => decimals(chunk, &at, ty),
+        DataType::Boolean => booleans(chunk, at),
+        DataType::Int16 => primitive::<Int16Type>(chunk, at, ty),
+        DataType::Int32 => primitive::<Int32Type>(chunk, at, ty),
+        DataType::Int64 => primitive::<Int64Type>(chunk, at, ty),
+        DataType::Float32 => primitive::<Float32Type>(chunk, at, ty),
+        DataType::Float64 => primitive::<Float64Type>(chunk, at, ty),
+        DataType::Date32 => primitive::<Date32Type>(chunk, at, ty),
+        DataType::Time64(_) => primitive::<Time64MicrosecondType>(chunk, at, ty),
+        DataType::Timestamp(..) => primitive::<TimestampMicrosecondType>(chunk, at, ty),
+        DataType::Decimal128(..) => decimals(chunk, at, ty),
         DataType::FixedSizeBinary(width) => {
-            let values = gather(chunk, &at);
-            Arc::new(FixedSizeBinaryArray::new(width, values, nulls_at(chunk, &at)))
+            let values = gather(chunk, at);
+            Arc::new(FixedSizeBinaryArray::new(width, values, nulls_at(chunk, at)))
         }
-        _ => strings(chunk, &at, &ty),
+        _ => strings(chunk, at, &ty),
     }
 }
 
@@ -64,6 +70,7 @@ fn nulls_at(chunk: &ChunkView<'_>, at: &ColumnLocation) -> Option<NullBuffer> {
     }
     let bits = BooleanBuffer::new(chunk.bits(at.null_entry as usize).into(), 0, chunk.slots());
     let nulls = NullBuffer::new(bits);
+    debug_assert_eq!(nulls.len(), chunk.slots(), "a bit for each slot");
     (nulls.null_count() > 0).then_some(nulls)
 }
 
@@ -94,6 +101,7 @@ fn gather(chunk: &ChunkView<'_>, at: &ColumnLocation) -> Buffer {
             });
         }
     }
+    debug_assert_eq!(values.len(), slots * width, "a value for each slot");
     values.into()
 }
 
@@ -102,7 +110,7 @@ fn scalars<T: arrow_buffer::ArrowNativeType>(chunk: &ChunkView<'_>, at: &ColumnL
     if at.alone && at.shift == CHUNK_SHIFT {
         return borrow(chunk, chunk.entry(at.entry as usize).block, slots * size_of::<T>()).into();
     }
-    assert_eq!(at.physical.width(), size_of::<T>());
+    assert_eq!(at.physical.width(), size_of::<T>(), "values are as wide as their type");
     let mut values: Vec<T> = Vec::with_capacity(slots);
     let per_block = 1usize << at.shift;
     for (i, first) in (0..slots).step_by(per_block).enumerate() {
@@ -193,6 +201,6 @@ fn inline_views(
         }
         buffers.push(data);
     }
-    debug_assert!(VIEW_INLINE_BYTES == 12 && views.len() == slots);
+    debug_assert!(VIEW_INLINE_BYTES == 12 && views.len() == slots, "a view for each slot");
     views.into()
 }

@@ -148,13 +148,23 @@ impl SnapshotBuilder {
             layout: Arc::clone(table.layout()),
             parts: Vec::new(),
         });
+        assert_eq!(parts.layout.id, table.layout().id, "a table lies alike in all partitions");
+        let before = parts.parts.last().map(|part| part.partition);
+        assert!(before.is_none_or(|before| before < partition), "parts are in the order of partitions");
         let (slots, live_rows) = (table.rows.slots, table.rows.live_rows);
         let dir = table.rows.freeze(self.snapshot.epoch.next().0);
+        let chunks = slots.div_ceil(CHUNK_ROWS as u64) as usize;
+        assert!(
+            chunks * parts.layout.entries() <= dir.entries.len(),
+            "a snapshot has all blocks of its rows"
+        );
         parts.parts.push(Part { partition, dir, slots, live_rows });
     }
 
     /// The snapshot.
     pub fn finish(mut self) -> Arc<DatabaseSnapshot> {
+        let closed = self.snapshot.epoch;
+        assert_eq!(self.snapshot.registry.epoch(), closed.next(), "one snapshot is taken at a time (I-1)");
         self.snapshot.tables = self.parts.into_iter().map(|parts| parts.map(Arc::new)).collect();
         Arc::new(self.snapshot)
     }
@@ -261,6 +271,7 @@ impl ChunkView<'_> {
     /// Slots to look at, dead ones included: `1..=CHUNK_ROWS`.
     pub fn slots(&self) -> usize {
         let first = self.chunk as u64 * CHUNK_ROWS as u64;
+        debug_assert!(first < self.part.slots, "a chunk of the snapshot has rows");
         (self.part.slots - first).min(CHUNK_ROWS as u64) as usize
     }
 
@@ -282,6 +293,7 @@ impl ChunkView<'_> {
         let slots = self.slots();
         let bits = self.bits(VALIDITY_ENTRY);
         let live: usize = bits.iter().map(|word| word.count_ones() as usize).sum();
+        debug_assert!(live <= slots, "only slots of the snapshot are looked at");
         (live < slots).then(|| BooleanBuffer::new(bits.into(), 0, slots))
     }
 
@@ -351,11 +363,13 @@ impl ChunkView<'_> {
     }
 
     fn entry(&self, entry: usize) -> Entry {
+        debug_assert!(entry < self.view.parts.layout.entries(), "an entry of the chunk");
         self.part.dir.entries[self.chunk * self.view.parts.layout.entries() + entry]
     }
 
     /// A copy of a bitmap's bits for the chunk's slots.
     fn bits(&self, entry: usize) -> Vec<u64> {
+        debug_assert!(self.view.parts.layout.bitmaps.contains(&(entry as u32)), "the entry is a bitmap");
         // SAFETY: `entry` names a bitmap; the snapshot keeps the block alive.
         unsafe { bitmap::copy(self.entry(entry).block, self.slots()) }
     }

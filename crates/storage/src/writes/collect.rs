@@ -8,11 +8,11 @@ use crate::undo::{Change, UndoLog, UndoRecord};
 /// Which rows a transaction touched; kept from one to the next for its memory.
 #[derive(Default)]
 pub struct WriteSet {
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<ChangeRun>,
     pub(super) spans: Vec<Span>,
 }
 
-/// Rows that were appended together. Those of them that were touched again have a [`Run`] too.
+/// Rows that were appended together. Those of them that were touched again have a [`ChangeRun`] too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) site: u16,
@@ -22,6 +22,11 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Whether all of its rows come before those of another.
+    fn is_before(&self, other: &Self) -> bool {
+        (self.site, self.table) != (other.site, other.table) || self.first + self.rows <= other.first
+    }
+
     pub(super) fn has(&self, tid: u64) -> bool {
         tid.wrapping_sub(self.first) < self.rows
     }
@@ -33,13 +38,13 @@ pub(super) struct Written<'a> {
     pub(super) site: u16,
     pub(super) table: u32,
     /// In order.
-    pub(super) runs: &'a [Run],
+    pub(super) runs: &'a [ChangeRun],
     pub(super) spans: &'a [Span],
 }
 
 /// Undo records of one row that follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Run {
+pub(super) struct ChangeRun {
     pub(super) site: u16,
     pub(super) table: u32,
     pub(super) tid: u64,
@@ -61,7 +66,7 @@ pub(super) enum Fate {
 #[derive(Clone, Copy)]
 pub(super) struct Touched<'a> {
     pub(super) tid: Tid,
-    runs: &'a [Run],
+    runs: &'a [ChangeRun],
 }
 
 impl WriteSet {
@@ -85,7 +90,7 @@ impl WriteSet {
                 Some(run) if (run.site, run.table, run.tid) == (site, table, tid) => run.end = at + 1,
                 last => {
                     is_sorted &= last.is_none_or(|run| (run.site, run.table, run.tid) < (site, table, tid));
-                    self.runs.push(Run { site, table, tid, start: at, end: at + 1 });
+                    self.runs.push(ChangeRun { site, table, tid, start: at, end: at + 1 });
                 }
             }
         }
@@ -93,6 +98,10 @@ impl WriteSet {
             self.runs.sort_unstable();
         }
         self.spans.sort_unstable();
+        let in_runs: usize = self.runs.iter().map(|run| (run.end - run.start) as usize).sum();
+        assert!(in_runs + self.spans.len() >= records.len(), "each change is in the set");
+        debug_assert!(self.runs.is_sorted(), "the changes of a row stand together");
+        debug_assert!(self.spans.windows(2).all(|pair| pair[0].is_before(&pair[1])), "spans do not overlap");
     }
 
     /// Whether no row was touched.
@@ -117,7 +126,7 @@ impl WriteSet {
 }
 
 /// The rows of one table that were touched, by TID.
-pub(super) fn rows(runs: &[Run]) -> impl Iterator<Item = Touched<'_>> {
+pub(super) fn rows(runs: &[ChangeRun]) -> impl Iterator<Item = Touched<'_>> {
     runs.chunk_by(|a, b| a.tid == b.tid).map(|runs| Touched { tid: Tid(runs[0].tid), runs })
 }
 
@@ -157,5 +166,6 @@ impl<'a> Touched<'a> {
             columns.sort_unstable();
             columns.dedup();
         }
+        debug_assert!(columns.is_sorted_by(|a, b| a < b), "columns are read in order, each once");
     }
 }

@@ -34,6 +34,7 @@ pub fn encode_writes<'t>(
         }
         put_number(out, parts.staying.len() as u64);
         group.updates(&parts.staying, out);
+        assert!(parts.gone.len() as u64 <= parts.appended, "only rows that were appended went again");
         let appended = parts.appended - parts.gone.len() as u64;
         put_number(out, parts.coming.len() as u64 + appended);
         for row in &parts.coming {
@@ -165,6 +166,7 @@ impl Group<'_> {
                 self.locations_now(Tid(tid), self.table.identity.nullable, columns.iter(), out);
             }
         }
+        assert!(gone.peek().is_none(), "the rows that went again are of the spans");
     }
 
     /// Values of a row as they are now; `nullable` of the columns take NULL.
@@ -192,6 +194,7 @@ impl Group<'_> {
         let rows = &self.table.rows;
         let (bits, mut bit) = (out.len(), 0);
         out.resize(bits + nullable.div_ceil(8), 0);
+        debug_assert!(rows.is_live(tid), "only rows that are there are written as they are now");
         let place = rows.locate(tid);
         for at in columns {
             if at.nullable() {
@@ -211,6 +214,7 @@ impl Group<'_> {
             let text = if at.physical.is_string() { rows.text_of(tid, at, slot) } else { &[] };
             put_value(out, at.physical, slot, text);
         }
+        debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
     }
 
     fn now(&self, tid: Tid, column: ColumnId) -> Slot<'_> {
@@ -247,6 +251,7 @@ impl Group<'_> {
             };
             put_value(out, at.physical, slot.bytes, text);
         }
+        debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
     }
 }
 

@@ -198,5 +198,6 @@ fn values(input: &mut Input<'_>, shape: &Shape, columns: &[ColumnId]) -> Result<
         }
         values.push(if null { Value::Null } else { value(input, ty)? });
     }
+    debug_assert_eq!(bit, nullable, "there was a bit for each column that takes NULL");
     Ok(values)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, Decimal, PartitionId, SqlType, StatementProgress, TableId, Tid, Value};
+use albireo_testing::Random;
 use arrow_array::RecordBatch;
 
 use super::*;
@@ -11,22 +12,13 @@ use crate::{
     SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
+/// Draws values.
+trait Values {
     /// A value of few, so that keys meet; NULL where it may be.
+    fn value(&mut self, column: &ColumnSpec) -> Value;
+}
+
+impl Values for Random {
     fn value(&mut self, column: &ColumnSpec) -> Value {
         if column.nullable && self.below(4) == 0 {
             return Value::Null;
@@ -211,7 +203,7 @@ impl WrittenTables for World {
 fn any_transactions_written_again_give_the_same_rows() {
     let (mut records, mut rows) = (0, 0);
     for seed in 0..60 {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let spec = spec(random);
         let (mut first, mut second) = (World::new(&spec), World::new(&spec));
         for transaction in 0..60 {
@@ -278,10 +270,10 @@ fn keys_that_rows_exchange_are_written_again() {
 
 #[test]
 fn records_with_any_damage_are_refused_or_read_but_never_crash() {
-    let random = &mut Random(7);
+    let random = &mut Random::new(7);
     let (mut refused, mut all) = (0, 0);
     for seed in 0..60 {
-        let spec = spec(&mut Random(seed));
+        let spec = spec(&mut Random::new(seed));
         let mut first = World::new(&spec);
         (0..20).for_each(|_| first.change(random));
         let record = first.record();
@@ -310,7 +302,7 @@ fn records_with_any_damage_are_refused_or_read_but_never_crash() {
 
 #[test]
 fn row_that_is_not_there_is_named() {
-    let mut random = Random(0);
+    let mut random = Random::new(0);
     let mut spec = spec(&mut random);
     spec.columns = vec![ColumnSpec { name: "a".to_owned(), ty: SqlType::Integer, nullable: false }];
     spec.indexes.clear();
@@ -334,7 +326,7 @@ fn rows_of_a_table_without_an_index_are_found_again_whatever_changed_them() {
         partition_by: None,
         checks: Vec::new(),
     };
-    let random = &mut Random(11);
+    let random = &mut Random::new(11);
     let mut world = World::new(&spec);
     let mut key = KeyBuilder::new();
     let mut model: Vec<Vec<Value>> = Vec::new();
@@ -390,7 +382,7 @@ fn rows_of_a_table_without_an_index_are_found_again_whatever_changed_them() {
 #[test]
 fn shape_of_a_specification_is_that_of_its_table() {
     for seed in 0..200 {
-        let spec = spec(&mut Random(seed));
+        let spec = spec(&mut Random::new(seed));
         assert_eq!(Shape::of_spec(&spec), Shape::of(&World::new(&spec).table), "seed {seed}");
     }
 }

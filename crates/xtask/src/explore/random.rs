@@ -17,7 +17,7 @@ const TESTING: &str = "testing";
 
 /// The random tests of a library or of a test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TestTarget {
     /// The package.
     pub package: String,
     /// The test program; `None`: the library.
@@ -26,7 +26,7 @@ pub struct Target {
     pub tests: Vec<String>,
 }
 
-impl Target {
+impl TestTarget {
     /// What cargo selects it by.
     pub fn selection(&self) -> Vec<&str> {
         match &self.test {
@@ -36,7 +36,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for TestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.package.strip_prefix("albireo-").unwrap_or("engine");
         let tests = if self.tests.len() == 1 { "test" } else { "tests" };
@@ -48,14 +48,14 @@ impl fmt::Display for Target {
 ///
 /// # Errors
 /// The tree cannot be read.
-pub fn find(root: &Path) -> Result<Vec<Target>, String> {
+pub fn find(root: &Path) -> Result<Vec<TestTarget>, String> {
     let files = tree::read(root).map_err(|error| format!("cannot read the tree: {error}"))?;
     let workspace = workspace::read(root)?;
     let package = |directory: &str| workspace.crates.get(directory).map(|member| member.package.clone());
     Ok(targets(&files, package))
 }
 
-fn targets(files: &[File], package: impl Fn(&str) -> Option<String>) -> Vec<Target> {
+fn targets(files: &[File], package: impl Fn(&str) -> Option<String>) -> Vec<TestTarget> {
     let mut targets: BTreeMap<(String, Option<String>), Vec<String>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         let Some((directory, test)) = place(&file.path) else { continue };
@@ -65,7 +65,7 @@ fn targets(files: &[File], package: impl Fn(&str) -> Option<String>) -> Vec<Targ
             targets.entry((package, test)).or_default().extend(tests);
         }
     }
-    targets.into_iter().map(|((package, test), tests)| Target { package, test, tests }).collect()
+    targets.into_iter().map(|((package, test), tests)| TestTarget { package, test, tests }).collect()
 }
 
 /// The crate's directory and the test program that a file belongs to; not one for an example.
@@ -147,7 +147,7 @@ mod tests {
         ];
         let tests: Vec<String> = ["first", "second", "third", "fourth"].map(str::to_owned).to_vec();
         let found = targets(&files, |directory| Some(format!("albireo-{directory}")));
-        let target = |test: Option<&str>| Target {
+        let target = |test: Option<&str>| TestTarget {
             package: "albireo-storage".to_owned(),
             test: test.map(str::to_owned),
             tests: tests.clone(),

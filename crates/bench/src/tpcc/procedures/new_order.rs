@@ -56,7 +56,7 @@ impl OrderResult {
 
 /// Where a line's rows are.
 #[derive(Clone, Copy)]
-struct Place {
+struct LineRows {
     /// `None`: there is no such item, and the line rolls the order back.
     item: Option<Tid>,
     stock: Tid,
@@ -92,7 +92,7 @@ impl Procedure for NewOrderProcedure {
     /// memory has time to answer.
     fn run(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<OrderResult, Abort> {
         let t = &self.0;
-        let mut places = [Place { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
+        let mut places = [LineRows { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
         let places = &mut places[..args.lines().len()];
         let head = self.find_rows(tx, args, places)?;
         tx.update_row(t.district.table, head.district, &t.district.ordered, |(next,)| (next + 1,))?;
@@ -125,7 +125,7 @@ impl NewOrderProcedure {
         &self,
         tx: &mut Transaction<'_, '_>,
         args: &NewOrder,
-        places: &mut [Place],
+        places: &mut [LineRows],
     ) -> Result<Head, Abort> {
         let entry_d = tx.now();
         let tx: &Transaction<'_, '_> = tx;
@@ -223,7 +223,7 @@ impl NewOrderProcedure {
         args: &NewOrder,
         o_id: i32,
         number: usize,
-        place: Place,
+        place: LineRows,
     ) -> Result<OrderedItem, Abort> {
         let t = &self.0;
         let (line, s) = (&args.lines()[number], &t.stock);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use albireo_base::SqlError;
 use albireo_env::thread::{Scope, ScopedJoinHandle};
-use albireo_redo::{End, Frame, LogReader, Run};
+use albireo_redo::{End, Frame, LogReader, RecordRun};
 use parking_lot::{Condvar, Mutex};
 
 use crate::durability::recovery::{damaged, other_partitions};
@@ -44,7 +44,7 @@ pub(super) struct Batch {
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     frame: u32,
-    pub(super) run: Run,
+    pub(super) run: RecordRun,
 }
 
 impl Batch {
@@ -117,7 +117,7 @@ impl Source {
         Ok(Some(Batch { frames, steps, end_bytes, total_bytes, bytes, _room: None }))
     }
 
-    fn next_frame(&mut self) -> Result<Option<(Frame, Vec<Run>)>, SqlError> {
+    fn next_frame(&mut self) -> Result<Option<(Frame, Vec<RecordRun>)>, SqlError> {
         let Some(frame) = self.reader.next_frame().map_err(damaged)? else { return Ok(None) };
         if frame.lanes != self.lanes {
             return Err(other_partitions(self.lanes, frame.lanes));

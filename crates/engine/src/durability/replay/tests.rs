@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use albireo_env::{Disk, Env, MemoryDisk};
-use albireo_redo::{Config, Header, Kind, Log, LogStart, Target};
+use albireo_redo::{Config, Header, Kind, Log, LogDestination, LogStart};
 use albireo_testing::test;
 use parking_lot::Mutex;
 
@@ -22,7 +22,7 @@ type Done = (u64, u16, bool);
 fn log_of(records: &[(Option<u16>, usize)], seal: usize) -> Arc<dyn Disk> {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
     let env = Env { disk: Arc::clone(&disk), ..Env::real() };
-    let target = Target::Directory(DIRECTORY.into());
+    let target = LogDestination::Directory(DIRECTORY.into());
     let config = Config { segment_bytes: 64 << 10, ..Config::new(target, usize::from(LANES)) };
     let log = Log::start(&env, config, LogStart::new(7)).unwrap();
     for (n, (lane, bytes)) in records.iter().enumerate() {

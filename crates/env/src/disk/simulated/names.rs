@@ -38,7 +38,7 @@ struct Change {
 
 /// Where a path leads.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     /// The name, in a directory that is there.
     pub(super) name: Name,
     /// What it stands for now.
@@ -101,7 +101,7 @@ impl Names {
     }
 
     /// Where a file of that path is or would be.
-    pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
+    pub(super) fn place(&self, path: &Path) -> io::Result<ResolvedPath> {
         let mut names = normal(path);
         // The root has no name.
         let last = names.pop().ok_or(io::ErrorKind::IsADirectory)?;
@@ -115,7 +115,7 @@ impl Names {
         if inode.is_some_and(|inode| self.is_directory(inode)) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        Ok(Place { name: (directory, last), inode, way })
+        Ok(ResolvedPath { name: (directory, last), inode, way })
     }
 
     /// What is in a directory, sorted.
@@ -129,7 +129,7 @@ impl Names {
     }
 
     /// Moves a file from a name to another in one step.
-    pub(super) fn rename(&mut self, from: Place, to: Place) {
+    pub(super) fn rename(&mut self, from: ResolvedPath, to: ResolvedPath) {
         let entries = vec![(from.name, None), (to.name, from.inode)];
         self.change(Change { entries, needs: to.way });
     }

@@ -24,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
+use albireo_semantics::query::Files;
 use albireo_sql::Catalog;
 use albireo_sql::source::Source;
 
@@ -108,6 +109,8 @@ struct Scope {
 struct Binder<'a> {
     catalog: &'a Catalog,
     routines: &'a dyn Routines,
+    /// What opens files in FROM, if they may be read.
+    files: Option<&'a dyn Files>,
     text: &'a str,
     signature: Arc<Signature>,
     variables: Vec<Variable>,
@@ -139,6 +142,7 @@ impl<'a> Binder<'a> {
         let mut binder = Self {
             catalog,
             routines,
+            files: None,
             text,
             signature: Arc::clone(signature),
             variables: Vec::new(),

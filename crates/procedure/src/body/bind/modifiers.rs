@@ -44,7 +44,9 @@ impl Binder<'_> {
 
     fn of_change<'t>(&self, change: &'t Change, at: usize, around: &mut Around<'t>) -> Option<SqlType> {
         match change {
-            Change::Update(tree::Update { target, .. }) | Change::Delete(target) => {
+            Change::Update(tree::Update { target, .. })
+            | Change::Delete(target)
+            | Change::Merge(tree::Merge { target, .. }) => {
                 around.levels.push((&target.relations, &[]));
                 let found = self.of_expr(target.returning.get(at)?, around);
                 around.levels.pop();

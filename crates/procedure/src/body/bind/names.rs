@@ -1,6 +1,7 @@
 //! What names mean in a body.
 
 use albireo_base::{SqlError, SqlState};
+use albireo_semantics::query::Files;
 use albireo_sql::ast as tree;
 use albireo_sql::names::fold;
 use albireo_sql::source::Source;
@@ -179,6 +180,10 @@ impl Names for Binder<'_> {
 
     fn query(&mut self, query: &tree::Query) -> Result<SelectPlan, SqlError> {
         crate::plan::bind_select(self.catalog, query, self)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.files
     }
 
     fn source(&self) -> Source<'_> {

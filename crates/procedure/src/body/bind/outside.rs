@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use albireo_base::SqlError;
+use albireo_semantics::query::Files;
 use albireo_sql::Catalog;
 use albireo_sql::ast as tree;
 use albireo_sql::source::Source;
@@ -58,6 +59,13 @@ impl<'a> Outside<'a> {
         Self(binder)
     }
 
+    /// The same in a statement that may read files.
+    #[must_use]
+    pub fn reading(mut self, files: &'a dyn Files) -> Self {
+        self.0.files = Some(files);
+        self
+    }
+
     /// What the statement runs in.
     pub fn into_routine(self) -> Routine {
         Routine {
@@ -106,6 +114,10 @@ impl Names for Outside<'_> {
 
     fn query(&mut self, query: &tree::Query) -> Result<SelectPlan, SqlError> {
         self.0.query(query)
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        self.0.files()
     }
 
     fn source(&self) -> Source<'_> {

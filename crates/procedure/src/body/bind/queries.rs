@@ -2,6 +2,7 @@
 
 use albireo_base::SqlError;
 use albireo_sql::ast as tree;
+use albireo_sql::classify::changes_rows;
 
 use super::Binder;
 use crate::body::place::{self, Place};
@@ -27,13 +28,11 @@ impl Binder<'_> {
         let mut queries = Vec::new();
         for statement in albireo_sql::parse(self.text)? {
             match statement {
-                tree::Statement::Query(_)
-                | tree::Statement::Insert(_)
-                | tree::Statement::Update(_)
-                | tree::Statement::Delete(_) => queries.push(self.query_of(&statement)?),
+                tree::Statement::Query(_) => queries.push(self.query_of(&statement)?),
+                change if changes_rows(&change) => queries.push(self.query_of(&change)?),
                 _ => {
                     return Err(SqlError::unsupported("this statement in a function in SQL")
-                        .with_hint("It may contain SELECT, INSERT, UPDATE and DELETE."));
+                        .with_hint("It may contain SELECT, INSERT, UPDATE, DELETE and MERGE."));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Statements that are neither control flow nor results.
 
-use albireo_base::{SqlError, SqlState, SqlType};
+use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast as tree;
 use albireo_sql::names::fold;
 
@@ -28,6 +28,7 @@ impl Binder<'_> {
 
     /// A statement; none if it does nothing, or is wrong in a way that has been noted.
     fn statement(&mut self, statement: &ast::Statement) -> Result<Option<Statement>, SqlError> {
+        budget::take(4 * size_of::<Statement>())?;
         let span = statement.span;
         match &statement.kind {
             StatementKind::Null => Ok(None),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_sql::ast as tree;
+use albireo_sql::classify::changes_rows;
 
 use super::Binder;
 use crate::body::place::{self, Place, RowPlace};
@@ -243,15 +244,9 @@ impl Binder<'_> {
 
     /// A statement that reads or changes.
     pub(super) fn query_of(&mut self, statement: &tree::Statement) -> Result<Query, SqlError> {
-        if let tree::Statement::Query(query) = statement {
-            let changes = matches!(
-                *query.body,
-                tree::SetExpr::Insert(_) | tree::SetExpr::Update(_) | tree::SetExpr::Delete(_)
-            );
-            if !changes {
-                let plan = crate::plan::bind_select(self.catalog, query, self)?;
-                return Ok(Query::Select(Arc::new(plan)));
-            }
+        if let (tree::Statement::Query(query), false) = (statement, changes_rows(statement)) {
+            let plan = crate::plan::bind_select(self.catalog, query, self)?;
+            return Ok(Query::Select(Arc::new(plan)));
         }
         let plan = crate::plan::bind_change(self.catalog, statement, self)?;
         Ok(Query::Change(Arc::new(plan)))

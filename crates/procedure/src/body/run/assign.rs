@@ -229,15 +229,3 @@ impl Machine<'_> {
         }
     }
 }
-
-/// About how many bytes a value takes.
-pub(super) fn size_of_datum(value: &Datum) -> usize {
-    size_of::<Datum>()
-        + match value {
-            Datum::Value(Value::Text(text)) => text.len(),
-            Datum::Value(Value::Bytea(bytes)) => bytes.len(),
-            Datum::Array(array) => array.items.iter().map(size_of_datum).sum(),
-            Datum::Row(fields) => fields.iter().map(size_of_datum).sum(),
-            _ => 0,
-        }
-}

@@ -15,6 +15,7 @@ mod statement;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use albireo_base::budget::Room;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_storage::Savepoint;
 
@@ -38,7 +39,7 @@ pub struct Limits {
     pub depth: usize,
     /// How many bytes of the thread's stack they may use.
     pub stack_bytes: usize,
-    /// How many bytes of memory the call may hold.
+    /// How many bytes of memory the call may hold, and one value may have.
     pub memory_bytes: usize,
 }
 
@@ -117,6 +118,7 @@ struct Shared<'a> {
     memory: Cell<usize>,
     /// Where the stack was when it began.
     stack: usize,
+    _room: Room,
 }
 
 /// About where the stack is.
@@ -127,7 +129,8 @@ fn stack_position() -> usize {
 
 impl<'a> Shared<'a> {
     fn new(routines: &'a dyn Routines, limits: Limits) -> Self {
-        Self { routines, limits, memory: Cell::new(0), stack: stack_position() }
+        let _room = Room::of(limits.memory_bytes);
+        Self { routines, limits, memory: Cell::new(0), stack: stack_position(), _room }
     }
 
     fn check_depth(&self, depth: usize) -> Result<(), Stop> {

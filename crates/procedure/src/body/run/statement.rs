@@ -2,7 +2,6 @@
 
 use albireo_base::{SqlError, SqlState, Value};
 
-use super::assign::size_of_datum;
 use super::{Flow, Machine};
 use crate::body::tree::{Call, Fit, Into, Jump, Query, RowFit, Statement, Target};
 use crate::datum::Datum;
@@ -69,7 +68,7 @@ impl Machine<'_> {
 
     /// Adds to the set that is returned.
     fn add_value(&mut self, value: Datum) -> Result<(), Stop> {
-        self.take_memory(size_of_datum(&value))?;
+        self.take_memory(value.bytes())?;
         self.values.push(value);
         Ok(())
     }

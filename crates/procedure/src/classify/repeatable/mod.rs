@@ -194,6 +194,10 @@ fn of_change(change: &Change) -> Result<Rows, Reason> {
         Change::Insert(insert) => of_insert(insert),
         Change::Update(update) => of_update(update),
         Change::Delete(target) => of_target(target),
+        Change::Merge(merge) => match of_target(&merge.target)? {
+            Rows::Set => Err("merges rows in no certain order, which may be in each other's way".to_owned()),
+            rows => Ok(rows),
+        },
     }
 }
 

@@ -156,7 +156,7 @@ fn of_access(access: &Access, relations: &[Relation], ctes: Ctes<'_>) -> Result<
             ctes.iter().find(|(other, _)| other == id).map_or(Rows::Set, |(_, rows)| *rows)
         }
         RelationSource::Series(_) | RelationSource::Unnest(_) => Rows::Ordered,
-        RelationSource::Routine(..) | RelationSource::Lateral(_) => Rows::Set,
+        RelationSource::Routine(..) | RelationSource::Lateral(_) | RelationSource::File(_) => Rows::Set,
         RelationSource::Given => Rows::One,
     };
     // The table of hashes has an order of its own.

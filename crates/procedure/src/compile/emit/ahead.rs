@@ -281,7 +281,7 @@ impl<'r> Emitter<'_, 'r> {
                         let steps = (target.relations.as_slice(), target.steps.as_slice());
                         self.lookup(steps, &target.returning, None, false, &stays)
                     }
-                    Change::Insert(_) => None,
+                    Change::Insert(_) | Change::Merge(_) => None,
                 },
             };
             let Some(lookup) = lookup else { continue };

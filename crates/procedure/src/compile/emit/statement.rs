@@ -1,10 +1,15 @@
 //! Statements one by one.
 
+use albireo_base::budget;
+
 use super::{END, Emitter, RETURNED};
 use crate::body::{Block, Code, FOUND, Into, Jump, Routine, RowFit, Sink, Statement};
 use crate::compile::runtime;
 use crate::compile::runtime::statements::Escape;
 use crate::expr::VariableId;
+
+/// The memory of a statement's code until it is made.
+const STATEMENT_BYTES: usize = 4096;
 
 impl<'r> Emitter<'_, 'r> {
     pub(super) fn body(&mut self) {
@@ -16,6 +21,10 @@ impl<'r> Emitter<'_, 'r> {
 
     pub(super) fn statements(&mut self, all: &'r [Statement]) {
         for (n, statement) in all.iter().enumerate() {
+            if self.parts.ended.is_some() {
+                return;
+            }
+            self.parts.ended = budget::take(STATEMENT_BYTES).err();
             let rooms = self.rooms.len();
             self.rest = &all[n + 1..];
             self.statement(statement);

@@ -169,6 +169,7 @@ impl Context<'_> {
         kept.reserve(ask.most.filter(|_| ask.keeps).map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map(|(_, lines)| lines);
+        let begin = kept.as_ptr();
         let mut tables = Tables { store: self.machine.store(), known: None };
         for answer in answers {
             if answer.state != ASKED {
@@ -203,5 +204,6 @@ impl Context<'_> {
                 answer.state = FOUND;
             }
         }
+        assert_eq!(kept.as_ptr(), begin, "rows that answers refer to stay where they are");
     }
 }

@@ -234,6 +234,7 @@ impl Context<'_> {
         }
         let array = self.array(number);
         let cell = kept(&mut array.texts, cell);
+        debug_assert!(array.items.len() < array.items.capacity(), "items stay where the head says");
         array.items.push(cell);
         let full = array.texts.bytes() > GARBAGE_BYTES;
         if full {
@@ -316,6 +317,7 @@ pub(in crate::compile) unsafe extern "C" fn set_item(
         if is_text != 0 || values::is_null(&cell) {
             cell = kept(&mut array.texts, cell);
         }
+        debug_assert_eq!(array.items.len() as i64, grown, "an array grows to have the element");
         array.items[distance.max(0) as usize] = cell;
         if is_text != 0 && array.texts.bytes() > GARBAGE_BYTES {
             array.tidy();

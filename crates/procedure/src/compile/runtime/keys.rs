@@ -91,6 +91,7 @@ impl Access {
 
 /// A key with one more column; `None` if the column cannot hold the number.
 fn with(key: ShortKey, width: u8, n: i64) -> Option<ShortKey> {
+    debug_assert!(matches!(width, 2 | 4 | 8), "a column is a whole number");
     Some(match width {
         2 => key.i16(i16::try_from(n).ok()?),
         4 => key.i32(i32::try_from(n).ok()?),

@@ -121,8 +121,10 @@ impl Arena {
         self.bytes += bytes;
         let at = self.chunk.len();
         // There is room: the vector does not move.
+        let begin = self.chunk.as_ptr();
         self.chunk.extend_from_slice(text);
         self.chunk.extend_from_slice(behind);
+        debug_assert_eq!(self.chunk.as_ptr(), begin, "texts stay where they are (R-3)");
         self.chunk[at..].as_ptr()
     }
 

@@ -92,6 +92,7 @@ pub(in crate::compile) unsafe extern "C" fn numeric(
         *out = values::NULL;
         return OK;
     }
+    debug_assert!(op <= 4, "there are five operators");
     let op = match op {
         0 => Arithmetic::Add,
         1 => Arithmetic::Subtract,
@@ -112,6 +113,7 @@ pub(in crate::compile) unsafe extern "C" fn round(
     digits: u32,
     out: *mut Cell,
 ) -> u32 {
+    debug_assert!(u8::try_from(digits).is_ok(), "a scale is a byte");
     guard(context, |_| {
         // SAFETY: generated code passes the addresses of a cell and of room for one.
         let (number, out) = unsafe { (&*number, &mut *out) };

@@ -328,6 +328,7 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
             at = Some((site, table));
             rows.push(row_at(table, site, tid));
         }
+        debug_assert_eq!(rows.len(), tids.len(), "each row that was found has an address");
         *found = Cell::of_two(rows.as_ptr().expose_provenance() as u64, rows.len() as u64);
         Ok(OK)
     })
@@ -458,6 +459,7 @@ pub(in crate::compile) unsafe extern "C" fn kept_row(context: *mut Context<'_>) 
     // SAFETY: R-1.
     let context = unsafe { &mut *context };
     let Some(Cursor::Cells(buffer)) = context.space.cursors.last_mut() else { return 0 };
+    debug_assert!(buffer.width == 0 || buffer.cells.len().is_multiple_of(buffer.width), "rows are whole");
     let at = buffer.next * buffer.width;
     buffer.next += 1;
     match buffer.cells.get(at..at + buffer.width) {

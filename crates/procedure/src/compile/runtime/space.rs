@@ -90,6 +90,13 @@ impl Space {
 
     /// Forgets a call.
     pub(in crate::compile) fn tidy(&mut self, routine: &Routine, frame: &Frame) {
+        assert_eq!(self.cells.len(), frame.cells, "a call's memory is used again by its routine");
+        debug_assert_eq!(
+            self.shorts.len(),
+            self.cells.len() * SHORT_TEXT,
+            "each cell has room for a short text"
+        );
+        debug_assert_eq!(self.heads.len(), self.arrays.len(), "each array has a head");
         self.cells.fill(values::NULL);
         self.arrays.iter_mut().for_each(Native::clear);
         for (head, array) in self.heads.iter_mut().zip(&mut self.arrays) {

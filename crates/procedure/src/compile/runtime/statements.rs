@@ -104,6 +104,7 @@ impl Fault {
 
 /// Fails.
 pub(in crate::compile) unsafe extern "C" fn fail(context: *mut Context<'_>, fault: u32) -> u32 {
+    debug_assert!((fault as usize) < Fault::ALL.len(), "code fails with an error of the list");
     guard(context, |_| Err(Fault::ALL[fault as usize % Fault::ALL.len()].error().into()))
 }
 
@@ -184,6 +185,8 @@ pub(in crate::compile) unsafe extern "C" fn open_array(
 /// Puts the next row where it goes.
 pub(in crate::compile) unsafe extern "C" fn next_row(context: *mut Context<'_>, sink: *const RowSink) -> u32 {
     guard(context, |context| {
+        let innermost = context.space.cursors.last();
+        debug_assert!(matches!(innermost, Some(Cursor::Rows(_))), "the innermost loop is over these rows");
         let row = match context.space.cursors.last_mut() {
             Some(Cursor::Rows(rows)) => rows.next(),
             _ => None,
@@ -209,6 +212,8 @@ pub(in crate::compile) unsafe extern "C" fn next_item(
     out: *mut Cell,
 ) -> u32 {
     guard(context, |context| {
+        let innermost = context.space.cursors.last();
+        debug_assert!(matches!(innermost, Some(Cursor::Items(..))), "the innermost loop is over this array");
         let item = match context.space.cursors.last_mut() {
             Some(Cursor::Items(array, next)) => {
                 *next += 1;
@@ -226,7 +231,8 @@ pub(in crate::compile) unsafe extern "C" fn next_item(
 /// Ends the innermost loop over rows or elements.
 pub(in crate::compile) unsafe extern "C" fn close(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        context.space.cursors.pop();
+        let ended = context.space.cursors.pop();
+        debug_assert!(ended.is_some(), "a loop that ends had begun");
         Ok(OK)
     })
 }
@@ -243,7 +249,8 @@ pub(in crate::compile) unsafe extern "C" fn protect(context: *mut Context<'_>) -
 /// Ends one without an error.
 pub(in crate::compile) unsafe extern "C" fn unprotect(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
-        context.space.protected.pop();
+        let ended = context.space.protected.pop();
+        assert!(ended.is_some(), "a block that ends had begun");
         Ok(OK)
     })
 }
@@ -253,6 +260,8 @@ pub(in crate::compile) unsafe extern "C" fn handle(context: *mut Context<'_>, bl
     let mut chosen = 0;
     let status = guard(context, |context| {
         let Some(protected) = context.space.protected.pop() else { return Ok(OK) };
+        let open = context.space.cursors.len();
+        assert!(protected.cursors <= open, "loops around a block outlive it");
         context.space.cursors.truncate(protected.cursors);
         if context.panic.is_some() {
             return Ok(OK);

@@ -51,6 +51,7 @@ impl Context<'_> {
                 buffer.extend_from_slice(unsafe { std::slice::from_raw_parts(from, length) });
             }
         }
+        debug_assert_eq!(buffer.len(), length, "a variable holds the whole text");
         let lo = buffer.as_ptr().addr() as u64;
         *self.frame_cell(at) = Cell { lo, hi: length as u64, tag: values::PRESENT };
     }
@@ -179,6 +180,7 @@ unsafe fn copy_short(to: *mut u8, from: *const u8, length: usize) {
             }
         }};
     }
+    debug_assert!(length <= SHORT_TEXT, "a short text has room in two lines");
     type Line = [u128; 2];
     match length {
         0 => {}
@@ -203,6 +205,7 @@ pub(in crate::compile) unsafe extern "C" fn set_text(
         // SAFETY; generated code passes the number of a cell of the frame, for which there is a cell
         // and the room of a short text.
         unsafe {
+            debug_assert!((at as usize) < (*context).frame.cells, "a text's cell is in its frame");
             let to = (*context).shorts.add(at as usize * SHORT_TEXT);
             copy_short(to, from, length as usize);
             let cell = Cell { lo: to.addr() as u64, hi: length, tag: values::PRESENT };

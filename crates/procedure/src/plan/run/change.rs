@@ -1,7 +1,7 @@
-//! INSERT, UPDATE and DELETE at work.
+//! INSERT, UPDATE, DELETE and MERGE at work.
 //!
-//! The rows to change and their new values are all found before the first is changed: a statement does
-//! not see what it does itself.
+//! The rows to change and their new values are all found before the first is changed, here or by a query on a
+//! snapshot: a statement does not see what it does itself.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,54 @@ use albireo_storage::KeyBuilder;
 use super::frame::{Row, Running};
 use super::scan::Flow;
 use crate::datum::Datum;
-use crate::expr::Expr;
+use crate::expr::{ColumnRef, Expr};
 use crate::plan::key;
-use crate::plan::tree::{Change, Conflict, ConflictUpdate, Insert, Relation, RelationSource, Target, Update};
+use crate::plan::tree::{
+    Change, Conflict, ConflictUpdate, Cte, Insert, Merge, MergeAction, Relation, RelationSource, Target,
+};
 use crate::store::{Site, Stop};
 
 /// How many rows a change concerned, and what RETURNING says of each.
 type Outcome = (u64, Vec<Vec<Datum>>);
 
-/// A row to change: the current rows, and new values.
+/// A row that a query found for a change, or made for an INSERT.
+#[derive(Clone, Debug)]
+pub struct FoundRow {
+    /// Where the table's row is, if there is one.
+    pub at: Option<(Site, Tid)>,
+    /// New values, in the order of SET, or those of INSERT, defaults included; then what is carried of other
+    /// relations.
+    pub values: Vec<Datum>,
+}
+
+/// The rows that a query found, and which columns of other relations they carry.
+pub struct FoundRows<'f> {
+    /// These columns.
+    pub carried: &'f [ColumnRef],
+    /// The rows.
+    pub rows: &'f mut dyn Iterator<Item = Result<FoundRow, SqlError>>,
+}
+
+/// A row to change: the current rows, and what is done.
 struct Pending {
     rows: Vec<Row>,
-    values: Vec<(ColumnId, Value)>,
+    action: Action,
+}
+
+/// What is done with a row.
+enum Action {
+    Update(Vec<(ColumnId, Value)>),
+    Delete,
+    Insert(Vec<Value>),
+}
+
+/// What was done so far.
+#[derive(Default)]
+struct Done {
+    count: u64,
+    returned: Vec<Vec<Datum>>,
+    /// The rows that must not be changed once more.
+    touched: BTreeSet<(Site, Tid)>,
 }
 
 /// What happened to a row of INSERT.
@@ -36,11 +72,113 @@ enum Inserted {
 impl Running<'_> {
     /// Makes a change.
     pub(in crate::plan) fn change(&mut self, change: &Change) -> Result<Outcome, Stop> {
-        match change {
-            Change::Insert(insert) => self.insert(insert),
-            Change::Update(update) => self.update(update),
-            Change::Delete(target) => self.delete(target),
+        let mut done = Done::default();
+        match (change, change.target()) {
+            (Change::Insert(insert), _) => {
+                let rows = self.query(&insert.source, usize::MAX)?;
+                self.insert_level(insert)?;
+                for row in rows {
+                    self.tick()?;
+                    let mut values = place(insert, insert.columns.iter().copied().zip(row))?;
+                    for (column, default) in &insert.defaults {
+                        values[column.index()] = self.scalar(default)?;
+                    }
+                    self.insert(insert, values, &mut done)?;
+                }
+            }
+            (_, Some(target)) => {
+                self.compute(&target.ctes)?;
+                self.target_level(&target.relations)?;
+                for pending in self.targets(change, target)? {
+                    self.tick()?;
+                    self.make(change, pending, &mut done)?;
+                }
+            }
+            (_, None) => {}
         }
+        self.levels.pop();
+        Ok((done.count, done.returned))
+    }
+
+    /// Makes a change of rows that a query found. Where a row comes several times, the first counts.
+    pub(in crate::plan) fn apply(&mut self, change: &Change, found: FoundRows<'_>) -> Result<Outcome, Stop> {
+        let mut done = Done::default();
+        match (change, change.target()) {
+            (Change::Insert(insert), _) => {
+                self.compute(&insert.source.ctes)?;
+                self.insert_level(insert)?;
+                let defaults = || insert.defaults.iter().map(|(column, _)| *column);
+                for row in found.rows {
+                    self.tick()?;
+                    let columns = insert.columns.iter().copied().chain(defaults());
+                    let values = place(insert, columns.zip(row?.values))?;
+                    self.insert(insert, values, &mut done)?;
+                }
+            }
+            (_, Some(target)) => {
+                self.compute(&target.ctes)?;
+                self.push_level(&target.relations, Vec::new())?;
+                self.apply_to(change, target, found, &mut done)?;
+            }
+            (_, None) => {}
+        }
+        self.levels.pop();
+        Ok((done.count, done.returned))
+    }
+
+    fn apply_to(
+        &mut self,
+        change: &Change,
+        target: &Target,
+        found: FoundRows<'_>,
+        done: &mut Done,
+    ) -> Result<(), Stop> {
+        let set = match change {
+            Change::Update(update) => update.set.as_slice(),
+            _ => &[],
+        };
+        let mut seen = BTreeSet::new();
+        let mut decided = Vec::new();
+        for row in found.rows {
+            self.tick()?;
+            let FoundRow { at, mut values } = row?;
+            let carried = values.split_off(set.len().min(values.len()));
+            let mut rows = carry(target, found.carried, carried);
+            if let Some((site, tid)) = at {
+                rows[0] = Row::Stored(site, tid);
+            }
+            let repeats = |seen: &mut BTreeSet<_>| target.relations.len() > 1 && !seen.insert(at);
+            let action = match change {
+                Change::Merge(merge) => {
+                    self.level().rows.clone_from(&rows);
+                    self.decide(merge)?
+                }
+                _ if at.is_none() || repeats(&mut seen) => None,
+                Change::Update(_) => {
+                    let values =
+                        set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
+                    Some(Action::Update(values.collect::<Result<_, Stop>>()?))
+                }
+                _ => Some(Action::Delete),
+            };
+            let Some(action) = action else { continue };
+            let pending = Pending { rows, action };
+            match change {
+                // What it does with later rows does not depend on what it did with this one.
+                Change::Merge(_) => decided.push(pending),
+                _ => self.make(change, pending, done)?,
+            }
+        }
+        decided.into_iter().try_for_each(|pending| self.make(change, pending, done))
+    }
+
+    /// Computes the queries of WITH.
+    fn compute(&mut self, ctes: &[Cte]) -> Result<(), Stop> {
+        for cte in ctes {
+            let rows = self.query(&cte.query, usize::MAX)?;
+            self.ctes.insert(cte.id, Arc::new(rows.into_iter().map(Arc::from).collect()));
+        }
+        Ok(())
     }
 
     /// Begins the level of a change.
@@ -52,14 +190,23 @@ impl Running<'_> {
                     let rows = self.query(query, usize::MAX)?;
                     Some(Arc::new(rows.into_iter().map(Arc::from).collect()))
                 }
+                RelationSource::Cte(id) => Some(self.ctes.get(id).cloned().unwrap_or_default()),
                 _ => None,
             });
         }
         self.push_level(relations, derived)
     }
 
+    /// Begins the level of an INSERT.
+    fn insert_level(&mut self, insert: &Insert) -> Result<(), Stop> {
+        let table =
+            || Relation { source: RelationSource::Table(Arc::clone(&insert.table)), columns: Vec::new() };
+        let excluded = Relation { source: RelationSource::Given, columns: Vec::new() };
+        self.push_level(&[table(), excluded], vec![None, None])
+    }
+
     /// The rows that a change concerns, each once.
-    fn targets(&mut self, target: &Target, set: &[(ColumnId, Expr)]) -> Result<Vec<Pending>, Stop> {
+    fn targets(&mut self, change: &Change, target: &Target) -> Result<Vec<Pending>, Stop> {
         let mut pending = Vec::new();
         if !self.all(&target.constants)? {
             return Ok(pending);
@@ -67,19 +214,58 @@ impl Running<'_> {
         let mut seen = BTreeSet::new();
         self.steps(&target.relations, &target.steps, &mut |running| {
             let mut rows = running.level().rows.clone();
-            if let Some(Row::Stored(site, tid)) = rows.first()
-                && (target.relations.len() == 1 || seen.insert((*site, *tid)))
-            {
-                let values = running.assigned(set)?;
-                if !target.returning.is_empty() {
-                    running.keep_old(target, &mut rows);
+            let once = |seen: &mut BTreeSet<_>| match rows.first() {
+                Some(Row::Stored(site, tid)) => target.relations.len() == 1 || seen.insert((*site, *tid)),
+                _ => false,
+            };
+            let action = match change {
+                Change::Merge(merge) => running.decide(merge)?,
+                Change::Update(update) if once(&mut seen) => {
+                    Some(Action::Update(running.assigned(&update.set)?))
                 }
-                running.host.take_memory(64 + 48 * (rows.len() + values.len()))?;
-                pending.push(Pending { rows, values });
+                Change::Delete(_) if once(&mut seen) => Some(Action::Delete),
+                _ => None,
+            };
+            let Some(action) = action else { return Ok(Flow::More) };
+            match target.returning.is_empty() {
+                true => rows.truncate(1),
+                false => running.keep_old(target, &mut rows),
             }
+            let values = match &action {
+                Action::Update(values) => values.len(),
+                Action::Insert(values) => values.len(),
+                Action::Delete => 0,
+            };
+            running.host.take_memory(64 + 48 * (rows.len() + values))?;
+            pending.push(Pending { rows, action });
             Ok(Flow::More)
         })?;
         Ok(pending)
+    }
+
+    /// What MERGE does with the current rows.
+    fn decide(&mut self, merge: &Merge) -> Result<Option<Action>, Stop> {
+        let matched = matches!(self.level().rows.first(), Some(Row::Stored(..)));
+        for clause in merge.clauses.iter().filter(|clause| clause.matched == matched) {
+            if let Some(condition) = &clause.condition
+                && !self.is_true(condition)?
+            {
+                continue;
+            }
+            return Ok(match &clause.action {
+                MergeAction::Nothing => None,
+                MergeAction::Delete => Some(Action::Delete),
+                MergeAction::Update(set) => Some(Action::Update(self.assigned(set)?)),
+                MergeAction::Insert(given) => {
+                    let mut values = vec![Value::Null; merge.target.table.columns.len()];
+                    for (column, value) in given {
+                        values[column.index()] = self.scalar(value)?;
+                    }
+                    Some(Action::Insert(values))
+                }
+            });
+        }
+        Ok(None)
     }
 
     /// Keeps the values of rows that RETURNING reads after they may have been changed.
@@ -106,43 +292,45 @@ impl Running<'_> {
         scalar(self.value(expr)?)
     }
 
-    fn update(&mut self, update: &Update) -> Result<Outcome, Stop> {
-        let Update { target, set } = update;
-        self.target_level(&target.relations)?;
-        let pending = self.targets(target, set)?;
-        let (mut count, mut returned) = (0, Vec::new());
-        for Pending { rows, values } in pending {
-            self.tick()?;
-            let Some(Row::Stored(site, tid)) = rows.first() else { continue };
-            let (site, tid) = self.host.store().update(*site, target.table.id, *tid, &values)?;
-            count += 1;
-            if !target.returning.is_empty() {
-                self.level().rows = rows;
-                self.set(0, Row::Stored(site, tid));
-                self.give_back(&target.returning, &mut returned)?;
-            }
+    /// Changes a row.
+    fn make(&mut self, change: &Change, pending: Pending, done: &mut Done) -> Result<(), Stop> {
+        let Pending { rows, action } = pending;
+        let (table, returning) = (change.table().id, change.returning());
+        let at = match rows.first() {
+            Some(Row::Stored(site, tid)) => Some((*site, *tid)),
+            _ => None,
+        };
+        if let (Change::Merge(_), Some(at)) = (change, at)
+            && !done.touched.insert(at)
+        {
+            let message = "MERGE command cannot affect row a second time";
+            return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message)
+                .with_hint("Ensure that not more than one source row matches any one target row.")
+                .into());
         }
-        self.levels.pop();
-        Ok((count, returned))
-    }
-
-    fn delete(&mut self, target: &Target) -> Result<Outcome, Stop> {
-        self.target_level(&target.relations)?;
-        let pending = self.targets(target, &[])?;
-        let (mut count, mut returned) = (0, Vec::new());
-        for Pending { rows, .. } in pending {
-            self.tick()?;
-            let Some(Row::Stored(site, tid)) = rows.first() else { continue };
-            let (site, tid) = (*site, *tid);
-            if !target.returning.is_empty() {
-                self.level().rows = rows;
-                self.give_back(&target.returning, &mut returned)?;
+        match (action, at) {
+            (Action::Update(values), Some((site, tid))) => {
+                let (site, tid) = self.host.store().update(site, table, tid, &values)?;
+                if !returning.is_empty() {
+                    self.level().rows = rows;
+                    self.set(0, Row::Stored(site, tid));
+                    self.give_back(returning, &mut done.returned)?;
+                }
             }
-            self.host.store().delete(site, target.table.id, tid)?;
-            count += 1;
+            (Action::Delete, Some((site, tid))) => {
+                if !returning.is_empty() {
+                    self.level().rows = rows;
+                    self.give_back(returning, &mut done.returned)?;
+                }
+                self.host.store().delete(site, table, tid)?;
+            }
+            (Action::Insert(values), _) => {
+                self.host.store().insert(table, &values)?;
+            }
+            (_, None) => return Ok(()),
         }
-        self.levels.pop();
-        Ok((count, returned))
+        done.count += 1;
+        Ok(())
     }
 
     fn give_back(&mut self, returning: &[Expr], into: &mut Vec<Vec<Datum>>) -> Result<(), Stop> {
@@ -152,45 +340,22 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, insert: &Insert) -> Result<Outcome, Stop> {
-        let rows = self.query(&insert.source, usize::MAX)?;
-        let table =
-            || Relation { source: RelationSource::Table(Arc::clone(&insert.table)), columns: Vec::new() };
-        let excluded = Relation { source: RelationSource::Given, columns: Vec::new() };
-        self.push_level(&[table(), excluded], vec![None, None])?;
-        let (mut count, mut returned) = (0, Vec::new());
-        let mut touched = BTreeSet::new();
-        for row in rows {
-            self.tick()?;
-            let values = self.new_row(insert, row)?;
-            let inserted = match &insert.conflict {
-                None => {
-                    let (site, tid) = self.host.store().insert(insert.table.id, &values)?;
-                    Inserted::Row(site, tid)
-                }
-                Some(conflict) => self.insert_or(&insert.table, conflict, values, &mut touched)?,
-            };
-            let Inserted::Row(site, tid) = inserted else { continue };
-            count += 1;
-            if !insert.returning.is_empty() {
-                self.set(0, Row::Stored(site, tid));
-                self.give_back(&insert.returning, &mut returned)?;
+    /// Inserts a row with these values.
+    fn insert(&mut self, insert: &Insert, values: Vec<Value>, done: &mut Done) -> Result<(), Stop> {
+        let inserted = match &insert.conflict {
+            None => {
+                let (site, tid) = self.host.store().insert(insert.table.id, &values)?;
+                Inserted::Row(site, tid)
             }
+            Some(conflict) => self.insert_or(&insert.table, conflict, values, &mut done.touched)?,
+        };
+        let Inserted::Row(site, tid) = inserted else { return Ok(()) };
+        done.count += 1;
+        if !insert.returning.is_empty() {
+            self.set(0, Row::Stored(site, tid));
+            self.give_back(&insert.returning, &mut done.returned)?;
         }
-        self.levels.pop();
-        Ok((count, returned))
-    }
-
-    /// The values of a new row, defaults included.
-    fn new_row(&mut self, insert: &Insert, row: Vec<Datum>) -> Result<Vec<Value>, Stop> {
-        let mut values = vec![Value::Null; insert.table.columns.len()];
-        for (column, value) in insert.columns.iter().zip(row) {
-            values[column.index()] = scalar(value)?;
-        }
-        for (column, default) in &insert.defaults {
-            values[column.index()] = self.scalar(default)?;
-        }
-        Ok(values)
+        Ok(())
     }
 
     /// Inserts a row unless another one has its key.
@@ -297,6 +462,28 @@ impl Running<'_> {
         }
         Ok(())
     }
+}
+
+/// A row of a table with values in some columns, and NULL in the others.
+fn place(insert: &Insert, given: impl Iterator<Item = (ColumnId, Datum)>) -> Result<Vec<Value>, Stop> {
+    let mut values = vec![Value::Null; insert.table.columns.len()];
+    for (column, value) in given {
+        values[column.index()] = scalar(value)?;
+    }
+    Ok(values)
+}
+
+/// The rows of relations, of which the table's is missing and others have the columns that were carried.
+fn carry(target: &Target, columns: &[ColumnRef], values: Vec<Datum>) -> Vec<Row> {
+    let mut made: Vec<Vec<Datum>> = vec![Vec::new(); target.relations.len()];
+    for (column, value) in columns.iter().zip(values) {
+        let row = &mut made[usize::from(column.relation)];
+        let at = usize::from(column.column);
+        row.resize(row.len().max(at + 1), Datum::NULL);
+        row[at] = value;
+    }
+    let others = made.into_iter().skip(1).map(|row| Row::Made(Arc::from(row)));
+    std::iter::once(Row::Missing).chain(others).chain([Row::Missing]).collect()
 }
 
 fn scalar(datum: Datum) -> Result<Value, Stop> {

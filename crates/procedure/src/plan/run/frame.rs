@@ -1,10 +1,10 @@
 //! The rows that a running statement's expressions see.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_semantics::query::accumulate::Sorted;
 
 use crate::datum::Datum;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
@@ -26,31 +26,6 @@ pub(super) enum Row {
     /// With known values.
     Made(Arc<[Datum]>),
 }
-
-/// Values in the order of ORDER BY.
-#[derive(Clone, Debug)]
-pub(super) struct Sorted(pub(super) Vec<Datum>);
-
-impl Ord for Sorted {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let pairs = self.0.iter().zip(&other.0);
-        pairs.map(|(a, b)| expr::compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Sorted {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Sorted {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Sorted {}
 
 /// A hash table of a join: rows by their key.
 pub(super) type Hashed = Arc<BTreeMap<Sorted, Vec<Row>>>;
@@ -177,7 +152,7 @@ impl<'h> Running<'h> {
 
     /// Accounts a row that is kept.
     pub(super) fn keep(&mut self, row: &[Datum]) -> Result<(), Stop> {
-        let bytes: usize = row.iter().map(size_of_datum).sum();
+        let bytes: usize = row.iter().map(Datum::bytes).sum();
         self.host.take_memory(bytes + 24)
     }
 
@@ -194,17 +169,6 @@ impl<'h> Running<'h> {
         self.cached.push(Cached { query, limit, rows: rows.clone() });
         Ok(rows)
     }
-}
-
-fn size_of_datum(datum: &Datum) -> usize {
-    size_of::<Datum>()
-        + match datum {
-            Datum::Value(Value::Text(text)) => text.len(),
-            Datum::Value(Value::Bytea(bytes)) => bytes.len(),
-            Datum::Array(array) => array.items.iter().map(size_of_datum).sum(),
-            Datum::Row(fields) => fields.iter().map(size_of_datum).sum(),
-            _ => 0,
-        }
 }
 
 impl Frame for Running<'_> {

@@ -11,5 +11,6 @@ mod frame;
 mod scan;
 mod select;
 
+pub use change::{FoundRow, FoundRows};
 pub(super) use frame::Running;
 pub(crate) use scan::{Search, search_of};

@@ -10,8 +10,11 @@ use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_sql::{IndexKind, TableDef};
 use albireo_storage::{IndexRef, KeyBuilder, Table};
 
-use super::frame::{Row, Running, Sorted};
-use crate::datum::{Array, Datum};
+use albireo_semantics::query::accumulate::Sorted;
+use albireo_semantics::query::series::Series;
+
+use super::frame::{Row, Running};
+use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::plan::key::{self, Fit};
 use crate::plan::tree::{Access, HashUse, IndexUse, RangeUse, Relation, RelationSource, Step};
@@ -124,8 +127,8 @@ impl<'h> Running<'h> {
         }
         match &relations[usize::from(access.relation)].source {
             RelationSource::Table(table) => self.table_rows(table, access, each),
-            // LATERAL is refused before (`refuse`).
-            RelationSource::Given | RelationSource::Lateral(_) => each(self),
+            // LATERAL and files are refused before (`refuse`).
+            RelationSource::Given | RelationSource::Lateral(_) | RelationSource::File(_) => each(self),
             RelationSource::Query(_) | RelationSource::Cte(_) => {
                 let rows = self.level().derived.get(usize::from(access.relation)).cloned().flatten();
                 let rows = rows.unwrap_or_default();
@@ -181,33 +184,12 @@ impl<'h> Running<'h> {
     }
 
     fn series(&mut self, relation: u16, args: &[Expr], each: Each<'_, 'h>) -> Result<Flow, Stop> {
-        let mut numbers = [0, 0, 1];
-        let mut narrow = true;
-        for (number, arg) in numbers.iter_mut().zip(args) {
-            match self.value(arg)? {
-                Datum::Value(Value::Integer(n)) => *number = i64::from(n),
-                Datum::Value(Value::BigInt(n)) => {
-                    narrow = false;
-                    *number = n;
-                }
-                _ => return Ok(Flow::More),
-            }
-        }
-        let [mut next, last, step] = numbers;
-        if step == 0 {
-            let message = "step size cannot equal zero";
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
-        }
-        while if step > 0 { next <= last } else { next >= last } {
+        let args = args.iter().map(|arg| self.value(arg)).collect::<Result<Vec<_>, _>>()?;
+        for value in Series::new(&args)? {
             self.tick()?;
-            let value = if narrow { Value::Integer(next as i32) } else { Value::BigInt(next) };
-            self.set(relation, Row::Made(Arc::from(vec![Datum::Value(value)])));
+            self.set(relation, Row::Made(Arc::from(vec![value?])));
             if each(self)? == Flow::Stop {
                 return Ok(Flow::Stop);
-            }
-            match next.checked_add(step) {
-                Some(sum) => next = sum,
-                None => break,
             }
         }
         Ok(Flow::More)
@@ -498,9 +480,4 @@ pub(crate) fn fetch(
             }
         }
     })
-}
-
-/// An array of these values.
-pub(super) fn array_of(items: Vec<Datum>) -> Datum {
-    Datum::Array(Arc::new(Array { lower: 1, items }))
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, Value};
 
-use super::frame::{Row, Rows, Running, Sorted};
+use albireo_semantics::query::accumulate::{Sorted, compare_key, compare_keys};
+
+use super::frame::{Row, Rows, Running};
 use super::scan::Flow;
 use crate::datum::Datum;
-use crate::expr::{self, Expr};
+use crate::expr::Expr;
 use crate::plan::tree::{
     Body, Distinct, OrderBy, OrderKey, Query, RelationSource, Select, SetKind, SetOperation, Step,
 };
@@ -207,27 +209,4 @@ fn sort_by_output(rows: &mut [Vec<Datum>], order: &[OrderKey]) {
         }
         std::cmp::Ordering::Equal
     });
-}
-
-/// The order of two rows by their keys.
-pub(super) fn compare_keys(a: &[Datum], b: &[Datum], order: &[OrderKey]) -> std::cmp::Ordering {
-    for ((a, b), key) in a.iter().zip(b).zip(order) {
-        let order = compare_key(a, b, key);
-        if order.is_ne() {
-            return order;
-        }
-    }
-    std::cmp::Ordering::Equal
-}
-
-fn compare_key(a: &Datum, b: &Datum, key: &OrderKey) -> std::cmp::Ordering {
-    match (a.is_null(), b.is_null()) {
-        (true, true) => std::cmp::Ordering::Equal,
-        (true, false) if key.nulls_first => std::cmp::Ordering::Less,
-        (true, false) => std::cmp::Ordering::Greater,
-        (false, true) if key.nulls_first => std::cmp::Ordering::Greater,
-        (false, true) => std::cmp::Ordering::Less,
-        (false, false) if key.descending => expr::compare(b, a),
-        (false, false) => expr::compare(a, b),
-    }
 }

@@ -37,11 +37,11 @@ fn inserts_convert_values_and_fill_defaults() {
             ("INSERT INTO stock VALUES (5, NULL)", "23502: quantity"),
             (
                 "INSERT INTO stock VALUES (5, 1, 'a', 2)",
-                "42601: INSERT has more expressions than target columns",
+                "42601: INSERT has more expressions than target columns at 38",
             ),
             (
                 "INSERT INTO stock (id, quantity) VALUES (5)",
-                "42601: INSERT has more target columns than expressions",
+                "42601: INSERT has more target columns than expressions at 24",
             ),
             (
                 "INSERT INTO stock (id, amount) VALUES (5, 1)",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, TableId, Tid, Value};
 use albireo_sql::ast::{Function, Ident, Query, Statement};
+use albireo_sql::classify::changes_rows;
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, DdlChange, IndexKind, Layout, TableDef, names, plan_ddl};
 use albireo_storage::{
@@ -107,14 +108,14 @@ impl World {
     fn statement(&mut self, statement: &Statement, text: &str) -> Result<String, SqlError> {
         let mut names = TestNames { catalog: &self.catalog, variables: &self.variables, text };
         match statement {
-            Statement::Query(query) => {
+            Statement::Query(query) if !changes_rows(statement) => {
                 let plan = bind_select(&self.catalog, query, &mut names)?;
                 self.accesses.extend(plan.accesses.iter().cloned());
                 let mut host = TestHost { memory: &mut self.memory, variables: &self.variables };
                 let rows = plan::select(&plan, &mut host, usize::MAX).map_err(stopped)?;
                 Ok(table_text(&rows))
             }
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            _ if changes_rows(statement) => {
                 let plan = bind_change(&self.catalog, statement, &mut names)?;
                 self.accesses.extend(plan.accesses.iter().cloned());
                 let mut host = TestHost { memory: &mut self.memory, variables: &self.variables };

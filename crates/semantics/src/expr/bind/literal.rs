@@ -116,7 +116,8 @@ pub(super) fn written_number(expr: &ast::Expr) -> Option<String> {
     }
 }
 
-/// The smallest of INTEGER, BIGINT and NUMERIC that holds the number.
+/// The smallest of INTEGER, BIGINT and NUMERIC that holds the number; one with an exponent that none of them
+/// holds is a DOUBLE PRECISION.
 fn number(digits: &str) -> Result<Expr> {
     let digits = digits.replace('_', "");
     if let Ok(n) = digits.parse::<i32>() {
@@ -125,7 +126,14 @@ fn number(digits: &str) -> Result<Expr> {
     if let Ok(n) = digits.parse::<i64>() {
         return Ok(constant(Value::BigInt(n), Scalar::BigInt));
     }
-    let number = checked(Some(exact(&digits).map_err(|_| numeric_overflow())?))?;
+    let number = match exact(&digits).map_err(|_| numeric_overflow()).and_then(|n| checked(Some(n))) {
+        Ok(number) => number,
+        Err(error) => {
+            let double = digits.contains(['e', 'E']).then(|| digits.parse::<f64>().ok()).flatten();
+            let double = double.filter(|number| number.is_finite() && *number != 0.0).ok_or(error)?;
+            return Ok(constant(Value::Double(double), Scalar::Double));
+        }
+    };
     let ty = Scalar::Numeric { scale: Some(number.scale) };
     Ok(constant(Value::Decimal(number), ty))
 }

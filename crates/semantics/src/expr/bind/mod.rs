@@ -9,7 +9,7 @@ mod special;
 
 pub(super) use self::literal::constant;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_sql::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 
 use super::operator::{self, Comparison};
@@ -24,9 +24,13 @@ pub(super) struct Binder<'n> {
 
 type Result<T> = std::result::Result<T, SqlError>;
 
+/// The memory of a node: it, its boxes and vectors, and copies on the way.
+const NODE_BYTES: usize = 4 * size_of::<Expr>();
+
 impl Binder<'_> {
     /// Binds an expression; a literal in quotes stays of unknown type.
     pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        budget::take(NODE_BYTES)?;
         self.form(expr).map_err(|error| self.locate(error, expr))
     }
 
@@ -34,6 +38,8 @@ impl Binder<'_> {
     pub(super) fn locate(&self, error: SqlError, expr: &ast::Expr) -> SqlError {
         match error.position() {
             Some(_) => error,
+            // No expression is at fault if the statement is ended, or too large.
+            None if [SqlState::QUERY_CANCELED, SqlState::OUT_OF_MEMORY].contains(&error.state()) => error,
             None => self.names.source().locate(error, expr.span()),
         }
     }
@@ -122,6 +128,10 @@ impl Binder<'_> {
         match op {
             BinaryOperator::And => return self.logic(whole, Connective::And),
             BinaryOperator::Or => return self.logic(whole, Connective::Or),
+            BinaryOperator::PGStartsWith => {
+                let args = vec![self.expr(left)?, self.expr(right)?];
+                return self.call_bound("starts_with", args);
+            }
             _ => {}
         }
         if let Some(comparison) = comparison(op) {

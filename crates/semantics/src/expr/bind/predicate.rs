@@ -9,7 +9,7 @@ use albireo_sql::ast::{self, BinaryOperator};
 use super::literal::constant;
 use super::{Binder, Result, comparison, row_of};
 use crate::expr::convert::{implicit_to, shown};
-use crate::expr::function::{MATCH, MATCH_FOLD, SIMILAR};
+use crate::expr::function::{MATCH, MATCH_FOLD, PAD, SIMILAR};
 use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
 use crate::expr::resolve::is_text;
 use crate::expr::unify::{common, common_type, settle_rows, to_bool};
@@ -130,7 +130,7 @@ impl Binder<'_> {
         fold: bool,
         negated: bool,
     ) -> Result<Expr> {
-        let (value, pattern) = (self.expr(value)?, self.expr(pattern)?);
+        let (value, pattern) = (self.matched(value)?, self.expr(pattern)?);
         let escape = match escape {
             Some(literal) => Some(self.value(literal)?),
             None => None,
@@ -159,8 +159,20 @@ impl Binder<'_> {
             BinaryOperator::PGRegexNotIMatch => return self.regex(left, "!~*", right),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
-        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let (left, right) = (self.matched(left)?, self.expr(right)?);
         Ok(negate(like_of(left, right, None, fold)?, negated))
+    }
+
+    /// What a pattern is compared with. It sees the blanks at the end of a CHAR(n), which are not stored.
+    fn matched(&mut self, value: &ast::Expr) -> Result<Expr> {
+        let value = self.expr(value)?;
+        let length = match &value.kind {
+            ExprKind::Column(column) => self.names.length(*column),
+            _ => None,
+        };
+        let Some(length) = length.and_then(|length| i32::try_from(length).ok()) else { return Ok(value) };
+        let length = constant(Value::Integer(length), Scalar::Integer);
+        Ok(Expr::scalar(ExprKind::Function(&PAD, vec![shown(value)?, length]), Scalar::Text))
     }
 
     fn array_sets(&mut self, left: &ast::Expr, symbol: &str, right: &ast::Expr) -> Result<Expr> {
@@ -170,7 +182,7 @@ impl Binder<'_> {
 
     /// `~` and its kin.
     fn regex(&mut self, left: &ast::Expr, symbol: &str, right: &ast::Expr) -> Result<Expr> {
-        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let (left, right) = (self.matched(left)?, self.expr(right)?);
         if !may_be_text(&left.ty) || !may_be_text(&right.ty) {
             return Err(missing(symbol, &left.ty, &right.ty));
         }
@@ -187,7 +199,7 @@ impl Binder<'_> {
         escape: Option<&ast::ValueWithSpan>,
         negated: bool,
     ) -> Result<Expr> {
-        let (value, pattern) = (self.expr(value)?, self.expr(pattern)?);
+        let (value, pattern) = (self.matched(value)?, self.expr(pattern)?);
         if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
             return Err(missing("~", &value.ty, &pattern.ty));
         }

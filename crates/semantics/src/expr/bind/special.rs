@@ -56,8 +56,7 @@ impl Binder<'_> {
                 }
                 self.call_bound("overlay", args)
             }
-            E::Collate { .. } => Err(SqlError::unsupported("COLLATE in a procedure")
-                .with_hint("Texts are ordered by their bytes, as collation \"C\" has it.")),
+            E::Collate { expr, collation } => self.collated(expr, collation),
             E::SimilarTo { negated, expr, pattern, escape_char } => {
                 self.similar(expr, pattern, escape_char.as_ref(), *negated)
             }
@@ -208,6 +207,24 @@ impl Binder<'_> {
             };
         }
         Ok(value)
+    }
+
+    /// Texts are compared by their bytes: collations that do so change nothing.
+    fn collated(&mut self, inner: &ast::Expr, collation: &ast::ObjectName) -> Result<Expr> {
+        let ident = collation.0.last().and_then(|part| part.as_ident());
+        let name = ident.map(albireo_sql::names::fold).unwrap_or_default();
+        if !["C", "POSIX", "ucs_basic", "default"].contains(&name.as_str()) {
+            return Err(SqlError::unsupported(format!("collation \"{name}\""))
+                .with_hint("Texts are compared by their bytes, which is collation \"C\"."));
+        }
+        let bound = self.expr(inner)?;
+        match bound.ty {
+            Type::Scalar(Scalar::Text | Scalar::Bpchar | Scalar::Unknown) => Ok(bound),
+            ty => {
+                let message = format!("collations are not supported by type {ty}");
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+            }
+        }
     }
 
     fn at_time_zone(&mut self, moment: &ast::Expr, zone: &ast::Expr) -> Result<Expr> {

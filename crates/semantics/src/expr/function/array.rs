@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 
 use super::{General, Result, array_of, integer, missing, text};
 use crate::datum::{Array, Datum};
@@ -255,6 +255,7 @@ fn fill(args: &[Datum]) -> Result<Datum> {
     let count = usize::try_from(count).ok().filter(|count| *count <= 1 << 24).ok_or_else(|| {
         SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed")
     })?;
+    budget::value(args[0].bytes().saturating_mul(count))?;
     Ok(made(if count == 0 { 1 } else { lower }, vec![args[0].clone(); count]))
 }
 
@@ -369,7 +370,7 @@ fn join(args: &[Datum]) -> Result<Datum> {
     let null = args.get(2).and_then(text_of);
     let parts: Vec<String> =
         array.items.iter().filter_map(|item| text_of(item).or_else(|| null.clone())).collect();
-    text(parts.join(separator))
+    super::format::joined(&parts, separator)
 }
 
 fn split(args: &[Datum]) -> Result<Datum> {
@@ -411,6 +412,8 @@ pub(in crate::expr) fn concat(op: Binary, left: Datum, right: Datum) -> Result<D
     if array.items.is_empty() {
         array.lower = 1;
     }
+    let items = array.items.len().saturating_add(new.len());
+    budget::value(items.saturating_mul(size_of::<Datum>()))?;
     match before {
         true => {
             array.items.splice(0..0, new);

@@ -1,7 +1,8 @@
 //! Functions of BYTEA: parts, bits, hashes, and texts that stand for bytes.
 
-use albireo_base::text::{MAX_BYTES, too_long};
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{Builtin, Result, entry, hash, int_at, integer, invalid, str_at, text, value};
 use crate::datum::Datum;
@@ -69,10 +70,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
 /// `bytea || bytea`
 pub(in crate::expr) static CONCAT: Builtin = entry("byteacat", &[BYTEA, BYTEA], BYTEA, |a| {
     let (left, right) = (at(a, 0)?, at(a, 1)?);
-    match left.len() + right.len() > MAX_BYTES {
-        true => Err(too_long()),
-        false => made([left, right].concat()),
-    }
+    budget::value(left.len().saturating_add(right.len()))?;
+    made([left, right].concat())
 });
 
 fn at(args: &[Datum], n: usize) -> Result<&[u8]> {
@@ -213,23 +212,13 @@ fn decode(args: &[Datum]) -> Result<Datum> {
     })
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Base64, with a newline behind each 76 characters that whole groups of three bytes fill.
+/// Base64 in lines of 76 characters, which 57 bytes fill; a newline is behind each whole one.
 fn base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() / 3 * 4 + bytes.len() / 57 + 4);
-    let mut column = 0;
-    for group in bytes.chunks(3) {
-        let word = group.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
-        let word = word << (8 * (3 - group.len()));
-        for i in 0..4 {
-            let digit = BASE64[(word >> (18 - 6 * i) & 63) as usize];
-            out.push(if i <= group.len() { char::from(digit) } else { '=' });
-        }
-        column += 4;
-        if column == 76 && group.len() == 3 {
+    for line in bytes.chunks(57) {
+        BASE64.encode_string(line, &mut out);
+        if line.len() == 57 {
             out.push('\n');
-            column = 0;
         }
     }
     out
@@ -240,43 +229,33 @@ fn is_blank(c: char) -> bool {
 }
 
 fn from_base64(from: &str) -> Result<Vec<u8>> {
-    let end = || {
-        invalid("invalid base64 end sequence")
-            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted.")
-    };
-    let mut bytes = Vec::with_capacity(from.len() / 4 * 3);
-    let (mut word, mut count, mut padding) = (0_u32, 0, 0);
-    for c in from.chars().filter(|c| !is_blank(*c)) {
-        let digit = match c {
-            '=' => {
-                if padding == 0 {
-                    padding = match count {
-                        2 => 1,
-                        3 => 2,
-                        _ => return Err(invalid("unexpected \"=\" while decoding base64 sequence")),
-                    };
-                }
-                0
+    let symbols: String = from.chars().filter(|c| !is_blank(*c)).collect();
+    let padding = symbols.find('=');
+    for (at, symbol) in symbols.char_indices() {
+        match symbol {
+            '=' if padding == Some(at) && at % 4 < 2 => {
+                return Err(invalid("unexpected \"=\" while decoding base64 sequence"));
             }
-            c => BASE64.iter().position(|known| char::from(*known) == c).ok_or_else(|| {
-                invalid(format!("invalid symbol \"{c}\" found while decoding base64 sequence"))
-            })? as u32,
-        };
-        word = word << 6 | digit;
-        count += 1;
-        if count == 4 {
-            let [_, a, b, c] = word.to_be_bytes();
-            bytes.push(a);
-            if padding == 0 || padding > 1 {
-                bytes.push(b);
+            'A'..='Z' | 'a'..='z' | '0'..='9' | '+' | '/' | '=' => {}
+            other => {
+                let message = format!("invalid symbol \"{other}\" found while decoding base64 sequence");
+                return Err(invalid(message));
             }
-            if padding == 0 || padding > 2 {
-                bytes.push(c);
-            }
-            (word, count) = (0, 0);
         }
     }
-    if count == 0 { Ok(bytes) } else { Err(end()) }
+    let decoded = |symbols: &str| {
+        BASE64.decode(symbols).map_err(|_| {
+            invalid("invalid base64 end sequence")
+                .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted.")
+        })
+    };
+    let Some(at) = padding.filter(|_| symbols.len().is_multiple_of(4)) else { return decoded(&symbols) };
+    // PostgreSQL goes on behind padding, and takes as few bytes of each group as of the one that had it.
+    let (whole, padded) = symbols.split_at(at / 4 * 4);
+    let mut bytes = decoded(whole)?;
+    let padded = decoded(&padded.replace('=', "A"))?;
+    bytes.extend(padded.chunks(3).flat_map(|group| &group[..at % 4 - 1]));
+    Ok(bytes)
 }
 
 fn from_hex(from: &str) -> Result<Vec<u8>> {

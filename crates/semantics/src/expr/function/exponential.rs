@@ -13,15 +13,15 @@ use super::Result;
 use crate::expr::number::{checked, division_by_zero, numeric_overflow};
 
 /// Significant digits of a result, at least.
-const SIGNIFICANT: i64 = 16;
+pub(super) const SIGNIFICANT: i64 = 16;
 /// Decimal digits in one of PostgreSQL's.
-const GROUP: i64 = 4;
+pub(super) const GROUP: i64 = 4;
 /// Digits that are computed and rounded away.
 const GUARD: u32 = 15;
 #[expect(clippy::approx_constant, reason = "PostgreSQL's rounding of it says how many digits a result has")]
 const LOG10_OF_E: f64 = 0.434_294_481_903_252;
 
-fn ten_to(places: u32) -> BigInt {
+pub(super) fn ten_to(places: u32) -> BigInt {
     BigInt::from(10).pow(places)
 }
 
@@ -36,7 +36,7 @@ fn fixed(number: Decimal, places: u32) -> BigInt {
 }
 
 /// `a / b`, rounded half away from zero.
-fn rounded_quotient(a: &BigInt, b: &BigInt) -> BigInt {
+pub(super) fn rounded_quotient(a: &BigInt, b: &BigInt) -> BigInt {
     let (quotient, rest) = (a / b, a % b);
     let twice: BigInt = rest.magnitude().clone().into();
     let far = twice * 2 >= BigInt::from(b.magnitude().clone());
@@ -49,7 +49,7 @@ fn rounded_quotient(a: &BigInt, b: &BigInt) -> BigInt {
 }
 
 /// A fixed number with fewer places as a NUMERIC.
-fn rounded(number: &BigInt, places: u32, scale: i64) -> Result<Decimal> {
+pub(super) fn rounded(number: &BigInt, places: u32, scale: i64) -> Result<Decimal> {
     let scale = u8::try_from(scale).ok().filter(|scale| *scale <= Decimal::MAX_SCALE);
     let scale = scale.ok_or_else(numeric_overflow)?;
     let number = match places.checked_sub(u32::from(scale)) {

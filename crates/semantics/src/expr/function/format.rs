@@ -1,6 +1,6 @@
 //! Functions of any number of values of any type: `concat`, `concat_ws`, `format`, `pg_typeof`.
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 
 use super::text::{quote_ident, quote_literal};
 use super::{General, Result, integer, invalid, missing, text};
@@ -71,14 +71,20 @@ fn shown_as_text(arg: &Expr) -> Result<Expr> {
 }
 
 fn concat(args: &[Datum]) -> Result<Datum> {
-    text(args.iter().filter_map(text_of).collect::<String>())
+    joined(&args.iter().filter_map(text_of).collect::<Vec<String>>(), "")
+}
+
+/// Several texts as one.
+pub(super) fn joined(parts: &[String], separator: &str) -> Result<Datum> {
+    let separators = separator.len().saturating_mul(parts.len().saturating_sub(1));
+    budget::value(parts.iter().fold(separators, |sum, part| sum.saturating_add(part.len())))?;
+    text(parts.join(separator))
 }
 
 fn concat_ws(args: &[Datum]) -> Result<Datum> {
     match args.split_first() {
         Some((Datum::Value(Value::Text(separator)), rest)) => {
-            let parts: Vec<String> = rest.iter().filter_map(text_of).collect();
-            text(parts.join(separator))
+            joined(&rest.iter().filter_map(text_of).collect::<Vec<String>>(), separator)
         }
         _ => Ok(Datum::NULL),
     }
@@ -140,7 +146,9 @@ fn format(args: &[Datum]) -> Result<Datum> {
         let at = spec.argument.map_or(next, |n| n - 1);
         next = at + 1;
         let value = values.get(at).ok_or_else(|| invalid("too few arguments for format()"))?;
-        pad(&mut out, &shown(value, kind)?, &spec);
+        let shown = shown(value, kind)?;
+        budget::value(out.len().saturating_add(shown.len().max(spec.width)))?;
+        pad(&mut out, &shown, &spec);
     }
     text(out)
 }

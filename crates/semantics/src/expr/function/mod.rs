@@ -21,6 +21,7 @@ mod pattern;
 mod regex;
 mod template;
 mod text;
+mod variance;
 
 use albireo_base::{Decimal, Interval, SqlError, SqlState, Value};
 use albireo_sql::ast;
@@ -32,10 +33,13 @@ pub(super) use self::calendar::with_precision;
 pub(super) use self::exponential::power as numeric_power;
 pub(super) use self::float::power as double_power;
 pub use self::math::round_to;
-pub(super) use self::moment::{binary as moment_binary, negate as negate_interval};
+pub(crate) use self::moment::binary as moment_binary;
+pub(super) use self::moment::negate as negate_interval;
 pub(super) use self::pattern::{ILIKE, LIKE};
 pub(super) use self::regex::{MATCH, MATCH_FOLD, SIMILAR};
+pub(super) use self::text::PAD;
 pub use self::text::{byte_of, check_joined};
+pub(crate) use self::variance::Moments;
 
 use super::bind::Binder;
 use super::convert::{implicit_to, unexpected};

@@ -184,7 +184,7 @@ fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
 }
 
 /// An operator of dates, times or intervals.
-pub(in crate::expr) fn binary(op: Binary, a: &Datum, b: &Datum) -> Result<Datum> {
+pub(crate) fn binary(op: Binary, a: &Datum, b: &Datum) -> Result<Datum> {
     match (a, b) {
         (Datum::Value(a), Datum::Value(b)) => of_moments(op, a, b),
         (Datum::Value(a), Datum::Interval(b)) => with_interval(op, a, *b),

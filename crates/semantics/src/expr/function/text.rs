@@ -1,7 +1,7 @@
 //! Functions of texts. Lengths and positions count characters.
 
-use albireo_base::text::{MAX_BYTES, initcap, lower, too_long, upper};
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::text::{initcap, lower, upper};
+use albireo_base::{SqlError, SqlState, Value, budget};
 
 use super::{Builtin, Result, entry, int_at, integer, invalid, str_at, text, value};
 use crate::datum::Datum;
@@ -11,6 +11,10 @@ use crate::types::Scalar;
 const TEXT: Scalar = Scalar::Text;
 const INT: Scalar = Scalar::Integer;
 const BYTEA: Scalar = Scalar::Bytea;
+const PADDED: Builtin = entry("rpad", &[TEXT, INT], TEXT, |a| pad(a, " ", false));
+/// `rpad(text, length)`
+pub(in crate::expr) static PAD: Builtin = PADDED;
+
 pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("length", &[TEXT], INT, |a| integer(str_at(a, 0)?.chars().count())),
     entry("length", &[BYTEA], INT, |a| integer(bytes_at(a, 0)?.len())),
@@ -30,7 +34,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     entry("right", &[TEXT, INT], TEXT, right),
     entry("lpad", &[TEXT, INT], TEXT, |a| pad(a, " ", true)),
     entry("lpad", &[TEXT, INT, TEXT], TEXT, |a| pad(a, str_at(a, 2)?, true)),
-    entry("rpad", &[TEXT, INT], TEXT, |a| pad(a, " ", false)),
+    PADDED,
     entry("rpad", &[TEXT, INT, TEXT], TEXT, |a| pad(a, str_at(a, 2)?, false)),
     entry("btrim", &[TEXT], TEXT, |a| trim(a, " ", true, true)),
     entry("btrim", &[TEXT, TEXT], TEXT, |a| trim(a, str_at(a, 1)?, true, true)),
@@ -111,9 +115,9 @@ fn right(args: &[Datum]) -> Result<Datum> {
 /// Checks that two texts are not too long to be one.
 ///
 /// # Errors
-/// 54000 beyond 256 MiB.
+/// As [`budget::value`].
 pub fn check_joined(a: &str, b: &str) -> Result<()> {
-    if a.len().saturating_add(b.len()) > MAX_BYTES { Err(too_long()) } else { Ok(()) }
+    budget::value(a.len().saturating_add(b.len()))
 }
 
 fn pad(args: &[Datum], filling: &str, left: bool) -> Result<Datum> {
@@ -138,9 +142,7 @@ fn replace(args: &[Datum]) -> Result<Datum> {
         return text(from);
     }
     let found = from.matches(what).count();
-    if found.saturating_mul(by.len()).saturating_add(from.len()) > MAX_BYTES {
-        return Err(too_long());
-    }
+    budget::value(found.saturating_mul(by.len()).saturating_add(from.len() - found * what.len()))?;
     text(from.replace(what, by))
 }
 
@@ -173,9 +175,7 @@ fn split_part(args: &[Datum]) -> Result<Datum> {
 
 fn repeat(args: &[Datum]) -> Result<Datum> {
     let (from, times) = (str_at(args, 0)?, usize::try_from(int_at(args, 1)?).unwrap_or(0));
-    if from.len().saturating_mul(times) > MAX_BYTES {
-        return Err(too_long());
-    }
+    budget::value(from.len().saturating_mul(times))?;
     text(from.repeat(times))
 }
 
@@ -200,7 +200,9 @@ fn overlay(args: &[Datum], count: Option<i32>) -> Result<Datum> {
         None => part.chars().count() as i64,
     };
     let after = usize::try_from(before as i64 + count).unwrap_or(0);
-    text(format!("{}{part}{}", head(whole, before), tail(whole, after)))
+    let (head, tail) = (head(whole, before), tail(whole, after));
+    budget::value(head.len().saturating_add(part.len()).saturating_add(tail.len()))?;
+    text(format!("{head}{part}{tail}"))
 }
 
 /// The text as a literal.

@@ -7,7 +7,7 @@ mod sound;
 
 use std::collections::HashMap;
 
-use albireo_base::SqlError;
+use albireo_base::{SqlError, SqlState};
 use albireo_sql::ast::Statement;
 use albireo_sql::source::Source;
 use albireo_sql::{Catalog, plan_ddl};
@@ -237,4 +237,63 @@ fn large_query_is_bound() {
     }
     let many = format!("SELECT {} FROM x", list(1665, &plus, ", "));
     assert_eq!(says(&catalog, &many, ""), "!54011 target lists can have at most 1664 entries");
+}
+
+/// Texts of each kind of list and nesting, each of some thousand nodes.
+fn large() -> [String; 5] {
+    let list = |count: usize, separator: &str, item: &dyn Fn(usize) -> String| {
+        (0..count).map(item).collect::<Vec<_>>().join(separator)
+    };
+    let nested = |n: usize| {
+        format!("SELECT * FROM ({}SELECT * FROM x{}) q{n}", "SELECT * FROM (".repeat(9), ") q".repeat(9))
+    };
+    [
+        format!("SELECT a FROM x WHERE a IN ({})", list(3000, ",", &|n| n.to_string())),
+        format!("SELECT a FROM x WHERE {}", list(1000, " AND ", &|n| format!("a <> {n}"))),
+        format!("VALUES {}", list(1000, ",", &|n| format!("({n}, 'x')"))),
+        list(1000, " UNION ALL ", &|n| format!("SELECT a + {n} FROM x")),
+        list(100, " UNION ALL ", &nested),
+    ]
+}
+
+#[test]
+fn binding_ends_with_its_statement_and_at_its_memory_limit() {
+    use albireo_base::budget::Budget;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let catalog = catalog();
+    for text in large() {
+        let looks = AtomicU32::new(0);
+        let cancelled = move || match looks.fetch_add(1, Ordering::Relaxed) {
+            0..4 => Ok(()),
+            _ => Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")),
+        };
+        for (limit, interrupt, state) in [
+            (usize::MAX, Box::new(cancelled) as Box<_>, SqlState::QUERY_CANCELED),
+            (1 << 18, Box::new(|| Ok(())) as Box<_>, SqlState::OUT_OF_MEMORY),
+        ] {
+            // Only binding is to end.
+            let statement = albireo_sql::parse_one(&text).expect("it is SQL");
+            let Statement::Query(query) = &statement else { panic!("{text} is no query") };
+            let bind = || bind_select(&catalog, query, &mut NoNames::new(Source::new(&text))).map(drop);
+            assert_eq!(bind(), Ok(()), "{text}");
+            let error = Budget::new(limit, interrupt).within(bind).expect_err(&text);
+            assert_eq!((error.state(), error.position()), (state, None), "{text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn query_of_with_knows_how_often_it_is_used_and_what_is_said_of_it() {
+    let ctes = |text: &str| -> Vec<(u32, Option<bool>)> {
+        let plan = bound(&catalog(), text).expect("it is bound");
+        plan.query.ctes.iter().map(|cte| (cte.uses, cte.materialized)).collect()
+    };
+    assert_eq!(ctes("WITH c AS (SELECT a FROM x) SELECT 1 FROM c"), [(1, None)]);
+    assert_eq!(ctes("WITH c AS (SELECT a FROM x), d AS (SELECT 1) SELECT 1 FROM c, c AS e"), [(2, None)]);
+    assert_eq!(
+        ctes(
+            "WITH c AS MATERIALIZED (SELECT a FROM x), d AS NOT MATERIALIZED (SELECT a FROM c) SELECT (SELECT max(a) FROM d) FROM c, d"
+        ),
+        [(2, Some(true)), (2, Some(false))]
+    );
 }

@@ -51,6 +51,7 @@ impl Digit {
     /// below `min`, which underflows, has a bit above those `k` (see [`Half`]). If they have as many
     /// bits as the component, nothing can be told apart by higher bits, and all values are taken.
     pub(super) fn new(component: Component, min: u64, max: u64, stride: u64) -> Self {
+        assert!(min <= max && stride > 0, "a digit has a value, and weight");
         let bits = Self::bits_of(max - min);
         assert!(bits < 64, "a digit has far fewer values than there are");
         let room = (1u128 << component.bits) - (1 << bits);
@@ -162,6 +163,7 @@ impl DenseArray {
 
     /// An array of keys with these digits, one for each component.
     pub(super) fn new(digits: Vec<Digit>, pool: &BlockPool) -> Self {
+        assert!((1..=KeyShape::MAX_COMPONENTS).contains(&digits.len()), "a key has one to four digits");
         let mut array = Self::nothing(pool);
         array.halves = [Half { least: 0, most: 0, outside: u64::MAX }; 2];
         for (term, digit) in array.terms.iter_mut().zip(&digits) {
@@ -253,6 +255,7 @@ impl DenseArray {
             let value = digit.min + position / digit.stride % digit.span;
             key |= u128::from(value) << digit.component.shift;
         }
+        debug_assert_eq!(self.position(key), Some(position), "a position is that of its key");
         key
     }
 
@@ -316,6 +319,7 @@ impl DenseArray {
         if before == EMPTY {
             *slot = tid;
             *used += 1;
+            debug_assert!(*used as usize <= PAGE_SLOTS, "entries are counted (A-1)");
             self.len += 1;
         }
         Some(before)
@@ -361,8 +365,11 @@ impl DenseArray {
         } else {
             self.pages.extend((0..missing).map(|_| Page::none()));
         }
-        self.pages[page - self.first_page] = Page { slots, used: 0 };
+        let page = &mut self.pages[page - self.first_page];
+        assert!(!page.exists(), "a page is made once");
+        *page = Page { slots, used: 0 };
         self.allocated += 1;
+        debug_assert!(self.allocated <= self.pages.len(), "pages are counted (A-1)");
         Ok(Put::Done)
     }
 
@@ -373,6 +380,7 @@ impl DenseArray {
         if tid == EMPTY {
             return EMPTY;
         }
+        debug_assert!(*used > 0, "entries are counted (A-1)");
         *used -= 1;
         let emptied = *used == 0;
         self.len -= 1;
@@ -387,6 +395,8 @@ impl DenseArray {
 
     fn free_page(&mut self, page: usize) {
         let page = std::mem::replace(&mut self.pages[page], Page::none());
+        assert!(page.exists(), "the page of no entries is nobody's (A-1)");
+        assert_eq!(page.used, 0, "only an empty page is given back (A-1)");
         self.allocated -= 1;
         // SAFETY: taken in `make_page` with this size; the directory no longer names it.
         unsafe { self.pool.free(page.slots.cast(), PAGE_BYTES) };
@@ -398,6 +408,7 @@ impl DenseArray {
         while self.pages.last().is_some_and(|page| !page.exists()) {
             self.pages.pop();
         }
+        debug_assert_eq!(self.pages.is_empty(), self.len == 0, "an array with entries has pages");
         let front = self.pages.iter().take_while(|page| !page.exists()).count();
         if front > MAX_GAP_PAGES && front >= self.pages.len() / 2 {
             self.pages.drain(..front);
@@ -409,6 +420,7 @@ impl DenseArray {
     /// whether it found another place for an entry; if not, this stops. Returns whether all is out.
     pub(super) fn drain(&mut self, budget: usize, mut accept: impl FnMut(u128, u64) -> bool) -> bool {
         let mut budget = budget;
+        debug_assert!(self.allocated <= self.pages.len(), "pages are counted (A-1)");
         while let Some(&page) = self.pages.last() {
             let base = (self.first_page + self.pages.len() - 1) as u64 * PAGE_SLOTS as u64;
             // Entries are taken from the page's end: what is left of a page that was begun is at its
@@ -439,6 +451,7 @@ impl DenseArray {
             }
             self.pages.pop();
         }
+        assert_eq!((self.len, self.allocated), (0, 0), "an array without pages has no entries (A-1)");
         true
     }
 

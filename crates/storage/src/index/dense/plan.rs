@@ -23,6 +23,7 @@ impl Ranges {
     /// Takes a key in. Returns the component whose maximum it raised, the last if several.
     #[inline]
     pub(super) fn include(&mut self, components: &[Component], key: u128) -> Option<usize> {
+        debug_assert!(components.len() <= KeyShape::MAX_COMPONENTS, "a key has one to four components");
         let mut raised = None;
         self.keys += 1;
         for (i, component) in components.iter().enumerate() {
@@ -70,6 +71,7 @@ impl Ranges {
 
     /// The number of values of a component, at most 2^64.
     fn span(&self, i: usize) -> u128 {
+        debug_assert!(self.min[i] <= self.max[i], "there are keys");
         u128::from(self.max[i] - self.min[i]) + 1
     }
 
@@ -120,6 +122,7 @@ impl Evidence<'_> {
     /// the others keep their order. Those that grew too get a quarter more room if that is cheap.
     fn digits(&self, ranges: &Ranges, keys: usize) -> Vec<Digit> {
         let count = self.components.len();
+        assert!(ranges.is_dense(count, keys), "only dense keys get an array");
         let widest = (0..count).max_by_key(|&i| ranges.span(i)).unwrap_or(0);
         let top = if ranges.span(self.raised_last) > 1 { self.raised_last } else { widest };
         let mut ranges = *ranges;
@@ -141,12 +144,14 @@ impl Evidence<'_> {
             digits[i] = Some(digit);
         }
         let most = (u64::MAX >> (64 - self.components[top].bits)).min(MAX_SPAN / stride);
+        assert!(most > 0, "dense keys leave room for the digit that grows");
         digits[top] = Some(Digit::new(
             self.components[top],
             ranges.min[top],
             ranges.min[top].saturating_add(most - 1),
             stride,
         ));
+        debug_assert!(digits.iter().all(Option::is_some), "each component is a digit");
         digits.into_iter().flatten().collect()
     }
 }

@@ -41,13 +41,16 @@ impl Few {
 
     fn insert(&mut self, at: usize, tid: u64) {
         let len = self.len as usize;
+        debug_assert!(at <= len && len < FEW_MAX, "there is room for one more (M-2)");
         self.tids.copy_within(at..len, at + 1);
         self.tids[at] = tid;
         self.len += 1;
+        debug_assert!(self.tids().is_sorted_by(|a, b| a < b), "TIDs ascend (M-2)");
     }
 
     fn remove(&mut self, at: usize) {
         let len = self.len as usize;
+        debug_assert!(at < len && len >= 2, "there are at least two (M-2)");
         self.tids.copy_within(at + 1..len, at);
         self.len -= 1;
     }
@@ -102,6 +105,8 @@ impl Groups {
     /// Puts TIDs into a new group; all or none.
     fn start_group(&mut self, tids: &[u64]) -> Result<u64, InsertError> {
         let group = self.next;
+        debug_assert!(group < TAG_FEW, "a group's number leaves room for its tag (M-1)");
+        debug_assert!(self.range(group).next().is_none(), "a new group is empty");
         for (i, &tid) in tids.iter().enumerate() {
             let added = self.many.insert(u128::from(group) << 64 | u128::from(tid), tid, always_equal);
             if let Err(error) = added {
@@ -123,6 +128,7 @@ impl Groups {
                 self.few.reserve(1)?;
                 let id = self.few.take();
                 let few = self.few.get_mut(id);
+                debug_assert_eq!(few.len, 0, "a node that was taken is empty");
                 few.tids[..2].copy_from_slice(&[one.min(tid), one.max(tid)]);
                 few.len = 2;
                 Ok(TAG_FEW | u64::from(id))
@@ -134,6 +140,7 @@ impl Groups {
                     few.insert(at, tid);
                     return Ok(value);
                 }
+                debug_assert_eq!(few.tids().len(), FEW_MAX, "a node that becomes a group is full");
                 let mut tids = [tid; FEW_MAX + 1];
                 tids[..at].copy_from_slice(&few.tids[..at]);
                 tids[at + 1..].copy_from_slice(&few.tids[at..]);
@@ -183,8 +190,10 @@ impl Groups {
         if !(2..=GROUP_MIN).contains(&len) || self.few.reserve(1).is_err() {
             return Some(value);
         }
+        debug_assert!(tids[..len].is_sorted_by(|a, b| a < b), "a group's TIDs ascend (M-2)");
         for &tid in &tids[..len] {
-            self.many.remove(u128::from(group) << 64 | u128::from(tid), always_equal);
+            let removed = self.many.remove(u128::from(group) << 64 | u128::from(tid), always_equal);
+            assert_eq!(removed, Some(tid), "a group has the TIDs that were found in it");
         }
         let id = self.few.take();
         let few = self.few.get_mut(id);
@@ -264,7 +273,7 @@ impl<S: Slot> MultiHash<S> {
         tid: u64,
         mut tie: impl FnMut(u64) -> Ordering,
     ) -> Result<(), InsertError> {
-        assert!(tid < TAG_FEW);
+        assert!(tid < TAG_FEW, "a TID leaves room for tags (M-1)");
         let groups = &self.groups;
         match self.table.insert(key, tid, |value| tie(groups.first(value)).is_eq()) {
             Ok(()) => {}
@@ -277,6 +286,7 @@ impl<S: Slot> MultiHash<S> {
             Err(refused) => return Err(refused),
         }
         self.len += 1;
+        debug_assert!(self.len >= self.table.len(), "each key has a TID");
         Ok(())
     }
 
@@ -286,12 +296,14 @@ impl<S: Slot> MultiHash<S> {
         match self.groups.without(old, tid) {
             None => return false,
             Some(None) => {
-                self.table.remove(key, |value| value == old);
+                let removed = self.table.remove(key, |value| value == old);
+                debug_assert_eq!(removed, Some(old), "a key without TIDs goes");
             }
             Some(Some(new)) if new != old => self.table.replace(key, new, |value| value == old),
             Some(Some(_)) => {}
         }
         self.len -= 1;
+        debug_assert!(self.len >= self.table.len(), "each key has a TID");
         true
     }
 

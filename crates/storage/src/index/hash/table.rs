@@ -284,6 +284,7 @@ impl<S: Slot> Slots<S> {
 
     /// Empties slot `i` and moves entries after it back, so that T-2 holds.
     fn take_out(&self, i: usize) {
+        debug_assert!(!self.is_empty(i), "an entry is taken out");
         let mask = self.mask as usize;
         let (mut hole, mut next) = (i & mask, i & mask);
         loop {
@@ -423,6 +424,7 @@ impl<S: Slot> Table<S> {
             };
             let segment = &mut self.segments[slots.segment as usize];
             if segment.len as usize * 4 < slots.count() * 3 {
+                debug_assert!(slots.is_empty(empty), "an entry comes to an empty slot");
                 slots.set(empty, S::new(key, value));
                 segment.len += 1;
                 self.len += 1;
@@ -453,7 +455,7 @@ impl<S: Slot> Table<S> {
 
     /// Changes the value of the entry with `key` for which `equal` holds.
     pub(crate) fn replace(&mut self, key: u128, value: u64, mut equal: impl FnMut(u64) -> bool) {
-        assert_ne!(value, EMPTY);
+        assert_ne!(value, EMPTY, "an entry has a value");
         let (slots, i) = self.position(key, &mut equal).expect("the entry is there");
         slots.set(i, S::new(key, value));
     }
@@ -463,7 +465,9 @@ impl<S: Slot> Table<S> {
         let (slots, i) = self.position(key, &mut equal)?;
         let value = slots.get(i).value();
         slots.take_out(i);
-        self.segments[slots.segment as usize].len -= 1;
+        let segment = &mut self.segments[slots.segment as usize];
+        debug_assert!(segment.len > 0 && self.len > 0, "entries are counted");
+        segment.len -= 1;
         self.len -= 1;
         Some(value)
     }
@@ -474,11 +478,13 @@ impl<S: Slot> Table<S> {
 
     /// Empty slots in a new block.
     fn allocate(&mut self, count: usize, segment: usize) -> Result<Slots<S>, OutOfMemory> {
+        assert!(count.is_power_of_two() && count >= GROUP, "a mask finds groups of slots");
         let bytes = count * S::WORDS * size_of::<u64>();
         if bytes > SLAB_BYTES {
             return Err(OutOfMemory::Limit { limit_bytes: self.pool.limit_bytes() });
         }
         let start = self.pool.alloc(bytes)?.cast::<u64>();
+        assert!((start.as_ptr() as usize).is_multiple_of(GROUP * size_of::<u64>()), "groups are aligned");
         // SAFETY: the block has room for `count` slots and is aligned to a cache line; words of all
         // ones are empty slots (S-2).
         unsafe { start.write_bytes(0xFF, count * S::WORDS) };
@@ -488,12 +494,14 @@ impl<S: Slot> Table<S> {
 
     fn release(&mut self, slots: Slots<S>) {
         let bytes = slots.count() * S::WORDS * size_of::<u64>();
+        assert!(self.memory_bytes >= bytes, "no more is given back than was taken");
         self.memory_bytes -= bytes;
         // SAFETY: made by `allocate` with this size; the caller has replaced every mention of it.
         unsafe { self.pool.free(slots.start.cast(), bytes) };
     }
 
     fn start(&mut self) -> Result<(), OutOfMemory> {
+        assert!(self.segments.is_empty() && self.len == 0, "a table starts once");
         let refused = self.refused();
         self.directory.try_reserve_exact(2).map_err(|_| refused)?;
         self.segments.try_reserve(1).map_err(|_| refused)?;
@@ -506,7 +514,8 @@ impl<S: Slot> Table<S> {
 
     /// Makes room in a full segment: one step, which may have to be repeated.
     fn grow(&mut self, segment: usize) -> Result<(), OutOfMemory> {
-        let Segment { slots, depth, .. } = self.segments[segment];
+        let Segment { slots, depth, len, .. } = self.segments[segment];
+        debug_assert!(len as usize * 4 >= slots.count() * 3, "only a full segment grows (T-3)");
         let needed_bits = self.segments.len().ilog2() + SPARE_BITS;
         if slots.count() < FULL_SLOTS {
             self.enlarge(segment, slots.count() * ENLARGE)
@@ -520,11 +529,15 @@ impl<S: Slot> Table<S> {
     fn enlarge(&mut self, segment: usize, count: usize) -> Result<(), OutOfMemory> {
         let new = self.allocate(count, segment)?;
         let old = std::mem::replace(&mut self.segments[segment].slots, new);
+        assert!(new.count() > old.count(), "a segment that is enlarged has more room");
+        let mut moved = 0;
         for i in 0..old.count() {
             if !old.is_empty(i) {
                 new.place(old.get(i));
+                moved += 1;
             }
         }
+        assert_eq!(moved, self.segments[segment].len, "all entries move to the larger segment");
         let named = self.named(segment);
         self.directory[named].fill(new);
         self.release(old);
@@ -534,6 +547,7 @@ impl<S: Slot> Table<S> {
     /// The directory entries that name a segment (T-1).
     fn named(&self, segment: usize) -> Range<usize> {
         let Segment { depth, upper, .. } = self.segments[segment];
+        debug_assert!((1..64).contains(&self.bits) && depth <= self.bits, "hashes find entries (T-1)");
         let first = (upper >> (64 - self.bits)) as usize;
         first..first + (1 << (self.bits - depth))
     }
@@ -554,9 +568,12 @@ impl<S: Slot> Table<S> {
         let high = self.allocate(low.count(), self.segments.len())?;
         let moved = Self::part(low, high, depth);
         let named = self.named(segment);
+        assert!(named.len() >= 2 && named.len().is_multiple_of(2), "two halves have entries (T-1)");
+        assert!(named.end <= self.directory.len(), "a segment is named by the directory (T-1)");
         let middle = (named.start + named.end) / 2;
         self.directory[middle..named.end].fill(high);
         let low = &mut self.segments[segment];
+        assert!(moved <= low.len, "no more entries move than there were");
         low.len -= moved;
         low.depth += 1;
         let upper = upper | 1 << (63 - depth);
@@ -567,6 +584,7 @@ impl<S: Slot> Table<S> {
     /// Moves entries whose hash has the bit after the upper `depth` set from `low` to the empty
     /// `high`, and puts the others where they belong now. Returns the number moved.
     fn part(low: Slots<S>, high: Slots<S>, depth: u32) -> u32 {
+        debug_assert_eq!(low.count(), high.count(), "a segment is divided into two of its size");
         let start = (0..low.count()).find(|&i| low.is_empty(i)).expect("T-3");
         let mut moved = 0;
         // From an empty slot on, a probe sequence never reaches back behind it; what was placed
@@ -595,6 +613,7 @@ impl<S: Slot> Table<S> {
         self.directory = Vec::new();
         self.bits = 1;
         self.len = 0;
+        assert_eq!(self.memory_bytes, 0, "all segments were given back");
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, u64)> + '_ {
@@ -616,6 +635,7 @@ impl<S: Slot> Table<S> {
             Some(segment) => self.release(segment.slots),
             None => {
                 self.directory = Vec::new();
+                assert_eq!(self.memory_bytes, 0, "all segments were given back");
                 return false;
             }
         }
@@ -647,6 +667,7 @@ impl<S: Slot> Table<S> {
             if slot.value() != EMPTY && take(slot.key(), slot.value()) {
                 // Another may have moved into slot `i`: it is looked at again.
                 slots.take_out(i);
+                debug_assert!(self.segments[segment].len > 0, "entries are counted");
                 self.segments[segment].len -= 1;
                 self.len -= 1;
             } else {

@@ -27,6 +27,7 @@ impl<'a> Cursor<'a> {
     fn settle(&mut self) {
         if self.leaf != NONE {
             let leaf = self.tree.leaves.get(self.leaf);
+            debug_assert!(leaf.len() > 0 && self.at <= leaf.len(), "a cursor stands in its leaf (O-3)");
             if self.at == leaf.len() && leaf.next != NONE {
                 (self.leaf, self.at) = (leaf.next, 0);
             }
@@ -66,6 +67,7 @@ impl<'a> Cursor<'a> {
             }
             (self.leaf, self.at) = (prev, self.tree.leaves.get(prev).len());
         }
+        debug_assert!(self.at > 0, "no leaf is empty (O-3)");
         self.at -= 1;
         Some(self.tree.leaves.get(self.leaf).entry(self.at))
     }

@@ -48,6 +48,8 @@ impl HotLeaves {
     /// Remembers where the run of `prefix` goes on.
     #[inline]
     pub(super) fn remember(&mut self, prefix: u128, Hot { low, high, leaf }: Hot) {
+        debug_assert!(low <= prefix && prefix <= high, "the leaf has the entry that was just put there");
+        debug_assert_ne!(leaf, NONE, "a leaf is remembered");
         let slot = slot(prefix);
         (self.bounds[slot], self.leaves[slot]) = ((low, high), leaf);
     }

@@ -92,6 +92,7 @@ impl OrderedIndex {
     fn insert_splitting(&mut self, id: u32, at: usize, entry: (u128, u64), path: &Path, high: u128) {
         let right_id = self.leaves.take();
         let (leaf, right) = self.leaves.get_two_mut(id, right_id);
+        debug_assert!(leaf.is_full() && right.len() == 0, "a full leaf is split with an empty one");
         let cut = leaf.cut(at);
         if cut < CAP {
             leaf.split_off(cut, right);
@@ -102,7 +103,10 @@ impl OrderedIndex {
         } else {
             right.insert(at - cut, entry.0, entry.1);
         }
+        assert!(leaf.len() > 0 && right.len() > 0, "no leaf is empty (O-3)");
+        assert_eq!(leaf.len() + right.len(), CAP + 1, "a split loses no entry");
         let separator = right.entry(0);
+        debug_assert!(leaf.last().0 <= separator.0, "leaves ascend (O-1)");
         right.prev = id;
         right.next = leaf.next;
         leaf.next = right_id;
@@ -116,7 +120,9 @@ impl OrderedIndex {
         if after == NONE {
             self.last = right_id;
         } else {
-            self.leaves.get_mut(after).prev = right_id;
+            let after = self.leaves.get_mut(after);
+            debug_assert_eq!(after.prev, id, "leaves are linked both ways (O-1)");
+            after.prev = right_id;
         }
         self.insert_child(path, separator, right_id);
     }
@@ -126,6 +132,7 @@ impl OrderedIndex {
         for &(id, at) in path[..self.height as usize].iter().rev() {
             let at = at as usize;
             let inner = self.inners.get_mut(id);
+            debug_assert!(at <= inner.len(), "the path leads to a child");
             if !inner.is_full() {
                 inner.insert(at, separator, child);
                 return;
@@ -135,6 +142,7 @@ impl OrderedIndex {
             separator = inner.split_insert(at, separator, child, right);
             child = right_id;
         }
+        assert!((self.height as usize) < MAX_HEIGHT, "the tree is too high");
         let root = self.inners.take();
         let inner = self.inners.get_mut(root);
         inner.children[0] = self.root;

@@ -87,7 +87,9 @@ impl Leaf {
     #[inline]
     pub(super) fn insert(&mut self, at: usize, prefix: u128, tid: u64) {
         let len = self.len();
-        assert!(at <= len && len < CAP);
+        assert!(at <= len && len < CAP, "there is room for one more");
+        debug_assert!(at == 0 || self.keys.get(at - 1) <= prefix, "entries ascend (O-1)");
+        debug_assert!(at == len || prefix <= self.keys.get(at), "entries ascend (O-1)");
         if at < len {
             self.tids.copy_within(at..len, at + 1);
         }
@@ -100,7 +102,7 @@ impl Leaf {
     #[inline]
     pub(super) fn remove(&mut self, at: usize) -> u64 {
         let len = self.len();
-        assert!(at < len);
+        assert!(at < len, "the entry is there");
         let tid = self.tids[at];
         self.keys.remove(at, len);
         self.tids.copy_within(at + 1..len, at);
@@ -114,6 +116,7 @@ impl Leaf {
 
     /// Moves the entries from `at` on to the front of the empty leaf `right`.
     pub(super) fn split_off(&mut self, at: usize, right: &mut Leaf) {
+        debug_assert!(right.len() == 0 && at <= self.len(), "what is split off goes to an empty node");
         let moved = self.len() - at;
         right.keys.copy_from(0, &self.keys, at, moved);
         right.tids[..moved].copy_from_slice(&self.tids[at..at + moved]);
@@ -126,6 +129,8 @@ impl Leaf {
     /// Takes over all entries of the leaf to the right.
     pub(super) fn absorb(&mut self, right: &Leaf) {
         let (len, more) = (self.len(), right.len());
+        assert!(len + more <= CAP, "two leaves that are merged fit one");
+        debug_assert!(self.last().0 <= right.entry(0).0, "leaves ascend (O-1)");
         self.keys.copy_from(len, &right.keys, 0, more);
         self.tids[len..len + more].copy_from_slice(&right.tids[..more]);
         self.len += right.len;
@@ -178,7 +183,9 @@ impl Inner {
     /// Puts a separator at `at` and the child to its right; there is room.
     pub(super) fn insert(&mut self, at: usize, separator: (u128, u64), child: u32) {
         let len = self.len();
-        assert!(at <= len && len < CAP);
+        assert!(at <= len && len < CAP, "there is room for one more");
+        debug_assert!(at == 0 || self.keys.get(at - 1) <= separator.0, "entries ascend (O-1)");
+        debug_assert!(at == len || separator.0 <= self.keys.get(at), "entries ascend (O-1)");
         self.keys.insert(at, len, separator.0);
         self.tids.copy_within(at..len, at + 1);
         self.children.copy_within(at + 1..len + 1, at + 2);
@@ -192,7 +199,7 @@ impl Inner {
     /// Not the only child. Returns the separator.
     pub(super) fn remove(&mut self, at: usize) -> (u128, u64) {
         let len = self.len();
-        assert!(len > 0 && at <= len);
+        assert!(len > 0 && at <= len, "a node keeps a child");
         let separator = at.saturating_sub(1);
         let removed = (self.keys.get(separator), self.tids[separator]);
         self.keys.remove(separator, len);
@@ -208,7 +215,8 @@ impl Inner {
     /// returns that one.
     pub(super) fn split_off(&mut self, keep: usize, right: &mut Inner) -> (u128, u64) {
         let len = self.len();
-        assert!(keep < len);
+        assert!(keep < len, "the entry between the two is there");
+        debug_assert_eq!(right.len(), 0, "what is split off goes to an empty node");
         let middle = (self.keys.get(keep), self.tids[keep]);
         let moved = len - keep - 1;
         right.keys.copy_from(0, &self.keys, keep + 1, moved);
@@ -225,6 +233,7 @@ impl Inner {
     /// Takes over all of the node to the right, from which `separator` parts it.
     pub(super) fn absorb(&mut self, separator: (u128, u64), right: &Inner) {
         let (len, more) = (self.len(), right.len());
+        assert!(len + 1 + more <= CAP, "two nodes that are merged fit one");
         self.keys.set(len, separator.0);
         self.tids[len] = separator.1;
         self.keys.copy_from(len + 1, &right.keys, 0, more);

@@ -27,6 +27,7 @@ impl OrderedIndex {
         let at = leaf.search(prefix, tie).ok()?;
         let tid = leaf.remove(at);
         let len = leaf.len();
+        debug_assert!(self.len > 0, "entries are counted");
         self.len -= 1;
         if len == 0 {
             self.unlink_leaf(id);
@@ -58,12 +59,26 @@ impl OrderedIndex {
         let leaf = self.leaves.get(id);
         let (prev, next) = (leaf.prev, leaf.next);
         match prev {
-            NONE => self.first = next,
-            prev => self.leaves.get_mut(prev).next = next,
+            NONE => {
+                debug_assert_eq!(self.first, id, "a leaf without one before it is the first (O-1)");
+                self.first = next;
+            }
+            prev => {
+                let before = self.leaves.get_mut(prev);
+                debug_assert_eq!(before.next, id, "leaves are linked both ways (O-1)");
+                before.next = next;
+            }
         }
         match next {
-            NONE => self.last = prev,
-            next => self.leaves.get_mut(next).prev = prev,
+            NONE => {
+                debug_assert_eq!(self.last, id, "a leaf without one behind it is the last (O-1)");
+                self.last = prev;
+            }
+            next => {
+                let behind = self.leaves.get_mut(next);
+                debug_assert_eq!(behind.prev, id, "leaves are linked both ways (O-1)");
+                behind.prev = prev;
+            }
         }
         self.leaves.free(id);
         self.hot.forget(id);
@@ -74,6 +89,7 @@ impl OrderedIndex {
         let mut level = self.height as usize;
         loop {
             if level == 0 {
+                assert_eq!(self.len, 0, "only an empty tree has no root");
                 self.root = NONE;
                 self.height = 0;
                 return;
@@ -98,7 +114,7 @@ impl OrderedIndex {
         let Some(level) = (self.height as usize).checked_sub(1) else { return };
         let (parent, at) = (path[level].0, path[level].1 as usize);
         let inner = self.inners.get(parent);
-        debug_assert_eq!(inner.children[at], id);
+        debug_assert_eq!(inner.children[at], id, "the path leads to the leaf");
         let len = |at: usize| self.leaves.get(inner.children[at]).len();
         let Some(left_at) = mergeable(inner.len(), at, len, 0) else { return };
         let (left_id, right_id) = (inner.children[left_at], inner.children[left_at + 1]);
@@ -118,6 +134,7 @@ impl OrderedIndex {
             }
             let (parent, at) = (path[level - 1].0, path[level - 1].1 as usize);
             let above = self.inners.get(parent);
+            debug_assert_eq!(above.children[at], path[level].0, "the path leads to the node");
             let len = |at: usize| self.inners.get(above.children[at]).len();
             let Some(left_at) = mergeable(above.len(), at, len, 1) else { return };
             let (left_id, right_id) = (above.children[left_at], above.children[left_at + 1]);
@@ -132,6 +149,7 @@ impl OrderedIndex {
     fn lower_root(&mut self) {
         while self.height > 0 && self.inners.get(self.root).len() == 0 {
             let child = self.inners.get(self.root).children[0];
+            debug_assert_ne!(child, NONE, "a node has a child");
             self.inners.free(self.root);
             self.root = child;
             self.height -= 1;

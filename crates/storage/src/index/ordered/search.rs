@@ -54,6 +54,7 @@ impl Keys {
     /// Makes room at `at` among the first `len`.
     #[inline]
     pub(super) fn insert(&mut self, at: usize, len: usize, key: u128) {
+        debug_assert!(at <= len && len < CAP, "there is room for one more");
         if at < len {
             self.upper.copy_within(at..len, at + 1);
             self.lower.copy_within(at..len, at + 1);
@@ -64,6 +65,7 @@ impl Keys {
     /// Closes the gap at `at` among the first `len`.
     #[inline]
     pub(super) fn remove(&mut self, at: usize, len: usize) {
+        debug_assert!(at < len && len <= CAP, "the key is there");
         self.upper.copy_within(at + 1..len, at);
         self.lower.copy_within(at + 1..len, at);
         self.set(len - 1, FILL);
@@ -141,7 +143,10 @@ impl Keys {
     /// The number of keys below `probe`. So the filling is never counted.
     #[inline(always)]
     pub(super) fn below(&self, probe: u128) -> usize {
-        self.count(probe, false, |_| ())
+        let at = self.count(probe, false, |_| ());
+        debug_assert!(at == 0 || self.get(at - 1) < probe, "what stands before is below");
+        debug_assert!(at == CAP || self.get(at) >= probe, "what stands there is not below");
+        at
     }
 
     /// [`Keys::below`] that asks for the cache lines with the TIDs that may belong to the result
@@ -158,7 +163,10 @@ impl Keys {
     #[inline(always)]
     pub(super) fn up_to(&self, len: usize, probe: u128) -> usize {
         // The filling equals a probe of all ones, hence `min`.
-        self.count(probe, true, |_| ()).min(len)
+        let at = self.count(probe, true, |_| ()).min(len);
+        debug_assert!(at == 0 || self.get(at - 1) <= probe, "what stands before is not above");
+        debug_assert!(at == len || self.get(at) > probe, "what stands there is above");
+        at
     }
 }
 
@@ -171,6 +179,7 @@ pub(super) fn among_equals(
     mut to: usize,
     tie: &mut impl FnMut(u64) -> Ordering,
 ) -> Result<usize, usize> {
+    debug_assert!(from <= to && to <= CAP, "equals stand in one node");
     while from < to {
         let middle = (from + to) / 2;
         match tie(tids[middle]) {

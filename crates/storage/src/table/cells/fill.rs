@@ -156,6 +156,9 @@ impl Table {
         if cells.0.len() != others.columns.len() {
             wrong_number(cells.0.len(), others.columns.len());
         }
+        let is_present = |at: &&ColumnLocation| at.column.0 < 64 && nulls >> at.column.0 & 1 == 1;
+        let null_columns = nullable.iter().filter(is_present).count() as u32;
+        debug_assert_eq!(nulls.count_ones(), null_columns, "only columns that take NULL are NULL");
         let slot = self.rows.vacant(tid);
         let mut row = self.insert_at(undo, slot);
         let place = row.place();

@@ -117,6 +117,7 @@ impl Table {
         columns: &[CellColumn],
         null: impl Fn(usize) -> bool,
     ) -> Result<(), TableError> {
+        debug_assert!(columns.iter().all(|column| column.form.is_fixed()), "values lie in their slots");
         let start = undo.savepoint();
         let mut row = self.rows.locate(tid);
         for (n, column) in columns.iter().enumerate() {
@@ -143,6 +144,7 @@ impl Table {
             };
             undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
         }
+        debug_assert!(self.rows.is_live(tid), "only live rows are changed");
         Ok(())
     }
 

@@ -49,6 +49,8 @@ impl Batch {
         self.rests.extend_from_slice(key.rest);
         self.ends.push(self.rests.len() as u32);
         self.nulls.push(has_null);
+        debug_assert_eq!(self.keys.len(), self.nulls.len(), "each row has a key");
+        debug_assert_eq!(self.ends.len(), self.tids.len(), "each row has a rest");
     }
 
     fn rest(&self, row: usize) -> &[u8] {
@@ -81,6 +83,7 @@ impl Batch {
             });
         }
         self.keys = keys;
+        debug_assert!(self.keys.is_sorted_by(|a, b| a.0 <= b.0), "leaves are met one after another");
     }
 }
 
@@ -102,7 +105,9 @@ impl TableIndex {
             next = rows.next_live(Tid(tid.0 + 1));
             Some(tid)
         });
-        self.insert_all(rows, tids, &mut batch, progress).map_err(|(_, failure)| failure)
+        self.insert_all(rows, tids, &mut batch, progress).map_err(|(_, failure)| failure)?;
+        assert_eq!(self.len(), rows.live_rows, "each live row stands in the index once (I-1 of `table`)");
+        Ok(())
     }
 
     /// Puts rows in that were appended, and counts them in `progress`; all or none.
@@ -114,7 +119,10 @@ impl TableIndex {
     ) -> Result<(), Failure> {
         let (was_empty, mut batch) = (self.index.is_empty(), Batch::default());
         let tids = || runs.iter().flat_map(|run| run.tids());
+        let before = self.len();
         let Err((entered, failure)) = self.insert_all(rows, tids(), &mut batch, progress) else {
+            let count: u64 = runs.iter().map(|run| run.rows).sum();
+            assert_eq!(self.len(), before + count, "each row stands in the index once (I-1 of `table`)");
             return Ok(());
         };
         if was_empty {
@@ -127,12 +135,14 @@ impl TableIndex {
         for (_, row) in &batch.keys[..entered] {
             self.remove(rows, batch.tids[*row as usize]);
         }
+        assert_eq!(self.len(), before, "rows that fail leave the index as it was (I-2 of `table`)");
         Err(failure)
     }
 
     /// Takes rows out that were appended, all of which are in.
     pub(in crate::table) fn remove_runs(&mut self, rows: &Rows, runs: &[RowRun]) {
         let count: u64 = runs.iter().map(|run| run.rows).sum();
+        assert!(self.len() >= count, "the rows stand in the index");
         if self.index.len() as u64 == count {
             // There are no others.
             return self.index.clear();

@@ -18,7 +18,7 @@ use crate::compile::runtime::ahead::Ask;
 use crate::compile::runtime::changes::Writing;
 use crate::compile::runtime::rows::{At, IndexOf, RowAt, code_of};
 use crate::expr::{Conversion, Expr, ExprKind};
-use crate::plan::tree::{Body, Change, Insert, RelationSource, Target};
+use crate::plan::tree::{Body, Change, Insert, Merge, RelationSource, Target};
 use crate::store::TableRef;
 use crate::types::Scalar;
 
@@ -38,6 +38,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 stays && good && self.takes_target(&update.target)
             }
             Change::Delete(target) => self.takes_target(target),
+            Change::Merge(_) => false,
         }
     }
 
@@ -53,6 +54,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         );
         let good = target.steps.len() == 1
             && target.constants.is_empty()
+            && target.ctes.is_empty()
             && self.takes_steps(&target.steps, 1)
             && target.returning.iter().all(|expr| self.takes(expr, 1));
         self.query = outer;
@@ -81,7 +83,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         match change {
             Change::Insert(insert) => matches!(&insert.source.body, Body::Values(rows) if rows.len() == 1),
             Change::Update(update) => self.is_one_lookup(&update.target.relations, &update.target.steps),
-            Change::Delete(_) => false,
+            Change::Delete(_) | Change::Merge(_) => false,
         }
     }
 
@@ -90,7 +92,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         match change {
             Change::Insert(insert) => self.insert(insert, each),
             Change::Update(update) => self.target(&update.target, Some(&update.set), each),
-            Change::Delete(target) => self.target(target, None, each),
+            // MERGE has no code.
+            Change::Delete(target) | Change::Merge(Merge { target, .. }) => self.target(target, None, each),
         }
     }
 

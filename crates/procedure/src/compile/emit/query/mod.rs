@@ -191,7 +191,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     fn first_of_change(&mut self, into: &'r Into, change: &'r Change) -> Taken {
-        let width = returning(change).len();
+        let width = change.returning().len();
         let (row, taken) = (self.room(width), self.counter());
         let mut kinds = Vec::new();
         let count = self.change(change, &mut |this, outputs| {
@@ -513,12 +513,4 @@ struct Taken {
     row: Value,
     kinds: Vec<Kind>,
     count: Value,
-}
-
-fn returning(change: &Change) -> &[Expr] {
-    match change {
-        Change::Insert(insert) => &insert.returning,
-        Change::Update(update) => &update.target.returning,
-        Change::Delete(target) => &target.returning,
-    }
 }

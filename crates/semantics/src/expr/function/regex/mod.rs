@@ -13,8 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use albireo_base::text::{MAX_BYTES, too_long};
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value, budget};
 
 use self::matcher::{Matcher, Span};
 use self::syntax::Options;
@@ -359,15 +358,15 @@ fn replaced(args: &[Datum], options: Options, start: usize, n: usize) -> Result<
             true => substitute(&mut out, whole, by, &matcher.groups(whole, found)?),
             false => out.push_str(by),
         }
-        if out.len() > MAX_BYTES {
-            return Err(too_long());
-        }
+        budget::value(out.len())?;
         copied = found.1;
         if n > 0 {
             break;
         }
     }
-    out.push_str(whole.get(copied..).unwrap_or_default());
+    let rest = whole.get(copied..).unwrap_or_default();
+    budget::value(out.len().saturating_add(rest.len()))?;
+    out.push_str(rest);
     text(out)
 }
 

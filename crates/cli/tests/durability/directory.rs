@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A directory that is removed with what is in it, unless the test fails.
-pub struct Place {
+pub struct TestDirectory {
     path: PathBuf,
 }
 
-impl Place {
+impl TestDirectory {
     /// An empty one.
     pub fn new(name: &str) -> Self {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{} is left to be looked at", self.path.display());

@@ -1,0 +1,96 @@
+//! Queries of WITH: planned where they are used, or once as spools.
+//!
+//! PostgreSQL's rule: one that is used once, or NOT MATERIALIZED, is a part of the query that uses it; any other is
+//! computed once. A whole table under another name is read where it is used all the same: that copies nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use albireo_semantics::expr::ExprKind;
+use albireo_semantics::query::tree::{Body, Cte, Distinct, Query, RelationSource};
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
+
+use super::from::typed_columns;
+use super::subquery::free_columns;
+use super::{Domain, Lowering, Rows, Typed, type_of, unsupported};
+use crate::spool::{self, SpoolId};
+
+/// A query of WITH.
+pub(super) enum Named {
+    /// Planned where it is used.
+    Inline(Rows),
+    /// Computed once: its spool, and the types of its columns.
+    Spooled(SpoolId, Vec<DataType>),
+}
+
+impl Lowering<'_> {
+    /// A query of WITH, before it is used.
+    pub(super) fn cte(&self, cte: &Cte, domain: Option<&Domain>) -> Result<Named> {
+        let rows = match &cte.repeated {
+            None => self.query(&cte.query, None)?,
+            Some(repeated) => {
+                let reads = |query: &Query| !free_columns(query).is_empty();
+                let free = reads(&cte.query) || reads(&repeated.query);
+                self.recursive(cte, repeated, domain.filter(|_| free))?
+            }
+        };
+        let used_again = cte.uses > 1 && !is_whole_table(&cte.query);
+        let once = cte.materialized.unwrap_or(used_again);
+        // What is computed for each row around, or in each round, is not computed once.
+        match once && rows.keys.is_empty() && !self.repeating.get() {
+            true => self.spooled(rows),
+            false => Ok(Named::Inline(rows)),
+        }
+    }
+
+    /// Has rows computed once.
+    fn spooled(&self, rows: Rows) -> Result<Named> {
+        let types = rows.outputs.iter().map(|output| type_of(&rows.plan, output)).collect::<Result<_>>()?;
+        let outputs: Vec<Planned> = rows.outputs.into_iter().map(Planned::Column).collect();
+        let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
+        let mut spools = self.spools.borrow_mut();
+        let id = SpoolId::try_from(spools.len()).unwrap_or(SpoolId::MAX);
+        spools.push((id, plan));
+        Ok(Named::Spooled(id, types))
+    }
+
+    /// The rows of a query of WITH where it is used.
+    pub(super) fn cte_rows(&self, id: u32) -> Result<(LogicalPlan, Vec<Typed>)> {
+        let ctes = self.ctes.borrow();
+        let (plan, outputs) = match ctes.get(&id) {
+            None => return Err(unsupported("this query of WITH")),
+            Some(Named::Inline(rows)) => {
+                let new: Vec<Column> = rows.outputs.iter().map(|_| self.column("with")).collect();
+                let named = rows.outputs.iter().zip(&new);
+                let exprs = named.map(|(old, new)| Planned::Column(old.clone()).alias(&new.name));
+                let plan = LogicalPlanBuilder::from(rows.plan.clone());
+                (plan.project(exprs.collect::<Vec<_>>())?.build()?, new)
+            }
+            Some(Named::Spooled(id, types)) => {
+                let new: Vec<Column> = types.iter().map(|_| self.column("with")).collect();
+                let fields = new.iter().zip(types).map(|(new, ty)| Field::new(&new.name, ty.clone(), true));
+                let schema = DFSchema::from_unqualified_fields(fields.collect(), HashMap::new())?;
+                (spool::scan(*id, Arc::new(schema)), new)
+            }
+        };
+        typed_columns(Rows { plan, outputs, ..Rows::default() })
+    }
+}
+
+/// Whether a query gives columns of all rows of one table.
+fn is_whole_table(query: &Query) -> bool {
+    let Body::Select(select) = &query.body else { return false };
+    let plain = select.grouping.is_none()
+        && select.windows.is_empty()
+        && select.distinct == Distinct::No
+        && select.from.conditions.is_empty()
+        && query.ctes.is_empty()
+        && query.order.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none();
+    let table =
+        matches!(select.relations.as_slice(), [one] if matches!(one.source, RelationSource::Table(_)));
+    plain && table && select.outputs.iter().all(|output| matches!(output.kind, ExprKind::Column(_)))
+}
