@@ -217,6 +217,33 @@ impl OrderedIndex {
         Range::between(self, front, back)
     }
 
+    /// About how many entries have a prefix in `low..=high`, from the ways to the two: exact if they are in one
+    /// leaf or in two side by side.
+    pub fn estimate(&self, low: u128, high: u128) -> usize {
+        if self.root == NONE || low > high {
+            return 0;
+        }
+        let (mut ways, mut places) = ([Path::default(); 2], [(NONE, 0); 2]);
+        for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
+        {
+            let tie = &mut |_| order;
+            let (id, _) = self.descend(prefix, tie, &mut ways[n]);
+            let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);
+            places[n] = (id, at);
+        }
+        let (leaves, inners) = (self.leaves.used(), self.inners.used());
+        let children = (leaves + inners) as f64 / inners.max(1) as f64;
+        let mut apart = 0.0;
+        for (from, to) in ways[0].iter().zip(&ways[1]).take(self.height as usize) {
+            let size = self.inners.get(from.0).len() + 1;
+            apart = entries_between(apart, (from.1 as usize, size), to.1 as usize, children);
+        }
+        let [(first, from), (_, to)] = places;
+        let entries = self.len as f64 / leaves.max(1) as f64;
+        let size = self.leaves.get(first).len();
+        (entries_between(apart, (from, size), to, entries) as usize).min(self.len)
+    }
+
     /// The entries between two probes, in order. The ties tell the order of each probe among the
     /// entries with its prefix; entries equal to a probe are included (a caller that wants them left
     /// out turns `Equal` into `Greater` for the low probe, `Less` for the high one).
@@ -296,5 +323,14 @@ impl OrderedIndex {
             id = leaf.next;
         }
         None
+    }
+}
+
+/// How many entries are between two places in nodes that are so many nodes apart: the first in a node of this
+/// size, others of `average` size.
+fn entries_between(apart: f64, (from, size): (usize, usize), to: usize, average: f64) -> f64 {
+    match apart < 1.0 {
+        true => to.saturating_sub(from) as f64,
+        false => (size - from) as f64 + to as f64 + (apart - 1.0) * average,
     }
 }
