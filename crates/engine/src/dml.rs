@@ -15,7 +15,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Tid, Value};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
-use albireo_partition::{Abort, Call, Route, Transaction};
+use albireo_partition::{Abort, Call, Route};
 use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, given};

@@ -25,7 +25,14 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
         let generation = self.inner.definitions.read();
-        let entry = Entry::new(&self.library(), Parsed::Statement(statement), text, &[], *generation, Some(&self.inner.olap.files()));
+        let entry = Entry::new(
+            &self.library(),
+            Parsed::Statement(statement),
+            text,
+            &[],
+            *generation,
+            Some(&self.inner.olap.files()),
+        );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         match Queried::new(self, bound, &[], settings, cancel) {
             Ok(queried) => queried.explain(),

@@ -31,7 +31,14 @@ impl Database {
     ) -> Result<Explained, SqlError> {
         let generation = self.inner.definitions.read();
         // Not kept: the text is that of EXPLAIN.
-        let entry = Entry::new(&self.library(), Parsed::Statement(statement), text, &[], *generation, Some(&self.inner.olap.files()));
+        let entry = Entry::new(
+            &self.library(),
+            Parsed::Statement(statement),
+            text,
+            &[],
+            *generation,
+            Some(&self.inner.olap.files()),
+        );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let live = entry.live(self.inner.partitions.count())?;
         let statements = &self.inner.statements;

@@ -28,6 +28,9 @@ pub struct Estimate {
     pub tables: f64,
 }
 
+/// Calls what it is given for each expression.
+type EachExpr<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Expr));
+
 /// Rows for a key that depends on other rows.
 const ROWS_OF_A_KEY: f64 = 8.0;
 
@@ -62,7 +65,7 @@ pub(in crate::plan) fn most_rows_of_change(change: &Change) -> Option<usize> {
     }
 }
 
-fn has_queries(each_expr: &mut dyn FnMut(&mut dyn FnMut(&Expr))) -> bool {
+fn has_queries(each_expr: EachExpr<'_>) -> bool {
     let mut found = false;
     each_expr(&mut |expr| {
         expr.walk(&mut |part| found |= matches!(part.kind, ExprKind::Subquery(_)));
@@ -150,7 +153,7 @@ impl Estimator<'_, '_> {
     }
 
     /// Adds the queries in expressions that are evaluated for so many rows.
-    fn inner(&mut self, each_expr: &mut dyn FnMut(&mut dyn FnMut(&Expr)), rows: f64) -> Result<(), Stop> {
+    fn inner(&mut self, each_expr: EachExpr<'_>, rows: f64) -> Result<(), Stop> {
         let mut done = Ok(());
         each_expr(&mut |expr| {
             expr.walk(&mut |part| {
