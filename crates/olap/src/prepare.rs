@@ -16,7 +16,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TableSource, Volatility};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::eliminate_limit::EliminateLimit;
 use datafusion::optimizer::optimizer::OptimizerRule;
@@ -67,7 +67,7 @@ pub struct OutputColumn {
 /// A typed statement with its cached plan. Shared by any number of concurrent runs.
 #[derive(Debug)]
 pub struct Prepared {
-    analyzed: LogicalPlan,
+    plan: CachedPlan,
     columns: Vec<OutputColumn>,
     parameter_types: Vec<Option<SqlType>>,
     /// Whether each run must fold constants anew: parameters, or functions of the time.
@@ -80,7 +80,21 @@ pub struct Prepared {
     /// By relation: the columns that some run may read.
     columns_read: Vec<Vec<ColumnId>>,
     catalog_version: u64,
+    /// What is computed before, in this order: plans whose columns are parameters of those behind them.
+    once: Vec<CachedPlan>,
+}
+
+/// A plan, and how it was optimized last.
+#[derive(Debug)]
+pub(crate) struct CachedPlan {
+    analyzed: LogicalPlan,
     optimized: Mutex<Option<Arc<OptimizedPlan>>>,
+}
+
+impl CachedPlan {
+    fn new(analyzed: LogicalPlan) -> Self {
+        Self { analyzed, optimized: Mutex::new(None) }
+    }
 }
 
 #[derive(Debug)]
@@ -96,6 +110,14 @@ struct OptimizedPlan {
 pub(crate) struct Optimized {
     plan: LogicalPlan,
     folds: bool,
+}
+
+impl Optimized {
+    /// The same with all parameters behind the first `known` as calls of functions that stand for them.
+    pub(crate) fn left_open(self, known: usize) -> Result<Self, SqlError> {
+        let plan = lower::left_open(self.plan, known).map_err(|e| to_sql_error(&e))?;
+        Ok(Self { plan, folds: self.folds })
+    }
 }
 
 impl Prepared {
@@ -140,24 +162,35 @@ impl Prepared {
         self.catalog_version
     }
 
-    /// The optimized plan for this snapshot, from the cache if it still serves.
+    /// The plan of the result.
+    pub(crate) fn plan(&self) -> &CachedPlan {
+        &self.plan
+    }
+
+    /// The plans that are run before, in this order.
+    pub(crate) fn once(&self) -> &[CachedPlan] {
+        &self.once
+    }
+
+    /// A plan optimized for this snapshot, from the cache if it still serves.
     pub(crate) fn optimized(
         &self,
+        plan: &CachedPlan,
         shared: &Shared,
         snapshot: &Arc<dyn Snapshot>,
     ) -> Result<Optimized, SqlError> {
         let rows = self.row_counts(&**snapshot)?;
-        let known = self.optimized.lock().clone();
+        let known = plan.optimized.lock().clone();
         if let Some(known) = known
             && known.rows.iter().zip(&rows).all(|(then, now)| plan_still_serves(then.1, now.1))
         {
             return Ok(Optimized { plan: known.plan.clone(), folds: known.folds });
         }
-        let plan =
-            optimize::optimize(shared, snapshot, self.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
-        let folds = folds(&plan).map_err(|e| to_sql_error(&e))?;
-        *self.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: plan.clone(), rows, folds }));
-        Ok(Optimized { plan, folds })
+        let best =
+            optimize::optimize(shared, snapshot, plan.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
+        let folds = folds(&best).map_err(|e| to_sql_error(&e))?;
+        *plan.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: best.clone(), rows, folds }));
+        Ok(Optimized { plan: best, folds })
     }
 
     fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
@@ -171,14 +204,8 @@ impl Prepared {
         self.relations.iter().map(count).collect()
     }
 
-    /// The optimized plan with parameters and the time of the run put in.
-    pub(crate) fn bind(
-        &self,
-        optimized: Optimized,
-        parameters: &[Value],
-        state: &SessionState,
-    ) -> Result<LogicalPlan, SqlError> {
-        let Optimized { plan, folds } = optimized;
+    /// The parameters' values as plans take them.
+    pub(crate) fn arguments(&self, parameters: &[Value]) -> Result<Vec<ScalarValue>, SqlError> {
         if parameters.len() != self.parameter_types.len() {
             let message = format!(
                 "the statement has {} parameters, but {} were given",
@@ -187,14 +214,24 @@ impl Prepared {
             );
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
         }
+        match &self.bound_types {
+            Some(types) => parameters.iter().zip(types).map(|(v, ty)| bound_scalar(v, ty.as_ref())).collect(),
+            None => parameters.iter().zip(&self.parameter_types).map(|(v, ty)| scalar(v, *ty)).collect(),
+        }
+    }
+
+    /// An optimized plan with values of its parameters and the time of the run put in.
+    pub(crate) fn bind(
+        &self,
+        optimized: Optimized,
+        arguments: &[ScalarValue],
+        state: &SessionState,
+    ) -> Result<LogicalPlan, SqlError> {
+        let Optimized { plan, folds } = optimized;
         if !self.binds {
             return Ok(plan);
         }
-        let values: Result<Vec<_>, SqlError> = match &self.bound_types {
-            Some(types) => parameters.iter().zip(types).map(|(v, ty)| bound_scalar(v, ty.as_ref())).collect(),
-            None => parameters.iter().zip(&self.parameter_types).map(|(v, ty)| scalar(v, *ty)).collect(),
-        };
-        let bound = plan.replace_params_with_values(&ParamValues::from(values?));
+        let bound = plan.replace_params_with_values(&ParamValues::from(arguments.to_vec()));
         let bound = if folds { bound.and_then(|plan| fold(plan, state)) } else { bound };
         bound.map_err(|e| to_sql_error(&e))
     }
@@ -313,12 +350,12 @@ async fn prepare(
         binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
         columns: output_columns(&analyzed, query.names)?,
         columns_read: columns_read(&analyzed, &relations_read)?,
-        analyzed,
+        plan: CachedPlan::new(analyzed),
+        once: Vec::new(),
         parameter_types,
         reads_files,
         relations: relations_read,
         catalog_version: relations.version(),
-        optimized: Mutex::new(None),
     })
 }
 
@@ -330,21 +367,29 @@ fn prepare_bound(
 ) -> Result<Prepared, DataFusionError> {
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
-    let Lowered { plan, relations: read, reads_files } = lower::lower(shared, relations, query, &known)?;
+    let Lowered { plan, relations: read, reads_files, once } =
+        lower::lower(shared, relations, query, &known, parameters.len())?;
     lower::take_nodes(&plan)?;
+    once.iter().try_for_each(lower::take_nodes)?;
     let analyzed = semantics::analyze_lowered(plan, shared.options())?;
+    let once = once.into_iter().map(|plan| semantics::analyze_lowered(plan, shared.options()));
+    let once: Vec<LogicalPlan> = once.collect::<Result<_, _>>()?;
+    let mut time = depends_on_time(&analyzed)?;
+    for plan in &once {
+        time |= depends_on_time(plan)?;
+    }
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
     Ok(Prepared {
-        binds: !types.is_empty() || depends_on_time(&analyzed)?,
+        binds: !types.is_empty() || !once.is_empty() || time,
         columns: bound_columns(&analyzed, query)?,
-        columns_read: columns_scanned(&analyzed, &read)?,
-        analyzed,
+        columns_read: columns_scanned(std::iter::once(&analyzed).chain(&once), &read)?,
+        plan: CachedPlan::new(analyzed),
+        once: once.into_iter().map(CachedPlan::new).collect(),
         parameter_types: types.iter().map(|ty| ty.as_ref().and_then(sql_type_of)).collect(),
         bound_types: Some(types),
         reads_files,
         relations: read,
         catalog_version: relations.version(),
-        optimized: Mutex::new(None),
     })
 }
 
@@ -378,13 +423,35 @@ fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputCol
     columns.collect()
 }
 
-/// The columns that the scans of a lowered plan may read; there each has a name of its own.
-fn columns_scanned(
-    plan: &LogicalPlan,
+/// The columns that the scans of lowered plans may read; there each has a name of its own.
+fn columns_scanned<'p>(
+    plans: impl Iterator<Item = &'p LogicalPlan>,
     relations: &[Arc<Relation>],
 ) -> Result<Vec<Vec<ColumnId>>, DataFusionError> {
     let mut names = HashSet::new();
     let mut scans = Vec::new();
+    for plan in plans {
+        scans_and_names(plan, &mut scans, &mut names)?;
+    }
+    let mut read = vec![BTreeSet::new(); relations.len()];
+    for source in scans {
+        let provider = source_as_provider(&source)?;
+        let Some(table) = provider.downcast_ref::<SnapshotTable>() else { continue };
+        let Some(at) = relations.iter().position(|relation| relation.id == table.relation.id) else {
+            continue;
+        };
+        let columns = (0..).map(ColumnId).zip(&table.relation.columns);
+        read[at].extend(columns.filter(|(_, column)| names.contains(&column.name)).map(|(id, _)| id));
+    }
+    Ok(read.into_iter().map(|columns| columns.into_iter().collect()).collect())
+}
+
+/// The sources that a plan scans, and the names of all columns in its expressions.
+fn scans_and_names(
+    plan: &LogicalPlan,
+    scans: &mut Vec<Arc<dyn TableSource>>,
+    names: &mut HashSet<String>,
+) -> Result<(), DataFusionError> {
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             scans.push(Arc::clone(&scan.source));
@@ -398,17 +465,7 @@ fn columns_scanned(
             })
         })
     })?;
-    let mut read = vec![BTreeSet::new(); relations.len()];
-    for source in scans {
-        let provider = source_as_provider(&source)?;
-        let Some(table) = provider.downcast_ref::<SnapshotTable>() else { continue };
-        let Some(at) = relations.iter().position(|relation| relation.id == table.relation.id) else {
-            continue;
-        };
-        let columns = (0..).map(ColumnId).zip(&table.relation.columns);
-        read[at].extend(columns.filter(|(_, column)| names.contains(&column.name)).map(|(id, _)| id));
-    }
-    Ok(read.into_iter().map(|columns| columns.into_iter().collect()).collect())
+    Ok(())
 }
 
 /// The columns of each relation whose name is used anywhere in the plan, of whatever relation: more than

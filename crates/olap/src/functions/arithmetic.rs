@@ -15,11 +15,12 @@ use albireo_base::SqlError;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowNativeType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowNativeType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type,
+    Int32Type, Int64Type,
 };
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::decimal::{self, Shape};
@@ -218,6 +219,13 @@ impl ScalarUDFImpl for Arithmetic {
             }),
             _ => plan_err!("{} takes two arguments", self.name()),
         }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        // NULL comes of NULL alone.
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
     }
 
     fn is_strict(&self) -> bool {

@@ -178,8 +178,23 @@ impl Lowering<'_> {
         if !is_scalar(a) || !is_scalar(b) {
             return self.row_by_row(level, whole);
         }
+        if let Some(ordered) = self.ordered(level, op, a, b)? {
+            return Ok(boolean(ordered));
+        }
         let (left, right) = self.comparable(level, a, b)?;
         Ok(boolean(Planned::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))))
+    }
+
+    /// The order of two NUMERIC values of which one has a scale of its own; `None` for any others.
+    fn ordered(&self, level: &Level, op: Operator, a: &Expr, b: &Expr) -> Result<Option<Planned>> {
+        if !super::compare::orders(op) || !matches!(a.ty, Type::Scalar(Scalar::Numeric { .. })) {
+            return Ok(None);
+        }
+        let (left, right) = (self.typed(level, a)?, self.typed(level, b)?);
+        let numeric = |ty: &DataType| matches!(ty, DataType::Decimal128(..)) || *ty == OPEN;
+        let open = left.1 == OPEN || right.1 == OPEN;
+        let fits = open && numeric(&left.1) && numeric(&right.1);
+        Ok(fits.then(|| super::compare::compare(op, left.0, right.0)))
     }
 
     /// Two values as Arrow compares them.
@@ -388,6 +403,10 @@ impl Lowering<'_> {
                 let mut args = vec![self.expr(level, text)?];
                 args.extend(self.exprs(level, rest)?);
                 Ok((datafusion::functions::unicode::substr().call(args), DataType::Utf8View))
+            }
+            ("ascii", [text]) => {
+                let code = datafusion::functions::string::ascii().call(vec![self.expr(level, text)?]);
+                Ok((code, DataType::Int32))
             }
             ("mod", [a, b]) => self.arithmetic(level, Operation::Remainder, whole, a, b),
             ("extract", [field, moment]) => self.extract(level, whole, field, moment),

@@ -118,8 +118,50 @@ impl Lowering<'_> {
                 stage.plan = join(stage.plan.clone(), joined, JoinType::LeftSemi)?;
                 Ok(true)
             }
+            SubqueryKind::Any { op, all, operands, conversions } => {
+                let outside = match (op, all, negated) {
+                    (Comparison::Eq, false, true) | (Comparison::Ne, true, false) => true,
+                    _ => return Ok(false),
+                };
+                match (operands.as_slice(), conversions.as_slice()) {
+                    ([operand], [conversion]) if outside => {
+                        self.anti_join(stage, query, operand, *conversion)
+                    }
+                    _ => Ok(false),
+                }
+            }
             _ => Ok(false),
         }
+    }
+
+    /// Keeps the rows whose value is none of a query's, if that depends on no row. It is so of all rows where
+    /// the query has none, else of no row whose value is NULL, and of none at all where the query has a NULL.
+    fn anti_join(
+        &self,
+        stage: &mut Stage,
+        query: &Query,
+        operand: &Expr,
+        conversion: Option<Scalar>,
+    ) -> Result<bool> {
+        if !super::once::is_independent(query) {
+            return Ok(false);
+        }
+        self.attach_queries(stage, [operand])?;
+        let before = self.spools.borrow().len();
+        let mut joined = self.joined(stage, query, true)?;
+        let types = output_types(query);
+        let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
+        let may_be_null = |expr: &Planned, plan: &LogicalPlan| {
+            datafusion::logical_expr::ExprSchemable::nullable(expr, plan.schema())
+        };
+        if may_be_null(&left, &stage.plan)? || may_be_null(&right, &joined.rows.plan)? {
+            let (count, known) = self.counts_once(before, &joined.rows, &right)?;
+            let comparable = left.clone().is_not_null().and(known.eq(count.clone()));
+            stage.plan = filter(stage.plan.clone(), Some(count.eq(lit(0_i64)).or(comparable)))?;
+        }
+        joined.on.push((left, right));
+        stage.plan = join(stage.plan.clone(), joined, JoinType::LeftAnti)?;
+        Ok(true)
     }
 
     /// An operand and the column that it is compared with, in one type, as they are compared.
@@ -212,6 +254,9 @@ impl Lowering<'_> {
     /// A query's one value.
     fn attach_value(&self, stage: &mut Stage, query: &Query) -> Result<Typed> {
         let total = whole_aggregate(query);
+        if let Some(value) = self.value_once(query, total.is_some() || takes_one(query))? {
+            return Ok(value);
+        }
         let joined = self.joined(stage, query, false)?;
         let pulled = joined.rows.keys.len();
         let of = match total {
@@ -253,6 +298,12 @@ impl Lowering<'_> {
 
     /// One row for each key, or none; an error, once its value is used, where there were several.
     fn single(&self, rows: Rows, output: &Column) -> Result<(Rows, Planned)> {
+        let (rows, value, count) = self.first_and_count(rows, output)?;
+        Ok((rows, super::checks::single(Planned::Column(value), Planned::Column(count))))
+    }
+
+    /// Of the rows of each key the value of the first, and how many there are.
+    pub(super) fn first_and_count(&self, rows: Rows, output: &Column) -> Result<(Rows, Column, Column)> {
         let (value, count) = (self.column("value"), self.column("rows"));
         let groups: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
         let aggregates = [
@@ -260,8 +311,8 @@ impl Lowering<'_> {
             count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
         ];
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
-        let checked = super::checks::single(Planned::Column(value.clone()), Planned::Column(count));
-        Ok((Rows { plan, outputs: vec![value], keys: rows.keys, order: Vec::new() }, checked))
+        let outputs = vec![value.clone()];
+        Ok((Rows { plan, outputs, keys: rows.keys, order: Vec::new() }, value, count))
     }
 
     /// What a query of one group gives where there is no row.

@@ -61,7 +61,34 @@ impl Query {
         self.each_relation(&mut |relation| routine(relation, visit));
     }
 
-    fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
+    /// Calls `visit` for every query of a WITH in it, but not for those of queries inside of expressions.
+    pub fn each_cte(&self, visit: &mut dyn FnMut(&Cte)) {
+        for cte in &self.ctes {
+            visit(cte);
+            cte.query.each_cte(visit);
+            if let Some(repeated) = &cte.repeated {
+                repeated.query.each_cte(visit);
+            }
+        }
+        match &self.body {
+            Body::Select(select) => {
+                for relation in &select.relations {
+                    if let RelationSource::Query(query) | RelationSource::Lateral(query) = &relation.source {
+                        query.each_cte(visit);
+                    }
+                }
+            }
+            Body::Values(_) => {}
+            Body::Nested(inner) => inner.each_cte(visit),
+            Body::Set(set) => {
+                set.left.each_cte(visit);
+                set.right.each_cte(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` for every relation in FROM, but not for those of queries inside of expressions.
+    pub fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
         self.ctes.iter().for_each(|cte| cte.each_relation(visit));
         match &self.body {
             Body::Select(select) => each_relation(&select.relations, visit),

@@ -1,0 +1,176 @@
+//! Queries in expressions that depend on no row: computed once, before the plan of the statement.
+//!
+//! Responsible for: which queries are computed so, and their plans. Their values come into the statement's
+//! plan as parameters behind its own, so that comparisons with them are comparisons with literals by the
+//! time that operators are chosen: scans filter by them and skip chunks. Not responsible for: running them
+//! ([`crate::run`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use albireo_semantics::expr::ExprKind;
+use albireo_semantics::query::tree::{Query, RelationSource};
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{Column, Result};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr as Planned, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
+};
+
+use super::subquery::free_columns;
+use super::{Lowering, Rows, Typed, type_of};
+use crate::errors::{external, internal};
+use crate::spool::{SpoolId, with_spools};
+
+impl Lowering<'_> {
+    /// The value of a query that depends on no row; `None` if it depends on one, or reads a query of WITH,
+    /// which is computed with the statement. `one`: it has one row or none, whatever the data.
+    pub(super) fn value_once(&self, query: &Query, one: bool) -> Result<Option<Typed>> {
+        if !is_independent(query) {
+            return Ok(None);
+        }
+        let before = self.spools.borrow().len();
+        let rows = self.query(query, None)?;
+        let spools = self.spools.borrow_mut().split_off(before);
+        let Some(output) = rows.outputs.first().cloned() else {
+            return Err(external(internal("a query has a column")));
+        };
+        if one {
+            let mut values = self.computed_once(spools, rows.plan, &[output])?;
+            return Ok(values.pop());
+        }
+        let (rows, value, count) = self.first_and_count(rows, &output)?;
+        let ty = type_of(&rows.plan, &value)?;
+        match self.computed_once(spools, rows.plan, &[value, count])?.as_slice() {
+            [(value, _), (count, _)] => Ok(Some((super::checks::single(value.clone(), count.clone()), ty))),
+            _ => Err(external(internal("two columns have two values"))),
+        }
+    }
+
+    /// Of the values of a query that depends on no row: how many there are, and how many are not NULL. It reads
+    /// spools behind the first `before`.
+    pub(super) fn counts_once(
+        &self,
+        before: usize,
+        rows: &Rows,
+        value: &Planned,
+    ) -> Result<(Planned, Planned)> {
+        let (count, known) = (self.column("rows"), self.column("known"));
+        let aggregates = [
+            count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
+            count_udaf().call(vec![value.clone()]).alias(&known.name),
+        ];
+        let plan = LogicalPlanBuilder::from(rows.plan.clone())
+            .aggregate(Vec::<Planned>::new(), aggregates)?
+            .build()?;
+        let spools = self.spools.borrow()[before..].to_vec();
+        match self.computed_once(spools, plan, &[count, known])?.as_slice() {
+            [(count, _), (known, _)] => Ok((count.clone(), known.clone())),
+            _ => Err(external(internal("two columns have two values"))),
+        }
+    }
+
+    /// The columns of the one row of a plan, which reads these spools, as parameters.
+    fn computed_once(
+        &self,
+        spools: Vec<(SpoolId, LogicalPlan)>,
+        plan: LogicalPlan,
+        columns: &[Column],
+    ) -> Result<Vec<Typed>> {
+        let mut values = Vec::with_capacity(columns.len());
+        for column in columns {
+            let ty = type_of(&plan, column)?;
+            let number = self.next_parameter.get() + 1;
+            self.next_parameter.set(number);
+            let name = format!("${number}");
+            let field = Arc::new(Field::new(&name, ty.clone(), true));
+            values.push((Planned::Placeholder(Placeholder::new_with_field(name, Some(field))), ty));
+        }
+        let exprs = columns.iter().cloned().map(Planned::Column);
+        let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        self.once.borrow_mut().push(with_spools(spools, plan));
+        Ok(values)
+    }
+}
+
+/// A plan with all parameters behind the first `known` as calls of functions that only say which they are.
+pub(crate) fn left_open(plan: LogicalPlan, known: usize) -> Result<LogicalPlan> {
+    let shown = |expr: Planned| match &expr {
+        Planned::Placeholder(Placeholder { id, field: Some(field) }) => {
+            let number = id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+            match number.filter(|number| *number > known) {
+                Some(_) => {
+                    let signature = Signature::nullary(Volatility::Volatile);
+                    let (name, gives) = (format!("query_{id}"), field.data_type().clone());
+                    let function = ScalarUDF::new_from_impl(Unknown { name, gives, signature });
+                    Ok(Transformed::yes(function.call(Vec::new())))
+                }
+                None => Ok(Transformed::no(expr)),
+            }
+        }
+        _ => Ok(Transformed::no(expr)),
+    };
+    let plan = plan.transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| {
+            let original = NamePreserver::new_for_projection().save(&expr);
+            expr.transform_up(shown).map(|changed| changed.update_data(|expr| original.restore(expr)))
+        })
+    })?;
+    Ok(plan.data)
+}
+
+/// A function that stands for a value that nobody has computed.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Unknown {
+    name: String,
+    gives: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Unknown {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.gives.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(external(internal("a plan that is only shown does not run")))
+    }
+}
+
+/// Whether a query reads no column of a query around it, and no query of a WITH around it.
+pub(super) fn is_independent(query: &Query) -> bool {
+    let (mut read, mut defined) = (BTreeSet::new(), BTreeSet::new());
+    with_queries(query, &mut read, &mut defined);
+    free_columns(query).is_empty() && read.is_subset(&defined)
+}
+
+/// The queries of WITH that a query reads, and those that it defines.
+fn with_queries(query: &Query, read: &mut BTreeSet<u32>, defined: &mut BTreeSet<u32>) {
+    query.each_cte(&mut |cte| {
+        defined.insert(cte.id);
+    });
+    query.each_relation(&mut |relation| {
+        if let RelationSource::Cte(id) = &relation.source {
+            read.insert(*id);
+        }
+    });
+    query.each_expr(&mut |expr| {
+        expr.walk(&mut |part| {
+            if let ExprKind::Subquery(subquery) = &part.kind {
+                with_queries(&subquery.plan.query, read, defined);
+            }
+        });
+    });
+}
