@@ -1,6 +1,6 @@
 //! Queries in expressions that depend on no row: computed once, before the plan of the statement.
 //!
-//! Responsible for: which queries are computed so, and their plans. Their values come into the statement's
+//! Responsible for: which queries are computed so, and their plans; NOT IN such queries. Their values come into the statement's
 //! plan as parameters behind its own, so that comparisons with them are comparisons with literals by the
 //! time that operators are chosen: scans filter by them and skip chunks. Not responsible for: running them
 //! ([`crate::run`]).
@@ -8,21 +8,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use albireo_semantics::expr::ExprKind;
+use albireo_semantics::expr::{Expr, ExprKind};
 use albireo_semantics::query::tree::{Query, RelationSource};
+use albireo_semantics::types::Scalar;
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, JoinType, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr as Planned, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr as Planned, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use super::subquery::free_columns;
-use super::{Lowering, Rows, Typed, type_of};
+use super::query::output_types;
+use super::select::Stage;
+use super::subquery::{free_columns, join};
+use super::{Lowering, Rows, Typed, filter, type_of};
 use crate::errors::{external, internal};
 use crate::spool::{SpoolId, with_spools};
 
@@ -72,6 +75,34 @@ impl Lowering<'_> {
             [(count, _), (known, _)] => Ok((count.clone(), known.clone())),
             _ => Err(external(internal("two columns have two values"))),
         }
+    }
+
+    /// Keeps the rows whose value is none of a query's, if that depends on no row. It is so of all rows where
+    /// the query has none, else of no row whose value is NULL, and of none at all where the query has a NULL.
+    pub(super) fn anti_join(
+        &self,
+        stage: &mut Stage,
+        query: &Query,
+        operand: &Expr,
+        conversion: Option<Scalar>,
+    ) -> Result<bool> {
+        if !is_independent(query) {
+            return Ok(false);
+        }
+        self.attach_queries(stage, [operand])?;
+        let before = self.spools.borrow().len();
+        let mut joined = self.joined(stage, query, true)?;
+        let types = output_types(query);
+        let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
+        let may_be_null = |expr: &Planned, plan: &LogicalPlan| expr.nullable(plan.schema());
+        if may_be_null(&left, &stage.plan)? || may_be_null(&right, &joined.rows.plan)? {
+            let (count, known) = self.counts_once(before, &joined.rows, &right)?;
+            let comparable = left.clone().is_not_null().and(known.eq(count.clone()));
+            stage.plan = filter(stage.plan.clone(), Some(count.eq(lit(0_i64)).or(comparable)))?;
+        }
+        joined.on.push((left, right));
+        stage.plan = join(stage.plan.clone(), joined, JoinType::LeftAnti)?;
+        Ok(true)
     }
 
     /// The columns of the one row of a plan, which reads these spools, as parameters.

@@ -134,38 +134,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Keeps the rows whose value is none of a query's, if that depends on no row. It is so of all rows where
-    /// the query has none, else of no row whose value is NULL, and of none at all where the query has a NULL.
-    fn anti_join(
-        &self,
-        stage: &mut Stage,
-        query: &Query,
-        operand: &Expr,
-        conversion: Option<Scalar>,
-    ) -> Result<bool> {
-        if !super::once::is_independent(query) {
-            return Ok(false);
-        }
-        self.attach_queries(stage, [operand])?;
-        let before = self.spools.borrow().len();
-        let mut joined = self.joined(stage, query, true)?;
-        let types = output_types(query);
-        let (left, right) = self.operand_pair(&stage.level, operand, &joined.rows, 0, &types, conversion)?;
-        let may_be_null = |expr: &Planned, plan: &LogicalPlan| {
-            datafusion::logical_expr::ExprSchemable::nullable(expr, plan.schema())
-        };
-        if may_be_null(&left, &stage.plan)? || may_be_null(&right, &joined.rows.plan)? {
-            let (count, known) = self.counts_once(before, &joined.rows, &right)?;
-            let comparable = left.clone().is_not_null().and(known.eq(count.clone()));
-            stage.plan = filter(stage.plan.clone(), Some(count.eq(lit(0_i64)).or(comparable)))?;
-        }
-        joined.on.push((left, right));
-        stage.plan = join(stage.plan.clone(), joined, JoinType::LeftAnti)?;
-        Ok(true)
-    }
-
     /// An operand and the column that it is compared with, in one type, as they are compared.
-    fn operand_pair(
+    pub(super) fn operand_pair(
         &self,
         level: &Level,
         operand: &Expr,
@@ -427,7 +397,7 @@ impl Lowering<'_> {
     }
 
     /// A query for all rows at hand; `semi` if it only matters whether there is a row.
-    fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
+    pub(super) fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
         let free = free_columns(query);
         if free.is_empty() {
             let rows = self.query(query, None)?;
