@@ -112,7 +112,7 @@ impl<'a> Queried<'a> {
         let prepare = |query: &SelectPlan, addressed, cells| {
             let relations: Arc<dyn Relations> =
                 Arc::new(AddressedRelations { catalog: Arc::clone(catalog), addressed });
-            let prepared = database.inner.olap.prepare_bound(&relations, query, &parameters)?;
+            let prepared = database.inner.olap.prepare(&relations, query, &parameters)?;
             let types = query.columns.iter().map(|(_, ty)| ty.clone()).collect();
             Ok::<_, SqlError>(RowQuery { prepared, types, cells })
         };

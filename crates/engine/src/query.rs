@@ -189,7 +189,7 @@ impl Database {
             return Err(SqlError::unsupported("a change as a query"));
         };
         let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(&entry.library.catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, query, &bound.parameters())?;
+        let plan = self.inner.olap.prepare(&relations, query, &bound.parameters())?;
         match entry.reads_files {
             true => Ok(plan),
             false => Ok(Arc::clone(entry.prepared.get_or_init(|| plan))),

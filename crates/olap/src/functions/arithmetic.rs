@@ -24,8 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::decimal::{self, Shape};
-use super::numbers::{float_overflow, float_underflow};
-use crate::errors::{division_by_zero, external, internal, out_of_range};
+use crate::errors::{division_by_zero, external, float_overflow, float_underflow, internal, out_of_range};
 
 /// An arithmetic operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -105,11 +104,6 @@ pub(crate) fn expression(operation: Operation, left: Expr, right: Expr) -> Expr 
 pub(crate) fn is_arithmetic(function: &ScalarUDF) -> bool {
     let inner: &dyn std::any::Any = function.inner().as_ref();
     inner.is::<Arithmetic>()
-}
-
-/// Whether operands of this type are computed here.
-pub(crate) fn is_numeric(ty: &DataType) -> bool {
-    ty.is_numeric() && !matches!(ty, DataType::Float16 | DataType::Decimal256(..))
 }
 
 /// The decimal that holds every value of an integer type.

@@ -6,11 +6,9 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
-use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::utils::format_state_name;
 
-use super::numbers::float_overflow;
-use crate::errors::external;
+use crate::errors::{external, float_overflow};
 
 #[derive(Default, Debug)]
 struct RealSum {
@@ -19,14 +17,8 @@ struct RealSum {
 }
 
 /// The accumulator.
-///
-/// # Errors
-/// 0A000 for DISTINCT.
-pub(super) fn accumulator(args: &AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-    match args.is_distinct {
-        true => Err(external(albireo_base::SqlError::unsupported("sum(DISTINCT) of real"))),
-        false => Ok(Box::new(RealSum::default())),
-    }
+pub(super) fn accumulator() -> Box<dyn Accumulator> {
+    Box::new(RealSum::default())
 }
 
 /// Its partial state.

@@ -74,7 +74,7 @@ impl ScalarUDFImpl for Compare {
         };
         let result = match (left, right) {
             (ColumnarValue::Array(column), ColumnarValue::Scalar(value)) => {
-                against(column, &value.to_array()?, |ordering| wanted(ordering))?
+                against(column, &value.to_array()?, wanted)?
             }
             (ColumnarValue::Scalar(value), ColumnarValue::Array(column)) => {
                 against(column, &value.to_array()?, |ordering| wanted(ordering.reverse()))?
