@@ -64,7 +64,8 @@ impl Entry {
             Parsed::Statement(statement) => crate::routines::calls(library, statement),
             Parsed::Call(_) => true,
         };
-        let files = files.map(|files| Opened { files, any: Cell::new(false) });
+        // Where routines run there are no files.
+        let files = files.filter(|_| !calls).map(|files| Opened { files, any: Cell::new(false) });
         let source = Written { parsed, text, files: files.as_ref().map(|files| files as &dyn Files) };
         let (bound, good_for) = match Bound::new(library, source, values, calls) {
             Ok((bound, good_for)) => (Ok(bound), good_for),
