@@ -5,11 +5,10 @@
 //! time that operators are chosen: scans filter by them and skip chunks. Not responsible for: running them
 //! ([`crate::run`]).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use albireo_semantics::expr::{Expr, ExprKind};
-use albireo_semantics::query::tree::{Query, RelationSource};
+use albireo_semantics::expr::Expr;
+use albireo_semantics::query::tree::Query;
 use albireo_semantics::types::Scalar;
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -182,26 +181,5 @@ impl ScalarUDFImpl for Unknown {
 
 /// Whether a query reads no column of a query around it, and no query of a WITH around it.
 pub(super) fn is_independent(query: &Query) -> bool {
-    let (mut read, mut defined) = (BTreeSet::new(), BTreeSet::new());
-    with_queries(query, &mut read, &mut defined);
-    free_columns(query).is_empty() && read.is_subset(&defined)
-}
-
-/// The queries of WITH that a query reads, and those that it defines.
-fn with_queries(query: &Query, read: &mut BTreeSet<u32>, defined: &mut BTreeSet<u32>) {
-    query.each_cte(&mut |cte| {
-        defined.insert(cte.id);
-    });
-    query.each_relation(&mut |relation| {
-        if let RelationSource::Cte(id) = &relation.source {
-            read.insert(*id);
-        }
-    });
-    query.each_expr(&mut |expr| {
-        expr.walk(&mut |part| {
-            if let ExprKind::Subquery(subquery) = &part.kind {
-                with_queries(&subquery.plan.query, read, defined);
-            }
-        });
-    });
+    free_columns(query).is_empty() && query.ctes_around().is_empty()
 }

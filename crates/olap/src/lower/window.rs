@@ -169,7 +169,8 @@ fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
     let Bound { unit, start, end } = &call.frame;
     let (units, counts) = match unit {
         FrameUnit::Rows => (WindowFrameUnits::Rows, true),
-        FrameUnit::Range => (WindowFrameUnits::Range, false),
+        // Its bounds are whole groups of peers here; DataFusion knows RANGE for orders by some types only.
+        FrameUnit::Range => (WindowFrameUnits::Groups, false),
         FrameUnit::Groups => (WindowFrameUnits::Groups, true),
     };
     let bound = |bound: &FrameBound| {
@@ -191,6 +192,11 @@ fn frame(call: &WindowCall, args: &[Typed]) -> Option<WindowFrame> {
     if call.order.is_empty() && *unit == FrameUnit::Range {
         // Without an order all rows are peers.
         frame = whole_partition();
+    }
+    if matches!(call.function, W::RowNumber | W::Rank | W::DenseRank | W::PercentRank | W::CumeDist) {
+        // They look at no frame; this one is cheap.
+        let first = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+        frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, first, WindowFrameBound::CurrentRow);
     }
     let known = |arg: &Expr| matches!(&arg.kind, ExprKind::Constant(datum) if !datum.is_null());
     let fits = match call.function {

@@ -78,7 +78,7 @@ fn arguments_may_be_expressions_and_queries() {
         for _ in 0..2 {
             gives(&db, "CALL add($1 - 1, $2 * 2)", &[3.into(), 5.into()]);
         }
-        assert_eq!(of(2), "n numeric\n18");
+        assert_eq!(of(2), "n numeric\n18.00");
         for _ in 0..2 {
             gives(&db, "CALL add($1, (SELECT max(amount) FROM q WHERE id = $1))", &[1.into()]);
         }
