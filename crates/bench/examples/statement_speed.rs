@@ -48,14 +48,9 @@ fn case(name: &'static str, sql: &'static str, values: fn(i32) -> Vec<Value>) ->
     Case { name, sql, values, times: Vec::new() }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let turns: usize = args.next().map_or(Ok(20), |turns| turns.parse())?;
-    let only = args.next().unwrap_or_default();
-    let clock = Env::real().clock;
-    let db = Database::in_memory(Config { query_threads: 1, ..Config::default() })?;
-    db.execute(SCHEMA)?;
-    let mut cases = vec![
+/// What is measured; `main` has words for those without a text.
+fn cases() -> Vec<Case> {
+    vec![
         case("point SELECT", "SELECT owner, cents, rate FROM account WHERE id = $1", |n| {
             vec![Value::Integer(key_of(n))]
         }),
@@ -89,7 +84,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         case("analytical, asked again", "SELECT count(*), sum(cents) FROM account WHERE cents > $1", |n| {
             vec![Value::BigInt(i64::from(n % 7))]
         }),
-    ];
+    ]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let turns: usize = args.next().map_or(Ok(20), |turns| turns.parse())?;
+    let only = args.next().unwrap_or_default();
+    let clock = Env::real().clock;
+    let db = Database::in_memory(Config { query_threads: 1, ..Config::default() })?;
+    db.execute(SCHEMA)?;
+    let mut cases = cases();
     // Without machine code, as a statement that is not hot yet.
     let cold = db.connect();
     cold.execute("SET jit = off")?;

@@ -71,7 +71,6 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::ParquetError(e) => from_parquet(e),
         DataFusionError::ObjectStore(e) => from_object_store(e),
         DataFusionError::IoError(e) => from_io(e),
-        DataFusionError::SQL(e, _) => SqlError::new(SqlState::SYNTAX_ERROR, e.to_string()),
         DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) => from_plan_text(m),
         DataFusionError::SchemaError(e, _) => from_schema(e),
