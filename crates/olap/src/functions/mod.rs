@@ -6,7 +6,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod decimal;
 mod distinct;
+pub(crate) mod float;
 pub(crate) mod now;
-mod real;
 pub(crate) mod sums;
 pub(crate) mod temporal;

@@ -5,8 +5,7 @@
 //! | smallint, integer | bigint |
 //! | bigint | numeric(38,0) |
 //! | numeric(p,s) | numeric(38,s) |
-//! | real | real |
-//! | double precision | DataFusion's own |
+//! | real, double precision | the same ([`float`]) |
 //!
 //! All exact sums are kept in 128 bits. Up to [`SAFE_PRECISION`] digits they cannot overflow in
 //! practice (10^10 rows of the largest value) and are added unchecked; wider arguments are
@@ -22,7 +21,6 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Int16Type, Int32Type, Int64Type,
 };
 use datafusion::common::{Result, ScalarValue, plan_err};
-use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
@@ -32,7 +30,7 @@ use datafusion::logical_expr::{
 
 use super::decimal::{self, Shape};
 use super::distinct::DistinctSum;
-use super::real;
+use super::float::{self, Gives};
 use crate::errors::{external, internal, out_of_range};
 
 /// Widest argument whose sums are added without a check.
@@ -42,7 +40,7 @@ const SAFE_PRECISION: i32 = 28;
 pub(crate) fn function() -> Arc<AggregateUDF> {
     static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(ExactAggregate { signature, foreign: Sum::new() }))
+        Arc::new(AggregateUDF::new_from_impl(ExactAggregate { signature }))
     });
     Arc::clone(&FUNCTION)
 }
@@ -50,8 +48,6 @@ pub(crate) fn function() -> Arc<AggregateUDF> {
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct ExactAggregate {
     signature: Signature,
-    /// DataFusion's own, for types that are not exact.
-    foreign: Sum,
 }
 
 /// Whether a function is the exact `sum`.
@@ -190,11 +186,7 @@ macro_rules! with_argument {
 
 impl AggregateUDFImpl for ExactAggregate {
     fn name(&self) -> &str {
-        self.foreign.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.foreign.aliases()
+        "sum"
     }
 
     fn signature(&self) -> &Signature {
@@ -218,10 +210,10 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        match arg_types.first().and_then(Plan::new) {
-            Some(plan) => Ok(plan.result),
-            None if *arg_types == [DataType::Float32] => Ok(DataType::Float32),
-            None => self.foreign.return_type(arg_types),
+        match (arg_types.first().and_then(Plan::new), arg_types.first().and_then(Gives::sum_of)) {
+            (Some(plan), _) => Ok(plan.result),
+            (None, Some(gives)) => Ok(gives.ty()),
+            (None, None) => plan_err!("No function matches sum({arg_types:?})"),
         }
     }
 
@@ -229,25 +221,13 @@ impl AggregateUDFImpl for ExactAggregate {
         match Plan::new(args.expr_fields[0].data_type()) {
             Some(plan) if args.is_distinct => Ok(Box::new(DistinctSum::new(plan))),
             Some(plan) => Ok(Box::new(ExactSum { plan, cell: Cell::default() })),
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => Ok(real::accumulator()),
-            None => self.foreign.accumulator(args),
-        }
-    }
-
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match Plan::new(args.expr_fields[0].data_type()) {
-            Some(_) => self.accumulator(args),
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => Ok(real::accumulator()),
-            None => self.foreign.create_sliding_accumulator(args),
+            None => Ok(float::accumulator(sum_of(&args)?)),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        if *args.input_fields[0].data_type() == DataType::Float32 {
-            return Ok(real::state_fields(args.name));
-        }
         let Some(plan) = Plan::new(args.input_fields[0].data_type()) else {
-            return self.foreign.state_fields(args);
+            return Ok(float::state_fields(args.name));
         };
         let name = |suffix: &str| format_state_name(args.name, suffix);
         if args.is_distinct {
@@ -260,15 +240,14 @@ impl AggregateUDFImpl for ExactAggregate {
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
         match Plan::new(args.expr_fields[0].data_type()) {
             Some(_) => !args.is_distinct,
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => false,
-            None => self.foreign.groups_accumulator_supported(args),
+            None => true,
         }
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match Plan::new(args.expr_fields[0].data_type()) {
             Some(plan) => Ok(Box::new(GroupSums { plan, cells: Vec::new() })),
-            None => self.foreign.create_groups_accumulator(args),
+            None => Ok(float::groups_accumulator(sum_of(&args)?)),
         }
     }
 
@@ -279,6 +258,12 @@ impl AggregateUDFImpl for ExactAggregate {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// What the sum of a floating-point argument gives.
+fn sum_of(args: &AccumulatorArgs) -> Result<Gives> {
+    let internal = || external(internal("an aggregate's argument has an unexpected type"));
+    Gives::sum_of(args.expr_fields[0].data_type()).ok_or_else(internal)
 }
 
 /// One running sum: aggregation without groups, and window frames.
@@ -407,7 +392,7 @@ impl GroupSums {
 }
 
 /// Which values count: not null, and passed by the filter. `None`: all.
-fn usable(array: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
+pub(super) fn usable(array: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
     let filter = filter.map(|f| {
         let passed = match f.nulls() {
             Some(nulls) => f.values() & nulls.inner(),

@@ -11,7 +11,6 @@ use albireo_semantics::query::tree::{
 use albireo_semantics::types::{Scalar, Type};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
-use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
@@ -27,7 +26,7 @@ use super::query::sorted;
 use super::select::{Stage, own_columns};
 use super::{Domain, Level, Lowering, Typed, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
-use crate::functions::sums;
+use crate::functions::{float, sums};
 
 /// The columns of groups while they are planned.
 #[derive(Default)]
@@ -540,7 +539,7 @@ pub(super) fn aggregate_function(kind: AggregateKind) -> Result<Arc<AggregateUDF
     Ok(match kind {
         AggregateKind::Count => count_udaf(),
         AggregateKind::Sum => sums::function(),
-        AggregateKind::Avg => avg_udaf(),
+        AggregateKind::Avg => float::average(),
         AggregateKind::Min => min_udaf(),
         AggregateKind::Max => max_udaf(),
         AggregateKind::BoolAnd => bool_and_udaf(),

@@ -42,6 +42,8 @@ use node::{Inner, Leaf};
 
 /// A root with 65 children each of them thin: 65^16 is more than memory holds.
 const MAX_HEIGHT: usize = 16;
+/// How many nodes of a level an estimate looks at.
+const COUNTED_NODES: usize = 8;
 
 /// The way from the root to a leaf: the inner nodes and the position of the child taken.
 type Path = [(u32, u32); MAX_HEIGHT];
@@ -217,31 +219,34 @@ impl OrderedIndex {
         Range::between(self, front, back)
     }
 
-    /// About how many entries have a prefix in `low..=high`, from the ways to the two: exact if they are in one
-    /// leaf or in two side by side.
+    /// About how many entries have a prefix in `low..=high`: exact if they are in at most [`COUNTED_NODES`]
+    /// leaves. At each level so many nodes are looked at, and those beyond are taken to be like these and like
+    /// all on average.
     pub fn estimate(&self, low: u128, high: u128) -> usize {
         if self.root == NONE || low > high {
             return 0;
         }
-        let (mut ways, mut places) = ([Path::default(); 2], [(NONE, 0); 2]);
+        let (mut ways, mut places) = ([Path::default(); 2], [0; 2]);
         for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
         {
             let tie = &mut |_| order;
             let (id, _) = self.descend(prefix, tie, &mut ways[n]);
             let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);
-            places[n] = (id, at);
+            places[n] = at;
         }
-        let (leaves, inners) = (self.leaves.used(), self.inners.used());
-        let children = (leaves + inners) as f64 / inners.max(1) as f64;
-        let mut apart = 0.0;
+        let (leaves, inners) = (self.leaves.used() as f64, self.inners.used().max(1) as f64);
+        let children = (leaves + inners) / inners;
+        let (mut first, mut nodes) = (vec![self.root], 1.0);
         for (from, to) in ways[0].iter().zip(&ways[1]).take(self.height as usize) {
-            let size = self.inners.get(from.0).len() + 1;
-            apart = entries_between(apart, (from.1 as usize, size), to.1 as usize, children);
+            let inner = |id: &u32| self.inners.get(*id);
+            let sizes: Vec<usize> = first.iter().map(|id| inner(id).len() + 1).collect();
+            nodes = entries_between(&sizes, nodes, from.1 as usize, to.1 as usize + 1, children);
+            let below = first.iter().flat_map(|id| &inner(id).children[..=inner(id).len()]);
+            first = below.skip(from.1 as usize).take(COUNTED_NODES.min(nodes as usize)).copied().collect();
         }
-        let [(first, from), (_, to)] = places;
-        let entries = self.len as f64 / leaves.max(1) as f64;
-        let size = self.leaves.get(first).len();
-        (entries_between(apart, (from, size), to, entries) as usize).min(self.len)
+        let sizes: Vec<usize> = first.iter().map(|id| self.leaves.get(*id).len()).collect();
+        let average = self.len as f64 / leaves;
+        (entries_between(&sizes, nodes, places[0], places[1], average) as usize).min(self.len)
     }
 
     /// The entries between two probes, in order. The ties tell the order of each probe among the
@@ -326,11 +331,13 @@ impl OrderedIndex {
     }
 }
 
-/// How many entries are between two places in nodes that are so many nodes apart: the first in a node of this
-/// size, others of `average` size.
-fn entries_between(apart: f64, (from, size): (usize, usize), to: usize, average: f64) -> f64 {
-    match apart < 1.0 {
-        true => to.saturating_sub(from) as f64,
-        false => (size - from) as f64 + to as f64 + (apart - 1.0) * average,
+/// About how many entries there are from place `from` in the first of a number of nodes to before place `to` in the
+/// last: of the first few the sizes are known, and the size of all on average.
+fn entries_between(sizes: &[usize], nodes: f64, from: usize, to: usize, average: f64) -> f64 {
+    let known = sizes.iter().sum::<usize>();
+    if nodes <= sizes.len() as f64 {
+        return (known - sizes.last().copied().unwrap_or(0) + to).saturating_sub(from) as f64;
     }
+    let average = f64::midpoint(average, known as f64 / sizes.len().max(1) as f64);
+    (known + to).saturating_sub(from) as f64 + (nodes - 1.0 - sizes.len() as f64) * average
 }
