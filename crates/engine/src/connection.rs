@@ -22,7 +22,7 @@ use crate::durability;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Trial, Wanted};
+use crate::statements::{Explained, Kept, Trial, Wanted};
 use crate::{BackupOptions, Column, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
@@ -126,10 +126,7 @@ impl Connection {
         }
         self.budget(&cancel).within(|| {
             let statement = albireo_sql::parse_one(sql)?;
-            match self.query_that_calls(&statement, sql, parameters, &cancel) {
-                None => self.query_parsed(&statement, sql, parameters, &cancel),
-                Some(outcome) => outcome.and_then(Outcome::into_rows),
-            }
+            self.query_parsed(&statement, sql, parameters, &cancel).and_then(Outcome::into_rows)
         })
     }
 
@@ -251,30 +248,42 @@ impl Connection {
     ) -> Option<Result<Outcome, SqlError>> {
         let limits = {
             let state = self.state.lock();
-            if state.failed || state.session.is_some() || cancel.is_cancelled() {
+            if state.failed || cancel.is_cancelled() {
                 return None;
+            }
+            if state.session.is_some() {
+                drop(state);
+                return self.run_kept_in_session(text, parameters, cancel);
             }
             self.database.limits(&state.settings, cancel)
         };
-        self.database.run_kept(text, parameters, wanted, &limits)
+        match self.database.run_kept(text, parameters, wanted, &limits) {
+            Kept::Ran(outcome) => Some(outcome),
+            Kept::Query(entry) => {
+                let settings = self.state.lock().settings.clone();
+                let rows = self.database.run_query(&entry, parameters, None, &settings, cancel);
+                Some(rows.map(Outcome::Rows))
+            }
+            Kept::Unknown => None,
+        }
     }
 
-    /// Runs a query that calls routines, as a transaction; `None` if it calls none.
-    fn query_that_calls(
+    /// Runs a query that was bound before on the snapshot of the open transaction.
+    fn run_kept_in_session(
         &self,
-        parsed: &Statement,
         text: &str,
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        if !self.database.calls_routines(parsed) {
-            return None;
-        }
-        let settings = self.state.lock().settings.clone();
-        Some(self.refuse_in_session("call a routine").and_then(|()| {
-            let limits = self.database.limits(&settings, cancel);
-            self.database.run_calling_query(parsed, text, parameters, &limits)
-        }))
+        let (settings, open) = {
+            let state = self.state.lock();
+            (state.settings.clone(), state.session.clone()?)
+        };
+        let entry = self.database.kept_query(text, parameters).filter(|entry| !entry.calls)?;
+        let session = Some(open.session());
+        let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);
+        self.state.lock().failed |= rows.is_err();
+        Some(rows.map(Outcome::Rows))
     }
 
     fn begin_statement(&self) -> CancelToken {
@@ -338,10 +347,7 @@ impl Connection {
         }
         let settings = self.state.lock().settings.clone();
         match class {
-            StatementClass::Query => match self.query_that_calls(parsed, text, parameters, cancel) {
-                Some(outcome) => outcome,
-                None => self.query_parsed(parsed, text, parameters, cancel).map(Outcome::Rows),
-            },
+            StatementClass::Query => self.query_parsed(parsed, text, parameters, cancel),
             StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
@@ -436,17 +442,21 @@ impl Connection {
         text: &str,
         parameters: &[Value],
         cancel: &CancelToken,
-    ) -> Result<QueryResult, SqlError> {
+    ) -> Result<Outcome, SqlError> {
         let (settings, open) = {
             let state = self.state.lock();
             (state.settings.clone(), state.session.clone())
         };
-        match &open {
-            Some(open) => {
-                self.database.run_query(parsed, text, parameters, Some(open.session()), &settings, cancel)
-            }
-            None => self.database.run_read(parsed, text, parameters, &settings, cancel),
+        let Some(open) = open else {
+            return self.database.run_read(parsed, text, parameters, &settings, cancel);
+        };
+        let entry = self.database.query_entry(parsed, text, parameters);
+        if entry.calls {
+            self.refuse_in_session("call a routine")?;
         }
+        let session = Some(open.session());
+        let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);
+        rows.map(Outcome::Rows)
     }
 
     fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {
@@ -477,15 +487,17 @@ impl Connection {
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
         let open = self.state.lock().session.clone();
+        let mut reason = None;
         if open.is_none() {
             let limits = self.database.limits(settings, cancel);
-            let analyze = plan.analyze.then_some(&limits);
-            // What is wrong with it, the other road says.
-            if let Ok(Some(lines)) = self.database.explain_statement(plan.statement, text, analyze) {
-                return Ok(lines);
+            // What is wrong with it, the other path says.
+            match self.database.explain_statement(plan.statement, text, &limits, plan.analyze) {
+                Ok(Explained::Here(lines)) => return Ok(lines),
+                Ok(Explained::Elsewhere(why)) => reason = Some(why),
+                Err(_) => {}
             }
         }
-        let prepared = self.database.plan_of(plan.statement, text, &[])?;
+        let prepared = self.database.plan_of_part(plan.statement, text)?;
         let session = match open {
             Some(open) => open.session().clone(),
             None => self.database.session_for(&prepared, settings)?,
@@ -501,7 +513,7 @@ impl Connection {
         };
         let method = self.database.inner.sessions.method();
         let head = format!("analytical, snapshot {epoch} ({method})");
-        Ok(std::iter::once(head).chain(plan.lines().map(str::to_owned)).collect())
+        Ok(std::iter::once(head).chain(reason).chain(plan.lines().map(str::to_owned)).collect())
     }
 
     fn transaction(&self, command: &TransactionCommand) -> Result<Outcome, SqlError> {

@@ -202,7 +202,7 @@ impl Database {
                 self.load_file(&target, &source, defaults, &limits, client)?
             }
             CopyPlan::To { query, place, format } => {
-                let prepared = self.plan_of(query, text, &[])?;
+                let prepared = self.plan_of_part(query, text)?;
                 if !prepared.parameter_types().is_empty() {
                     let message = "there is no parameter $1";
                     return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));

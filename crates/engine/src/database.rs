@@ -17,9 +17,9 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::durability::{Archiving, Closer, Home};
 use crate::errors::Explainer;
 use crate::procedures::Made;
-use crate::query::PlanCache;
 use crate::routines::{Library, Limits};
-use crate::statements::{Statements, Wanted};
+use crate::settings::Settings;
+use crate::statements::{Entry, ExecutionPath, Kept, Statements, Wanted};
 use crate::{
     Config, Connection, LogRecords, Outcome, ProcedureHandle, QueryResult, ReadOnlySession, RecoveryProgress,
     RecoveryReport, Repeatable,
@@ -43,8 +43,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     /// Held shared by statements that change rows, exclusively by those that change the catalog.
     pub(crate) definitions: Definitions,
-    pub(crate) plans: PlanCache,
-    /// Bound statements.
+    /// Statements that were met before.
     pub(crate) statements: Statements,
     /// Of a statement that nobody can cancel.
     pub(crate) unlimited: Limits,
@@ -253,7 +252,6 @@ impl Database {
             routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), clock))),
             catalog: RwLock::new(catalog),
             definitions: Definitions::default(),
-            plans: PlanCache::default(),
             statements: Statements::default(),
             unlimited: Limits {
                 cancel: CancelToken::new(),
@@ -315,8 +313,9 @@ impl Database {
     /// The statement's; 42P02 when another number of parameters is given than it has.
     pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
         match self.run_kept(sql, parameters, Wanted::Any, &self.inner.unlimited) {
-            Some(outcome) => outcome,
-            None => self.connect().execute_with(sql, parameters),
+            Kept::Ran(outcome) => outcome,
+            Kept::Query(entry) => self.run_kept_query(&entry, parameters).map(Outcome::Rows),
+            Kept::Unknown => self.connect().execute_with(sql, parameters),
         }
     }
 
@@ -336,9 +335,20 @@ impl Database {
     /// Syntax, names, types, limits, and whatever its expressions raise.
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
         match self.run_kept(sql, parameters, Wanted::Queries, &self.inner.unlimited) {
-            Some(outcome) => outcome.and_then(Outcome::into_rows),
-            None => self.connect().query(sql, parameters),
+            Kept::Ran(outcome) => outcome.and_then(Outcome::into_rows),
+            Kept::Query(entry) => self.run_kept_query(&entry, parameters),
+            Kept::Unknown => self.connect().query(sql, parameters),
         }
+    }
+
+    fn run_kept_query(&self, entry: &Entry, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        self.run_query(entry, parameters, None, &Settings::default(), &CancelToken::new())
+    }
+
+    /// Makes every statement that can take this path, for tests that compare the two.
+    #[doc(hidden)]
+    pub fn force_execution_path(&self, path: Option<ExecutionPath>) {
+        self.inner.statements.force(path);
     }
 
     /// Opens a query session: all its queries see one snapshot, taken now.

@@ -34,7 +34,7 @@ use crate::adapters::{AddressedRelations, AddressedSnapshot, scope_of, value_at}
 use crate::query::options;
 use crate::routines::TransactionStore;
 use crate::settings::Settings;
-use crate::statements::{Bound, Ran};
+use crate::statements::{Bound, Judged, Parsed, Ran};
 use crate::{Database, Outcome, QueryResult};
 
 /// How many values of VALUES one query computes at most: each is a join.
@@ -75,15 +75,16 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
-        let _fixed = self.inner.definitions.read();
-        let library = self.library();
-        let bound = Bound::for_snapshot(&library, statement, text, values, &self.inner.olap.files())?;
-        match Queried::new(self, &bound, values, settings, cancel) {
+        let generation = self.inner.definitions.read();
+        let entry = self.entry(Parsed::Statement(statement), text, values, *generation);
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        match Queried::new(self, bound, values, settings, cancel) {
             Ok(queried) => queried.run(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                let live = Bound::new(&library, statement, text, values, self.inner.partitions.count());
-                let live = live.map_err(|_| error)?;
-                self.run_in_full(live, values, &self.limits(settings, cancel))
+                let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;
+                let arguments = bound.arguments(values)?;
+                let limits = self.limits(settings, cancel);
+                self.run_live(bound, live, &arguments, Judged::Runs, &limits).done()
             }
             Err(error) => Err(error),
         }
@@ -111,7 +112,7 @@ impl<'a> Queried<'a> {
         let prepare = |query: &SelectPlan, addressed, cells| {
             let relations: Arc<dyn Relations> =
                 Arc::new(AddressedRelations { catalog: Arc::clone(catalog), addressed });
-            let prepared = database.inner.olap.prepare_bound(&relations, query, &parameters)?;
+            let prepared = database.inner.olap.prepare(&relations, query, &parameters)?;
             let types = query.columns.iter().map(|(_, ty)| ty.clone()).collect();
             Ok::<_, SqlError>(RowQuery { prepared, types, cells })
         };

@@ -65,4 +65,6 @@ pub use outcome::{Column, Outcome, QueryResult};
 pub use procedures::{ProcedureHandle, Procedures, Repeatable};
 pub use query::{PreparedQuery, ReadOnlySession};
 pub use routines::{Argument, ArgumentRef, Items, LogRecords, Output, Reply, RoutineHandle, RoutineSummary};
+#[doc(hidden)]
+pub use statements::ExecutionPath;
 pub use statements::Trial;

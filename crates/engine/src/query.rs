@@ -1,6 +1,5 @@
-//! The analytical road: prepare, cache, run on a snapshot.
+//! The analytical path: plans for snapshots, and running them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_base::budget::Budget;
@@ -8,42 +7,17 @@ use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
 use albireo_session::QuerySession;
-use albireo_sql::Catalog;
 use albireo_sql::ast::Statement;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
-use parking_lot::Mutex;
 
 use crate::adapters::{CatalogRelations, StorageSnapshot, scope_of};
 use crate::routines::Limits;
 use crate::settings::Settings;
-use crate::statements::Logical;
+use crate::statements::{Entry, Meaning, Parsed};
 use crate::{Column, Database, QueryResult};
-
-/// Plans kept before the cache starts anew.
-const CACHED_PLANS: usize = 512;
-
-/// Plans by the statement's text, each good for one version of the catalog.
-#[derive(Default)]
-pub(crate) struct PlanCache {
-    plans: Mutex<HashMap<String, Arc<Prepared>>>,
-}
-
-impl PlanCache {
-    fn get(&self, text: &str, version: u64) -> Option<Arc<Prepared>> {
-        self.plans.lock().get(text).filter(|plan| plan.catalog_version() == version).cloned()
-    }
-
-    fn put(&self, text: &str, plan: &Arc<Prepared>) {
-        let mut plans = self.plans.lock();
-        if plans.len() >= CACHED_PLANS {
-            plans.clear();
-        }
-        plans.insert(text.to_owned(), Arc::clone(plan));
-    }
-}
 
 /// A query made ready once and run many times.
 #[derive(Clone)]
@@ -67,10 +41,7 @@ impl PreparedQuery {
     /// # Errors
     /// As [`Database::begin_read_only`]; names that no longer exist.
     pub fn begin_read_only(&self) -> Result<ReadOnlySession, SqlError> {
-        let plan = match self.database.known_plan(&self.text) {
-            Some(plan) => plan,
-            None => self.database.plan_query(&albireo_sql::parse_one(&self.text)?, &self.text, &[])?,
-        };
+        let plan = self.database.plan_by_text(&self.text)?;
         let session = self.database.session_for(&plan, &Settings::default())?;
         Ok(ReadOnlySession::new(self.database.clone(), session))
     }
@@ -126,21 +97,13 @@ impl ReadOnlySession {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let known = self.database.known_plan(sql);
-        let (prepared, preparing) = match known {
-            Some(plan) => (plan, std::time::Duration::ZERO),
-            None => self
-                .database
-                .budget(settings, cancel)
-                .within(|| self.database.timed_plan(&albireo_sql::parse_one(sql)?, sql, parameters))?,
+        let entry = match self.database.kept_query(sql, parameters) {
+            Some(entry) => entry,
+            None => self.database.budget(settings, cancel).within(|| {
+                Ok::<_, SqlError>(self.database.query_entry(&albireo_sql::parse_one(sql)?, sql, parameters))
+            })?,
         };
-        let snapshot = self.session.snapshot().map_err(crate::errors::session)?;
-        if !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
-            return Err(not_covered(&prepared, snapshot.scope()));
-        }
-        let mut result = self.database.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
-        result.planning += preparing;
-        Ok(result)
+        self.database.run_query(&entry, parameters, Some(&self.session), settings, cancel)
     }
 
     /// How old the session's data is, in nanoseconds.
@@ -159,94 +122,86 @@ impl Database {
     /// # Errors
     /// Syntax, names and types.
     pub fn prepare(&self, sql: &str) -> Result<PreparedQuery, SqlError> {
-        if self.known_plan(sql).is_none() {
-            self.plan_query(&albireo_sql::parse_one(sql)?, sql, &[])?;
-        }
+        self.plan_by_text(sql)?;
         Ok(PreparedQuery { database: self.clone(), text: sql.into() })
+    }
+
+    /// A kept query.
+    pub(crate) fn kept_query(&self, text: &str, values: &[Value]) -> Option<Arc<Entry>> {
+        let generation = self.inner.definitions.read();
+        self.inner.statements.get(text, values, *generation).filter(|entry| entry.is_query())
+    }
+
+    /// A query bound, and kept.
+    pub(crate) fn query_entry(&self, statement: &Statement, text: &str, values: &[Value]) -> Arc<Entry> {
+        let generation = self.inner.definitions.read();
+        self.entry(Parsed::Statement(statement), text, values, *generation)
     }
 
     /// Runs a query on an open session's snapshot, or else on one of its own.
     pub(crate) fn run_query(
         &self,
-        statement: &Statement,
-        text: &str,
+        entry: &Entry,
         parameters: &[Value],
         open: Option<&QuerySession>,
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<QueryResult, SqlError> {
-        let (prepared, preparing) = self.timed_plan(statement, text, parameters)?;
+        let start = self.inner.env.clock.now();
+        let prepared = match entry.prepared.get() {
+            Some(plan) => Arc::clone(plan),
+            None => self.budget(settings, cancel).within(|| self.plan_of(entry))?,
+        };
+        let preparing = std::time::Duration::from_nanos(self.inner.env.clock.now() - start);
         let session = match open {
             Some(session) => session.clone(),
             None => self.session_for(&prepared, settings)?,
         };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
+        if open.is_some() && !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
+            return Err(not_covered(&prepared, snapshot.scope()));
+        }
         let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
         result.planning += preparing;
         Ok(result)
     }
 
-    /// The plan of a query in the cache: its text need not even be parsed.
-    fn known_plan(&self, text: &str) -> Option<Arc<Prepared>> {
-        self.inner.plans.get(text, self.catalog().version())
-    }
-
-    /// As [`Database::plan_query`], and how long it took.
-    fn timed_plan(
-        &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<(Arc<Prepared>, std::time::Duration), SqlError> {
-        let start = self.inner.env.clock.now();
-        let prepared = self.plan_query(statement, text, parameters)?;
-        Ok((prepared, std::time::Duration::from_nanos(self.inner.env.clock.now() - start)))
-    }
-
-    /// The plan of a query, cached or made now.
-    pub(crate) fn plan_query(
-        &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<Arc<Prepared>, SqlError> {
-        let catalog = self.catalog();
-        if let Some(plan) = self.inner.plans.get(text, catalog.version()) {
+    /// The plan of a query whose parameters have no values yet.
+    fn plan_by_text(&self, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        let generation = *self.inner.definitions.read();
+        if let Some(plan) = self.inner.statements.with_plan(text, generation) {
             return Ok(plan);
         }
-        let (plan, general) = self.plan_anew(&catalog, statement, text, parameters)?;
-        if general {
-            self.inner.plans.put(text, &plan);
+        let statement = albireo_sql::parse_one(text)?;
+        self.plan_of(&self.query_entry(&statement, text, &[]))
+    }
+
+    /// The plan of a query for a snapshot, made once; each time if it reads files, which may change.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
+    pub(crate) fn plan_of(&self, entry: &Entry) -> Result<Arc<Prepared>, SqlError> {
+        if let Some(plan) = entry.prepared.get() {
+            return Ok(Arc::clone(plan));
         }
-        Ok(plan)
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        let Meaning::Select(query) = &bound.meaning else {
+            return Err(SqlError::unsupported("a change as a query"));
+        };
+        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(&entry.library.catalog)));
+        let plan = self.inner.olap.prepare(&relations, query, &bound.parameters())?;
+        match entry.reads_files {
+            true => Ok(plan),
+            false => Ok(Arc::clone(entry.prepared.get_or_init(|| plan))),
+        }
     }
 
-    /// The plan of a statement that is part of the text.
-    pub(crate) fn plan_of(
-        &self,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<Arc<Prepared>, SqlError> {
-        self.plan_anew(&self.catalog(), statement, text, parameters).map(|(plan, _)| plan)
-    }
-
-    /// The plan of a query by its bound form, and whether it is good whenever its text comes again: for values
-    /// of any type, and whatever files have become.
-    fn plan_anew(
-        &self,
-        catalog: &Arc<Catalog>,
-        statement: &Statement,
-        text: &str,
-        parameters: &[Value],
-    ) -> Result<(Arc<Prepared>, bool), SqlError> {
-        let library = self.library();
+    /// The plan of a query that is part of a text.
+    pub(crate) fn plan_of_part(&self, statement: &Statement, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        let generation = *self.inner.definitions.read();
+        let parsed = Parsed::Statement(statement);
         let files = self.inner.olap.files();
-        let logical = Logical::new(&library, statement, text, parameters, &files)?;
-        let relations: Arc<dyn Relations> = Arc::new(CatalogRelations(Arc::clone(catalog)));
-        let plan = self.inner.olap.prepare_bound(&relations, &logical.plan, &logical.parameters)?;
-        let general = logical.general && !plan.reads_files();
-        Ok((plan, general))
+        self.plan_of(&Entry::new(&self.library(), parsed, text, &[], generation, Some(&files)))
     }
 
     /// What ends a statement that runs as a transaction.

@@ -27,7 +27,7 @@ use crate::pool::{Account, QueryPool};
 use crate::run::QueryContext;
 use crate::scan::Caches;
 use crate::spill::SpillFiles;
-use crate::{functions, nodes, physical, semantics};
+use crate::{nodes, physical};
 
 /// How the engine is set up.
 #[derive(Clone)]
@@ -285,9 +285,6 @@ fn session_config(config: &OlapConfig) -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(false);
     let options = session.options_mut();
-    options.sql_parser.parse_float_as_decimal = true;
-    options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
-    options.sql_parser.enable_ident_normalization = true;
     options.optimizer.max_passes = 2;
     options.optimizer.join_reordering = false;
     options.optimizer.repartition_joins = false;
@@ -302,17 +299,13 @@ fn session_config(config: &OlapConfig) -> SessionConfig {
     session
 }
 
+/// The session common to all queries. It registers no functions: plans have those that they call.
 fn session_state(config: &OlapConfig) -> SessionState {
-    let mut state = SessionStateBuilder::new()
-        .with_expr_planners(vec![Arc::new(semantics::NumericOperators)])
-        .with_default_features()
+    SessionStateBuilder::new()
         .with_config(session_config(config))
-        .with_analyzer_rules(semantics::analyzer_rules())
         .with_physical_optimizer_rules(physical::rules())
         .with_query_planner(Arc::new(nodes::Planner))
-        .build();
-    functions::register(&mut state);
-    state
+        .build()
 }
 
 impl Olap {

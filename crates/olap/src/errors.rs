@@ -30,6 +30,16 @@ pub(crate) fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }
 
+/// A floating-point result beyond its type.
+pub(crate) fn float_overflow() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
+/// A floating-point result too near to zero.
+pub(crate) fn float_underflow() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
+}
+
 /// A result does not fit `type_name`.
 pub(crate) fn out_of_range(type_name: &str) -> SqlError {
     let error = SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{type_name} out of range"));
@@ -61,7 +71,6 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::ParquetError(e) => from_parquet(e),
         DataFusionError::ObjectStore(e) => from_object_store(e),
         DataFusionError::IoError(e) => from_io(e),
-        DataFusionError::SQL(e, _) => SqlError::new(SqlState::SYNTAX_ERROR, e.to_string()),
         DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) => from_plan_text(m),
         DataFusionError::SchemaError(e, _) => from_schema(e),

@@ -11,7 +11,7 @@ use crate::errors::to_sql_error;
 use crate::guard::without_guards;
 use crate::prepare::{OutputColumn, Prepared};
 use crate::relation::Snapshot;
-use crate::run::{QueryContext, RunOptions, Started, start};
+use crate::run::{Purpose, QueryContext, RunOptions, Started, start};
 
 impl Olap {
     /// The logical and the physical plan the query would run with on this snapshot, one node a
@@ -57,7 +57,8 @@ impl Olap {
         let context =
             Arc::new(QueryContext { snapshot: Arc::clone(snapshot), cancel: options.cancel.clone() });
         self.wait_for(async move {
-            let started = start(&engine.shared, &prepared, &parameters, context, &options).await?;
+            let purpose = if analyze { Purpose::Rows } else { Purpose::Plan };
+            let started = start(&engine.shared, &prepared, &parameters, context, &options, purpose).await?;
             let text = if analyze { measured(started).await? } else { planned(&started) };
             Ok(with_names(&text, prepared.columns()))
         })
@@ -66,8 +67,13 @@ impl Olap {
 
 fn planned(started: &Started) -> String {
     let physical = DisplayableExecutionPlan::new(started.plan.as_ref());
+    let once = started.once.iter().map(|(logical, plan)| {
+        let physical = DisplayableExecutionPlan::new(plan.as_ref()).indent(false).to_string();
+        format!("Computed before\n{}\n\n{}\n", logical.display_indent(), without_guards(&physical))
+    });
+    let once: String = once.collect();
     format!(
-        "Logical plan\n{}\n\nPhysical plan\n{}",
+        "{once}Logical plan\n{}\n\nPhysical plan\n{}",
         started.logical.display_indent(),
         without_guards(&physical.indent(false).to_string())
     )
@@ -81,7 +87,12 @@ async fn measured(mut started: Started) -> Result<String, SqlError> {
     let physical = DisplayableExecutionPlan::with_metrics(started.plan.as_ref());
     let peak = started.pool.peak_bytes();
     let text = without_guards(&physical.indent(false).to_string());
-    Ok(format!("{text}\nrows: {rows}, peak memory: {peak} bytes"))
+    let once = started.once.iter().map(|(_, plan)| {
+        let physical = DisplayableExecutionPlan::with_metrics(plan.as_ref()).indent(false).to_string();
+        format!("Computed before\n{}\n", without_guards(&physical))
+    });
+    let once: String = once.collect();
+    Ok(format!("{once}{text}\nrows: {rows}, peak memory: {peak} bytes"))
 }
 
 /// What output columns are called in plans, before their number.

@@ -3,15 +3,12 @@
 //! Responsible for: opening the files that a statement names (`open`), Parquet by DataFusion's reader
 //! (checked: `parquet`), CSV and JSON by ours (`text`), writing Parquet. Not responsible for: what is in text files (`albireo_files`).
 
-mod functions;
 mod open;
 mod parquet;
 mod text;
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,24 +17,21 @@ use albireo_base::{SqlError, SqlState};
 use albireo_env::{Disk, RealDisk};
 use albireo_files::{CsvHints, Damaged, Encoding, guarded, io_error};
 use albireo_semantics::query::FileFormat as Format;
-use albireo_sql::walk::Walk as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
-use datafusion::datasource::{provider_as_source, source_as_provider};
-use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
-use sqlparser::ast::{ObjectName, Statement};
 
 use crate::engine::Shared;
 use crate::errors::{external, from_io, to_sql_error};
-use crate::relation::Relations;
 pub use open::StatementFiles;
 pub(crate) use open::{column_type, source_of};
 use text::TextTable;
@@ -73,44 +67,11 @@ impl Request {
     }
 }
 
-/// The path a name in FROM stands for, if it is one.
-fn path_of(name: &ObjectName) -> Option<&str> {
-    let [part] = name.0.as_slice() else { return None };
-    let ident = part.as_ident()?;
-    let quoted = ident.quote_style.is_some();
-    (quoted && format_of(&ident.value).is_some()).then_some(&ident.value)
-}
-
 /// The error of a path that does not say a format.
-pub(crate) fn unknown_format(path: &str) -> SqlError {
+fn unknown_format(path: &str) -> SqlError {
     SqlError::unsupported(format!("the file format of \"{path}\"")).with_hint(
         "Names of files end in .parquet, .csv, .tsv, .json, .jsonl or .ndjson, the latter with .gz or .zst behind it; read_csv('...') takes any.",
     )
-}
-
-/// The files a statement names in its FROM clauses, ready to be scanned. Calls of `read_csv` and the like become
-/// names in the statement.
-pub(crate) async fn sources(
-    shared: &Shared,
-    relations: &dyn Relations,
-    statement: &mut Statement,
-) -> Result<HashMap<String, Arc<dyn TableSource>>> {
-    let mut requests = functions::take_calls(statement).map_err(external)?;
-    statement.any_relation(&mut |name| {
-        if let Some(path) = path_of(name)
-            && let Some(format) = format_of(path)
-            && relations.relation(None, path).is_none()
-        {
-            requests.push((path.to_owned(), Request::new(path, format)));
-        }
-        ControlFlow::Continue(())
-    });
-    let mut sources = HashMap::new();
-    for (name, request) in requests {
-        let table = table(shared, request).await?;
-        sources.insert(name, provider_as_source(table));
-    }
-    Ok(sources)
 }
 
 async fn table(shared: &Shared, request: Request) -> Result<Arc<dyn TableProvider>> {

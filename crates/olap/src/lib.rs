@@ -1,8 +1,9 @@
 //! The analytical engine: SQL queries over a snapshot, by Apache DataFusion.
 //!
-//! Responsible for: planning and running SELECTs, join order, NUMERIC and error semantics of
-//! PostgreSQL, scans of snapshots, memory and time limits, files as tables. Not responsible for:
-//! parsing and names (`sql`), what a snapshot is (`storage`, `session`), statements that write.
+//! Responsible for: planning and running bound queries, join order, vectorised arithmetic and
+//! aggregates, scans of snapshots, memory and time limits, files as tables. Not responsible for:
+//! parsing (`sql`), what a query means (`semantics`), what a snapshot is (`storage`, `session`),
+//! statements that write.
 //!
 //! **Invariant:** this is the only crate that names DataFusion's asynchronous interfaces; its own
 //! are blocking calls and boxed futures, because a crate that awaits DataFusion compiles its
@@ -10,14 +11,13 @@
 //! **API boundary:** results are Arrow batches in memory of their own; no error but [`SqlError`]
 //! leaves, and no panic.
 //!
-//! A query's way: [`Olap::prepare`] (names and types, [`semantics`]) → first [`Olap::run`]
+//! A query's way: [`Olap::prepare`] (its bound form as a plan, [`lower`]) → first [`Olap::run`]
 //! ([`optimize`], with the snapshot's statistics; cached) → parameters put in → physical plan over
 //! [`scan`]s → rows.
 //!
 //! [`SqlError`]: albireo_base::SqlError
 #![forbid(unsafe_code)]
 
-mod catalog;
 mod engine;
 mod errors;
 mod explain;
@@ -35,14 +35,13 @@ mod prepare;
 pub mod relation;
 mod run;
 mod scan;
-mod semantics;
 mod spill;
 mod spool;
 mod types;
 
 pub use engine::{Olap, OlapConfig};
 pub use files::{StatementFiles, write_parquet};
-pub use prepare::{OutputColumn, Prepared, Query};
+pub use prepare::{OutputColumn, Prepared};
 pub use run::{
     BoxedBatch, BoxedRun, CancelToken, LEAST_PLANNING_BYTES, QueryOutput, QueryStream, RunOptions,
 };

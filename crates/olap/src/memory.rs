@@ -120,6 +120,11 @@ impl MemoryDatabase {
         self.data.insert(relation.id, data);
         self.relations.insert(relation.name.clone(), Arc::new(relation));
     }
+
+    /// All relations, in no order.
+    pub fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.relations.values()
+    }
 }
 
 impl Relations for MemoryDatabase {

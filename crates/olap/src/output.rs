@@ -130,15 +130,11 @@ fn own(column: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
     if let (true, DataType::Decimal128(_, scale)) = (*column.data_type() == OPEN, ty) {
         return decimals(column, *scale);
     }
-    if column.data_type().is_nested() && *ty == DataType::Utf8View {
+    let is_text = column.data_type().is_nested() || matches!(column.data_type(), DataType::Interval(_));
+    if is_text && *ty == DataType::Utf8View {
         let text = |row| datum_at(column.as_ref(), row).map(|datum| text_of(&datum));
         let texts = (0..column.len()).map(text).collect::<Result<StringViewArray, SqlError>>()?;
         return Ok(Arc::new(texts));
-    }
-    if matches!(column.data_type(), DataType::Interval(_) | DataType::Duration(_))
-        && *ty == DataType::Utf8View
-    {
-        return crate::functions::casts::interval_texts(column);
     }
     if column.data_type() != ty {
         let options = CastOptions { safe: false, ..CastOptions::default() };

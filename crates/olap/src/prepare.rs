@@ -1,57 +1,38 @@
 //! From a bound statement to a plan that can be run on any snapshot, again and again.
 //!
-//! `prepare` types the statement; the first run optimizes it with the statistics of its snapshot
+//! `prepare` makes the plan; the first run optimizes it with the statistics of its snapshot
 //! and keeps the optimized plan, parameters still open. The plan is optimized anew when a table
 //! it reads has grown or shrunk so much that another join order may be better.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value, arrow_type};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Value};
 use albireo_semantics::expr::{VariableId, given};
 use albireo_semantics::query::SelectPlan;
 use albireo_semantics::types::{Scalar, Type};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
+use datafusion::config::ConfigOptions;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
-use datafusion::optimizer::Optimizer;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TableSource, Volatility};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::eliminate_limit::EliminateLimit;
 use datafusion::optimizer::optimizer::OptimizerRule;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use parking_lot::Mutex;
-use sqlparser::ast::Statement;
 
-use crate::catalog::StatementCatalog;
 use crate::engine::{Olap, Shared};
-use crate::errors::{external, to_sql_error};
+use crate::errors::to_sql_error;
 use crate::lower::{self, Lowered};
+use crate::optimize::{self, without_misleading_keys};
 use crate::output::OPEN_RESULT;
 use crate::relation::{Relation, Relations, Snapshot};
 use crate::scan::provider::SnapshotTable;
-use crate::types::{result_type, scalar, sql_type};
-use crate::{files, optimize, semantics};
-
-/// A SELECT (or VALUES, or a set operation) whose names have been bound.
-#[derive(Clone, Debug)]
-pub struct Query {
-    /// The statement, select list with unique aliases.
-    pub statement: Statement,
-    /// The names of the result's columns; `None` takes them from the statement.
-    pub names: Option<Vec<String>>,
-    /// The types of `$1`, `$2`, ...; unknown ones are inferred.
-    pub parameter_types: Vec<Option<SqlType>>,
-}
-
-impl Query {
-    /// A query without parameters that names its own columns.
-    pub fn new(statement: Statement) -> Self {
-        Self { statement, names: None, parameter_types: Vec::new() }
-    }
-}
+use crate::types::{result_type, sql_type};
 
 /// A column of a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,23 +45,37 @@ pub struct OutputColumn {
     pub arrow: DataType,
 }
 
-/// A typed statement with its cached plan. Shared by any number of concurrent runs.
+/// A statement with its cached plan. Shared by any number of concurrent runs.
 #[derive(Debug)]
 pub struct Prepared {
-    analyzed: LogicalPlan,
+    plan: CachedPlan,
     columns: Vec<OutputColumn>,
     parameter_types: Vec<Option<SqlType>>,
     /// Whether each run must fold constants anew: parameters, or functions of the time.
     binds: bool,
     /// Whether files are read.
     reads_files: bool,
-    /// The types of parameters as the bound form has them; none if DataFusion typed the statement.
-    bound_types: Option<Vec<Option<Type>>>,
+    /// The types of parameters as the bound form has them.
+    bound_types: Vec<Option<Type>>,
     relations: Vec<Arc<Relation>>,
     /// By relation: the columns that some run may read.
     columns_read: Vec<Vec<ColumnId>>,
     catalog_version: u64,
+    /// What is computed before, in this order: plans whose columns are parameters of those behind them.
+    once: Vec<CachedPlan>,
+}
+
+/// A plan, and how it was optimized last.
+#[derive(Debug)]
+pub(crate) struct CachedPlan {
+    analyzed: LogicalPlan,
     optimized: Mutex<Option<Arc<OptimizedPlan>>>,
+}
+
+impl CachedPlan {
+    fn new(analyzed: LogicalPlan) -> Self {
+        Self { analyzed, optimized: Mutex::new(None) }
+    }
 }
 
 #[derive(Debug)]
@@ -98,13 +93,21 @@ pub(crate) struct Optimized {
     folds: bool,
 }
 
+impl Optimized {
+    /// The same with all parameters behind the first `known` as calls of functions that stand for them.
+    pub(crate) fn left_open(self, known: usize) -> Result<Self, SqlError> {
+        let plan = lower::left_open(self.plan, known).map_err(|e| to_sql_error(&e))?;
+        Ok(Self { plan, folds: self.folds })
+    }
+}
+
 impl Prepared {
     /// The result's columns.
     pub fn columns(&self) -> &[OutputColumn] {
         &self.columns
     }
 
-    /// The types of the parameters, as given or inferred.
+    /// The types of the parameters, as they were given.
     pub fn parameter_types(&self) -> &[Option<SqlType>] {
         &self.parameter_types
     }
@@ -117,7 +120,7 @@ impl Prepared {
     /// The columns as a stream has them: batches leave before all values are known, so a NUMERIC of any scale is
     /// text with the digits of each value.
     pub(crate) fn streamed(&self) -> Vec<OutputColumn> {
-        let fields = self.analyzed.schema().fields();
+        let fields = self.plan.analyzed.schema().fields();
         let column = |(column, field): (&OutputColumn, &FieldRef)| match *field.data_type() == lower::OPEN {
             true => OutputColumn { arrow: DataType::Utf8View, ..column.clone() },
             false => column.clone(),
@@ -140,24 +143,35 @@ impl Prepared {
         self.catalog_version
     }
 
-    /// The optimized plan for this snapshot, from the cache if it still serves.
+    /// The plan of the result.
+    pub(crate) fn plan(&self) -> &CachedPlan {
+        &self.plan
+    }
+
+    /// The plans that are run before, in this order.
+    pub(crate) fn once(&self) -> &[CachedPlan] {
+        &self.once
+    }
+
+    /// A plan optimized for this snapshot, from the cache if it still serves.
     pub(crate) fn optimized(
         &self,
+        plan: &CachedPlan,
         shared: &Shared,
         snapshot: &Arc<dyn Snapshot>,
     ) -> Result<Optimized, SqlError> {
         let rows = self.row_counts(&**snapshot)?;
-        let known = self.optimized.lock().clone();
+        let known = plan.optimized.lock().clone();
         if let Some(known) = known
             && known.rows.iter().zip(&rows).all(|(then, now)| plan_still_serves(then.1, now.1))
         {
             return Ok(Optimized { plan: known.plan.clone(), folds: known.folds });
         }
-        let plan =
-            optimize::optimize(shared, snapshot, self.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
-        let folds = folds(&plan).map_err(|e| to_sql_error(&e))?;
-        *self.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: plan.clone(), rows, folds }));
-        Ok(Optimized { plan, folds })
+        let best =
+            optimize::optimize(shared, snapshot, plan.analyzed.clone()).map_err(|e| to_sql_error(&e))?;
+        let folds = folds(&best).map_err(|e| to_sql_error(&e))?;
+        *plan.optimized.lock() = Some(Arc::new(OptimizedPlan { plan: best.clone(), rows, folds }));
+        Ok(Optimized { plan: best, folds })
     }
 
     fn row_counts(&self, snapshot: &dyn Snapshot) -> Result<Vec<(TableId, u64)>, SqlError> {
@@ -171,14 +185,8 @@ impl Prepared {
         self.relations.iter().map(count).collect()
     }
 
-    /// The optimized plan with parameters and the time of the run put in.
-    pub(crate) fn bind(
-        &self,
-        optimized: Optimized,
-        parameters: &[Value],
-        state: &SessionState,
-    ) -> Result<LogicalPlan, SqlError> {
-        let Optimized { plan, folds } = optimized;
+    /// The parameters' values as plans take them.
+    pub(crate) fn arguments(&self, parameters: &[Value]) -> Result<Vec<ScalarValue>, SqlError> {
         if parameters.len() != self.parameter_types.len() {
             let message = format!(
                 "the statement has {} parameters, but {} were given",
@@ -187,14 +195,22 @@ impl Prepared {
             );
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
         }
+        let typed = parameters.iter().zip(&self.bound_types);
+        typed.map(|(value, ty)| argument(value, ty.as_ref())).collect()
+    }
+
+    /// An optimized plan with values of its parameters and the time of the run put in.
+    pub(crate) fn bind(
+        &self,
+        optimized: Optimized,
+        arguments: &[ScalarValue],
+        state: &SessionState,
+    ) -> Result<LogicalPlan, SqlError> {
+        let Optimized { plan, folds } = optimized;
         if !self.binds {
             return Ok(plan);
         }
-        let values: Result<Vec<_>, SqlError> = match &self.bound_types {
-            Some(types) => parameters.iter().zip(types).map(|(v, ty)| bound_scalar(v, ty.as_ref())).collect(),
-            None => parameters.iter().zip(&self.parameter_types).map(|(v, ty)| scalar(v, *ty)).collect(),
-        };
-        let bound = plan.replace_params_with_values(&ParamValues::from(values?));
+        let bound = plan.replace_params_with_values(&ParamValues::from(arguments.to_vec()));
         let bound = if folds { bound.and_then(|plan| fold(plan, state)) } else { bound };
         bound.map_err(|e| to_sql_error(&e))
     }
@@ -204,7 +220,7 @@ impl Prepared {
 /// compared with a column as it is, which is what most statements do.
 fn folds(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
     let mut found = false;
-    plan.apply_with_subqueries(|node| {
+    plan.apply(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|e| match e {
                 Expr::BinaryExpr(b) if is_comparison(b.op) => match (&*b.left, &*b.right) {
@@ -246,7 +262,7 @@ fn plan_still_serves(then: u64, now: u64) -> bool {
 }
 
 /// A parameter's value as a literal of the type that the statement was bound with.
-fn bound_scalar(value: &Value, ty: Option<&Type>) -> Result<ScalarValue, SqlError> {
+fn argument(value: &Value, ty: Option<&Type>) -> Result<ScalarValue, SqlError> {
     let Some((ty, arrow)) = ty.and_then(|ty| Some((ty, lower::arrow_of(ty)?))) else {
         return Ok(ScalarValue::Null);
     };
@@ -261,7 +277,7 @@ impl Olap {
     ///
     /// # Errors
     /// 0A000 for what has no plan here.
-    pub fn prepare_bound(
+    pub fn prepare(
         &self,
         relations: &Arc<dyn Relations>,
         query: &SelectPlan,
@@ -269,22 +285,9 @@ impl Olap {
     ) -> Result<Arc<Prepared>, SqlError> {
         let (engine, relations) = (self.clone(), Arc::clone(relations));
         let (query, parameters) = (query.clone(), parameters.to_vec());
-        self.plan(async move {
-            let prepared = prepare_bound(&engine.shared, &*relations, &query, &parameters);
-            prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
-        })
-    }
-
-    /// Types a query and makes it ready to run.
-    ///
-    /// # Errors
-    /// The query names things that do not exist, its types do not match, or it uses what is not
-    /// supported.
-    pub fn prepare(&self, relations: &Arc<dyn Relations>, query: Query) -> Result<Arc<Prepared>, SqlError> {
-        let (engine, relations) = (self.clone(), Arc::clone(relations));
         // On a thread of ours: its stack is deep enough for any statement the parser lets pass.
         self.plan(async move {
-            let prepared = prepare(&engine.shared, &*relations, query).await;
+            let prepared = prepare(&engine.shared, &*relations, &query, &parameters);
             prepared.map(Arc::new).map_err(|e| to_sql_error(&e))
         })
     }
@@ -295,34 +298,7 @@ impl Olap {
     }
 }
 
-async fn prepare(
-    shared: &Shared,
-    relations: &dyn Relations,
-    mut query: Query,
-) -> Result<Prepared, DataFusionError> {
-    let files = files::sources(shared, relations, &mut query.statement).await?;
-    let reads_files = !files.is_empty();
-    let catalog = StatementCatalog::new(shared, relations, files);
-    let plan = logical_plan(&catalog, query.statement, &query.parameter_types)?;
-    let relations_read = catalog.into_used();
-    lower::take_nodes(&plan)?;
-    let analyzed = analyze(shared, plan)?;
-    let parameter_types = parameter_types(&analyzed, query.parameter_types)?;
-    Ok(Prepared {
-        bound_types: None,
-        binds: !parameter_types.is_empty() || depends_on_time(&analyzed)?,
-        columns: output_columns(&analyzed, query.names)?,
-        columns_read: columns_read(&analyzed, &relations_read)?,
-        analyzed,
-        parameter_types,
-        reads_files,
-        relations: relations_read,
-        catalog_version: relations.version(),
-        optimized: Mutex::new(None),
-    })
-}
-
-fn prepare_bound(
+fn prepare(
     shared: &Shared,
     relations: &dyn Relations,
     query: &SelectPlan,
@@ -330,22 +306,37 @@ fn prepare_bound(
 ) -> Result<Prepared, DataFusionError> {
     let numbered = parameters.iter().enumerate();
     let known = numbered.filter_map(|(at, (id, ty))| Some((*id, (at, ty.clone()?)))).collect();
-    let Lowered { plan, relations: read, reads_files } = lower::lower(shared, relations, query, &known)?;
+    let Lowered { plan, relations: read, reads_files, once } =
+        lower::lower(shared, relations, query, &known, parameters.len())?;
     lower::take_nodes(&plan)?;
-    let analyzed = semantics::analyze_lowered(plan, shared.options())?;
+    once.iter().try_for_each(lower::take_nodes)?;
+    let analyzed = analyze(plan, shared.options())?;
+    let once = once.into_iter().map(|plan| analyze(plan, shared.options()));
+    let once: Vec<LogicalPlan> = once.collect::<Result<_, _>>()?;
+    let mut time = depends_on_time(&analyzed)?;
+    for plan in &once {
+        time |= depends_on_time(plan)?;
+    }
     let types: Vec<Option<Type>> = parameters.iter().map(|(_, ty)| ty.clone()).collect();
     Ok(Prepared {
-        binds: !types.is_empty() || depends_on_time(&analyzed)?,
+        binds: !types.is_empty() || !once.is_empty() || time,
         columns: bound_columns(&analyzed, query)?,
-        columns_read: columns_scanned(&analyzed, &read)?,
-        analyzed,
+        columns_read: columns_scanned(std::iter::once(&analyzed).chain(&once), &read)?,
+        plan: CachedPlan::new(analyzed),
+        once: once.into_iter().map(CachedPlan::new).collect(),
         parameter_types: types.iter().map(|ty| ty.as_ref().and_then(sql_type_of)).collect(),
-        bound_types: Some(types),
+        bound_types: types,
         reads_files,
         relations: read,
         catalog_version: relations.version(),
-        optimized: Mutex::new(None),
     })
+}
+
+/// Makes a lowered plan, whose types are settled, one that DataFusion can optimize.
+fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan, DataFusionError> {
+    let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TypeCoercion::new())];
+    let plan = Analyzer::with_rules(rules).execute_and_check(plan, options, |_, _| {})?;
+    without_misleading_keys(plan)
 }
 
 /// The type of a parameter, if it has one without a scale of its own.
@@ -378,26 +369,16 @@ fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputCol
     columns.collect()
 }
 
-/// The columns that the scans of a lowered plan may read; there each has a name of its own.
-fn columns_scanned(
-    plan: &LogicalPlan,
+/// The columns that the scans of lowered plans may read; there each has a name of its own.
+fn columns_scanned<'p>(
+    plans: impl Iterator<Item = &'p LogicalPlan>,
     relations: &[Arc<Relation>],
 ) -> Result<Vec<Vec<ColumnId>>, DataFusionError> {
     let mut names = HashSet::new();
     let mut scans = Vec::new();
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            scans.push(Arc::clone(&scan.source));
-        }
-        node.apply_expressions(|expr| {
-            expr.apply(|e| {
-                if let Expr::Column(column) = e {
-                    names.insert(column.name.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
+    for plan in plans {
+        scans_and_names(plan, &mut scans, &mut names)?;
+    }
     let mut read = vec![BTreeSet::new(); relations.len()];
     for source in scans {
         let provider = source_as_provider(&source)?;
@@ -411,93 +392,32 @@ fn columns_scanned(
     Ok(read.into_iter().map(|columns| columns.into_iter().collect()).collect())
 }
 
-/// The columns of each relation whose name is used anywhere in the plan, of whatever relation: more than
-/// is read, never less, since every column read is named by an expression or in the result.
-fn columns_read(
+/// The sources that a plan scans, and the names of all columns in its expressions.
+fn scans_and_names(
     plan: &LogicalPlan,
-    relations: &[Arc<Relation>],
-) -> Result<Vec<Vec<ColumnId>>, DataFusionError> {
-    let mut names: HashSet<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    plan.apply_with_subqueries(|node| {
+    scans: &mut Vec<Arc<dyn TableSource>>,
+    names: &mut HashSet<String>,
+) -> Result<(), DataFusionError> {
+    plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            scans.push(Arc::clone(&scan.source));
+        }
         node.apply_expressions(|expr| {
             expr.apply(|e| {
-                if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = e {
+                if let Expr::Column(column) = e {
                     names.insert(column.name.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
     })?;
-    let read = |relation: &Arc<Relation>| {
-        let columns = (0..).map(ColumnId).zip(&relation.columns);
-        columns.filter(|(_, column)| names.contains(&column.name)).map(|(id, _)| id).collect()
-    };
-    Ok(relations.iter().map(read).collect())
-}
-
-fn analyze(shared: &Shared, plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    let plan = shared.state().analyzer().execute_and_check(plan, shared.options(), |_, _| {})?;
-    semantics::without_misleading_keys(plan)
-}
-
-fn logical_plan(
-    catalog: &StatementCatalog<'_>,
-    statement: Statement,
-    parameter_types: &[Option<SqlType>],
-) -> Result<LogicalPlan, DataFusionError> {
-    let options = ParserOptions::new().with_parse_float_as_decimal(true);
-    let planner = SqlToRel::new_with_options(catalog, options);
-    let fields: Vec<Option<FieldRef>> = parameter_types
-        .iter()
-        .enumerate()
-        .map(|(i, ty)| ty.map(|ty| Arc::new(Field::new(format!("${}", i + 1), arrow_type(ty), true))))
-        .collect();
-    let mut context = PlannerContext::new().with_prepare_param_data_types(fields);
-    planner.sql_statement_to_plan_with_context(statement, &mut context)
-}
-
-/// The declared parameter types, filled up with those the plan implies.
-fn parameter_types(
-    plan: &LogicalPlan,
-    declared: Vec<Option<SqlType>>,
-) -> Result<Vec<Option<SqlType>>, DataFusionError> {
-    let mut types = declared;
-    for (name, ty) in plan.get_parameter_types()? {
-        let Some(n) = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()) else {
-            continue;
-        };
-        if types.len() < n {
-            types.resize(n, None);
-        }
-        if let Some(slot) = types.get_mut(n.wrapping_sub(1)) {
-            *slot = slot.or_else(|| ty.and_then(|ty| sql_type(&result_type(&ty))));
-        }
-    }
-    Ok(types)
-}
-
-fn output_columns(
-    plan: &LogicalPlan,
-    names: Option<Vec<String>>,
-) -> Result<Vec<OutputColumn>, DataFusionError> {
-    let fields = plan.schema().fields();
-    let names = names
-        .filter(|names| names.len() == fields.len())
-        .unwrap_or_else(|| fields.iter().map(|f| f.name().clone()).collect());
-    let columns = fields.iter().zip(names).map(|(field, name)| {
-        let arrow = result_type(field.data_type());
-        if arrow.is_nested() {
-            return Err(external(SqlError::unsupported(format!("an array or row as column \"{name}\""))));
-        }
-        Ok(OutputColumn { name, ty: sql_type(&arrow), arrow })
-    });
-    columns.collect()
+    Ok(())
 }
 
 /// Whether the plan calls functions whose value is fixed only when it runs (`now()`).
 fn depends_on_time(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
     let mut found = false;
-    plan.apply_with_subqueries(|node| {
+    plan.apply(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|e| {
                 if let Expr::ScalarFunction(f) = e {

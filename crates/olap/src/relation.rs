@@ -12,10 +12,6 @@ use arrow::array::ArrayRef;
 use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-/// Set at the Arrow field of a CHAR column: its length. Its values are kept without their trailing
-/// blanks.
-pub(crate) const CHAR_LENGTH: &str = "albireo.char_length";
-
 /// A column of a [`Relation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelationColumn {
@@ -47,15 +43,8 @@ pub struct Relation {
 impl Relation {
     /// The Arrow schema that scans of the relation deliver.
     pub fn arrow_schema(&self) -> SchemaRef {
-        let field = |column: &RelationColumn| {
-            let field = Field::new(&column.name, arrow_type(column.ty), column.nullable);
-            match column.ty {
-                SqlType::Char(length) => {
-                    field.with_metadata([(CHAR_LENGTH.to_owned(), length.to_string())].into())
-                }
-                _ => field,
-            }
-        };
+        let field =
+            |column: &RelationColumn| Field::new(&column.name, arrow_type(column.ty), column.nullable);
         let fields: Vec<Field> = self.columns.iter().map(field).collect();
         Arc::new(Schema::new(fields))
     }

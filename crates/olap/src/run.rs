@@ -10,7 +10,10 @@ use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, Value};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use futures::future::Either;
@@ -21,7 +24,7 @@ use crate::engine::{Olap, Shared};
 use crate::errors::{cancelled, from_panic, internal, timed_out, to_sql_error};
 use crate::output;
 use crate::pool::QueryPool;
-use crate::prepare::{OutputColumn, Prepared};
+use crate::prepare::{CachedPlan, OutputColumn, Prepared};
 use crate::relation::Snapshot;
 use crate::{files, guard};
 
@@ -195,7 +198,18 @@ pub(crate) struct Started {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     pub(crate) stream: SendableRecordBatchStream,
     pub(crate) pool: Arc<QueryPool>,
-    pub(crate) logical: datafusion::logical_expr::LogicalPlan,
+    pub(crate) logical: LogicalPlan,
+    /// What was computed before, or would be.
+    pub(crate) once: Vec<(LogicalPlan, Arc<dyn ExecutionPlan>)>,
+}
+
+/// What a start is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// The rows.
+    Rows,
+    /// The plan alone: nothing is computed, so that values of queries that are computed before stay open.
+    Plan,
 }
 
 impl Olap {
@@ -333,8 +347,9 @@ impl Run {
     }
 
     async fn start(&self) -> Result<Started, SqlError> {
-        start(&self.engine.shared, &self.prepared, &self.parameters, Arc::clone(&self.context), &self.options)
-            .await
+        let context = Arc::clone(&self.context);
+        let (shared, options) = (&self.engine.shared, &self.options);
+        start(shared, &self.prepared, &self.parameters, context, options, Purpose::Rows).await
     }
 
     /// Runs `work` as a task of its own until it ends, is cancelled or is out of time; panics
@@ -406,23 +421,71 @@ pub(crate) async fn start(
     parameters: &[Value],
     context: Arc<QueryContext>,
     options: &RunOptions,
+    purpose: Purpose,
 ) -> Result<Started, SqlError> {
     shared.check_clock()?;
     let limit = options.memory_limit_bytes.unwrap_or(shared.config.query_memory_limit_bytes);
     let budget = planning_budget(limit, &context);
-    let optimized = budget.within(|| prepared.optimized(shared, &context.snapshot))?;
     let threads = options.threads.unwrap_or(shared.config.threads).max(1);
     let pool = Arc::new(shared.query_pool(limit));
     let state = shared.query_state(Arc::clone(&context), threads, &pool)?;
-    let logical = budget.within(|| prepared.bind(optimized, parameters, &state))?;
-    let planning = state.query_planner().create_physical_plan(&logical, &state);
-    let planned = match files::reads_parquet(&logical) {
+    let mut arguments = prepared.arguments(parameters)?;
+    let logical_of = |plan: &CachedPlan, arguments: &[ScalarValue]| {
+        budget.within(|| {
+            let optimized = prepared.optimized(plan, shared, &context.snapshot)?;
+            let optimized = match purpose {
+                Purpose::Rows => optimized,
+                Purpose::Plan => optimized.left_open(arguments.len())?,
+            };
+            prepared.bind(optimized, arguments, &state)
+        })
+    };
+    let mut once = Vec::with_capacity(prepared.once().len());
+    for plan in prepared.once() {
+        let logical = logical_of(plan, &arguments)?;
+        let plan = physical(&logical, &state, &context).await?;
+        once.push((logical, Arc::clone(&plan)));
+        if purpose == Purpose::Rows {
+            let task = shared.task_context(&state, Arc::clone(&pool) as _);
+            let stream = execute_stream(plan, task).map_err(|e| to_sql_error(&e))?;
+            arguments.append(&mut one_row(stream).await?);
+        }
+    }
+    let logical = logical_of(prepared.plan(), &arguments)?;
+    let plan = physical(&logical, &state, &context).await?;
+    let task = shared.task_context(&state, Arc::clone(&pool) as _);
+    let stream = execute_stream(Arc::clone(&plan), task).map_err(|e| to_sql_error(&e))?;
+    Ok(Started { plan, stream, pool, logical, once })
+}
+
+/// The operators of a plan.
+async fn physical(
+    logical: &LogicalPlan,
+    state: &SessionState,
+    context: &Arc<QueryContext>,
+) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    let planning = state.query_planner().create_physical_plan(logical, state);
+    let planned = match files::reads_parquet(logical) {
         true => files::unless_damaged("a file that the query reads", planning).await,
         false => planning.await,
     };
-    let plan =
-        guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, &context).map_err(|e| to_sql_error(&e))?;
-    let task = shared.task_context(&state, Arc::clone(&pool) as _);
-    let stream = execute_stream(Arc::clone(&plan), task).map_err(|e| to_sql_error(&e))?;
-    Ok(Started { plan, stream, pool, logical })
+    guard::cancellable(planned.map_err(|e| to_sql_error(&e))?, context).map_err(|e| to_sql_error(&e))
+}
+
+/// The values of the first row; NULLs if there is none.
+async fn one_row(mut stream: SendableRecordBatchStream) -> Result<Vec<ScalarValue>, SqlError> {
+    let schema = stream.schema();
+    let mut values = None;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(|e| to_sql_error(&e))?;
+        if values.is_none() && batch.num_rows() > 0 {
+            let first = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
+            values = Some(first.collect::<Result<_, _>>().map_err(|e| to_sql_error(&e))?);
+        }
+    }
+    let nulls = || schema.fields().iter().map(|field| ScalarValue::try_new_null(field.data_type()));
+    match values {
+        Some(values) => Ok(values),
+        None => nulls().collect::<Result<_, _>>().map_err(|e| to_sql_error(&e)),
+    }
 }

@@ -1,12 +1,12 @@
-//! SQL types and values as Arrow and DataFusion see them, and back.
+//! SQL types as Arrow and DataFusion see them, and back.
 //!
-//! Responsible for: the way back from Arrow types, of which [`arrow_type`] is the one way there; values.
+//! Responsible for: the way back from Arrow types, of which [`arrow_type`](albireo_base::arrow_type) is the one way there.
 //! **Invariant:** every NUMERIC is `Decimal128` here; Arrow's narrower decimals truncate silently
 //! against integer literals in DataFusion and never appear.
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlType, Value, arrow_type};
+use albireo_base::{Decimal, SqlType};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 
@@ -62,46 +62,9 @@ pub fn result_type(ty: &DataType) -> DataType {
     }
 }
 
-/// A parameter's value as DataFusion's literal, of the declared type `ty`.
-///
-/// # Errors
-/// The value does not convert to `ty`.
-pub fn scalar(value: &Value, ty: Option<SqlType>) -> Result<ScalarValue, SqlError> {
-    let Some(ty) = ty else { return untyped_scalar(value) };
-    if matches!(value, Value::Null) {
-        return ScalarValue::try_new_null(&arrow_type(ty)).map_err(|e| crate::errors::to_sql_error(&e));
-    }
-    let scalar = untyped_scalar(&value.clone().coerce(ty)?)?;
-    match (&scalar, ty) {
-        (ScalarValue::Decimal128(Some(v), _, from), SqlType::Decimal { precision, scale })
-            if *from == scale as i8 =>
-        {
-            Ok(ScalarValue::Decimal128(Some(*v), precision, scale as i8))
-        }
-        _ => Ok(scalar),
-    }
-}
-
-fn untyped_scalar(value: &Value) -> Result<ScalarValue, SqlError> {
-    Ok(match value {
-        Value::Null => ScalarValue::Null,
-        Value::Bool(v) => ScalarValue::Boolean(Some(*v)),
-        Value::SmallInt(v) => ScalarValue::Int16(Some(*v)),
-        Value::Integer(v) => ScalarValue::Int32(Some(*v)),
-        Value::BigInt(v) => ScalarValue::Int64(Some(*v)),
-        Value::Real(v) => ScalarValue::Float32(Some(*v)),
-        Value::Double(v) => ScalarValue::Float64(Some(*v)),
-        Value::Decimal(d) => {
-            let digits = d.unscaled.unsigned_abs().checked_ilog10().map_or(1, |n| n + 1);
-            let precision = (digits as u8).max(d.scale).clamp(1, 38);
-            ScalarValue::Decimal128(Some(d.unscaled), precision, d.scale as i8)
-        }
-        Value::Text(v) => ScalarValue::Utf8View(Some(v.clone())),
-        Value::Bytea(v) => ScalarValue::BinaryView(Some(v.clone())),
-        Value::Date(v) => ScalarValue::Date32(Some(*v)),
-        Value::Time(v) => ScalarValue::Time64Microsecond(Some(*v)),
-        Value::Timestamp(v) => ScalarValue::TimestampMicrosecond(Some(*v), None),
-        Value::TimestampTz(v) => ScalarValue::TimestampMicrosecond(Some(*v), Some(utc())),
-        Value::Uuid(v) => ScalarValue::FixedSizeBinary(16, Some(v.to_vec())),
-    })
+/// A number as DataFusion's literal, with no more digits than it has.
+pub(crate) fn decimal(number: Decimal) -> ScalarValue {
+    let digits = number.unscaled.unsigned_abs().checked_ilog10().map_or(1, |n| n + 1);
+    let precision = (digits as u8).max(number.scale).clamp(1, 38);
+    ScalarValue::Decimal128(Some(number.unscaled), precision, number.scale as i8)
 }

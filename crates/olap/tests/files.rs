@@ -52,9 +52,9 @@ fn parquet_written_is_read_again() {
     assert_eq!(write_parquet(sink, &schema, [Ok(batch.unwrap())]).unwrap(), 3);
     let f = fixture();
     let file = path.to_str().unwrap();
-    assert_eq!(f.rows_bound(&format!("select s from '{file}' where a > 2")), ["long enough for the heap"]);
-    assert_eq!(f.rows_bound(&format!("select sum(t.d) from '{file}' x, t where x.a = t.a")), ["4.00"]);
-    let prepared = f.prepare_bound(&format!("select * from '{file}'")).unwrap();
+    assert_eq!(f.rows(&format!("select s from '{file}' where a > 2")), ["long enough for the heap"]);
+    assert_eq!(f.rows(&format!("select sum(t.d) from '{file}' x, t where x.a = t.a")), ["4.00"]);
+    let prepared = f.prepare(&format!("select * from '{file}'")).unwrap();
     assert!(prepared.reads_files());
     let names: Vec<&str> = prepared.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["a", "s"]);
@@ -109,13 +109,13 @@ fn columns_of_parquet_have_the_nearest_type_of_sql() {
     let f = fixture();
     for (name, _, ty, value) in columns {
         let from = format!("from '{}'", path.display());
-        let prepared = f.prepare_bound(&format!("select {name} {from}")).unwrap();
+        let prepared = f.prepare(&format!("select {name} {from}")).unwrap();
         let found = prepared.columns()[0].ty.map(|ty| ty.to_string());
         assert_eq!(found.as_deref(), Some(ty), "{name}");
         // The kernels of SQL take it.
         let sql = format!("select {name} {from} where {name}::text <> '' and {name} = {name}");
-        assert_eq!(f.rows_bound(&sql), [value], "{name}");
-        assert_eq!(f.rows_bound(&format!("select count(*) {from} where {name} is null")), ["1"], "{name}");
+        assert_eq!(f.rows(&sql), [value], "{name}");
+        assert_eq!(f.rows(&format!("select count(*) {from} where {name} is null")), ["1"], "{name}");
     }
 }
 
@@ -134,7 +134,7 @@ fn column_without_a_type_of_sql_is_refused_by_name_where_it_is_read() {
     );
     let f = fixture();
     let file = path.display();
-    assert_eq!(f.rows_bound(&format!("select sum(id), count(*) from '{file}' x")), ["3|2"]);
+    assert_eq!(f.rows(&format!("select sum(id), count(*) from '{file}' x")), ["3|2"]);
     let refused = [
         format!("select * from '{file}'"),
         format!("select id from '{file}' where tags is null"),
@@ -142,12 +142,12 @@ fn column_without_a_type_of_sql_is_refused_by_name_where_it_is_read() {
         format!("select id from '{file}' x join '{file}' y using (tags)"),
     ];
     for sql in refused {
-        let error = f.query_bound(&sql).unwrap_err();
+        let error = f.query(&sql).unwrap_err();
         assert_eq!(error.state().to_string(), "0A000", "{sql}: {error}");
         assert!(error.message().contains("\"tags\""), "{sql}: {error}");
         assert!(error.position().is_some() && error.hint().is_some(), "{sql}: {error}");
     }
-    let error = f.query_bound(&format!("select huge from '{file}'")).unwrap_err();
+    let error = f.query(&format!("select huge from '{file}'")).unwrap_err();
     assert_eq!(error.state().to_string(), "22003", "{error}");
 }
 
@@ -156,10 +156,7 @@ fn csv_with_header_is_read() {
     let path = directory("csv").join("x.csv");
     std::fs::write(&path, "a,b\n1,x\n2,y\n").unwrap();
     let f = fixture();
-    assert_eq!(
-        f.rows_bound(&format!("select b, a + 1 from '{}' order by a", path.display())),
-        ["x|2", "y|3"]
-    );
+    assert_eq!(f.rows(&format!("select b, a + 1 from '{}' order by a", path.display())), ["x|2", "y|3"]);
 }
 
 #[test]
@@ -181,7 +178,7 @@ fn damaged_parquet_in_from_is_an_error_or_rows() {
         let mut bytes = whole.clone();
         albireo_testing::damage(&mut bytes, seed);
         std::fs::write(&path, &bytes).unwrap();
-        let result = f.query_bound(&format!("select count(a), max(s), min(a) from '{}'", path.display()));
+        let result = f.query(&format!("select count(a), max(s), min(a) from '{}'", path.display()));
         if let Err(error) = result {
             refused += 1;
             assert_ne!(error.state().to_string(), "XX000", "{error}");
@@ -197,16 +194,16 @@ fn damaged_parquet_in_from_is_an_error_or_rows() {
 #[test]
 fn missing_or_malformed_file_is_a_clear_error() {
     let f = fixture();
-    let e = f.query_bound("select * from '/nowhere/x.parquet'").unwrap_err();
+    let e = f.query("select * from '/nowhere/x.parquet'").unwrap_err();
     assert_eq!(e.state().to_string(), "58P01", "{e}");
     assert!(e.message().contains("/nowhere/x.parquet"), "{e}");
     let path = directory("bad").join("x.parquet");
     std::fs::write(&path, "this is not Parquet").unwrap();
-    let e = f.query_bound(&format!("select * from '{}'", path.display())).unwrap_err();
+    let e = f.query(&format!("select * from '{}'", path.display())).unwrap_err();
     assert_eq!(e.state().to_string(), "22P04", "{e}");
-    let e = f.query_bound("select * from 'x.doc'").unwrap_err();
+    let e = f.query("select * from 'x.doc'").unwrap_err();
     assert_eq!(e.state().to_string(), "0A000", "{e}");
-    let e = f.query_bound("select * from read_parquet('x.doc')").unwrap_err();
+    let e = f.query("select * from read_parquet('x.doc')").unwrap_err();
     assert_eq!((e.state().to_string().as_str(), e.position()), ("58P01", Some(15)), "{e}");
 }
 
@@ -269,7 +266,7 @@ fn moments_that_postgresql_has_not_are_values_or_errors() {
         for expr in any.iter().chain(only).chain(days.iter().filter(|_| column != "h")) {
             for row in ["min", "max"] {
                 let from = format!("from (select {row}({column}) as x from '{}') y", path.display());
-                match f.query_bound(&format!("select {expr} {from}")) {
+                match f.query(&format!("select {expr} {from}")) {
                     Ok(_) => good += 1,
                     Err(error) => {
                         refused += 1;

@@ -15,7 +15,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::buffer::BooleanBuffer;
-use support::{Fixture, decimal, parse, relation, rows};
+use support::{Fixture, decimal, relation, rows};
 
 const CHUNK: usize = 16_384;
 
@@ -92,7 +92,7 @@ fn sorted(f: &Fixture, sql: &str) -> Vec<String> {
 }
 
 fn plan(f: &Fixture, sql: &str) -> String {
-    let prepared = f.olap.prepare(&f.relations(), parse(sql)).unwrap();
+    let prepared = f.prepare(sql).unwrap();
     f.olap.explain(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap()
 }
 
@@ -188,7 +188,8 @@ fn rows_gathered_from_sparse_chunks_are_those_that_pass() {
 fn null_parameter_finds_nothing_and_the_same_plan_then_finds_rows() {
     use albireo_base::Value;
     let f = fixture(1);
-    let prepared = f.olap.prepare(&f.relations(), parse("select id from l where s = $1 and i > $2")).unwrap();
+    let types = [SqlType::SmallInt, SqlType::Integer];
+    let prepared = f.prepare_with("select id from l where s = $1 and i > $2", &types).unwrap();
     let run = |values: &[Value]| {
         let output = f.olap.run(&prepared, values, &f.snapshot(), RunOptions::default()).unwrap();
         rows(&output.batches).len()

@@ -16,7 +16,7 @@ use albireo_olap::{CancelToken, Olap, OlapConfig, RunOptions};
 use albireo_testing::wait_until;
 use arrow::array::{ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::buffer::BooleanBuffer;
-use support::{Fixture, decimal, parse, relation, rows};
+use support::{Fixture, decimal, relation, rows};
 
 const CHUNK: i32 = 1000;
 
@@ -81,8 +81,7 @@ fn filters_the_scan_decides_give_the_right_rows() {
 #[test]
 fn zone_maps_skip_chunks() {
     let f = fixture(20);
-    let prepared =
-        f.olap.prepare(&f.relations(), parse("select sum(amount) from t where id >= 19500")).unwrap();
+    let prepared = f.prepare("select sum(amount) from t where id >= 19500").unwrap();
     let text = f.olap.explain_analyze(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
     assert!(text.contains("chunks_pruned=19"), "{text}");
 }
@@ -128,9 +127,8 @@ fn two_threads_see_every_row_once() {
 fn parameters_are_bound_at_each_run() {
     let f = fixture(3);
     let sql = "select count(*), min(note) from t where id >= $1 and amount < $2 and note <> $3";
-    let prepared = f.olap.prepare(&f.relations(), parse(sql)).unwrap();
-    let types: Vec<String> = prepared.parameter_types().iter().map(|t| t.unwrap().to_string()).collect();
-    assert_eq!(types, ["integer", "numeric(12,2)", "text"]);
+    let types = [SqlType::Integer, decimal(12, 2), SqlType::Text];
+    let prepared = f.prepare_with(sql, &types).unwrap();
     let run = |id: i64, amount: &str, note: &str| {
         let parameters =
             [Value::BigInt(id), Value::parse(amount, decimal(12, 2)).unwrap(), Value::Text(note.to_owned())];
@@ -169,7 +167,7 @@ fn query_over_its_memory_limit_is_53200_and_the_engine_lives() {
     let f = fixture(40);
     let options = RunOptions { memory_limit_bytes: Some(100_000), ..RunOptions::default() };
     let sql = "select note, sum(amount) from t group by note order by 2";
-    let e = f.query_with(sql, &[], options).unwrap_err();
+    let e = f.query_with(sql, options).unwrap_err();
     assert_eq!(e.state().to_string(), "53200", "{e}");
     assert!(e.hint().is_some());
     assert_eq!(f.value("select count(*) from t"), "40000");
@@ -184,7 +182,7 @@ fn query_that_spills_gives_the_same_rows() {
     let sql = "select note, id from t order by note, id";
     let whole = f.query(sql).unwrap();
     let options = RunOptions { memory_limit_bytes: Some(16 << 20), ..RunOptions::default() };
-    let spilled = f.query_with(sql, &[], options).unwrap();
+    let spilled = f.query_with(sql, options).unwrap();
     assert_eq!(rows(&whole.batches), rows(&spilled.batches));
     assert_eq!(f.olap.spill_used_bytes(), 0);
 }
@@ -195,7 +193,7 @@ fn cancelled_query_ends_with_57014() {
     let cancel = CancelToken::new();
     let options = RunOptions { cancel: cancel.clone(), ..RunOptions::default() };
     let sql = "select count(*) from t a, t b where a.id + b.id > 7 and a.id <> b.id";
-    let prepared = f.olap.prepare(&f.relations(), parse(sql)).unwrap();
+    let prepared = f.prepare(sql).unwrap();
     let (olap, snapshot) = (f.olap.clone(), f.snapshot());
     let query = std::thread::spawn(move || olap.run(&prepared, &[], &snapshot, options));
     wait_until("the join has rows", || f.olap.memory_used_bytes() > 0);
@@ -210,7 +208,7 @@ fn query_out_of_time_ends_with_57014() {
     let f = fixture(40);
     let options = RunOptions { timeout: Some(Duration::from_millis(50)), ..RunOptions::default() };
     let sql = "select count(*) from t a, t b where a.id + b.id > 7 and a.id <> b.id";
-    let e = f.query_with(sql, &[], options).unwrap_err();
+    let e = f.query_with(sql, options).unwrap_err();
     assert_eq!(e.state().to_string(), "57014");
     assert!(e.message().contains("timeout"));
 }
@@ -218,7 +216,7 @@ fn query_out_of_time_ends_with_57014() {
 #[test]
 fn stream_delivers_every_row_and_stops_when_dropped() {
     let f = fixture(40);
-    let prepared = f.olap.prepare(&f.relations(), parse("select id, note from t")).unwrap();
+    let prepared = f.prepare("select id, note from t").unwrap();
     let mut stream = f.olap.run_stream(&prepared, &[], &f.snapshot(), RunOptions::default());
     assert_eq!(stream.columns()[1].name, "note");
     let mut count = 0;
@@ -232,7 +230,7 @@ fn stream_delivers_every_row_and_stops_when_dropped() {
     drop(stream);
     assert!(!options.cancel.is_cancelled(), "what else the client's token stops goes on");
     // More rows than can be on the way to the client.
-    let pairs = f.olap.prepare(&f.relations(), parse("select x.id from t x, t y")).unwrap();
+    let pairs = f.prepare("select x.id from t x, t y").unwrap();
     let mut stream = f.olap.run_stream(&pairs, &[], &f.snapshot(), options.clone());
     assert!(stream.next_blocking().is_some());
     options.cancel.cancel();
@@ -243,7 +241,7 @@ fn stream_delivers_every_row_and_stops_when_dropped() {
 #[test]
 fn plan_serves_a_later_snapshot() {
     let f = fixture(2);
-    let prepared = f.olap.prepare(&f.relations(), parse("select count(*) as n, max(id) from t")).unwrap();
+    let prepared = f.prepare("select count(*) as n, max(id) from t").unwrap();
     let count = |snapshot: Arc<dyn Snapshot>| {
         rows(&f.olap.run(&prepared, &[], &snapshot, RunOptions::default()).unwrap().batches)
     };
@@ -270,9 +268,7 @@ fn deeply_nested_statement_is_answered_or_refused() {
 #[test]
 fn columns_of_results_keep_names_and_types() {
     let f = fixture(1);
-    let mut query = parse("select id as a, note as b, count(*) over () as c from t limit 1");
-    query.names = Some(vec!["id".into(), "id".into(), "count".into()]);
-    let prepared = f.olap.prepare(&f.relations(), query).unwrap();
+    let prepared = f.prepare("select id, note as id, count(*) over () from t limit 1").unwrap();
     let names: Vec<&str> = prepared.columns().iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["id", "id", "count"]);
     let output = f.olap.run(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
@@ -285,7 +281,7 @@ fn columns_of_results_keep_names_and_types() {
 #[test]
 fn time_functions_are_those_of_the_run() {
     let f = fixture(1);
-    let prepared = f.olap.prepare(&f.relations(), parse("select now() as t")).unwrap();
+    let prepared = f.prepare("select now() as t").unwrap();
     let run = || {
         let output = f.olap.run(&prepared, &[], &f.snapshot(), RunOptions::default()).unwrap();
         rows(&output.batches)

@@ -1,24 +1,22 @@
-//! Catalog, parser, binder and statement classes: from a statement's text to a plan that names
-//! tables and columns by id.
+//! Catalog, parser, definitions and statement classes: a statement's text as a tree, and what the names in it
+//! may mean.
 //!
 //! Responsible for: reading SQL with positions and PostgreSQL's wording of what is wrong
 //! ([`parse`](mod@parse)), cutting scripts into statements ([`script`]), saying what kind of
 //! statement one is ([`classify`](mod@classify)), the names and constraints of tables
-//! ([`catalog`]), turning definitions into catalog changes ([`ddl`]), COPY ([`mod@copy`]), binding
-//! queries ([`bind`]) that `semantics` does not bind.
-//! Not responsible for: types of expressions and their evaluation beyond literals (`olap`), rows
-//! (`storage`), running anything (`engine`).
+//! ([`catalog`]), turning definitions into catalog changes ([`ddl`]), COPY ([`mod@copy`]).
+//! Not responsible for: what queries and expressions mean (`semantics`), rows (`storage`), running
+//! anything (`engine`).
 //!
 //! **Invariant:** nothing here reads a clock, a file or a row; every result depends on the text
 //! and the [`catalog::Catalog`] alone.
 #![forbid(unsafe_code)]
 
-pub mod bind;
 pub mod catalog;
 pub mod classify;
 pub mod copy;
 pub mod ddl;
-pub mod literal;
+mod label;
 pub mod names;
 pub mod parse;
 pub mod script;
@@ -29,10 +27,10 @@ pub mod walk;
 /// The syntax tree, as the parser we use defines it.
 pub use sqlparser::ast;
 
-pub use bind::{BoundQuery, OutputColumn, bind_query};
 pub use catalog::{Catalog, ColumnDef, IndexDef, IndexKind, Layout, StoredCatalog, TableDef};
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};
 pub use ddl::{DdlChange, DdlPlan, plan_ddl};
+pub use label::column_label;
 pub use parse::{parse, parse_one};
 pub use script::{ScriptStatement, is_complete, split};

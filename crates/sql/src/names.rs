@@ -66,11 +66,6 @@ pub fn fold(ident: &Ident) -> String {
     }
 }
 
-/// An identifier that means exactly `name`.
-pub fn quoted(name: &str) -> Ident {
-    Ident::with_quote('"', name)
-}
-
 /// `name` as SQL text: bare if it may stand so, else in double quotes.
 pub fn display(name: &str) -> String {
     let bare = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')

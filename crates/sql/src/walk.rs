@@ -12,8 +12,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, NamedWindowDefinition, ObjectName, Query, Select, SelectItem, Statement,
-    TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 
 /// A tree, or a part of one, that can be looked at.
@@ -25,22 +25,12 @@ pub trait Walk {
     fn any_expression(&self, look: &mut dyn FnMut(&Expr) -> ControlFlow<()>) -> bool {
         self.walk(&mut Expressions(look)).is_break()
     }
-
-    /// Calls `look` with every name of a relation until it breaks; returns whether it did.
-    fn any_relation(&self, look: &mut dyn FnMut(&ObjectName) -> ControlFlow<()>) -> bool {
-        self.walk(&mut Relations(look)).is_break()
-    }
 }
 
 /// A tree, or a part of one, that can be changed.
 pub trait WalkMut {
     /// Hands every part to `visitor`, from the outside to the inside, until it breaks.
     fn walk_mut(&mut self, visitor: &mut dyn VisitorMut<Break = ()>) -> ControlFlow<()>;
-
-    /// Calls `change` with every expression, inner ones first.
-    fn each_expression_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
-        let _ = self.walk_mut(&mut Changes(change));
-    }
 }
 
 macro_rules! walk {
@@ -65,8 +55,8 @@ macro_rules! walk_mut {
     };
 }
 
-walk!(Expr, Query, Statement, Vec<SelectItem>);
-walk_mut!(Expr, Statement, Function, Vec<Expr>, Vec<FunctionArg>, Vec<NamedWindowDefinition>);
+walk!(Expr, Query, Statement);
+walk_mut!(Expr, Statement);
 
 /// The one visitor that `visit` is compiled for.
 struct Shared<'a>(&'a mut dyn Visitor<Break = ()>);
@@ -120,27 +110,6 @@ impl Visitor for Expressions<'_> {
     }
 }
 
-struct Relations<'a>(&'a mut dyn FnMut(&ObjectName) -> ControlFlow<()>);
-
-impl Visitor for Relations<'_> {
-    type Break = ();
-
-    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
-        (self.0)(name)
-    }
-}
-
-struct Changes<'a>(&'a mut dyn FnMut(&mut Expr));
-
-impl VisitorMut for Changes<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        (self.0)(expr);
-        ControlFlow::Continue(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,24 +135,5 @@ mod tests {
         });
         assert!(found);
         assert_eq!(count, 3);
-        let mut relations = Vec::new();
-        statement.any_relation(&mut |name| {
-            relations.push(name.to_string());
-            ControlFlow::Continue(())
-        });
-        assert_eq!(relations, ["t", "u"]);
-    }
-
-    #[test]
-    fn expressions_are_changed_inner_ones_first() {
-        let mut statement = parse_one("SELECT -(1 + 2)").unwrap();
-        let mut seen = Vec::new();
-        statement.each_expression_mut(&mut |expr| {
-            seen.push(expr.to_string());
-            if let Expr::Value(_) = expr {
-                *expr = Expr::Identifier("x".into());
-            }
-        });
-        assert_eq!(seen, ["1", "2", "x + x", "(x + x)", "-(x + x)"]);
     }
 }

@@ -40,11 +40,14 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Lets `duration` pass, or as many transactions end as a phase has.
+    /// Lets `duration` pass, or as many transactions end as a phase has; the log's own thread counts a record
+    /// of them, too.
     fn wait(&self, config: &Config, duration: Duration) {
         let Some(count) = config.transactions else { return self.clock.sleep(duration) };
         let until = self.ended.load(Ordering::Relaxed) + count;
-        while self.ended.load(Ordering::Relaxed) < until && !self.failed.load(Ordering::Relaxed) {
+        let records = (self.records)();
+        let ended = || self.ended.load(Ordering::Relaxed) >= until && (self.records)() > records;
+        while !ended() && !self.failed.load(Ordering::Relaxed) {
             self.clock.sleep(Duration::from_millis(1));
         }
     }
@@ -75,7 +78,8 @@ pub(super) fn beside_archive(
             transactions(config, target, &stop, &ended).inspect_err(|_| failed.store(true, Ordering::Relaxed))
         };
         let worker = albireo_env::spawn_scoped(scope, "transactions", work)?;
-        let records = || target.log_statistics().map_or(0, |log| log.records);
+        let records =
+            || target.log_statistics().map_or_else(|| ended.load(Ordering::Relaxed), |log| log.records);
         let counted = Counted { clock, ended: &ended, records: &records, failed: &failed };
         let measured = phases(bench, config, target, &counted);
         stop.store(true, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::Database;
 use crate::adapters::AddressedSnapshot;
 use crate::query::options;
 use crate::settings::Settings;
-use crate::statements::Bound;
+use crate::statements::{Entry, Parsed};
 
 impl Database {
     /// The plan of a change as [`Database::run_queried`] makes it, a line each.
@@ -24,14 +24,21 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
-        let _fixed = self.inner.definitions.read();
-        let library = self.library();
-        let bound = Bound::for_snapshot(&library, statement, text, &[], &self.inner.olap.files())?;
-        match Queried::new(self, &bound, &[], settings, cancel) {
+        let generation = self.inner.definitions.read();
+        let entry = Entry::new(
+            &self.library(),
+            Parsed::Statement(statement),
+            text,
+            &[],
+            *generation,
+            Some(&self.inner.olap.files()),
+        );
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        match Queried::new(self, bound, &[], settings, cancel) {
             Ok(queried) => queried.explain(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                let live = Bound::new(&library, statement, text, &[], self.inner.partitions.count());
-                Ok(live.map_err(|_| error)?.explain())
+                let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;
+                Ok(live.explain(bound))
             }
             Err(error) => Err(error),
         }

@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 
 use super::choice::Logged;
 use super::library::{Code, Interpreted, Library};
-use super::store::{Limits, TransactionStore};
+use super::store::{Limits, Notice, TransactionStore};
 use crate::Database;
 use crate::settings::Settings;
 
@@ -53,10 +53,11 @@ impl Clone for RoutineHandle {
     }
 }
 
-/// What a call of a handle means.
-struct Found {
-    library: Arc<Library>,
-    signature: Arc<Signature>,
+/// A routine to be called, as long as the definitions are those of its library.
+pub(crate) struct Callee {
+    pub(crate) library: Arc<Library>,
+    id: RoutineId,
+    pub(crate) signature: Arc<Signature>,
     /// How many arguments it takes.
     wanted: usize,
     /// Its machine code, if some is to be run.
@@ -65,7 +66,15 @@ struct Found {
     logged: Option<Logged>,
 }
 
-impl Found {
+impl Callee {
+    /// A routine of a library; `None` if there is none of this id.
+    pub(crate) fn new(library: &Arc<Library>, id: RoutineId, interprets: bool) -> Option<Self> {
+        let signature = library.signature(id)?;
+        let code = library.code(id).filter(|_| !interprets).cloned();
+        let (wanted, logged) = (signature.inputs().count(), library.logged(id));
+        Some(Self { library: Arc::clone(library), id, signature, wanted, code, logged })
+    }
+
     fn meaning(&self, generation: u64) -> Meaning {
         let (signature, wanted) = (Arc::clone(&self.signature), self.wanted);
         let (library, code) = (Arc::downgrade(&self.library), self.code.as_ref().map(Arc::downgrade));
@@ -88,36 +97,39 @@ struct Meaning {
 
 impl Meaning {
     /// What it says, if it is of this generation and the database has all of it still.
-    fn found(&self, generation: u64) -> Option<Found> {
+    fn found(&self, id: RoutineId, generation: u64) -> Option<Callee> {
         let library = self.library.upgrade().filter(|_| self.generation == generation)?;
         let code = match &self.code {
             Some(code) => Some(code.upgrade()?),
             None => None,
         };
         let (signature, logged) = (Arc::clone(&self.signature), self.logged.clone());
-        Some(Found { library, signature, wanted: self.wanted, code, logged })
+        Some(Callee { library, id, signature, wanted: self.wanted, code, logged })
     }
 }
 
 /// One call.
 struct Run<'a> {
-    id: RoutineId,
-    found: &'a Found,
+    callee: &'a Callee,
     limits: &'a Limits,
     interprets: bool,
 }
 
 impl Run<'_> {
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &[ArgumentRef<'_>]) -> Result<Ran, Abort> {
-        let library = self.found.library.as_ref();
+    fn run(
+        &self,
+        tx: &mut Transaction<'_, '_>,
+        args: &[ArgumentRef<'_>],
+    ) -> Result<(Ran, Vec<Notice>), Abort> {
+        let library = self.callee.library.as_ref();
         let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
         let limits = BodyLimits::default();
-        let ran = match &self.found.code {
-            Some(code) => run_in_place(&code.compiled, args, &mut store, library, limits),
-            None => self.interpret(args, &mut store, limits),
+        let ran = match &self.callee.code {
+            Some(code) if !self.interprets => run_in_place(&code.compiled, args, &mut store, library, limits),
+            _ => self.interpret(args, &mut store, limits),
         };
         match ran {
-            Ok(ran) => Ok(ran),
+            Ok(ran) => Ok((ran, store.notices)),
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
@@ -129,8 +141,8 @@ impl Run<'_> {
         store: &mut TransactionStore<'_, '_, '_>,
         limits: BodyLimits,
     ) -> Result<Ran, Stop> {
-        let Found { library, signature, .. } = self.found;
-        let routine = library.bound(self.id)?;
+        let Callee { library, signature, id, .. } = self.callee;
+        let routine = library.bound(*id)?;
         let formals = signature.inputs().zip(args);
         let args = formals.map(|(formal, argument)| argument.datum(&formal.place));
         let args = args.collect::<Result<_, _>>()?;
@@ -279,17 +291,14 @@ impl RoutineHandle {
     }
 
     /// What it means in this generation of the definitions, which the caller keeps as they are.
-    fn found(&self, generation: u64) -> Result<Found, SqlError> {
-        if let Some(found) = self.known.read().as_ref().and_then(|known| known.found(generation)) {
+    fn found(&self, generation: u64) -> Result<Callee, SqlError> {
+        let known = |known: &Meaning| known.found(self.id, generation);
+        if let Some(found) = self.known.read().as_ref().and_then(known) {
             return Ok(found);
         }
         let library = self.database.library();
-        let signature = library.signature(self.id);
-        let signature =
-            signature.ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
-        let code = library.code(self.id).filter(|_| !self.interprets).cloned();
-        let logged = library.logged(self.id);
-        let found = Found { wanted: signature.inputs().count(), library, signature, code, logged };
+        let found = Callee::new(&library, self.id, self.interprets)
+            .ok_or_else(|| undefined("the routine does not exist any more".to_owned()))?;
         *self.known.write() = Some(found.meaning(generation));
         Ok(found)
     }
@@ -314,21 +323,14 @@ impl RoutineHandle {
         let database = &self.database;
         let generation = database.inner.definitions.read();
         let found = self.found(*generation)?;
-        let Found { library, signature, wanted, .. } = &found;
+        let Callee { signature, wanted, .. } = &found;
         if *wanted != args.len() {
             let message =
                 format!("{} has {wanted} parameters, but {} were given", signature.shown(), args.len());
             return Err(undefined(message));
         }
-        let route = database.route_of_routine(library, self.id, signature, args)?;
-        let run = Run { id: self.id, found: &found, limits, interprets: self.interprets };
-        let call = Call { synchronous: limits.synchronous, ..Call::new(route, &signature.name) };
-        let start = |call: &Call<'_>| database.inner.partitions.start(call, |tx| run.run(tx, args));
-        let ran = match &found.logged {
-            Some(logged) if database.log().is_some() => logged.start(database, args, call, start),
-            _ => start(&call),
-        };
-        let (ran, receipt) = ran.map_err(|error| database.explain_call(error))?;
+        let (ran, receipt) =
+            database.start_routine(&found, args, limits, self.interprets, |ran, _| Ok(ran))?;
         let reply = match ran {
             Ran::Reply(reply) => Reply(Rows::Here(reply)),
             Ran::Values(values) => {
@@ -337,6 +339,34 @@ impl RoutineHandle {
             }
         };
         Ok((reply, receipt))
+    }
+}
+
+impl Database {
+    /// Calls a routine as one transaction, where its arguments say; `finish` makes of what it gave, before the
+    /// commit, what is given back.
+    pub(crate) fn start_routine<R>(
+        &self,
+        callee: &Callee,
+        args: &[ArgumentRef<'_>],
+        limits: &Limits,
+        interprets: bool,
+        finish: impl Fn(Ran, Vec<Notice>) -> Result<R, SqlError>,
+    ) -> Result<(R, Receipt), SqlError> {
+        let Callee { library, id, signature, logged, .. } = callee;
+        let route = self.route_of_routine(library, *id, signature, args)?;
+        let run = Run { callee, limits, interprets };
+        let call = Call { synchronous: limits.synchronous, ..Call::new(route, &signature.name) };
+        let work = |tx: &mut Transaction<'_, '_>| {
+            let (ran, notices) = run.run(tx, args)?;
+            finish(ran, notices).map_err(Abort::Raised)
+        };
+        let start = |call: &Call<'_>| self.inner.partitions.start(call, work);
+        let ran = match logged {
+            Some(logged) if self.log().is_some() => logged.start(self, args, call, start),
+            _ => start(&call),
+        };
+        ran.map_err(|error| self.explain_call(error))
     }
 }
 
@@ -350,7 +380,7 @@ impl RoutineHandle {
         let generation = database.inner.definitions.read();
         let found = self.found(*generation)?;
         let limits = &database.inner.unlimited;
-        let run = Run { id: self.id, found: &found, limits, interprets: false };
+        let run = Run { callee: &found, limits, interprets: false };
         let call = Call { name: &found.signature.name, ..*call };
         let route = database.route_of_routine(&found.library, self.id, &found.signature, args)?;
         database.run_again(&call, route, |tx| run.run(tx, args).map(drop))
@@ -366,7 +396,7 @@ impl Database {
     }
 }
 
-pub(super) fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
+pub(crate) fn borrowed(args: &[Argument]) -> Vec<ArgumentRef<'_>> {
     let borrowed = args.iter().map(|argument| match argument {
         Argument::Value(value) => value.into(),
         Argument::Array(items) => ArgumentRef::Values(items),
@@ -386,7 +416,7 @@ fn row(signature: &Signature, value: Datum) -> Vec<Argument> {
     }
 }
 
-pub(super) fn argument(datum: Datum) -> Argument {
+pub(crate) fn argument(datum: Datum) -> Argument {
     match datum {
         Datum::Value(value) => Argument::Value(value),
         Datum::Array(array) => {

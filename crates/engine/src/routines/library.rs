@@ -153,6 +153,11 @@ impl Library {
         kept(&registered.code, make, Option::is_some)?.as_ref()
     }
 
+    /// The machine code of a routine that is none of these, or `None` if it has none.
+    pub(crate) fn compile(&self, routine: &Arc<Routine>) -> Option<Arc<Compiled>> {
+        compile(routine, self.layouts.as_ref()).ok()?.map(Arc::new)
+    }
+
     /// With one more, or a new version of one; its id.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Stored routines: defined by CREATE FUNCTION and CREATE PROCEDURE, called by CALL and in queries.
 //!
 //! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
-//! calls as transactions of a partition or over all (`run`), what a routine sees of its transaction
-//! (`store`), results (`rows`), EXPLAIN (`explain`), calls as records of the redo log (`command`, `choice`). Not responsible for: the language and the classes of
-//! routines (`albireo_procedure`).
+//! calls as transactions of a partition or over all (`handle`), what a routine sees of its transaction
+//! (`store`), EXPLAIN (`explain`), calls as records of the redo log (`command`, `choice`). Not responsible for:
+//! the language and the classes of routines (`albireo_procedure`), statements that call them (`statements`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
@@ -14,10 +14,7 @@ mod explain;
 mod handle;
 mod library;
 mod list;
-mod parameters;
 mod route;
-mod rows;
-mod run;
 mod store;
 
 use std::sync::Arc;
@@ -40,12 +37,10 @@ pub(crate) use choice::Costs;
 pub use choice::LogRecords;
 pub(crate) use command::CommandRecord;
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
-pub(crate) use library::{Library, TableLayouts};
+pub(crate) use handle::{Callee, argument, borrowed};
+pub(crate) use library::{Interpreted, Library, TableLayouts};
 pub use list::RoutineSummary;
-pub(crate) use parameters::fill;
-pub(crate) use rows::{column_type, too_wide, value};
-pub(crate) use run::{Call, is_for_client};
-pub(crate) use store::{Limits, Notice, TransactionStore};
+pub(crate) use store::{Limits, Notice, TransactionStore, is_for_client};
 
 /// What statements about routines begin with.
 const FIRST_WORDS: [&str; 4] = ["call", "create", "drop", "explain"];
@@ -108,11 +103,7 @@ impl Database {
             RoutineStatement::Create(definition) => self.create_routine(*definition, text),
             RoutineStatement::Drop(removal) => self.drop_routines(&removal, text),
             RoutineStatement::Explain(explanation) => self.explain_routine(&explanation),
-            RoutineStatement::Call(mut function) => {
-                parameters::fill(function.as_mut(), parameters)?;
-                let _fixed = self.inner.definitions.read();
-                self.call_procedure(&self.library(), &function, text, limits)
-            }
+            RoutineStatement::Call(function) => self.run_call(&function, text, parameters, limits),
         }
     }
 
@@ -157,11 +148,6 @@ impl Database {
         self.acknowledge_call(None, receipt)?;
         let kind = removal.kind.map_or("ROUTINE".to_owned(), |kind| kind.word().to_uppercase());
         Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
-    }
-
-    /// Whether the query calls a routine, which makes it a transaction.
-    pub(crate) fn calls_routines(&self, query: &Statement) -> bool {
-        calls(&self.library(), query)
     }
 }
 

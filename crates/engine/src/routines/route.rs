@@ -4,12 +4,10 @@
 //! partitions. Not responsible for: what is done when a call reaches another partition nevertheless
 //! (`albireo_partition`, which runs it again over all).
 
-use std::sync::Arc;
-
 use albireo_base::{PartitionId, SqlError};
 use albireo_partition::Route;
 use albireo_procedure::body::Signature;
-use albireo_procedure::classify::{Classes, Destination, Home, Key, Placing};
+use albireo_procedure::classify::{Destination, Key, Placing};
 use albireo_procedure::compile::ArgumentRef;
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::RoutineId;
@@ -43,19 +41,6 @@ impl Database {
             }
         }
         Ok(self.route(library, class.home.destination(&values)))
-    }
-
-    /// Where a statement goes that calls routines; `home` finds where it runs.
-    pub(super) fn route_of_statement(
-        &self,
-        library: &Library,
-        home: impl FnOnce(Classes<'_>) -> Home,
-    ) -> Route {
-        if self.inner.partitions.count() == 1 {
-            return FIRST;
-        }
-        let home = home(&|id| library.class(id).map(Arc::clone));
-        self.route(library, home.destination(&[]))
     }
 
     fn route(&self, library: &Library, destination: Destination) -> Route {

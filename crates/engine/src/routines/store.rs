@@ -54,6 +54,11 @@ pub(crate) struct Notice {
     pub(crate) message: String,
 }
 
+/// As `client_min_messages = notice` has it.
+pub(crate) fn is_for_client(notice: &Notice) -> bool {
+    matches!(notice.level, RaiseLevel::Info | RaiseLevel::Notice | RaiseLevel::Warning)
+}
+
 /// The transaction of a running routine.
 pub(crate) struct TransactionStore<'t, 'a, 'p> {
     tx: &'t mut Transaction<'a, 'p>,
@@ -77,6 +82,11 @@ impl<'t, 'a, 'p> TransactionStore<'t, 'a, 'p> {
     /// Ends the statement once it has looked at so many rows, or a few more.
     pub(crate) fn allow_rows(&mut self, rows: u32) {
         self.rows = rows;
+    }
+
+    /// What ends it from outside.
+    pub(crate) fn limits(&self) -> &'t Limits {
+        self.limits
     }
 
     /// Whether it was ended so.

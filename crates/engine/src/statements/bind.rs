@@ -2,152 +2,144 @@
 //!
 //! A parameter has the type that its place demands. If several places demand different ones, it has the
 //! first, and is converted elsewhere; if none demands any, it has the type of the value given, and the
-//! statement is good for values of this type only.
+//! statement is good for values of this type only. In a statement that calls routines all have the types of
+//! their values, which say which routines are meant; a text has the type that its place demands, so that
+//! `'{1,2}'` is an array where one is wanted.
 
 use std::mem::{Discriminant, discriminant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
-use albireo_procedure::body::{Outside, Place, Routine};
+use albireo_procedure::body::{BoundCall, Outside, Place, Routine, bind_call};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
-use albireo_procedure::plan::tree::AccessInfo;
-use albireo_procedure::plan::{ChangePlan, SelectPlan, bind_select, planned};
+use albireo_procedure::plan::{ChangePlan, SelectPlan};
 use albireo_procedure::types::{Scalar, Type};
-use albireo_semantics::query::Files;
-use albireo_sql::ast::{Expr as Tree, Statement, Value as Literal};
+use albireo_semantics::query::{Files, bind_change, bind_select};
+use albireo_sql::ast::{Expr as Tree, Function, Statement, Value as Literal};
 use albireo_sql::classify::changes_rows;
-use albireo_sql::walk::Walk as _;
+use albireo_sql::walk::Walk;
 
-use super::home::Home;
 use super::rows::Shape;
-use crate::routines::Library;
+use super::run::Ran;
+use crate::Outcome;
+use crate::routines::{Library, is_for_client};
 
-/// What a statement does.
-pub(super) enum Work {
-    /// It reads.
+/// What a statement means, before access paths are chosen.
+pub(crate) enum Meaning {
+    /// A query.
     Select(SelectPlan),
-    /// It changes.
+    /// An INSERT, UPDATE or DELETE.
     Change(ChangePlan),
+    /// A CALL.
+    Call(BoundCall),
+}
+
+/// A statement to be bound.
+#[derive(Clone, Copy)]
+pub(crate) enum Parsed<'a> {
+    /// A query or change.
+    Statement(&'a Statement),
+    /// A CALL.
+    Call(&'a Function),
+}
+
+/// A statement where it is written.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    pub(super) parsed: Parsed<'a>,
+    /// The text that it stands in.
+    pub(super) text: &'a str,
+    /// Opens the files that it names; without it they are refused.
+    pub(super) files: Option<&'a dyn Files>,
 }
 
 /// A bound statement.
 pub(crate) struct Bound {
-    pub(super) work: Work,
+    pub(crate) meaning: Meaning,
     /// What surrounds it: its parameters.
     pub(crate) around: Routine,
     /// What it was bound to.
     pub(crate) library: Arc<Library>,
     /// The types of the parameters; none for one that does not occur.
     types: Vec<Option<Type>>,
-    /// Parameters whose type is that of the value given, with its variant.
-    by_value: Vec<(usize, Discriminant<Value>)>,
-    pub(super) home: Home,
-    pub(super) shape: Shape,
     /// Whether it calls routines.
     pub(super) calls: bool,
+    pub(super) shape: Shape,
 }
 
-impl Work {
+/// For which values a statement was bound.
+pub(super) struct GoodFor {
+    /// How many.
+    count: usize,
+    /// Parameters whose type is that of the value given, with its variant.
+    kinds: Vec<(usize, Discriminant<Value>)>,
+    /// Whether NULL serves in the place of any value.
+    null_serves: bool,
+}
+
+impl GoodFor {
+    /// Values of these variants, no others.
+    pub(super) fn exactly(values: &[Value]) -> Self {
+        let kinds = values.iter().map(discriminant).enumerate().collect();
+        Self { count: values.len(), kinds, null_serves: false }
+    }
+
+    /// Whether these are as many, of such variants.
+    #[inline]
+    pub(super) fn takes(&self, values: &[Value]) -> bool {
+        let same = |(at, kind): &(usize, Discriminant<Value>)| match values.get(*at) {
+            Some(value) => discriminant(value) == *kind || (self.null_serves && value.is_null()),
+            None => false,
+        };
+        values.len() == self.count && self.kinds.iter().all(same)
+    }
+
+    /// Whether it is good for values of any variants.
+    pub(super) fn is_general(&self) -> bool {
+        self.kinds.is_empty()
+    }
+}
+
+impl Meaning {
     /// Calls `visit` for every expression.
-    pub(super) fn each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+    fn each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Self::Select(plan) => plan.each_expr(visit),
             Self::Change(plan) => plan.each_expr(visit),
-        }
-    }
-
-    pub(super) fn accesses(&self) -> &[AccessInfo] {
-        match self {
-            Self::Select(plan) => &plan.accesses,
-            Self::Change(plan) => &plan.accesses,
-        }
-    }
-
-    /// The first word.
-    pub(super) fn verb(&self) -> &'static str {
-        match self {
-            Self::Select(_) => "SELECT",
-            Self::Change(plan) => plan.change.verb(),
+            Self::Call(call) => call.args.iter().for_each(|arg| arg.walk(visit)),
         }
     }
 }
 
 impl Bound {
-    /// Binds a statement that stands in `text` for these values. There may be none where it is not run.
+    /// Binds a statement for these values. There may be none where it is not run.
+    /// `calls`: whether it is known to call routines.
     ///
     /// # Errors
     /// Names, types and what is not supported, with positions.
-    pub(crate) fn new(
+    pub(super) fn new(
         library: &Arc<Library>,
-        statement: &Statement,
-        text: &str,
+        written: Written<'_>,
         values: &[Value],
-        partitions: u16,
-    ) -> Result<Self, SqlError> {
-        let home = |work: &Work, around: &Routine| Home::new(work, around, partitions);
-        Self::bind(library, statement, text, values, None, home)
-    }
-
-    /// Binds a change whose rows a query on a snapshot finds: without access paths, for all partitions. `files` opens
-    /// those that it names.
-    ///
-    /// # Errors
-    /// As [`Bound::new`].
-    pub(crate) fn for_snapshot(
-        library: &Arc<Library>,
-        statement: &Statement,
-        text: &str,
-        values: &[Value],
-        files: &dyn Files,
-    ) -> Result<Self, SqlError> {
-        Self::bind(library, statement, text, values, Some(files), |_, _| Home::All)
-    }
-
-    fn bind(
-        library: &Arc<Library>,
-        statement: &Statement,
-        text: &str,
-        values: &[Value],
-        files: Option<&dyn Files>,
-        home: impl FnOnce(&Work, &Routine) -> Home,
-    ) -> Result<Self, SqlError> {
-        let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, files };
-        let (work, mut around, types, by_value) = binder.typed(values)?;
+        calls: bool,
+    ) -> Result<(Self, GoodFor), SqlError> {
+        let count = match written.parsed {
+            Parsed::Statement(statement) => highest_parameter(statement),
+            Parsed::Call(function) => highest_parameter(&Tree::Function(function.clone())),
+        };
+        let binder = Binder { library, written, count };
+        let Typed { meaning, mut around, types, kinds } = binder.typed(values, calls)?;
         for (id, ty) in around.parameters.iter().zip(&types) {
             around.variables[id.0 as usize].place = ty.as_ref().map_or(Place::Void, Place::of);
         }
-        check_literals(|visit| work.each_expr(visit))?;
-        let home = home(&work, &around);
-        let shape = Shape::of(&work);
-        let mut calls = false;
-        work.each_expr(&mut |expr| calls |= matches!(expr.kind, ExprKind::Call(..)));
-        Ok(Self { work, around, library: Arc::clone(library), types, by_value, home, shape, calls })
-    }
-
-    /// The change that it is.
-    pub(crate) fn change(&self) -> Option<&ChangePlan> {
-        match &self.work {
-            Work::Select(_) => None,
-            Work::Change(plan) => Some(plan),
-        }
-    }
-
-    /// The parameters and their types.
-    pub(crate) fn parameters(&self) -> Vec<(VariableId, Option<Type>)> {
-        self.around.parameters.iter().copied().zip(self.types.iter().cloned()).collect()
-    }
-
-    /// Whether it is good for these values: as many as it has parameters, of the types that it was bound for.
-    #[inline]
-    pub(super) fn takes(&self, values: &[Value]) -> bool {
-        let same = |(at, kind): &(usize, Discriminant<Value>)| match values.get(*at) {
-            Some(value) => value.is_null() || discriminant(value) == *kind,
-            None => false,
-        };
-        values.len() == self.types.len() && self.by_value.iter().all(same)
+        check_literals(&meaning)?;
+        // NULL has no type that could tell two routines of one name apart.
+        let good_for = GoodFor { count, kinds, null_serves: !calls || !library.is_overloaded() };
+        let shape = Shape::of(&meaning);
+        Ok((Self { meaning, around, library: Arc::clone(library), types, calls, shape }, good_for))
     }
 
     /// The values as the parameters hold them.
@@ -165,6 +157,38 @@ impl Bound {
         };
         values.iter().zip(&self.types).map(argument).collect()
     }
+
+    /// The change that it is.
+    pub(crate) fn change(&self) -> Option<&ChangePlan> {
+        match &self.meaning {
+            Meaning::Change(plan) => Some(plan),
+            Meaning::Select(_) | Meaning::Call(_) => None,
+        }
+    }
+
+    /// What it gave, as clients see it.
+    ///
+    /// # Errors
+    /// 22003 for a number that its column has no place for.
+    pub(crate) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
+        let Ran { count, rows, notices } = ran;
+        if self.shape.has_columns() {
+            return self.shape.result(rows, execution).map(Outcome::Rows);
+        }
+        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let verb = match &self.meaning {
+            Meaning::Call(_) => return Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices }),
+            Meaning::Select(_) => "SELECT",
+            Meaning::Change(plan) => plan.change.verb(),
+        };
+        let zero = if verb == "INSERT" { "0 " } else { "" };
+        Ok(Outcome::Done { tag: format!("{verb} {zero}{count}"), rows: count, notices })
+    }
+
+    /// Its parameters: what they are called, and their types.
+    pub(crate) fn parameters(&self) -> Vec<(VariableId, Option<Type>)> {
+        self.around.parameters.iter().copied().zip(self.types.iter().cloned()).collect()
+    }
 }
 
 fn miscounted(wanted: usize, found: usize) -> SqlError {
@@ -173,9 +197,9 @@ fn miscounted(wanted: usize, found: usize) -> SqlError {
 }
 
 /// The highest `$n`.
-fn highest_parameter(statement: &Statement) -> usize {
+fn highest_parameter(tree: &dyn Walk) -> usize {
     let mut highest = 0;
-    statement.any_expression(&mut |expr| {
+    tree.any_expression(&mut |expr| {
         if let Tree::Value(value) = expr
             && let Literal::Placeholder(name) = &value.value
             && let Some(number) = name.strip_prefix('$').and_then(|digits| digits.parse().ok())
@@ -187,43 +211,13 @@ fn highest_parameter(statement: &Statement) -> usize {
     highest
 }
 
-/// A query bound for a snapshot: what it means, its parameters and their types.
-pub(crate) struct Logical {
-    pub(crate) plan: SelectPlan,
-    pub(crate) parameters: Vec<(VariableId, Option<Type>)>,
-    /// Whether it is good for values of any type.
-    pub(crate) general: bool,
-}
-
-impl Logical {
-    /// Binds a query that stands in `text` for these values; `files` opens those that it names.
-    ///
-    /// # Errors
-    /// As [`Bound::new`]; those of files.
-    pub(crate) fn new(
-        library: &Arc<Library>,
-        statement: &Statement,
-        text: &str,
-        values: &[Value],
-        files: &dyn Files,
-    ) -> Result<Self, SqlError> {
-        let count = highest_parameter(statement);
-        let binder = Binder { library, statement, text, count, files: Some(files) };
-        let (work, around, types, by_value) = binder.typed(values)?;
-        let Work::Select(plan) = work else { return Err(SqlError::unsupported("a change as a query")) };
-        check_literals(|visit| plan.each_expr(visit))?;
-        let parameters = around.parameters.iter().copied().zip(types).collect();
-        Ok(Self { plan, parameters, general: by_value.is_empty() })
-    }
-}
-
 /// Looks at the literals of a statement.
 ///
 /// # Errors
 /// As [`albireo_semantics::expr::check_literals`].
-fn check_literals(each: impl FnOnce(&mut dyn FnMut(&Expr))) -> Result<(), SqlError> {
+fn check_literals(meaning: &Meaning) -> Result<(), SqlError> {
     let mut found = Ok(());
-    each(&mut |expr| {
+    meaning.each_expr(&mut |expr| {
         if found.is_ok() && matches!(expr.kind, ExprKind::Convert(..)) {
             found = albireo_semantics::expr::check_literals(expr);
         }
@@ -233,44 +227,56 @@ fn check_literals(each: impl FnOnce(&mut dyn FnMut(&Expr))) -> Result<(), SqlErr
 
 struct Binder<'a> {
     library: &'a Arc<Library>,
-    statement: &'a Statement,
-    text: &'a str,
+    written: Written<'a>,
     /// Parameters.
     count: usize,
-    /// For a query on a snapshot, which has no access paths: what opens files.
-    files: Option<&'a dyn Files>,
 }
 
 /// More than PostgreSQL's protocol can carry.
 const MOST_PARAMETERS: usize = 65_535;
 
 type Types = Vec<Option<Type>>;
-type Typed = (Work, Routine, Types, Vec<(usize, Discriminant<Value>)>);
+
+/// A statement whose parameters have types.
+struct Typed {
+    meaning: Meaning,
+    around: Routine,
+    types: Types,
+    /// Parameters whose type is that of the value given, with its variant.
+    kinds: Vec<(usize, Discriminant<Value>)>,
+}
 
 impl Binder<'_> {
-    fn typed(&self, values: &[Value]) -> Result<Typed, SqlError> {
+    fn typed(&self, values: &[Value], calls: bool) -> Result<Typed, SqlError> {
         if self.count > MOST_PARAMETERS {
             return Err(SqlError::unsupported(format!("more than {MOST_PARAMETERS} parameters")));
         }
-        let open = vec![None; self.count];
+        let of_values = || -> Types { (0..self.count).map(|at| type_of(values.get(at))).collect() };
         let mut by_value = Vec::new();
-        let (work, around) = match self.bound(&open) {
+        let bound = if calls {
+            // Which routine is meant depends on the types of what it is given.
+            by_value.extend(0..self.count);
+            self.bound(&of_values())
+        } else {
+            self.bound(&vec![None; self.count])
+        };
+        let (meaning, around) = match bound {
             Ok(bound) => bound,
             Err(error) => {
                 // Perhaps an operator could not be told without a type.
-                let types: Types = (0..self.count).map(|at| type_of(values.get(at))).collect();
-                by_value.extend((0..self.count).filter(|at| types[*at].is_some()));
-                if by_value.is_empty() {
+                let types = of_values();
+                if calls || types.iter().all(Option::is_none) {
                     return Err(error);
                 }
+                by_value.extend((0..self.count).filter(|at| types[*at].is_some()));
                 self.bound(&types).map_err(|_| error)?
             }
         };
-        let demands = Demand::of_all(&work, &around);
+        let demands = Demand::of_all(&meaning, &around);
         let uniform = demands.iter().all(|demand| demand.is_uniform());
         let mut types: Types = demands.into_iter().map(|demand| demand.ty).collect();
-        let (work, around) = match uniform {
-            true => (work, around),
+        let (meaning, around) = match uniform {
+            true => (meaning, around),
             false => {
                 by_value.extend((0..self.count).filter(|at| types[*at].is_none()));
                 for (at, ty) in types.iter_mut().enumerate().filter(|(_, ty)| ty.is_none()) {
@@ -284,16 +290,16 @@ impl Binder<'_> {
             }
         };
         let kind = |at: usize| Some((at, discriminant(values.get(at)?)));
-        let by_value = by_value.into_iter().filter_map(kind).collect();
-        Ok((work, around, types, by_value))
+        let kinds = by_value.into_iter().filter_map(kind).collect();
+        Ok(Typed { meaning, around, types, kinds })
     }
 
     /// Gives parameters that are NULL the types that their places demand beside those of the others.
     fn type_nulls(&self, types: &mut Types) {
         if types.iter().any(Option::is_none)
-            && let Ok((work, around)) = self.bound(types)
+            && let Ok((meaning, around)) = self.bound(types)
         {
-            for (ty, demand) in types.iter_mut().zip(Demand::of_all(&work, &around)) {
+            for (ty, demand) in types.iter_mut().zip(Demand::of_all(&meaning, &around)) {
                 *ty = ty.take().or(demand.ty);
             }
         }
@@ -302,24 +308,23 @@ impl Binder<'_> {
         }
     }
 
-    fn bound(&self, types: &[Option<Type>]) -> Result<(Work, Routine), SqlError> {
-        let catalog = &self.library.catalog;
-        let mut outside = Outside::with_parameters(catalog, self.library.as_ref(), self.text, types);
-        if let Some(files) = self.files {
+    fn bound(&self, types: &[Option<Type>]) -> Result<(Meaning, Routine), SqlError> {
+        let (catalog, routines) = (&self.library.catalog, self.library.as_ref());
+        let mut outside = Outside::with_parameters(catalog, routines, self.written.text, types);
+        if let Some(files) = self.written.files {
             outside = outside.reading(files);
         }
-        let work = match self.statement {
-            change if changes_rows(change) => {
-                let plan = albireo_semantics::query::bind_change(catalog, change, &mut outside)?;
-                Work::Change(if self.files.is_some() { plan } else { planned(plan)? })
+        let meaning = match self.written.parsed {
+            Parsed::Call(function) => Meaning::Call(bind_call(routines, function, &mut outside)?),
+            Parsed::Statement(change) if changes_rows(change) => {
+                Meaning::Change(bind_change(catalog, change, &mut outside)?)
             }
-            Statement::Query(query) if self.files.is_some() => {
-                Work::Select(albireo_semantics::query::bind_select(catalog, query, &mut outside)?)
+            Parsed::Statement(Statement::Query(query)) => {
+                Meaning::Select(bind_select(catalog, query, &mut outside)?)
             }
-            Statement::Query(query) => Work::Select(bind_select(catalog, query, &mut outside)?),
-            _ => return Err(SqlError::unsupported("this statement")),
+            Parsed::Statement(_) => return Err(SqlError::unsupported("this statement")),
         };
-        Ok((work, outside.into_routine()))
+        Ok((meaning, outside.into_routine()))
     }
 }
 
@@ -348,9 +353,9 @@ struct Demand {
 }
 
 impl Demand {
-    fn of_all(work: &Work, around: &Routine) -> Vec<Self> {
+    fn of_all(meaning: &Meaning, around: &Routine) -> Vec<Self> {
         let mut demands = vec![Self::default(); around.parameters.len()];
-        work.each_expr(&mut |expr| {
+        meaning.each_expr(&mut |expr| {
             if let ExprKind::Variable(id) = expr.kind
                 && let Some(at) = around.parameters.iter().position(|parameter| *parameter == id)
             {

@@ -1,33 +1,39 @@
-//! Statements of clients on the road of procedures: INSERT, UPDATE and DELETE, and queries that indexes
-//! answer, as transactions of the partition that has the rows.
+//! Statements of clients: what each means, kept by its text, and run on the path that is cheaper this time: as
+//! a transaction of the partition that has the rows, or on a snapshot.
 //!
-//! Responsible for: binding a statement with its parameters (`bind`), which road it takes (`road`), in which
-//! partition it runs (`home`), running it (`run`), its result (`rows`), keeping it for the next time
-//! (`cache`), EXPLAIN (`explain`), transactions that are rolled back (`trial`). Not responsible for: how it finds and changes rows
-//! (`albireo_procedure::plan`), the analytical road (`query`, `dml`).
+//! Responsible for: binding a statement with its parameters (`bind`), keeping it for the next time (`cache`), what a
+//! transaction runs of it (`live`), in which partition (`routing`), which path it takes (`path`), running it
+//! (`run`), CALL (`call`), its result (`rows`), EXPLAIN (`explain`), transactions that are rolled back (`trial`).
+//! Not responsible for: how rows are found and changed (`albireo_procedure::plan`), the analytical path (`query`,
+//! `dml`).
 //!
-//! Which road:
-//! - INSERT of VALUES, and any change whose rows are all found by indexes, is a transaction here. Another
-//!   change is found by a query and made under the barrier (`dml`), which reads many rows faster; what
-//!   has no plan there runs here after all.
-//! - A query whose tables are all reached by an index, with at least its first column bound by equality, or
-//!   at the end that `min` or `max` asks for, reads the live rows here. If it turns out to read many, it is
-//!   begun again on the analytical road. All other queries read a snapshot.
+//! Which path:
+//! - CALL, a query that calls routines, and a statement whose rows are all found by unique keys are transactions.
+//! - Of any other over tables the rows that it is about to look at are estimated at each execution, inside the
+//!   transaction that would run it: by its keys in the indexes, with the parameters' values, and by the sizes of
+//!   tables. It goes on if that is cheaper than a snapshot. If it turns out to look at many more, it is
+//!   begun again on the other path, and the next executions that are expected to read as much go there at once.
+//! - The rest (functions in FROM, no table at all) is a query on a snapshot.
+//! - The rows of a change on the other path are found by a query, and changed under the barrier (`dml`); what has no
+//!   plan there is a transaction after all.
 //!
-//! Invariant: a kept statement is run only while the definitions are those that it was bound to.
+//! Invariant: an entry is run only while the definitions are those that it was bound to.
 
 mod bind;
 mod cache;
+mod call;
 mod explain;
-mod home;
-mod road;
+mod live;
+mod path;
+mod routing;
 mod rows;
 mod run;
 #[cfg(test)]
 mod tests;
 mod trial;
 
-pub(crate) use bind::{Bound, Logical};
-pub(crate) use cache::Statements;
-pub(crate) use run::{Ran, Wanted};
+pub(crate) use bind::{Bound, Meaning, Parsed};
+pub(crate) use cache::{Entry, Statements};
+pub use path::ExecutionPath;
+pub(crate) use run::{Explained, Judged, Kept, Ran, Wanted};
 pub use trial::Trial;

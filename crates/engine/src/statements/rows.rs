@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{ColumnId, SqlError, SqlType, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, Value};
 use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::ExprKind;
+use albireo_procedure::expr::{ExprKind, text_of};
 use albireo_procedure::plan::tree::Change;
 use albireo_procedure::types::{Scalar, Type};
 use albireo_semantics::query::declared_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 
-use super::bind::Work;
+use super::bind::Meaning;
 use crate::arrays::{self, array, internal};
-use crate::routines;
 use crate::{Column, QueryResult};
 
 /// The columns of a result.
@@ -26,22 +25,27 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of(work: &Work) -> Self {
-        let given = match work {
-            Work::Select(plan) => &plan.columns,
-            Work::Change(plan) => &plan.returning,
+    pub(super) fn of(meaning: &Meaning) -> Self {
+        let of_call: Vec<(String, Type)>;
+        let given = match meaning {
+            Meaning::Select(plan) => &plan.columns,
+            Meaning::Change(plan) => &plan.returning,
+            Meaning::Call(call) => {
+                of_call = call.columns();
+                &of_call
+            }
         };
         let mut open = Vec::new();
         let mut columns = Vec::with_capacity(given.len());
         for (at, (name, ty)) in given.iter().enumerate() {
             let ty = match ty {
-                Type::Scalar(Scalar::Numeric { scale }) => declared(work, at).unwrap_or_else(|| {
+                Type::Scalar(Scalar::Numeric { scale }) => declared(meaning, at).unwrap_or_else(|| {
                     if scale.is_none() {
                         open.push(at);
                     }
                     widest(scale.unwrap_or(0))
                 }),
-                other => routines::column_type(other, &[], at),
+                other => column_type(other),
             };
             columns.push(Column { name: name.clone(), ty });
         }
@@ -75,7 +79,7 @@ impl Shape {
                     Datum::Value(value) if *mixed => Some(value),
                     datum => value(datum, column.ty),
                 };
-                values.push(value.ok_or_else(|| routines::too_wide(&column.name, column.ty))?);
+                values.push(value.ok_or_else(|| too_wide(&column.name, column.ty))?);
             }
         }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
@@ -92,7 +96,7 @@ impl Shape {
 fn value(datum: Datum, ty: SqlType) -> Option<Value> {
     match datum {
         Datum::Value(value) if value.fits(ty) => Some(value),
-        other => routines::value(&other, ty),
+        other => shown(&other, ty),
     }
 }
 
@@ -124,10 +128,10 @@ fn scale_of(datum: &Datum) -> Option<u8> {
 }
 
 /// The type of a column of the result that is a column of a table as it is.
-fn declared(work: &Work, at: usize) -> Option<SqlType> {
-    match work {
-        Work::Select(plan) => plan.declared(at),
-        Work::Change(plan) => match &*plan.change {
+fn declared(meaning: &Meaning, at: usize) -> Option<SqlType> {
+    match meaning {
+        Meaning::Select(plan) => plan.declared(at),
+        Meaning::Change(plan) => match &*plan.change {
             Change::Insert(insert) => match insert.returning.get(at)?.kind {
                 // EXCLUDED, which is relation 1, cannot be named there.
                 ExprKind::Column(column) => Some(insert.table.column_def(ColumnId(column.column)).ty),
@@ -139,5 +143,53 @@ fn declared(work: &Work, at: usize) -> Option<SqlType> {
             Change::Delete(target) => declared_column(&target.relations, target.returning.get(at)?),
             Change::Merge(_) => None,
         },
+        Meaning::Call(_) => None,
     }
+}
+
+/// The type of a column of the result; what has no type of ours becomes text.
+fn column_type(ty: &Type) -> SqlType {
+    let Type::Scalar(scalar) = ty else { return SqlType::Text };
+    match scalar {
+        Scalar::Bool => SqlType::Bool,
+        Scalar::SmallInt => SqlType::SmallInt,
+        Scalar::Integer => SqlType::Integer,
+        Scalar::BigInt => SqlType::BigInt,
+        Scalar::Real => SqlType::Real,
+        Scalar::Double => SqlType::Double,
+        Scalar::Numeric { scale } => widest(scale.unwrap_or(0)),
+        Scalar::Bytea => SqlType::Bytea,
+        Scalar::Date => SqlType::Date,
+        Scalar::Time => SqlType::Time,
+        Scalar::Timestamp => SqlType::Timestamp,
+        Scalar::TimestampTz => SqlType::TimestampTz,
+        Scalar::Uuid => SqlType::Uuid,
+        Scalar::Unknown | Scalar::Text | Scalar::Bpchar | Scalar::Interval => SqlType::Text,
+    }
+}
+
+/// A value as the column has it; `None` for a number that has no place there.
+fn shown(datum: &Datum, ty: SqlType) -> Option<Value> {
+    Some(match (datum, ty) {
+        (Datum::Value(Value::Decimal(number)), SqlType::Decimal { precision, scale }) => {
+            Value::Decimal(number.rescale(scale).filter(|number| number.fits(precision))?)
+        }
+        (Datum::Value(value), SqlType::Text) if !matches!(value, Value::Text(_)) => {
+            text_of(datum).map_or(Value::Null, Value::Text)
+        }
+        (Datum::Value(value), _) => value.clone(),
+        (other, _) => text_of(other).map_or(Value::Null, Value::Text),
+    })
+}
+
+/// The numbers of a column have no type in common.
+fn too_wide(column: &str, ty: SqlType) -> SqlError {
+    let scale = if let SqlType::Decimal { scale, .. } = ty { scale } else { 0 };
+    let message = format!("the numbers of column \"{column}\" do not fit in one type");
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        .with_detail(format!(
+            "With {scale} digits after the point, which one of them has, another has more than {} digits.",
+            SqlType::MAX_DECIMAL_PRECISION
+        ))
+        .with_hint("Round the column.")
 }

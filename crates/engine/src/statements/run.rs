@@ -6,24 +6,25 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
-use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
 use albireo_procedure::datum::Datum;
-use albireo_procedure::host::Host;
-use albireo_procedure::plan;
+use albireo_procedure::plan::Estimate;
 use albireo_procedure::store::Stop;
-use albireo_sql::ast::Statement;
+use albireo_sql::ast::{Function, Statement};
 
-use super::bind::{Bound, Work};
-use super::cache::{Found, Kept};
-use super::road::Road;
-use crate::routines::{Limits, Notice, TransactionStore, is_for_client};
+use super::bind::{Bound, Parsed};
+use super::cache::Entry;
+use super::live::{Live, Work};
+use super::path::{Costs, ExecutionPath, Extent};
+use crate::routines::{Limits, Notice, TransactionStore};
 use crate::settings::Settings;
-use crate::{Database, Outcome, QueryResult};
+use crate::{Database, Outcome};
 
-/// Rows that a query reads here before it is begun again on the analytical road: as many as a chunk has.
+/// Rows that a query reads as a transaction before it is begun again on a snapshot: as many as a chunk has.
 const MOST_ROWS_READ: u32 = 16 << 10;
-/// Rows that a change looks at here before it is begun again on the analytical road.
+/// Rows that a change looks at as a transaction before it is begun again in the other way.
 const MOST_ROWS_CHANGED: u32 = 256 << 10;
+/// Machine code looks for interrupts this much more often than the interpreter, for the rows it reads.
+const CHECKS_OF_CODE: u32 = 16;
 
 /// Which kept statements are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,23 +35,33 @@ pub(crate) enum Wanted {
     Queries,
 }
 
-/// What became of a statement here.
-pub(crate) enum Tried {
+/// What became of a statement as a transaction.
+pub(crate) enum Attempt {
     /// It ran.
     Ran(Outcome),
     /// It ran and failed.
     Failed(SqlError),
-    /// It belongs to the other road; the error if it cannot run here at all.
+    /// It belongs to the other path; the error if it cannot run here at all.
     Not(Option<SqlError>),
 }
 
-impl Tried {
-    /// What it gave, of a statement that was not to go to the other road.
-    fn done(self) -> Result<Outcome, SqlError> {
+/// What became of a statement that may be kept.
+pub(crate) enum Kept {
+    /// It ran as a transaction.
+    Ran(Result<Outcome, SqlError>),
+    /// It is a query to be run on a snapshot.
+    Query(Arc<Entry>),
+    /// It is not kept, or must be looked at first.
+    Unknown,
+}
+
+impl Attempt {
+    /// What it gave, of a statement that was not to go to the other path.
+    pub(crate) fn done(self) -> Result<Outcome, SqlError> {
         match self {
             Self::Ran(outcome) => Ok(outcome),
             Self::Failed(error) | Self::Not(Some(error)) => Err(error),
-            Self::Not(None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement for the other road")),
+            Self::Not(None) => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a statement for the other path")),
         }
     }
 }
@@ -66,10 +77,10 @@ impl Database {
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
         let limits = self.limits(settings, cancel);
-        match self.try_statement(statement, text, values, &limits) {
-            // What is wrong with it, the other road says.
-            Tried::Not(_) => self.run_queried(statement, text, values, settings, cancel),
-            tried => tried.done(),
+        match self.try_statement(Parsed::Statement(statement), text, values, &limits).0 {
+            // What is wrong with it, the other path says.
+            Attempt::Not(_) => self.run_queried(statement, text, values, settings, cancel),
+            attempt => attempt.done(),
         }
     }
 
@@ -81,14 +92,28 @@ impl Database {
         values: &[Value],
         settings: &Settings,
         cancel: &CancelToken,
-    ) -> Result<QueryResult, SqlError> {
+    ) -> Result<Outcome, SqlError> {
         let limits = self.limits(settings, cancel);
-        match self.try_statement(statement, text, values, &limits) {
-            Tried::Ran(outcome) => outcome.into_rows(),
-            Tried::Failed(error) => Err(error),
-            // What is wrong with it, the other road says.
-            Tried::Not(_) => self.run_query(statement, text, values, None, settings, cancel),
+        let (attempt, entry) = self.try_statement(Parsed::Statement(statement), text, values, &limits);
+        match attempt {
+            Attempt::Not(_) if !entry.calls => {
+                // What is wrong with it, the other path says.
+                let rows = self.run_query(&entry, values, None, settings, cancel);
+                rows.map(Outcome::Rows)
+            }
+            attempt => attempt.done(),
         }
+    }
+
+    /// Calls a procedure.
+    pub(crate) fn run_call(
+        &self,
+        function: &Function,
+        text: &str,
+        values: &[Value],
+        limits: &Limits,
+    ) -> Result<Outcome, SqlError> {
+        self.try_statement(Parsed::Call(function), text, values, limits).0.done()
     }
 
     /// The plan of a change, a line each; nothing changes.
@@ -99,12 +124,27 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
-        match self.explain_statement(statement, text, None) {
-            Ok(Some(lines)) => Ok(lines),
-            // What is wrong with it, the other road says.
-            _ => self.explain_queried(statement, text, settings, cancel),
+        let limits = self.limits(settings, cancel);
+        let reason = match self.explain_statement(statement, text, &limits, false) {
+            Ok(Explained::Here(lines)) => return Ok(lines),
+            Ok(Explained::Elsewhere(reason)) => Some(reason),
+            // What is wrong with it, the other path says.
+            Err(_) => None,
+        };
+        let mut lines = self.explain_queried(statement, text, settings, cancel)?;
+        if let Some(reason) = reason.filter(|_| !lines.is_empty()) {
+            lines.insert(1, reason);
         }
+        Ok(lines)
     }
+}
+
+/// What EXPLAIN says of a statement as a transaction.
+pub(crate) enum Explained {
+    /// Its plan.
+    Here(Vec<String>),
+    /// It takes the other path; why, as a line of the plan.
+    Elsewhere(String),
 }
 
 /// What a run gave.
@@ -114,158 +154,210 @@ pub(crate) struct Ran {
     pub(crate) notices: Vec<Notice>,
 }
 
+/// What a transaction came to.
+enum Done {
+    /// Rows to be shown once it is over.
+    Ran(Ran),
+    /// Shown already.
+    Shown(Outcome),
+    /// Nothing: the other path is cheaper.
+    Dearer,
+}
+
 impl Database {
-    /// Runs a statement that is kept; `None` if none is, or it must be run in another way.
+    /// Runs a statement that is kept.
     #[inline]
-    pub(crate) fn run_kept(
-        &self,
-        text: &str,
-        values: &[Value],
-        wanted: Wanted,
-        limits: &Limits,
-    ) -> Option<Result<Outcome, SqlError>> {
+    pub(crate) fn run_kept(&self, text: &str, values: &[Value], wanted: Wanted, limits: &Limits) -> Kept {
         let generation = self.inner.definitions.read();
-        let kept = self.inner.statements.get(text, values, *generation)?;
-        let Found::Bound(bound, Road::Transactional) = &kept.found else { return None };
-        if wanted == Wanted::Queries && !matches!(bound.work, Work::Select(_)) {
-            return None;
-        }
-        match self.run_bound(bound, values, limits, Some(&kept)) {
-            Tried::Ran(outcome) => Some(Ok(outcome)),
-            Tried::Failed(error) => Some(Err(error)),
-            Tried::Not(_) => None,
-        }
-    }
-
-    /// Runs a statement that may belong here.
-    pub(crate) fn try_statement(
-        &self,
-        statement: &Statement,
-        text: &str,
-        values: &[Value],
-        limits: &Limits,
-    ) -> Tried {
-        let generation = self.inner.definitions.read();
-        let kept = self.kept(statement, text, values, *generation);
-        match &kept.found {
-            Found::Refused(error, _) => Tried::Not(Some(error.clone())),
-            Found::Bound(_, Road::Analytical) => Tried::Not(None),
-            Found::Bound(bound, Road::Transactional) => self.run_bound(bound, values, limits, Some(&kept)),
-        }
-    }
-
-    /// The bound statement, kept or made now.
-    fn kept(&self, statement: &Statement, text: &str, values: &[Value], generation: u64) -> Arc<Kept> {
-        let statements = &self.inner.statements;
-        if let Some(kept) = statements.get(text, values, generation) {
-            return kept;
-        }
-        let library = self.library();
-        let kept = match Bound::new(&library, statement, text, values, self.inner.partitions.count()) {
-            Ok(bound) => {
-                let road = statements.forced().unwrap_or_else(|| Road::of(&bound));
-                Kept::new(text, generation, Found::Bound(Arc::new(bound), road))
-            }
-            Err(error) => Kept::refused(text, generation, error, values),
+        let Some(entry) = self.inner.statements.get(text, values, *generation) else {
+            return Kept::Unknown;
         };
-        // Not if there are more or fewer values than parameters, nor what was ended.
-        if kept.takes(values) && budget::check().is_ok() {
-            statements.put(Arc::clone(&kept), values);
+        if wanted == Wanted::Queries && !entry.is_query() {
+            return Kept::Unknown;
         }
-        kept
+        match self.attempt(&entry, values, limits) {
+            Attempt::Ran(outcome) => Kept::Ran(Ok(outcome)),
+            Attempt::Failed(error) => Kept::Ran(Err(error)),
+            Attempt::Not(_) if entry.is_query() && !entry.calls => Kept::Query(entry),
+            Attempt::Not(_) => Kept::Unknown,
+        }
     }
 
-    /// Runs a statement on live rows, however many it reads.
-    pub(crate) fn run_in_full(
+    /// Runs a statement that may belong here, and keeps it.
+    fn try_statement(
         &self,
-        bound: Bound,
+        parsed: Parsed<'_>,
+        text: &str,
         values: &[Value],
         limits: &Limits,
-    ) -> Result<Outcome, SqlError> {
-        self.run_bound(&Arc::new(bound), values, limits, None).done()
+    ) -> (Attempt, Arc<Entry>) {
+        let generation = self.inner.definitions.read();
+        let entry = self.entry(parsed, text, values, *generation);
+        (self.attempt(&entry, values, limits), entry)
     }
 
-    /// Runs a bound statement; one that is `kept` only as long as it stays small.
-    pub(super) fn run_bound(
+    /// The bound statement, kept or made now; the caller keeps the definitions as they are.
+    pub(crate) fn entry(
         &self,
-        bound: &Arc<Bound>,
+        parsed: Parsed<'_>,
+        text: &str,
         values: &[Value],
-        limits: &Limits,
-        kept: Option<&Kept>,
-    ) -> Tried {
+        generation: u64,
+    ) -> Arc<Entry> {
+        let statements = &self.inner.statements;
+        if let Some(entry) = statements.get(text, values, generation) {
+            return entry;
+        }
+        let entry = Arc::new(Entry::new(
+            &self.library(),
+            parsed,
+            text,
+            values,
+            generation,
+            Some(&self.inner.olap.files()),
+        ));
+        // Not what was ended, nor what the next time may find other files.
+        if !entry.reads_files && budget::check().is_ok() {
+            statements.put(&entry, values);
+        }
+        entry
+    }
+
+    /// Runs a statement as a transaction, if that is its path.
+    fn attempt(&self, entry: &Entry, values: &[Value], limits: &Limits) -> Attempt {
+        let (bound, live) = match (&entry.bound, entry.live(self.inner.partitions.count())) {
+            (Ok(bound), Ok(live)) => (bound, live),
+            (_, Err(error)) => return Attempt::Not(Some(error)),
+            (Err(error), _) => return Attempt::Not(Some(error.clone())),
+        };
+        let judged = match (self.inner.statements.forced(), live.extent) {
+            (_, Extent::Whatever) => Judged::Runs,
+            (_, Extent::Unknown) | (Some(ExecutionPath::Analytical), _) => return Attempt::Not(None),
+            (Some(ExecutionPath::Transactional), _) | (None, Extent::Keys(_)) => Judged::Runs,
+            (None, Extent::Estimated) => {
+                Judged::ByEstimate { planned: entry.prepared.get().map_or(live.executions(), |_| u32::MAX) }
+            }
+        };
         let arguments = match bound.arguments(values) {
             Ok(arguments) => arguments,
-            Err(error) => return Tried::Failed(error),
+            Err(error) => return Attempt::Failed(error),
         };
-        let most = match &bound.work {
-            _ if kept.is_none() || bound.calls => u32::MAX,
-            Work::Select(_) => MOST_ROWS_READ,
-            Work::Change(_) => MOST_ROWS_CHANGED,
-        };
+        match self.call_directly(bound, live, &arguments, limits) {
+            Some(done) => done,
+            None => self.run_live(bound, live, &arguments, judged, limits),
+        }
+    }
+
+    /// Runs a statement as a transaction; one that is judged only as long as it is the cheaper path.
+    pub(crate) fn run_live(
+        &self,
+        bound: &Bound,
+        live: &Live,
+        arguments: &[Datum],
+        judged: Judged,
+        limits: &Limits,
+    ) -> Attempt {
         let statements = &self.inner.statements;
-        let route = bound.home.route(&bound.around, &arguments, self.inner.partitions.count(), statements);
-        let call = Call { synchronous: limits.synchronous, ..Call::new(route, bound.work.verb()) };
-        let mut too_many = false;
+        let route = live.routing.route(&bound.around, arguments, self.inner.partitions.count(), statements);
+        let call = Call { synchronous: limits.synchronous, ..Call::new(route, live.work.verb()) };
+        let code = if limits.interprets { None } else { live.code(bound) };
         let start = bound.shape.has_columns().then(|| limits.clock.now());
+        let lasted = || {
+            let ns = start.map_or(0, |start| limits.clock.now().saturating_sub(start));
+            Duration::from_nanos(ns)
+        };
+        let (mut too_many, mut expected) = (false, 0.0);
         let ran = self.inner.partitions.transact(&call, |tx| {
             let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
-            store.allow_rows(most);
-            let done = bound.perform(&mut store, &arguments);
+            if let Judged::ByEstimate { planned } = judged {
+                let estimate = live.estimate(bound, &mut store, arguments, true).map_err(abort)?;
+                let costs = live.costs(&estimate, planned);
+                expected = costs.rows;
+                let dearer = costs.path(live.most_rows()) == ExecutionPath::Analytical;
+                if dearer || live.overruns.skips(expected) {
+                    return Ok(Done::Dearer);
+                }
+                store.allow_rows(live.most_rows().saturating_mul(code.map_or(1, |_| CHECKS_OF_CODE)));
+            }
+            let done = live.perform(bound, &mut store, arguments, code);
             too_many = store.met_too_many_rows();
-            match done {
-                Ok((count, rows)) => Ok(Ran { count, rows, notices: store.notices }),
-                Err(Stop::Crossing) => Err(Abort::Crossing),
-                Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
+            let (count, rows) = done.map_err(abort)?;
+            let ran = Ran { count, rows, notices: store.notices };
+            match live.work {
+                Work::Select(_) if !bound.calls => Ok(Done::Ran(ran)),
+                // Before the commit, as a result that cannot be shown undoes the changes.
+                _ => bound.outcome(ran, lasted()).map(Done::Shown).map_err(Abort::Raised),
             }
         });
-        let execution = start.map(|start| Duration::from_nanos(limits.clock.now().saturating_sub(start)));
-        match (ran.map_err(|error| self.explain_call(error)), kept) {
-            (Ok(ran), _) => match bound.outcome(ran, execution.unwrap_or_default()) {
-                Ok(outcome) => Tried::Ran(outcome),
-                Err(error) => Tried::Failed(error),
-            },
-            (Err(error), Some(kept)) if too_many => {
-                statements.put(kept.turned_away(bound), values);
-                Tried::Not(Some(error))
-            }
-            (Err(error), Some(_)) if is_refusal(&error) => Tried::Not(Some(error)),
-            (Err(error), _) => Tried::Failed(error),
-        }
-    }
-}
-
-impl Bound {
-    /// Makes the change, or reads: how many rows it concerned, and those it gives.
-    pub(super) fn perform(
-        &self,
-        store: &mut TransactionStore<'_, '_, '_>,
-        arguments: &[Datum],
-    ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
-        let library: &dyn Routines = self.library.as_ref();
-        with_parameters(store, library, BodyLimits::default(), &self.around, arguments, |host| {
-            let host: &mut dyn Host = host;
-            match &self.work {
-                Work::Select(plan) => {
-                    plan::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
+        let error = match ran {
+            Ok(Done::Dearer) => return Attempt::Not(None),
+            Ok(done) => {
+                if judged != Judged::Runs {
+                    live.overruns.stayed();
                 }
-                Work::Change(plan) => plan::change(plan, host),
+                let outcome = match done {
+                    Done::Ran(ran) => bound.outcome(ran, lasted()),
+                    Done::Shown(outcome) => Ok(outcome),
+                    Done::Dearer => return Attempt::Not(None),
+                };
+                return match outcome {
+                    Ok(outcome) => Attempt::Ran(outcome),
+                    Err(error) => Attempt::Failed(error),
+                };
             }
-        })
-    }
-
-    /// What it gave, as clients see it.
-    pub(crate) fn outcome(&self, ran: Ran, execution: Duration) -> Result<Outcome, SqlError> {
-        let Ran { count, rows, notices } = ran;
-        if self.shape.has_columns() {
-            return self.shape.result(rows, execution).map(Outcome::Rows);
+            Err(error) => self.explain_call(error),
+        };
+        if too_many {
+            live.overruns.overran(expected);
+            return Attempt::Not(Some(error));
         }
-        let zero = if self.work.verb() == "INSERT" { "0 " } else { "" };
-        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
-        Ok(Outcome::Done { tag: format!("{} {zero}{count}", self.work.verb()), rows: count, notices })
+        match judged == Judged::Runs && bound.calls || !is_refusal(&error) {
+            true => Attempt::Failed(error),
+            false => Attempt::Not(Some(error)),
+        }
     }
 }
 
-/// Whether an error says that this road cannot do it: not supported, too much memory, too complex.
+/// Whether an execution may go to the other path once it is begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Judged {
+    /// No.
+    Runs,
+    /// If it is cheaper.
+    ByEstimate {
+        /// Over how many executions the cost of planning is spread.
+        planned: u32,
+    },
+}
+
+pub(super) fn abort(stop: Stop) -> Abort {
+    match stop {
+        Stop::Crossing => Abort::Crossing,
+        Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
+    }
+}
+
+impl Live {
+    /// What it would cost on either path.
+    pub(super) fn costs(&self, estimate: &Estimate, planned: u32) -> Costs {
+        let mut costs = Costs::of(estimate, planned);
+        if matches!(self.work, Work::Change(_)) && self.indexed {
+            // The rows that it finds it changes, on either path.
+            costs.analytical_ns += costs.transactional_ns;
+        }
+        costs
+    }
+
+    /// Rows that it may look at.
+    pub(super) fn most_rows(&self) -> u32 {
+        match self.work {
+            Work::Change(_) => MOST_ROWS_CHANGED,
+            Work::Select(_) | Work::Call(_) => MOST_ROWS_READ,
+        }
+    }
+}
+
+/// Whether an error says that this path cannot do it: not supported, too much memory, too complex.
 fn is_refusal(error: &SqlError) -> bool {
     [SqlState::FEATURE_NOT_SUPPORTED, SqlState::OUT_OF_MEMORY, SqlState::STATEMENT_TOO_COMPLEX]
         .contains(&error.state())

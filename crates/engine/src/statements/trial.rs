@@ -4,7 +4,7 @@
 //! back what a failed one did, ending without a trace. Not responsible for: how a statement is bound and
 //! run (`bind`, `run`, `routines`).
 //!
-//! Every statement takes the road of procedures: no snapshot sees what the transaction has changed.
+//! Every statement takes the transactional path: no snapshot sees what the transaction has changed.
 //!
 //! Invariant: nothing that a trial changes is there after it, whatever happens in it
 //! (`tests/behaviour/trials.rs`).
@@ -16,12 +16,12 @@ use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{self as partition, Abort, Route, Transaction};
 use albireo_procedure::store::Stop;
-use albireo_sql::ast::Statement;
 use albireo_sql::classify::{StatementClass, classify, name_of};
 
-use super::bind::Bound;
+use super::bind::Parsed;
+use super::cache::Entry;
 use super::run::Ran;
-use crate::routines::{self, Call, Library, Limits, Notice, RoutineStatement, TransactionStore};
+use crate::routines::{self, Library, Limits, Notice, RoutineStatement, TransactionStore};
 use crate::settings::Settings;
 use crate::{Database, Outcome};
 
@@ -87,12 +87,6 @@ impl Database {
     }
 }
 
-/// A statement that is bound.
-enum Task {
-    Call(Call),
-    Bound(Box<Bound>),
-}
-
 /// One statement in the transaction.
 struct Inside<'i, 'a, 'p> {
     tx: &'i mut Transaction<'a, 'p>,
@@ -104,22 +98,19 @@ struct Inside<'i, 'a, 'p> {
 impl Inside<'_, '_, '_> {
     fn run(mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
-        let (task, values) = self.bind(text, values)?;
+        let entry = self.bind(text, values)?;
         let before = self.tx.savepoint();
-        let done = self.perform(&task, values);
+        let done = self.perform(&entry, values);
         if done.is_err() {
             self.tx.roll_back_to(before);
         }
         done
     }
 
-    /// Binds a statement: what to run, with which of the values.
-    fn bind<'v>(&self, text: &str, values: &'v [Value]) -> Result<(Task, &'v [Value]), SqlError> {
+    fn bind(&self, text: &str, values: &[Value]) -> Result<Entry, SqlError> {
+        let entry = |parsed| Entry::new(self.library, parsed, text, values, 0, None);
         match routines::parse(text)? {
-            Some(RoutineStatement::Call(function)) => {
-                let call = Call::new(self.library, *function, text, values)?;
-                return Ok((Task::Call(call), &[]));
-            }
+            Some(RoutineStatement::Call(function)) => return Ok(entry(Parsed::Call(&function))),
             Some(RoutineStatement::Create(definition)) => {
                 return Err(refused(&format!("CREATE {}", definition.kind.word().to_uppercase())));
             }
@@ -127,30 +118,24 @@ impl Inside<'_, '_, '_> {
             Some(RoutineStatement::Drop(_)) => return Err(refused("DROP of a routine")),
             None => {}
         }
-        let mut statement = albireo_sql::parse_one(text)?;
+        let statement = albireo_sql::parse_one(text)?;
         match classify(&statement)? {
-            StatementClass::Query | StatementClass::Change => {}
-            _ => return Err(refused(&name_of(&statement))),
+            StatementClass::Query | StatementClass::Change => Ok(entry(Parsed::Statement(&statement))),
+            _ => Err(refused(&name_of(&statement))),
         }
-        let mut values = values;
-        if matches!(statement, Statement::Query(_)) && routines::calls(self.library, &statement) {
-            // As such queries do elsewhere: which routine a call means depends on what it is given.
-            routines::fill(&mut statement, values)?;
-            values = &[];
-        }
-        let bound = Bound::new(self.library, &statement, text, values, self.tx.partitions());
-        bound.map(|bound| (Task::Bound(Box::new(bound)), values)).map_err(explained)
     }
 
-    fn perform(&mut self, task: &Task, values: &[Value]) -> Result<Outcome, SqlError> {
+    fn perform(&mut self, entry: &Entry, values: &[Value]) -> Result<Outcome, SqlError> {
+        let (bound, live) = match (&entry.bound, entry.live(self.tx.partitions())) {
+            (Ok(bound), Ok(live)) => (bound, live),
+            (_, Err(error)) => return Err(explained(error)),
+            (Err(error), _) => return Err(explained(error.clone())),
+        };
         let start = self.limits.clock.now();
         let mut store = TransactionStore::new(self.tx, &self.library.catalog, self.limits);
-        let done = match task {
-            Task::Call(call) => call.run(&mut store).map(|rows| (rows.len() as u64, rows)),
-            Task::Bound(bound) => match bound.arguments(values) {
-                Ok(arguments) => bound.perform(&mut store, &arguments),
-                Err(error) => Err(error.into()),
-            },
+        let done = match bound.arguments(values) {
+            Ok(arguments) => live.perform(bound, &mut store, &arguments, None),
+            Err(error) => Err(error.into()),
         };
         self.notices.append(&mut store.notices);
         let (count, rows) = done.map_err(|stop| match stop {
@@ -160,14 +145,8 @@ impl Inside<'_, '_, '_> {
                 "a transaction over all partitions asked for another partition",
             ),
         })?;
-        let notices = self.notices.clone();
-        match task {
-            Task::Call(call) => call.outcome(&rows, notices),
-            Task::Bound(bound) => {
-                let execution = Duration::from_nanos(self.limits.clock.now().saturating_sub(start));
-                bound.outcome(Ran { count, rows, notices }, execution)
-            }
-        }
+        let execution = Duration::from_nanos(self.limits.clock.now().saturating_sub(start));
+        bound.outcome(Ran { count, rows, notices: self.notices.clone() }, execution)
     }
 }
 

@@ -1,4 +1,4 @@
-use albireo::{Config, Database, Value};
+use albireo::{Config, Database, ExecutionPath, Value};
 
 use crate::support::{ask, database, fails, rows_of, run, show, small, state};
 
@@ -91,6 +91,9 @@ fn explain_of_a_change_says_where_it_runs_and_changes_nothing() {
     };
     assert!(first("EXPLAIN INSERT INTO t VALUES (3)").contains("transactional, partition 1"));
     assert!(first("EXPLAIN INSERT INTO t VALUES (3), (4)").contains("all partitions (crossing)"));
+    assert!(first("EXPLAIN UPDATE t SET a = a + 1").contains("changes all rows of t"));
+    // As of a table with many rows.
+    db.force_execution_path(Some(ExecutionPath::Analytical));
     assert!(first("EXPLAIN INSERT INTO t SELECT a + 2 FROM t").contains("rows computed by:"));
     let plan = first("EXPLAIN UPDATE t SET a = a + 1 WHERE a % 2 = 1");
     assert!(plan.contains("all partitions (crossing)") && plan.contains("rows found by:"), "{plan}");

@@ -1,4 +1,4 @@
-use albireo::{BudgetPolicy, Config, Database};
+use albireo::{BudgetPolicy, Config, Database, ExecutionPath};
 
 use crate::support::{ask, filled, is_well, run, show, small, state};
 
@@ -101,6 +101,8 @@ fn session_for_one_query_covers_the_tables_that_it_reads_and_tells_about_others(
 #[test]
 fn stale_snapshot_of_all_tables_is_shared_and_one_for_a_single_query_is_not() {
     let db = filled(small(), 10);
+    // A transaction reads what is there now.
+    db.force_execution_path(Some(ExecutionPath::Analytical));
     run(&db, "CREATE TABLE other (b INTEGER)");
     let reader = db.connect();
     reader.execute("SET max_staleness = '1h'").unwrap();

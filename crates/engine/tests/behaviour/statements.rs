@@ -29,7 +29,7 @@ fn plan(db: &Database, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn explain_says_the_road_the_partition_and_the_index() {
+fn explain_says_the_path_the_partition_the_index_and_why() {
     let db = shop(4);
     let cases = [
         ("SELECT total FROM orders WHERE id = 3", "transactional, partition 3, index orders_pkey"),
@@ -56,7 +56,7 @@ fn explain_says_the_road_the_partition_and_the_index() {
         ("SELECT max(id) FROM orders", "transactional, all partitions (crossing), index orders_pkey"),
         (
             "DELETE FROM line USING item WHERE line.item = item.name",
-            "transactional, all partitions (crossing): DELETE of line, rows found by:",
+            "transactional, all partitions (crossing), index item_pkey",
         ),
     ];
     for (sql, expected) in cases {
@@ -64,13 +64,25 @@ fn explain_says_the_road_the_partition_and_the_index() {
     }
     assert_eq!(
         plan(&db, "UPDATE orders SET total = 1 WHERE id = 7"),
-        ["transactional, partition 3, index orders_pkey", "  changes orders by orders_pkey (id)"]
+        [
+            "transactional, partition 3, index orders_pkey",
+            "  changes orders by orders_pkey (id)",
+            "  path: it reads one row at most"
+        ]
     );
-    for sql in ["SELECT sum(total) FROM orders", "SELECT * FROM orders WHERE id > 1", "SELECT 1"] {
-        assert!(plan(&db, sql)[0].starts_with("analytical, snapshot"), "{sql}");
+    for sql in ["SELECT sum(total) FROM orders", "SELECT * FROM orders WHERE id > 1"] {
+        let plan = plan(&db, sql);
+        assert!(plan[0].starts_with("transactional, all partitions"), "{sql}");
+        assert!(plan[2].starts_with("  path: about "), "{plan:?}");
     }
-    let plan = plan(&db, "UPDATE orders SET total = 1 WHERE total = 0");
-    assert!(plan[0].starts_with("transactional, all partitions (crossing): UPDATE of orders"), "{plan:?}");
+    assert!(plan(&db, "SELECT 1")[0].starts_with("analytical, snapshot"));
+    let update = "UPDATE orders SET total = 1 WHERE total = 0";
+    assert_eq!(plan(&db, update)[1], "  changes all rows of orders");
+    db.execute("CREATE TABLE many (a INTEGER); INSERT INTO many SELECT * FROM generate_series(1, 50000)")
+        .unwrap();
+    let plan = plan(&db, "UPDATE many SET a = 1 WHERE a = 0");
+    assert!(plan[0].starts_with("transactional, all partitions (crossing): UPDATE of many"), "{plan:?}");
+    assert!(plan[1].starts_with("  path: about 50000 rows would take"), "{plan:?}");
     let ran = db.execute("EXPLAIN ANALYZE SELECT total FROM orders WHERE customer = 10").unwrap().remove(0);
     assert!(rows_of(ran).contains("2 rows in "));
     let reader = db.connect();

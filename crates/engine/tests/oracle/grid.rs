@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use albireo::{Config, Connection, Database, SqlError, Value};
+use albireo::{Config, Connection, Database, ExecutionPath, SqlError, Value};
 
 use super::script::{Answer, Expected, Record};
 use super::systems;
@@ -173,6 +173,7 @@ fn one(connection: &Connection, sql: &str, column: &mut Column) {
 fn live(connection: &Connection, expression: &Expression, rows: usize) -> Column {
     let mut column = Column::default();
     let (sql, table) = (&expression.sql, expression.table());
+    connection.database().force_execution_path(Some(ExecutionPath::Transactional));
     (0..rows)
         .for_each(|id| one(connection, &format!("SELECT {sql} FROM {table} WHERE id = {id}"), &mut column));
     column
@@ -180,7 +181,10 @@ fn live(connection: &Connection, expression: &Expression, rows: usize) -> Column
 
 fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Column {
     let (sql, table) = (&expression.sql, expression.table());
-    if let Ok(result) = connection.query(&format!("SELECT {sql}, id FROM {table} ORDER BY id + 0"), &[]) {
+    connection.database().force_execution_path(Some(ExecutionPath::Analytical));
+    let whole = connection.query(&format!("SELECT {sql}, id FROM {table} ORDER BY id + 0"), &[]);
+    if let Ok(result) = whole {
+        connection.database().force_execution_path(None);
         let cells = result.rows().iter().map(|row| shown(&row[0])).collect();
         return Column { ty: class(&result.columns[0].ty.to_string()), cells };
     }
@@ -188,6 +192,7 @@ fn snapshot(connection: &Connection, expression: &Expression, rows: usize) -> Co
     (0..rows).for_each(|id| {
         one(connection, &format!("SELECT {sql} FROM {table} WHERE id + 0 = {id}"), &mut column)
     });
+    connection.database().force_execution_path(None);
     column
 }
 

@@ -2,7 +2,7 @@
 //! where it is at hand.
 //!
 //! What a file expects was said by PostgreSQL 15, once, and by nobody else. Every run asks Albireo,
-//! with one partition and with three, and SQLite wherever it means the same.
+//! with one partition and with three, on each execution path, and SQLite wherever it means the same.
 //!
 //! - `ALBIREO_TEST_POSTGRES=<socket directory>` asks PostgreSQL (user `test`, no password) as well.
 //! - `ALBIREO_TEST_REWRITE=1` beside it writes PostgreSQL's answers into the files, and `skipif
@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use albireo::Config;
+use albireo::{Config, ExecutionPath};
 use script::{Answer, Expected, Record, System};
 
 /// Where the files are.
@@ -39,11 +39,13 @@ pub fn run(name: &str) {
         return fs::write(path, text + &rest).unwrap();
     }
     let mut faults = String::new();
-    for partitions in [1, 3] {
+    let (here, there) = (Some(ExecutionPath::Transactional), Some(ExecutionPath::Analytical));
+    for (partitions, path) in [(1, there), (3, there), (1, here), (3, None)] {
         let config = Config { partitions, query_threads: 2, ..Config::default() };
-        let answers = systems::albireo(&records, config);
+        let answers = systems::albireo(&records, config, path);
         judge_ours(name, &records, &answers, &mut faults);
         if !faults.is_empty() {
+            writeln!(faults, "on the path {path:?}").unwrap();
             break;
         }
     }

@@ -3,14 +3,16 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use albireo::{Config, Connection, Database, Outcome, Value};
+use albireo::{Config, Connection, Database, ExecutionPath, Outcome, Value};
 use rusqlite::types::ValueRef;
 
 use super::script::{Answer, Expected, Record, System, cell};
 
-/// The answers of Albireo to the records that run in it.
-pub fn albireo(records: &[Record], config: Config) -> Vec<Answer> {
-    let connection = Database::in_memory(config).expect("a database").connect();
+/// The answers of Albireo to the records that run in it, on this path where they can.
+pub fn albireo(records: &[Record], config: Config, path: Option<ExecutionPath>) -> Vec<Answer> {
+    let database = Database::in_memory(config).expect("a database");
+    database.force_execution_path(path);
+    let connection = database.connect();
     records.iter().filter(|r| r.runs_in(System::Albireo)).map(|r| ask_albireo(&connection, &r.sql)).collect()
 }
 

@@ -15,16 +15,16 @@ use albireo_base::SqlError;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    ArrowNativeType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    ArrowNativeType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type,
+    Int32Type, Int64Type,
 };
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::decimal::{self, Shape};
-use super::numbers::{float_overflow, float_underflow};
-use crate::errors::{division_by_zero, external, internal, out_of_range};
+use crate::errors::{division_by_zero, external, float_overflow, float_underflow, internal, out_of_range};
 
 /// An arithmetic operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -104,11 +104,6 @@ pub(crate) fn expression(operation: Operation, left: Expr, right: Expr) -> Expr 
 pub(crate) fn is_arithmetic(function: &ScalarUDF) -> bool {
     let inner: &dyn std::any::Any = function.inner().as_ref();
     inner.is::<Arithmetic>()
-}
-
-/// Whether operands of this type are computed here.
-pub(crate) fn is_numeric(ty: &DataType) -> bool {
-    ty.is_numeric() && !matches!(ty, DataType::Float16 | DataType::Decimal256(..))
 }
 
 /// The decimal that holds every value of an integer type.
@@ -218,6 +213,13 @@ impl ScalarUDFImpl for Arithmetic {
             }),
             _ => plan_err!("{} takes two arguments", self.name()),
         }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        // NULL comes of NULL alone.
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
     }
 
     fn is_strict(&self) -> bool {

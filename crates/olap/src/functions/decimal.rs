@@ -8,7 +8,6 @@
 //! | `+`, `-`, `%` | the larger one (as PostgreSQL) |
 //! | `*` | `s1 + s2` (as PostgreSQL) while `p1 + p2 <= 38` or `s1 + s2 <= 20`; else `max(20, s1, s2)`, rounded |
 //! | `/` | at least 16 (PostgreSQL: at least 16 significant digits), 20 where the integral digits leave room |
-//! | `avg` | `max(16, s)` |
 //!
 //! Results are rounded half away from zero, as PostgreSQL does. A result of more than 38 digits
 //! is SQLSTATE 22003, never a wrapped number.
@@ -78,11 +77,6 @@ pub(crate) fn quotient_shape(a: Shape, b: Shape) -> Shape {
 /// The type of `a % b`.
 pub(crate) fn remainder_shape(a: Shape, b: Shape) -> Shape {
     Shape::new(a.integral().max(b.integral()), a.scale.max(b.scale))
-}
-
-/// The type of the average of values of scale `scale`.
-pub(crate) fn average_shape(scale: i32) -> Shape {
-    Shape { precision: i32::from(MAX_PRECISION), scale: scale.max(MIN_QUOTIENT_SCALE) }
 }
 
 /// 10^n for `n` in `0..=38`.

@@ -1,4 +1,4 @@
-//! `sum(DISTINCT x)` and `avg(DISTINCT x)` over integers and decimals.
+//! `sum(DISTINCT x)` over integers and decimals.
 
 use std::collections::HashSet;
 

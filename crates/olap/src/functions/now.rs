@@ -1,35 +1,31 @@
 //! `now()`: the time when the query began, in microseconds as PostgreSQL has it. DataFusion's is in nanoseconds,
 //! which end in 2262.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use std::sync::Arc;
 
 const ZONE: &str = "UTC";
 
-/// `now()` and `current_timestamp`.
-pub(super) fn function() -> Arc<ScalarUDF> {
+/// The time of the query, as a TIMESTAMP WITH TIME ZONE.
+pub(crate) fn expression() -> Expr {
     let signature = Signature::nullary(Volatility::Stable);
-    Arc::new(ScalarUDF::new_from_impl(Now { signature, aliases: vec!["current_timestamp".to_owned()] }))
+    Arc::new(ScalarUDF::new_from_impl(Now { signature })).call(Vec::new())
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Now {
     signature: Signature,
-    aliases: Vec<String>,
 }
 
 impl ScalarUDFImpl for Now {
     fn name(&self) -> &str {
         "now"
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
     }
 
     fn signature(&self) -> &Signature {

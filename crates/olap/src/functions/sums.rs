@@ -1,19 +1,18 @@
-//! `sum` and `avg` over integers and decimals with PostgreSQL's result types.
+//! `sum` with PostgreSQL's result types.
 //!
-//! | argument | `sum` | `avg` |
-//! |---|---|---|
-//! | smallint, integer | bigint | numeric(38,16) |
-//! | bigint | numeric(38,0) | numeric(38,16) |
-//! | numeric(p,s) | numeric(38,s) | numeric(38, max(16, s)) |
-//! | real | real | double precision |
-//! | double precision, interval | DataFusion's own | DataFusion's own |
+//! | argument | result |
+//! |---|---|
+//! | smallint, integer | bigint |
+//! | bigint | numeric(38,0) |
+//! | numeric(p,s) | numeric(38,s) |
+//! | real, double precision | the same ([`float`]) |
 //!
 //! All exact sums are kept in 128 bits. Up to [`SAFE_PRECISION`] digits they cannot overflow in
 //! practice (10^10 rows of the largest value) and are added unchecked; wider arguments are
 //! checked at each step. A result beyond its type is SQLSTATE 22003.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use albireo_base::SqlError;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray};
@@ -22,7 +21,6 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Int16Type, Int32Type, Int64Type,
 };
 use datafusion::common::{Result, ScalarValue, plan_err};
-use datafusion::functions_aggregate::{average::Avg, sum::Sum};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
@@ -32,61 +30,35 @@ use datafusion::logical_expr::{
 
 use super::decimal::{self, Shape};
 use super::distinct::DistinctSum;
-use super::real;
+use super::float::{self, Gives};
 use crate::errors::{external, internal, out_of_range};
 
 /// Widest argument whose sums are added without a check.
 const SAFE_PRECISION: i32 = 28;
 
-/// Which aggregate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Kind {
-    Sum,
-    Average,
+/// The function.
+pub(crate) fn function() -> Arc<AggregateUDF> {
+    static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(ExactAggregate { signature }))
+    });
+    Arc::clone(&FUNCTION)
 }
 
-/// `sum` or `avg`.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ExactAggregate {
-    kind: Kind,
+struct ExactAggregate {
     signature: Signature,
-    sum: Sum,
-    average: Avg,
-}
-
-impl ExactAggregate {
-    pub(crate) fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            signature: Signature::user_defined(Volatility::Immutable),
-            sum: Sum::new(),
-            average: Avg::new(),
-        }
-    }
-
-    /// DataFusion's own aggregate, for types that are not exact.
-    fn foreign(&self) -> &dyn AggregateUDFImpl {
-        match self.kind {
-            Kind::Sum => &self.sum,
-            Kind::Average => &self.average,
-        }
-    }
-
-    fn plan(&self, argument: &DataType) -> Option<Plan> {
-        Plan::new(self.kind, argument)
-    }
 }
 
 /// Whether a function is the exact `sum`.
 pub(crate) fn is_sum(function: &AggregateUDF) -> bool {
     let inner: &dyn Any = function.inner().as_ref();
-    inner.downcast_ref::<ExactAggregate>().is_some_and(|aggregate| aggregate.kind == Kind::Sum)
+    inner.is::<ExactAggregate>()
 }
 
 /// What an exact aggregate computes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) kind: Kind,
     pub(crate) argument: DataType,
     scale: i32,
     result: DataType,
@@ -94,18 +66,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn new(kind: Kind, argument: &DataType) -> Option<Self> {
+    fn new(argument: &DataType) -> Option<Self> {
         let shape = match argument {
             DataType::Int16 | DataType::Int32 | DataType::Int64 => Shape { precision: 19, scale: 0 },
             other => Shape::of(other)?,
         };
-        let result = match (kind, argument) {
-            (Kind::Sum, DataType::Int16 | DataType::Int32) => DataType::Int64,
-            (Kind::Sum, _) => DataType::Decimal128(decimal::MAX_PRECISION, shape.scale as i8),
-            (Kind::Average, _) => decimal::average_shape(shape.scale).data_type(),
+        let result = match argument {
+            DataType::Int16 | DataType::Int32 => DataType::Int64,
+            _ => DataType::Decimal128(decimal::MAX_PRECISION, shape.scale as i8),
         };
         Some(Self {
-            kind,
             argument: argument.clone(),
             scale: shape.scale,
             result,
@@ -120,14 +90,9 @@ impl Plan {
 
     /// The result of a group with at least one value; `None` when it does not fit.
     fn finish(&self, cell: Cell) -> Option<i128> {
-        match self.kind {
-            Kind::Sum if self.result == DataType::Int64 => i64::try_from(cell.sum).ok().map(i128::from),
-            Kind::Sum => decimal::fits(cell.sum).then_some(cell.sum),
-            Kind::Average => {
-                let scale = Shape::of(&self.result).map_or(0, |s| s.scale);
-                let factor = decimal::power_of_ten(scale - self.scale);
-                decimal::multiply_divide(cell.sum, factor, i128::from(cell.count))
-            }
+        match self.result {
+            DataType::Int64 => i64::try_from(cell.sum).ok().map(i128::from),
+            _ => decimal::fits(cell.sum).then_some(cell.sum),
         }
     }
 
@@ -155,19 +120,14 @@ impl Plan {
         ScalarValue::try_from_array(&self.results(&[cell])?, 0)
     }
 
-    /// The partial state of groups: sums, and for averages counts.
+    /// The partial state of groups.
     fn states(&self, cells: &[Cell]) -> Result<Vec<ArrayRef>> {
         if cells.iter().any(|c| !decimal::fits(c.sum)) {
             return Err(external(self.overflow()));
         }
         let sums: Vec<i128> = cells.iter().map(|c| c.sum).collect();
         let sums = Decimal128Array::new(sums.into(), nulls_of(cells));
-        let mut state: Vec<ArrayRef> = vec![Arc::new(sums.with_data_type(self.sum_type()))];
-        if self.kind == Kind::Average {
-            let counts: Vec<i64> = cells.iter().map(|c| c.count).collect();
-            state.push(Arc::new(Int64Array::from(counts)));
-        }
-        Ok(state)
+        Ok(vec![Arc::new(sums.with_data_type(self.sum_type()))])
     }
 }
 
@@ -226,11 +186,7 @@ macro_rules! with_argument {
 
 impl AggregateUDFImpl for ExactAggregate {
     fn name(&self) -> &str {
-        self.foreign().name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.foreign().aliases()
+        "sum"
     }
 
     fn signature(&self) -> &Signature {
@@ -242,80 +198,56 @@ impl AggregateUDFImpl for ExactAggregate {
             return plan_err!("No function matches: {} takes one argument", self.name());
         };
         let coerced = match argument {
-            DataType::Float32 if self.kind == Kind::Sum => DataType::Float32,
-            DataType::Null | DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
-            DataType::Int8 | DataType::UInt8 => DataType::Int16,
-            DataType::UInt16 => DataType::Int32,
-            DataType::UInt32 => DataType::Int64,
-            DataType::UInt64 => DataType::Decimal128(20, 0),
-            DataType::Decimal32(p, s) | DataType::Decimal64(p, s) => DataType::Decimal128(*p, *s),
             DataType::Int16
             | DataType::Int32
             | DataType::Int64
             | DataType::Decimal128(..)
-            | DataType::Interval(_)
-            | DataType::Duration(_) => argument.clone(),
+            | DataType::Float32
+            | DataType::Float64 => argument.clone(),
             other => return plan_err!("No function matches {}({other})", self.name()),
         };
         Ok(vec![coerced])
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        match arg_types.first().and_then(|argument| self.plan(argument)) {
-            Some(plan) => Ok(plan.result),
-            None if *arg_types == [DataType::Float32] => Ok(DataType::Float32),
-            None => self.foreign().return_type(arg_types),
+        match (arg_types.first().and_then(Plan::new), arg_types.first().and_then(Gives::sum_of)) {
+            (Some(plan), _) => Ok(plan.result),
+            (None, Some(gives)) => Ok(gives.ty()),
+            (None, None) => plan_err!("No function matches sum({arg_types:?})"),
         }
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match self.plan(args.expr_fields[0].data_type()) {
+        match Plan::new(args.expr_fields[0].data_type()) {
             Some(plan) if args.is_distinct => Ok(Box::new(DistinctSum::new(plan))),
             Some(plan) => Ok(Box::new(ExactSum { plan, cell: Cell::default() })),
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => real::accumulator(&args),
-            None => self.foreign().accumulator(args),
-        }
-    }
-
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match self.plan(args.expr_fields[0].data_type()) {
-            Some(_) => self.accumulator(args),
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => real::accumulator(&args),
-            None => self.foreign().create_sliding_accumulator(args),
+            None => Ok(float::accumulator(sum_of(&args)?)),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        if *args.input_fields[0].data_type() == DataType::Float32 {
-            return Ok(real::state_fields(args.name));
-        }
-        let Some(plan) = self.plan(args.input_fields[0].data_type()) else {
-            return self.foreign().state_fields(args);
+        let Some(plan) = Plan::new(args.input_fields[0].data_type()) else {
+            return Ok(float::state_fields(args.name));
         };
         let name = |suffix: &str| format_state_name(args.name, suffix);
         if args.is_distinct {
             let item = Field::new_list_field(plan.sum_type(), true);
             return Ok(vec![Arc::new(Field::new_list(name("values"), item, false))]);
         }
-        let mut fields = vec![Arc::new(Field::new(name("sum"), plan.sum_type(), true))];
-        if self.kind == Kind::Average {
-            fields.push(Arc::new(Field::new(name("count"), DataType::Int64, false)));
-        }
-        Ok(fields)
+        Ok(vec![Arc::new(Field::new(name("sum"), plan.sum_type(), true))])
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        match self.plan(args.expr_fields[0].data_type()) {
+        match Plan::new(args.expr_fields[0].data_type()) {
             Some(_) => !args.is_distinct,
-            None if *args.expr_fields[0].data_type() == DataType::Float32 => false,
-            None => self.foreign().groups_accumulator_supported(args),
+            None => true,
         }
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        match self.plan(args.expr_fields[0].data_type()) {
+        match Plan::new(args.expr_fields[0].data_type()) {
             Some(plan) => Ok(Box::new(GroupSums { plan, cells: Vec::new() })),
-            None => self.foreign().create_groups_accumulator(args),
+            None => Ok(float::groups_accumulator(sum_of(&args)?)),
         }
     }
 
@@ -326,6 +258,12 @@ impl AggregateUDFImpl for ExactAggregate {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// What the sum of a floating-point argument gives.
+fn sum_of(args: &AccumulatorArgs) -> Result<Gives> {
+    let internal = || external(internal("an aggregate's argument has an unexpected type"));
+    Gives::sum_of(args.expr_fields[0].data_type()).ok_or_else(internal)
 }
 
 /// One running sum: aggregation without groups, and window frames.
@@ -395,10 +333,7 @@ impl Accumulator for ExactSum {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let (sum, groups) = self.batch_sum::<Decimal128Type>(&states[0])?;
-        self.cell.count += match states.get(1) {
-            Some(counts) => counts.as_primitive::<Int64Type>().values().iter().sum(),
-            None => groups,
-        };
+        self.cell.count += groups;
         self.add(sum)
     }
 }
@@ -457,7 +392,7 @@ impl GroupSums {
 }
 
 /// Which values count: not null, and passed by the filter. `None`: all.
-fn usable(array: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
+pub(super) fn usable(array: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
     let filter = filter.map(|f| {
         let passed = match f.nulls() {
             Some(nulls) => f.values() & nulls.inner(),
@@ -500,7 +435,6 @@ impl GroupsAccumulator for GroupSums {
     ) -> Result<()> {
         self.cells.resize(total_num_groups, Cell::default());
         let sums = values[0].as_primitive::<Decimal128Type>();
-        let counts = values.get(1).map(|counts| counts.as_primitive::<Int64Type>());
         let mut overflow = false;
         for (i, &group) in group_indices.iter().enumerate() {
             if sums.is_null(i) {
@@ -509,7 +443,7 @@ impl GroupsAccumulator for GroupSums {
             let cell = &mut self.cells[group];
             let (sum, over) = cell.sum.overflowing_add(sums.value(i));
             cell.sum = sum;
-            cell.count += counts.map_or(1, |c| c.value(i));
+            cell.count += 1;
             overflow |= over;
         }
         if overflow { Err(external(self.plan.overflow())) } else { Ok(()) }

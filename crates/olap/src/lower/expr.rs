@@ -27,8 +27,9 @@ use super::numeric::OPEN;
 use super::{EXPR_BYTES, Level, Lowering, Typed, take, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::arithmetic::{self, Operation};
-use crate::functions::{decimal::Shape, temporal};
-use crate::types::scalar;
+use crate::functions::decimal::Shape;
+use crate::functions::{now, temporal};
+use crate::types::decimal;
 
 impl Lowering<'_> {
     /// An expression over the columns of `level`.
@@ -113,7 +114,7 @@ impl Lowering<'_> {
         let Some(arrow) = arrow_of(ty) else { return Err(unsupported("a row as a value")) };
         let value = match (datum, ty) {
             (Datum::Value(Value::Decimal(number)), Type::Scalar(Scalar::Numeric { scale: Some(_) })) => {
-                scalar(&Value::Decimal(*number), None).map_err(external)?
+                decimal(*number)
             }
             (Datum::Value(Value::Null), _) => ScalarValue::try_new_null(&arrow)?,
             _ => {
@@ -178,8 +179,23 @@ impl Lowering<'_> {
         if !is_scalar(a) || !is_scalar(b) {
             return self.row_by_row(level, whole);
         }
+        if let Some(ordered) = self.ordered(level, op, a, b)? {
+            return Ok(boolean(ordered));
+        }
         let (left, right) = self.comparable(level, a, b)?;
         Ok(boolean(Planned::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))))
+    }
+
+    /// The order of two NUMERIC values of which one has a scale of its own; `None` for any others.
+    fn ordered(&self, level: &Level, op: Operator, a: &Expr, b: &Expr) -> Result<Option<Planned>> {
+        if !super::compare::orders(op) || !matches!(a.ty, Type::Scalar(Scalar::Numeric { .. })) {
+            return Ok(None);
+        }
+        let (left, right) = (self.typed(level, a)?, self.typed(level, b)?);
+        let numeric = |ty: &DataType| matches!(ty, DataType::Decimal128(..)) || *ty == OPEN;
+        let open = left.1 == OPEN || right.1 == OPEN;
+        let fits = open && numeric(&left.1) && numeric(&right.1);
+        Ok(fits.then(|| super::compare::compare(op, left.0, right.0)))
     }
 
     /// Two values as Arrow compares them.
@@ -389,6 +405,10 @@ impl Lowering<'_> {
                 args.extend(self.exprs(level, rest)?);
                 Ok((datafusion::functions::unicode::substr().call(args), DataType::Utf8View))
             }
+            ("ascii", [text]) => {
+                let code = datafusion::functions::string::ascii().call(vec![self.expr(level, text)?]);
+                Ok((code, DataType::Int32))
+            }
             ("mod", [a, b]) => self.arithmetic(level, Operation::Remainder, whole, a, b),
             ("extract", [field, moment]) => self.extract(level, whole, field, moment),
             _ => self.row_by_row(level, whole),
@@ -400,21 +420,21 @@ impl Lowering<'_> {
         let ExprKind::Constant(Datum::Value(Value::Text(name))) = &field.kind else {
             return self.row_by_row(level, whole);
         };
-        let plain = matches!(name.as_str(), "year" | "month" | "day" | "quarter" | "hour" | "minute");
-        let dated = matches!(moment.ty, Type::Scalar(Scalar::Date | Scalar::Timestamp));
-        if !plain || !dated || whole.ty != Type::Scalar(Scalar::Numeric { scale: Some(0) }) {
+        let field = match moment.ty {
+            Type::Scalar(Scalar::Date) => temporal::Field::named(name, true),
+            Type::Scalar(Scalar::Timestamp) => temporal::Field::named(name, false),
+            _ => None,
+        };
+        let Some(field) = field.filter(|_| whole.ty == Type::Scalar(Scalar::Numeric { scale: Some(0) }))
+        else {
             return self.row_by_row(level, whole);
-        }
-        let moment = self.expr(level, moment)?;
-        let expr = temporal::extract(name, moment, true, None)?;
-        Ok((expr, DataType::Decimal128(10, 0)))
+        };
+        Ok((temporal::extract(field, self.expr(level, moment)?), temporal::FIELD))
     }
 
     /// The time of the query.
     fn now(&self, ty: &Type) -> Result<Typed> {
-        let now = self.shared.state().scalar_functions().get("now").cloned();
-        let Some(now) = now else { return Err(external(internal("no function now"))) };
-        let moment = now.call(Vec::new());
+        let moment = now::expression();
         let Some(arrow) = arrow_of(ty) else { return Err(unsupported("this form of the time")) };
         match ty {
             Type::Scalar(Scalar::TimestampTz) => Ok((moment, arrow)),
@@ -472,8 +492,7 @@ fn at_scale(expr: Planned, scale: i32) -> Planned {
     match &expr {
         Planned::Literal(ScalarValue::Decimal128(Some(v), _, at), _) if i32::from(*at) < scale => {
             let number = Decimal::new(*v, *at as u8).rescale(scale as u8);
-            let literal = number.and_then(|number| scalar(&Value::Decimal(number), None).ok());
-            literal.map_or(expr, |literal| Planned::Literal(literal, None))
+            number.map_or(expr, |number| Planned::Literal(decimal(number), None))
         }
         _ => expr,
     }

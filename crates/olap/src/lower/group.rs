@@ -11,8 +11,10 @@ use albireo_semantics::query::tree::{
 use albireo_semantics::types::{Scalar, Type};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
     AggregateUDF, Case, Cast, Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder,
@@ -24,6 +26,7 @@ use super::query::sorted;
 use super::select::{Stage, own_columns};
 use super::{Domain, Level, Lowering, Typed, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
+use crate::functions::{float, sums};
 
 /// The columns of groups while they are planned.
 #[derive(Default)]
@@ -289,7 +292,7 @@ impl Lowering<'_> {
         let filter = self.filter_of(level, aggregate)?;
         let params =
             AggregateFunctionParams { args, distinct, filter, order_by: Vec::new(), null_treatment: None };
-        let func = self.aggregate_function(aggregate.kind)?;
+        let func = aggregate_function(aggregate.kind)?;
         Ok(Planned::AggregateFunction(AggregateFunction { func, params }))
     }
 
@@ -319,12 +322,6 @@ impl Lowering<'_> {
             keys.push(sorted(self.key_of(level, expr)?, one));
         }
         Ok(keys)
-    }
-
-    pub(super) fn aggregate_function(&self, kind: AggregateKind) -> Result<Arc<AggregateUDF>> {
-        let Some(name) = name_of(kind) else { return Err(unsupported("this aggregate")) };
-        let found = self.shared.state().aggregate_functions().get(name).cloned();
-        found.ok_or_else(|| unsupported(format!("the aggregate {name}")))
     }
 
     /// A row for each row of the domain, also where there was nothing to group.
@@ -537,16 +534,16 @@ fn inward(column: ColumnRef) -> ColumnRef {
     ColumnRef { depth: column.depth - 1, ..column }
 }
 
-/// DataFusion's name of a vectorised aggregate, or that of ours.
-fn name_of(kind: AggregateKind) -> Option<&'static str> {
-    Some(match kind {
-        AggregateKind::Count => "count",
-        AggregateKind::Sum => "sum",
-        AggregateKind::Avg => "avg",
-        AggregateKind::Min => "min",
-        AggregateKind::Max => "max",
-        AggregateKind::BoolAnd => "bool_and",
-        AggregateKind::BoolOr => "bool_or",
-        _ => return None,
+/// The function of an aggregate, DataFusion's or ours.
+pub(super) fn aggregate_function(kind: AggregateKind) -> Result<Arc<AggregateUDF>> {
+    Ok(match kind {
+        AggregateKind::Count => count_udaf(),
+        AggregateKind::Sum => sums::function(),
+        AggregateKind::Avg => float::average(),
+        AggregateKind::Min => min_udaf(),
+        AggregateKind::Max => max_udaf(),
+        AggregateKind::BoolAnd => bool_and_udaf(),
+        AggregateKind::BoolOr => bool_or_udaf(),
+        _ => return Err(unsupported("this aggregate")),
     })
 }

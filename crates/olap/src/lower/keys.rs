@@ -5,9 +5,14 @@
 
 use std::sync::{Arc, LazyLock};
 
+use albireo_base::value::MICROS_PER_DAY;
 use albireo_semantics::types::{Scalar, Type};
-use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, Float32Array, Float64Array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array,
+};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -15,13 +20,11 @@ use datafusion::logical_expr::{
 
 use super::numeric::{KEY_BYTES, OPEN};
 use crate::errors::{external, from_arrow, internal};
-use crate::functions::intervals;
 
 /// An expression as it is compared; itself if that is what Arrow compares.
 pub(super) fn key(expr: Planned, ty: &Type) -> Planned {
     match ty {
-        Type::Scalar(Scalar::Interval) => intervals::order(expr),
-        Type::Scalar(Scalar::Real | Scalar::Double | Scalar::Numeric { scale: None }) => {
+        _ if has_key(ty) => {
             if let Planned::Literal(value, _) = &expr
                 && let Some(plain) = plain_literal(value)
             {
@@ -77,6 +80,7 @@ impl ScalarUDFImpl for Key {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match types {
             [ty] if *ty == OPEN => DataType::FixedSizeBinary(KEY_BYTES as i32),
+            [DataType::Interval(_)] => DURATION,
             [ty] => ty.clone(),
             _ => DataType::Null,
         })
@@ -98,6 +102,15 @@ impl ScalarUDFImpl for Key {
     }
 }
 
+/// The type of an interval's key.
+const DURATION: DataType = DataType::Decimal128(38, 0);
+
+/// The microseconds of an interval: of 30 days a month and 24 hours a day.
+fn duration(interval: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(interval.months) * 30 + i128::from(interval.days);
+    days * i128::from(MICROS_PER_DAY) + i128::from(interval.nanoseconds / 1000)
+}
+
 fn keys(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float64 => {
@@ -116,6 +129,10 @@ fn keys(array: &ArrayRef) -> Result<ArrayRef> {
             let keys = values.iter().map(key);
             let keys = FixedSizeBinaryArray::try_from_sparse_iter_with_size(keys, KEY_BYTES as i32);
             Arc::new(keys.map_err(|e| external(from_arrow(&e)))?)
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let keys: Decimal128Array = array.as_primitive::<IntervalMonthDayNanoType>().unary(duration);
+            Arc::new(keys.with_data_type(DURATION))
         }
         // One scale for all is a key as it is.
         _ => Arc::clone(array),

@@ -15,6 +15,7 @@
 
 mod aggregate;
 mod checks;
+mod compare;
 mod datums;
 mod expr;
 mod from;
@@ -22,6 +23,7 @@ mod group;
 mod kernel;
 mod keys;
 mod numeric;
+mod once;
 mod query;
 mod recursion;
 mod select;
@@ -54,6 +56,7 @@ use spools::Named;
 
 pub(crate) use datums::{array_of, arrow_of, datum_at};
 pub(crate) use numeric::{OPEN, decode};
+pub(crate) use once::left_open;
 
 /// The parameters of a statement: their numbers from 0, and their types.
 pub(crate) type Parameters = HashMap<VariableId, (usize, Type)>;
@@ -65,6 +68,9 @@ pub(crate) struct Lowered {
     pub(crate) relations: Vec<Arc<Relation>>,
     /// Whether it reads files.
     pub(crate) reads_files: bool,
+    /// Plans of one row or none each, to be run before in this order; their columns are its parameters, behind
+    /// those of the statement and of the plans before.
+    pub(crate) once: Vec<LogicalPlan>,
 }
 
 /// Makes the plan of a bound query. Its columns come in the query's order, under names of ours.
@@ -76,6 +82,7 @@ pub(crate) fn lower(
     relations: &dyn Relations,
     plan: &SelectPlan,
     parameters: &Parameters,
+    parameter_count: usize,
 ) -> Result<Lowered> {
     let lowering = Lowering {
         shared,
@@ -88,13 +95,16 @@ pub(crate) fn lower(
         keyed: RefCell::default(),
         spools: RefCell::default(),
         repeating: Cell::new(false),
+        next_parameter: Cell::new(parameter_count),
+        once: RefCell::default(),
     };
     let rows = lowering.query(&plan.query, None)?;
     let outputs: Vec<Planned> =
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
     let plan = with_spools(lowering.spools.into_inner(), plan);
-    Ok(Lowered { plan, relations: lowering.used.into_inner(), reads_files: lowering.reads_files.get() })
+    let (relations, once) = (lowering.used.into_inner(), lowering.once.into_inner());
+    Ok(Lowered { plan, relations, reads_files: lowering.reads_files.get(), once })
 }
 
 /// What all parts of one statement share while it is lowered.
@@ -113,6 +123,10 @@ struct Lowering<'a> {
     repeating: Cell<bool>,
     /// Of those that read columns around them, these columns.
     keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
+    /// The last parameter that is taken.
+    next_parameter: Cell<usize>,
+    /// Plans to be run before.
+    once: RefCell<Vec<LogicalPlan>>,
 }
 
 /// A plan and which of its columns matter.

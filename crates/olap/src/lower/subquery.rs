@@ -118,12 +118,24 @@ impl Lowering<'_> {
                 stage.plan = join(stage.plan.clone(), joined, JoinType::LeftSemi)?;
                 Ok(true)
             }
+            SubqueryKind::Any { op, all, operands, conversions } => {
+                let outside = match (op, all, negated) {
+                    (Comparison::Eq, false, true) | (Comparison::Ne, true, false) => true,
+                    _ => return Ok(false),
+                };
+                match (operands.as_slice(), conversions.as_slice()) {
+                    ([operand], [conversion]) if outside => {
+                        self.anti_join(stage, query, operand, *conversion)
+                    }
+                    _ => Ok(false),
+                }
+            }
             _ => Ok(false),
         }
     }
 
     /// An operand and the column that it is compared with, in one type, as they are compared.
-    fn operand_pair(
+    pub(super) fn operand_pair(
         &self,
         level: &Level,
         operand: &Expr,
@@ -212,6 +224,9 @@ impl Lowering<'_> {
     /// A query's one value.
     fn attach_value(&self, stage: &mut Stage, query: &Query) -> Result<Typed> {
         let total = whole_aggregate(query);
+        if let Some(value) = self.value_once(query, total.is_some() || takes_one(query))? {
+            return Ok(value);
+        }
         let joined = self.joined(stage, query, false)?;
         let pulled = joined.rows.keys.len();
         let of = match total {
@@ -253,6 +268,12 @@ impl Lowering<'_> {
 
     /// One row for each key, or none; an error, once its value is used, where there were several.
     fn single(&self, rows: Rows, output: &Column) -> Result<(Rows, Planned)> {
+        let (rows, value, count) = self.first_and_count(rows, output)?;
+        Ok((rows, super::checks::single(Planned::Column(value), Planned::Column(count))))
+    }
+
+    /// Of the rows of each key the value of the first, and how many there are.
+    pub(super) fn first_and_count(&self, rows: Rows, output: &Column) -> Result<(Rows, Column, Column)> {
         let (value, count) = (self.column("value"), self.column("rows"));
         let groups: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
         let aggregates = [
@@ -260,8 +281,8 @@ impl Lowering<'_> {
             count_udaf().call(vec![lit(1_i64)]).alias(&count.name),
         ];
         let plan = LogicalPlanBuilder::from(rows.plan).aggregate(groups, aggregates)?.build()?;
-        let checked = super::checks::single(Planned::Column(value.clone()), Planned::Column(count));
-        Ok((Rows { plan, outputs: vec![value], keys: rows.keys, order: Vec::new() }, checked))
+        let outputs = vec![value.clone()];
+        Ok((Rows { plan, outputs, keys: rows.keys, order: Vec::new() }, value, count))
     }
 
     /// What a query of one group gives where there is no row.
@@ -376,7 +397,7 @@ impl Lowering<'_> {
     }
 
     /// A query for all rows at hand; `semi` if it only matters whether there is a row.
-    fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
+    pub(super) fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
         let free = free_columns(query);
         if free.is_empty() {
             let rows = self.query(query, None)?;

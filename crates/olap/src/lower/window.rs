@@ -11,13 +11,18 @@ use albireo_semantics::query::tree::{
 };
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, ScalarValue};
+use datafusion::functions_window::cume_dist::cume_dist_udwf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf};
+use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{WindowFunction as Planner, WindowFunctionParams};
 use datafusion::logical_expr::{
     Expr as Planned, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowFunctionDefinition, lit,
 };
 
-use super::group::is_vectorised;
+use super::group::{aggregate_function, is_vectorised};
 use super::select::Stage;
 use super::{Lowering, Typed, arrow_of, typed_column, unsupported, windowed};
 use crate::errors::{external, internal};
@@ -95,7 +100,7 @@ impl Lowering<'_> {
                 if args.is_empty() && call.function == WindowFunction::Aggregate(AggregateKind::Count) {
                     args.push(lit(1_i64));
                 }
-                (self.window_function(call.function)?, frame, filter.map(Box::new))
+                (window_function(call.function)?, frame, filter.map(Box::new))
             }
             None => {
                 for key in &call.order {
@@ -135,29 +140,27 @@ impl Lowering<'_> {
         };
         Ok(vec![column])
     }
+}
 
-    fn window_function(&self, function: WindowFunction) -> Result<WindowFunctionDefinition> {
-        let name = match function {
-            WindowFunction::RowNumber => "row_number",
-            WindowFunction::Rank => "rank",
-            WindowFunction::DenseRank => "dense_rank",
-            WindowFunction::PercentRank => "percent_rank",
-            WindowFunction::CumeDist => "cume_dist",
-            WindowFunction::Ntile => "ntile",
-            WindowFunction::Lag => "lag",
-            WindowFunction::Lead => "lead",
-            WindowFunction::FirstValue => "first_value",
-            WindowFunction::LastValue => "last_value",
-            WindowFunction::NthValue => "nth_value",
-            WindowFunction::Aggregate(kind) => {
-                return self.aggregate_function(kind).map(WindowFunctionDefinition::AggregateUDF);
-            }
-        };
-        let found = self.shared.state().window_functions().get(name).cloned();
-        found
-            .map(WindowFunctionDefinition::WindowUDF)
-            .ok_or_else(|| unsupported(format!("the window function {name}")))
-    }
+/// The function of a call, DataFusion's or ours.
+fn window_function(function: WindowFunction) -> Result<WindowFunctionDefinition> {
+    Ok(WindowFunctionDefinition::WindowUDF(match function {
+        WindowFunction::RowNumber => row_number_udwf(),
+        WindowFunction::Rank => rank_udwf(),
+        WindowFunction::DenseRank => dense_rank_udwf(),
+        WindowFunction::PercentRank => percent_rank_udwf(),
+        WindowFunction::CumeDist => cume_dist_udwf(),
+        WindowFunction::Lag => lag_udwf(),
+        WindowFunction::Lead => lead_udwf(),
+        WindowFunction::FirstValue => first_value_udwf(),
+        WindowFunction::LastValue => last_value_udwf(),
+        WindowFunction::Ntile | WindowFunction::NthValue => {
+            return Err(unsupported("this window function"));
+        }
+        WindowFunction::Aggregate(kind) => {
+            return aggregate_function(kind).map(WindowFunctionDefinition::AggregateUDF);
+        }
+    }))
 }
 
 /// The frame of a call whose function DataFusion computes over it as the interpreter does; none if it does not.

@@ -1,8 +1,8 @@
 //! From a typed logical plan to the one that is executed.
 //!
-//! Responsible for: the order of rules. DataFusion's rules simplify, decorrelate and push filters
-//! down; ours order the joins, with statistics of the snapshot; DataFusion's push down what the
-//! new order allows. Not responsible for: estimates ([`estimate`], [`selectivity`]).
+//! Responsible for: the order of rules. DataFusion's rules simplify and push filters down; ours
+//! order the joins, with statistics of the snapshot; DataFusion's push down what the new order
+//! allows. Lowered plans have no subqueries, so none of the rules for these is here. Not responsible for: estimates ([`estimate`], [`selectivity`]).
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use datafusion::optimizer::{Optimizer, OptimizerConfig};
 use crate::engine::Shared;
 use crate::errors::external;
 use crate::relation::Snapshot;
-use crate::semantics::without_misleading_keys;
 
+mod dependencies;
 mod eager;
 pub(crate) mod estimate;
 mod graph;
@@ -25,6 +25,8 @@ mod join_order;
 mod order;
 pub(crate) mod selectivity;
 mod whole;
+
+pub(crate) use dependencies::without_misleading_keys;
 
 type Rules = Vec<Arc<dyn OptimizerRule + Send + Sync>>;
 
@@ -81,14 +83,10 @@ fn groups_below_join(plan: &LogicalPlan, below: bool) -> bool {
 /// joins as the query names them, and without those that put projections between joins.
 fn simplifying() -> Rules {
     vec![
-        Arc::new(rules::rewrite_set_comparison::RewriteSetComparison::new()),
         Arc::new(rules::optimize_unions::OptimizeUnions::new()),
         Arc::new(rules::simplify_expressions::SimplifyExpressions::new()),
         Arc::new(rules::replace_distinct_aggregate::ReplaceDistinctWithAggregate::new()),
         Arc::new(rules::eliminate_join::EliminateJoin::new()),
-        Arc::new(rules::decorrelate_predicate_subquery::DecorrelatePredicateSubquery::new()),
-        Arc::new(rules::scalar_subquery_to_join::ScalarSubqueryToJoin::new()),
-        Arc::new(rules::decorrelate_lateral_join::DecorrelateLateralJoin::new()),
         Arc::new(rules::extract_equijoin_predicate::ExtractEquijoinPredicate::new()),
         Arc::new(rules::eliminate_filter::EliminateFilter::new()),
         Arc::new(rules::eliminate_limit::EliminateLimit::new()),

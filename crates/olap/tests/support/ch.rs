@@ -27,11 +27,6 @@ impl Size {
     /// A few thousand rows.
     pub const TINY: Size =
         Size { warehouses: 2, districts: 4, customers: 60, orders: 40, items: 200, suppliers: 200 };
-
-    /// TPC-C's own proportions.
-    pub fn full(warehouses: i32) -> Self {
-        Size { warehouses, districts: 10, customers: 3000, orders: 3000, items: 100_000, suppliers: 10_000 }
-    }
 }
 
 /// A small generator of pseudo-random numbers.

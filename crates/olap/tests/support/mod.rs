@@ -1,18 +1,20 @@
-//! What the tests share: a database in memory and rows as text.
+//! What the tests share: a database in memory, queries bound as the database binds them, and rows as text.
 #![allow(dead_code, reason = "each test program uses a part")]
-
-mod bind;
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
+use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId};
 use albireo_olap::memory::{MemoryDatabase, MemoryRelation};
 use albireo_olap::relation::{Relation, RelationColumn, Relations, Snapshot};
-use albireo_olap::{Olap, OlapConfig, Query, QueryOutput, RunOptions};
+use albireo_olap::{Olap, OlapConfig, Prepared, QueryOutput, RunOptions, StatementFiles};
+use albireo_semantics::expr::{Expr, ExprKind, Names, VariableId, undefined};
+use albireo_semantics::query::{Files, SelectPlan, bind_select};
+use albireo_semantics::types::{Scalar, Type};
+use albireo_sql::ast::{Function, Ident, Query, Statement};
+use albireo_sql::source::Source;
+use albireo_sql::{Catalog, names, parse_one, plan_ddl};
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 /// An engine over a database in memory.
 pub struct Fixture {
@@ -61,18 +63,34 @@ impl Fixture {
         Arc::clone(&self.database) as _
     }
 
-    pub fn query(&self, sql: &str) -> Result<QueryOutput, SqlError> {
-        self.query_with(sql, &[], RunOptions::default())
+    /// Binds a query without parameters and makes it ready to run.
+    pub fn prepare(&self, sql: &str) -> Result<Arc<Prepared>, SqlError> {
+        self.prepare_with(sql, &[])
     }
 
-    pub fn query_with(
-        &self,
-        sql: &str,
-        parameters: &[Value],
-        options: RunOptions,
-    ) -> Result<QueryOutput, SqlError> {
-        let prepared = self.olap.prepare(&self.relations(), parse(sql))?;
-        self.olap.run(&prepared, parameters, &self.snapshot(), options)
+    /// Binds a query with parameters of these types and makes it ready to run.
+    pub fn prepare_with(&self, sql: &str, parameters: &[SqlType]) -> Result<Arc<Prepared>, SqlError> {
+        let statement = parse_one(sql)?;
+        let mut catalog = Catalog::new();
+        for relation in self.database.relations() {
+            let ddl = definition(relation);
+            let changes = plan_ddl(&catalog, &parse_one(&ddl).unwrap(), &ddl).unwrap().changes;
+            catalog = catalog.with(&changes);
+        }
+        let Statement::Query(query) = &statement else { panic!("{sql} is no query") };
+        let parameters: Vec<Type> = parameters.iter().map(|ty| Type::Scalar(Scalar::of(*ty))).collect();
+        let mut outside = Outside { text: sql, files: self.olap.files(), parameters: &parameters };
+        let plan = bind_select(&catalog, query, &mut outside)?;
+        let known: Vec<_> = (0..).map(VariableId).zip(parameters.into_iter().map(Some)).collect();
+        self.olap.prepare(&self.relations(), &plan, &known)
+    }
+
+    pub fn query(&self, sql: &str) -> Result<QueryOutput, SqlError> {
+        self.query_with(sql, RunOptions::default())
+    }
+
+    pub fn query_with(&self, sql: &str, options: RunOptions) -> Result<QueryOutput, SqlError> {
+        self.olap.run(&self.prepare(sql)?, &[], &self.snapshot(), options)
     }
 
     /// The rows as `a|b` lines; NULL is empty.
@@ -93,8 +111,7 @@ impl Fixture {
     /// The SQL type of the only column.
     pub fn type_of(&self, expression: &str, from: &str) -> String {
         let sql = format!("select {expression} as x {from}");
-        let prepared = self.olap.prepare(&self.relations(), parse(&sql));
-        let prepared = prepared.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let prepared = self.prepare(&sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
         prepared.columns()[0].ty.map_or("none".to_owned(), |ty| ty.to_string())
     }
 
@@ -107,11 +124,60 @@ impl Fixture {
     }
 }
 
-pub fn parse(sql: &str) -> Query {
-    let mut statements =
-        Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    assert_eq!(statements.len(), 1);
-    Query::new(statements.remove(0))
+fn definition(relation: &Relation) -> String {
+    let column = |c: &RelationColumn| {
+        let null = if c.nullable { "" } else { " NOT NULL" };
+        format!("{} {}{null}", names::display(&c.name), c.ty)
+    };
+    let mut parts: Vec<String> = relation.columns.iter().map(column).collect();
+    if !relation.primary_key.is_empty() {
+        let key =
+            relation.primary_key.iter().map(|id| names::display(&relation.columns[usize::from(id.0)].name));
+        parts.push(format!("PRIMARY KEY ({})", key.collect::<Vec<_>>().join(", ")));
+    }
+    format!("CREATE TABLE {} ({})", names::display(&relation.name), parts.join(", "))
+}
+
+/// What is around a query: its parameters, and files.
+struct Outside<'a> {
+    text: &'a str,
+    files: StatementFiles,
+    parameters: &'a [Type],
+}
+
+impl Names for Outside<'_> {
+    fn name(&mut self, parts: &[Ident]) -> Result<Expr, SqlError> {
+        Err(undefined(parts, self.source()))
+    }
+
+    fn parameter(&mut self, number: usize) -> Result<Expr, SqlError> {
+        let at = number.checked_sub(1);
+        let Some((at, ty)) = at.and_then(|at| Some((at, self.parameters.get(at)?))) else {
+            let text = format!("there is no parameter ${number}");
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, text));
+        };
+        Ok(Expr { kind: ExprKind::Variable(VariableId(at as u32)), ty: ty.clone() })
+    }
+
+    fn call(&mut self, _: &Function) -> Result<Option<Expr>, SqlError> {
+        Ok(None)
+    }
+
+    fn conflict(&mut self, _: &[Ident]) -> Result<Option<Expr>, SqlError> {
+        Ok(None)
+    }
+
+    fn query(&mut self, _: &Query) -> Result<SelectPlan, SqlError> {
+        Err(SqlError::unsupported("a query here"))
+    }
+
+    fn files(&self) -> Option<&dyn Files> {
+        Some(&self.files)
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::new(self.text)
+    }
 }
 
 pub fn rows(batches: &[RecordBatch]) -> Vec<String> {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_sql::{Catalog, ast};
+use albireo_sql::ast;
 
 use super::bind::Outside;
 use super::resolve::{self, Routines};
-use super::run::{Limits, with_host};
+use super::run::{Limits, with_parameters};
 use super::signature::Signature;
 use super::tree::Routine;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
-use crate::expr::{self, Expr, RoutineId};
+use crate::expr::{self, Expr, Names as _, RoutineId};
 use crate::store::{Stop, Store};
 use crate::types::Type;
 
@@ -25,36 +25,31 @@ pub struct BoundCall {
     pub signature: Arc<Signature>,
     /// What its input parameters get.
     pub args: Vec<Expr>,
-    /// What surrounds the arguments.
-    around: Arc<Routine>,
 }
 
-/// Binds a CALL that stands in `text`.
+/// Binds a CALL; `outside` says what names and parameters mean. A parameter that is an argument by itself and
+/// has no type takes that of the procedure's.
 ///
 /// # Errors
 /// 42883, 42725, 42809 as [`resolve()`](resolve::resolve); what is wrong with the arguments.
 pub fn bind_call(
-    catalog: &Catalog,
     routines: &dyn Routines,
     function: &ast::Function,
-    text: &str,
+    outside: &mut Outside<'_>,
 ) -> Result<BoundCall, SqlError> {
-    let mut outside = Outside::new(catalog, routines, text);
     let (mut actuals, mut args) = (Vec::new(), Vec::new());
     for (actual, tree) in expr::actuals(function)? {
-        args.push(expr::bind(tree, &mut outside)?);
+        args.push(expr::bind(tree, outside)?);
         actuals.push(actual);
     }
-    let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
-    let source = albireo_sql::source::Source::new(text);
     let kind = RoutineKind::Procedure;
-    let Some(resolved) = resolve::resolve(routines, &function.name, kind, &actuals, &types, source)? else {
+    let found = resolve::resolve(routines, &function.name, kind, &actuals, &args, outside.source())?;
+    let Some(resolved) = found else {
         let message = format!("procedure {} does not exist", resolve::name_of(&function.name));
         return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
     };
     let args = resolve::arguments(&resolved, args.into_iter().map(Some).collect())?;
-    let around = Arc::new(outside.into_routine());
-    Ok(BoundCall { id: resolved.id, signature: resolved.signature, args, around })
+    Ok(BoundCall { id: resolved.id, signature: resolved.signature, args })
 }
 
 impl BoundCall {
@@ -64,7 +59,8 @@ impl BoundCall {
         columns.map(|(name, place)| (name.clone(), place.ty())).collect()
     }
 
-    /// Makes the call: the row of the result.
+    /// Makes the call: the row of the result. `around` is what surrounds the arguments, whose parameters have
+    /// these values.
     ///
     /// # Errors
     /// The arguments', the routine's; the caller rolls back.
@@ -73,8 +69,10 @@ impl BoundCall {
         store: &mut dyn Store,
         routines: &dyn Routines,
         limits: Limits,
+        around: &Routine,
+        values: &[Datum],
     ) -> Result<Vec<Vec<Datum>>, Stop> {
-        let values = with_host(store, routines, limits, &self.around, |host| {
+        let values = with_parameters(store, routines, limits, around, values, |host| {
             let mut args = Vec::with_capacity(self.args.len());
             for arg in &self.args {
                 args.push(host.evaluate(arg)?);

@@ -1,9 +1,11 @@
 //! Bodies of routines: variables, control flow, errors; bound from their tree and run.
 //!
 //! Responsible for: signatures (`signature`), which routine a call means (`resolve`), typed bodies
-//! (`tree`, made by `bind`), running them (`run`), CALL from outside (`invoke`). Not responsible for:
+//! (`tree`, made by `bind`), running them (`run`), CALL from outside (`invoke`), statements of clients as
+//! routines (`anonymous`). Not responsible for:
 //! expressions (`expr`), queries (`plan`), keeping routines (`engine`).
 
+mod anonymous;
 mod bind;
 mod invoke;
 mod place;
@@ -14,12 +16,15 @@ mod signature;
 mod tests;
 mod tree;
 
+pub use anonymous::{routine_of_change, routine_of_select};
 pub use bind::{BindError, Outside, bind};
 pub use invoke::{BoundCall, bind_call};
 pub use place::{Named, Place, RowPlace, Types};
 pub use resolve::{Resolved, Routines, name_of, resolve};
 pub(crate) use run::{BeforeBlock, Machine, too_many, too_many_items, wrong_arguments};
-pub use run::{HostFrame, Limits, Outcome, run, run_compiled, run_in_place, with_host, with_parameters};
+pub use run::{
+    HostFrame, Limits, Outcome, run, run_compiled, run_in_place, run_statement, with_host, with_parameters,
+};
 pub use signature::{Default, Formal, ResultShape, Signature, find_explained, find_removed};
 pub use tree::{
     Assignment, Block, Call, Case, Code, Condition, FOUND, Fit, Handler, Initial, Into, Jump, Loop, LoopKind,

@@ -289,7 +289,10 @@ pub fn fit(expr: Expr, place: &Place, kind: CastKind) -> Result<Expr, SqlError> 
         }
         Place::Row(row) => match &expr.ty {
             Type::Row(from) if same_fields(from, &row.ty) => Ok(expr),
-            Type::Scalar(_) if matches!(expr.kind, ExprKind::Constant(Datum::Value(Value::Null))) => {
+            Type::Scalar(_)
+                if expr::is_open(&expr)
+                    || matches!(expr.kind, ExprKind::Constant(Datum::Value(Value::Null))) =>
+            {
                 Ok(Expr { kind: expr.kind, ty: place.ty() })
             }
             other => {

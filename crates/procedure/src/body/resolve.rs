@@ -65,10 +65,17 @@ pub fn resolve(
     called: &ast::ObjectName,
     kind: RoutineKind,
     actuals: &[Actual],
-    types: &[Type],
+    args: &[Expr],
     source: Source<'_>,
 ) -> Result<Option<Resolved>, SqlError> {
     let name = name_of(called);
+    let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
+    let unknown = |(actual, arg): (&Actual, &Expr)| Actual {
+        name: actual.name.clone(),
+        unknown: actual.unknown || expr::is_open(arg),
+    };
+    let actuals: Vec<Actual> = actuals.iter().zip(args).map(unknown).collect();
+    let (actuals, types) = (actuals.as_slice(), types.as_slice());
     let known = routines.named(&name);
     if known.is_empty() && kind == RoutineKind::Function {
         return Ok(None);
@@ -218,7 +225,11 @@ pub fn arguments(resolved: &Resolved, mut args: Vec<Option<Expr>>) -> Result<Vec
             continue;
         }
         let expr = match (argument, &formal.default) {
-            (Some(argument), _) => args.get_mut(*argument).and_then(Option::take),
+            // A parameter without a type takes that of the place.
+            (Some(argument), _) => args
+                .get_mut(*argument)
+                .and_then(Option::take)
+                .map(|given| if expr::is_open(&given) { expr::unsettled(given) } else { given }),
             (None, Some(default)) => {
                 let mut names = NoNames::new(Source::new(&default.text));
                 Some(expr::bind(&default.tree, &mut names)?)

@@ -5,7 +5,7 @@ use albireo_base::ColumnId;
 use super::home::named;
 use super::part::{each_call, each_sql};
 use super::source::shown;
-use super::{Class, Home, Key, Verdict, input, source};
+use super::{Class, Home, Key, Verdict, inputs_of};
 use crate::body::{Routine, Routines};
 use crate::plan::tree::{AccessInfo, AccessKind};
 use crate::types::Type;
@@ -21,8 +21,7 @@ pub fn explain(
 ) -> Vec<String> {
     let signature = &routine.signature;
     let mut lines = vec![format!("{} {}, version {version}", signature.kind.word(), signature.shown())];
-    let inputs: Vec<(String, Type)> =
-        source::inputs(routine).into_iter().map(|id| input(routine, id)).collect();
+    let inputs = inputs_of(routine);
     lines.push(class_line(&class.home, &inputs));
     lines.push(route_line(&class.home, &inputs));
     let verdicts = [

@@ -217,8 +217,7 @@ impl Class {
             });
         };
         let touches = reach.touches(id).to_vec();
-        let inputs = source::inputs(&routine);
-        let types: Vec<(String, Type)> = inputs.iter().map(|id| input(&routine, *id)).collect();
+        let types = inputs_of(&routine);
         let writes = touches.iter().find(|touch| touch.kind.writes());
         let home = home::decide(&touches, Some(id), &types);
         let two_phase = match home {
@@ -277,12 +276,16 @@ fn input(routine: &Routine, id: crate::expr::VariableId) -> (String, Type) {
 /// The classes of a database's routines.
 pub type Classes<'c> = &'c dyn Fn(RoutineId) -> Option<Arc<Class>>;
 
-/// Where a query of a client's runs that calls routines.
-pub fn home_of_query(plan: &SelectPlan, classes: Classes<'_>) -> Home {
-    home::decide(&touch::of_query(plan, classes), None, &[])
+/// Where a query of a client's runs that calls routines; `around` has its parameters.
+pub fn home_of_query(plan: &SelectPlan, around: &Routine, classes: Classes<'_>) -> Home {
+    home::decide(&touch::of_query(plan, around, classes), None, &inputs_of(around))
 }
 
-/// Where a call of a client's runs.
-pub fn home_of_call(call: &BoundCall, classes: Classes<'_>) -> Home {
-    home::decide(&touch::of_call(call, classes), None, &[])
+/// Where a call of a client's runs; `around` has its parameters.
+pub fn home_of_call(call: &BoundCall, around: &Routine, classes: Classes<'_>) -> Home {
+    home::decide(&touch::of_call(call, around, classes), None, &inputs_of(around))
+}
+
+fn inputs_of(routine: &Routine) -> Vec<(String, Type)> {
+    source::inputs(routine).iter().map(|id| input(routine, *id)).collect()
 }

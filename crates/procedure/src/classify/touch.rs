@@ -202,16 +202,16 @@ impl<'r> Local<'r> {
 }
 
 /// What a query of a client's reaches.
-pub(super) fn of_query(plan: &SelectPlan, classes: Classes<'_>) -> Vec<Touch> {
-    let mut local = Local::new(None, None);
+pub(super) fn of_query(plan: &SelectPlan, around: &Routine, classes: Classes<'_>) -> Vec<Touch> {
+    let mut local = Local::new(Some(around), None);
     local.accesses(&plan.accesses, plan.line);
     each_of_query(&plan.query, &mut |inner| local.inner(&inner));
     local.with_called(classes)
 }
 
 /// What a call of a client's reaches.
-pub(super) fn of_call(call: &BoundCall, classes: Classes<'_>) -> Vec<Touch> {
-    let mut local = Local::new(None, None);
+pub(super) fn of_call(call: &BoundCall, around: &Routine, classes: Classes<'_>) -> Vec<Touch> {
+    let mut local = Local::new(Some(around), None);
     local.call(call.id, &call.args);
     call.args.iter().for_each(|arg| local.expr(arg));
     local.with_called(classes)

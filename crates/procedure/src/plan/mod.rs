@@ -23,6 +23,7 @@ use crate::host::Host;
 use crate::store::Stop;
 use crate::types::Type;
 pub use explain::placing_of;
+pub use run::Estimate;
 pub use run::{FoundRow, FoundRows};
 pub(crate) use run::{Search, search_of};
 
@@ -67,6 +68,14 @@ pub fn rest_of(plan: ChangePlan) -> Result<ChangePlan, SqlError> {
     paths::rest(plan)
 }
 
+/// Chooses the access paths of a bound query.
+///
+/// # Errors
+/// 0A000 for what does not run on live rows.
+pub fn plan_select(bound: SelectPlan) -> Result<SelectPlan, SqlError> {
+    paths::select(bound)
+}
+
 /// The value of a column that a bound's value is; `None` if it is none of them.
 pub(crate) fn key_of(value: Value, bound: &tree::Bound) -> Option<Value> {
     placing(value, &bound.value.ty, bound.ty)
@@ -95,6 +104,46 @@ pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Ve
 /// An expression's, or the store's; the caller rolls back.
 pub fn change(plan: &ChangePlan, host: &mut dyn Host) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
     run::Running::new(host).change(&plan.change)
+}
+
+/// About how many rows a query is about to read; `given` says whether its parameters have values.
+///
+/// # Errors
+/// Only [`Stop::Crossing`], as the query itself.
+pub fn estimate_select(plan: &SelectPlan, host: &mut dyn Host, given: bool) -> Result<Estimate, Stop> {
+    estimated(host, given, |estimator| estimator.query(&plan.query, f64::INFINITY).map(drop))
+}
+
+/// As [`estimate_select`], of the rows that a change finds and looks at.
+///
+/// # Errors
+/// As [`estimate_select`].
+pub fn estimate_change(plan: &ChangePlan, host: &mut dyn Host, given: bool) -> Result<Estimate, Stop> {
+    estimated(host, given, |estimator| estimator.change(&plan.change))
+}
+
+fn estimated(
+    host: &mut dyn Host,
+    given: bool,
+    add: impl FnOnce(&mut run::Estimator<'_, '_>) -> Result<(), Stop>,
+) -> Result<Estimate, Stop> {
+    let mut running = run::Running::new(host);
+    let mut estimator = run::Estimator { running: &mut running, given, sum: Estimate::default() };
+    match add(&mut estimator) {
+        Err(Stop::Crossing) => Err(Stop::Crossing),
+        // What fails fails again where it counts.
+        _ => Ok(estimator.sum),
+    }
+}
+
+/// The most rows that a query reads, if each is found by a unique key.
+pub fn most_rows_read(plan: &SelectPlan) -> Option<usize> {
+    run::most_rows_of_query(&plan.query)
+}
+
+/// The most rows that a change looks at, if each is found by a unique key.
+pub fn most_rows_looked_at(plan: &ChangePlan) -> Option<usize> {
+    run::most_rows_of_change(&plan.change)
 }
 
 /// Makes a change, of which [`rest_of`] is left, of rows that a query found.

@@ -521,8 +521,10 @@ impl Database {
     }
 
     fn call(&mut self, function: &ast::Function, sql: &str) -> Result<Outcome, Stop> {
-        let call = bind_call(&self.library.catalog, &self.library, function, sql)?;
-        let rows = call.run(&mut self.memory, &self.library, self.limits)?;
+        let mut outside = Outside::new(&self.library.catalog, &self.library, sql);
+        let call = bind_call(&self.library, function, &mut outside)?;
+        let around = outside.into_routine();
+        let rows = call.run(&mut self.memory, &self.library, self.limits, &around, &[])?;
         let columns = call.columns();
         Ok(if columns.is_empty() { Outcome::Done(0) } else { shown(&columns, rows) })
     }

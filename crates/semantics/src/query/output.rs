@@ -8,9 +8,8 @@ use albireo_sql::ast::{
     Distinct as AstDistinct, Expr as Ast, Ident, ObjectName, OrderByExpr, SelectItem,
     SelectItemQualifiedWildcardKind, Spanned,
 };
-use albireo_sql::bind::column_label as label;
-use albireo_sql::names;
 use albireo_sql::source::Span;
+use albireo_sql::{column_label as label, names};
 
 use super::bind::{Columns, fields, order_options, ordinal};
 use super::scope::{Mention, Scope};

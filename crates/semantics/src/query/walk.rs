@@ -1,12 +1,14 @@
 //! The expressions of queries and changes.
 
+use std::collections::BTreeSet;
+
 use albireo_sql::TableDef;
 
 use super::tree::{
     Access, Body, Change, Cte, Distinct, FrameBound, Grouping, Item, Merge, OrderBy, OrderKey, Pool, Query,
     Relation, RelationSource, Select, Step, Target, Update, WindowCall,
 };
-use crate::expr::{Expr, RowsOf};
+use crate::expr::{Expr, ExprKind, RowsOf};
 
 /// What is called for each expression.
 type Visit<'v> = &'v mut dyn FnMut(&Expr);
@@ -61,7 +63,58 @@ impl Query {
         self.each_relation(&mut |relation| routine(relation, visit));
     }
 
-    fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
+    /// The queries of a WITH around it that it reads, or that queries in its expressions do.
+    pub fn ctes_around(&self) -> BTreeSet<u32> {
+        fn look(query: &Query, read: &mut BTreeSet<u32>, defined: &mut BTreeSet<u32>) {
+            query.each_cte(&mut |cte| {
+                defined.insert(cte.id);
+            });
+            query.each_relation(&mut |relation| {
+                if let RelationSource::Cte(id) = &relation.source {
+                    read.insert(*id);
+                }
+            });
+            query.each_expr(&mut |expr| {
+                expr.walk(&mut |part| {
+                    if let ExprKind::Subquery(subquery) = &part.kind {
+                        look(&subquery.plan.query, read, defined);
+                    }
+                });
+            });
+        }
+        let (mut read, mut defined) = (BTreeSet::new(), BTreeSet::new());
+        look(self, &mut read, &mut defined);
+        &read - &defined
+    }
+
+    /// Calls `visit` for every query of a WITH in it, but not for those of queries inside of expressions.
+    pub fn each_cte(&self, visit: &mut dyn FnMut(&Cte)) {
+        for cte in &self.ctes {
+            visit(cte);
+            cte.query.each_cte(visit);
+            if let Some(repeated) = &cte.repeated {
+                repeated.query.each_cte(visit);
+            }
+        }
+        match &self.body {
+            Body::Select(select) => {
+                for relation in &select.relations {
+                    if let RelationSource::Query(query) | RelationSource::Lateral(query) = &relation.source {
+                        query.each_cte(visit);
+                    }
+                }
+            }
+            Body::Values(_) => {}
+            Body::Nested(inner) => inner.each_cte(visit),
+            Body::Set(set) => {
+                set.left.each_cte(visit);
+                set.right.each_cte(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` for every relation in FROM, but not for those of queries inside of expressions.
+    pub fn each_relation(&self, visit: &mut dyn FnMut(&Relation)) {
         self.ctes.iter().for_each(|cte| cte.each_relation(visit));
         match &self.body {
             Body::Select(select) => each_relation(&select.relations, visit),

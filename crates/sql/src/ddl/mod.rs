@@ -21,8 +21,6 @@ use sqlparser::ast::{ObjectType, Statement};
 use crate::catalog::{Catalog, IndexDef, TableDef};
 use crate::source::Source;
 
-pub(crate) use object::is_system as is_system_schema;
-
 /// One change of the catalog.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DdlChange {

@@ -6,7 +6,7 @@
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr,
-    SetExpr, Statement, TableFactor, Values, With,
+    Query, SetExpr, Statement, TableFactor, Values, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{IsOptional, Parser, ParserError};
@@ -45,9 +45,18 @@ fn with(parser: &mut Parser<'_>) -> Result<With> {
 }
 
 fn after(with: With, merge: Statement) -> Statement {
-    let mut query = crate::bind::plain_query(SetExpr::Merge(merge));
-    query.with = Some(with);
-    Statement::Query(Box::new(query))
+    Statement::Query(Box::new(Query {
+        with: Some(with),
+        body: Box::new(SetExpr::Merge(merge)),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }))
 }
 
 /// What stands behind the word.

@@ -6,7 +6,7 @@
 //! for: what names mean.
 //!
 //! Invariant: a syntax tree this module returns is shallow enough to be walked, cloned and dropped
-//! recursively on a stack of 2 MiB (test: `bind::tests`).
+//! recursively on a stack of 2 MiB (test: `tests`).
 
 mod balance;
 mod depth;

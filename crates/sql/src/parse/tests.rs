@@ -1,4 +1,7 @@
+use std::ops::ControlFlow;
+
 use super::*;
+use crate::walk::Walk as _;
 
 #[track_caller]
 fn refuse(text: &str) -> (String, String, Option<usize>) {
@@ -127,4 +130,33 @@ fn long_chain_prints_as_it_was_written() {
     let queries: Vec<String> = (0..100).map(|i| format!("SELECT {i}")).collect();
     let shown = parse_one(&queries.join(" UNION ALL ")).unwrap().to_string();
     assert!(shown.starts_with("SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2"), "{shown}");
+}
+
+#[test]
+fn tree_of_the_greatest_allowed_depth_is_walked_cloned_and_dropped_on_a_small_stack() {
+    let chain = " or id = 1 and id in (2, 3)".repeat(MAX_LOGIC / 2);
+    let sum = " + 1".repeat(MAX_DEPTH - 20);
+    let cast = "::int".repeat(MAX_DEPTH - 20);
+    let union = " union all select 1".repeat(MAX_SET_OPERATIONS);
+    let (open, close) = ("(1 + ".repeat(45), ")".repeat(45));
+    let (from, end) = ("select * from (".repeat(18), ") x".repeat(18));
+    let (exists, ends) = ("select 1 where exists (".repeat(18), ")".repeat(18));
+    for text in [
+        format!("select 1 from customer where id = 0{chain}"),
+        format!("select id{sum} from customer order by id{sum}"),
+        format!("select 1{cast}"),
+        format!("select 1{union}"),
+        format!("select {open}1{close}"),
+        format!("{from}select 1{end}"),
+        format!("{exists}select 1{ends}"),
+    ] {
+        let tree = parse_one(&text).unwrap();
+        let mut count = 0;
+        tree.any_expression(&mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        assert!(count > 0);
+        assert_eq!(tree.clone(), tree);
+    }
 }

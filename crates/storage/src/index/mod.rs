@@ -408,6 +408,14 @@ impl Index {
         self.tree().range(low, high)
     }
 
+    /// About how many entries have a prefix in `low..=high`.
+    ///
+    /// # Panics
+    /// As [`Index::min`].
+    pub fn estimate(&self, low: u128, high: u128) -> usize {
+        self.tree().estimate(low, high)
+    }
+
     /// The TID of the least entry whose prefix is in `low..=high`.
     ///
     /// # Panics

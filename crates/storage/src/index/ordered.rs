@@ -42,6 +42,8 @@ use node::{Inner, Leaf};
 
 /// A root with 65 children each of them thin: 65^16 is more than memory holds.
 const MAX_HEIGHT: usize = 16;
+/// How many nodes of a level an estimate looks at.
+const COUNTED_NODES: usize = 8;
 
 /// The way from the root to a leaf: the inner nodes and the position of the child taken.
 type Path = [(u32, u32); MAX_HEIGHT];
@@ -217,6 +219,36 @@ impl OrderedIndex {
         Range::between(self, front, back)
     }
 
+    /// About how many entries have a prefix in `low..=high`: exact if they are in at most [`COUNTED_NODES`]
+    /// leaves. At each level so many nodes are looked at, and those beyond are taken to be like these and like
+    /// all on average.
+    pub fn estimate(&self, low: u128, high: u128) -> usize {
+        if self.root == NONE || low > high {
+            return 0;
+        }
+        let (mut ways, mut places) = ([Path::default(); 2], [0; 2]);
+        for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
+        {
+            let tie = &mut |_| order;
+            let (id, _) = self.descend(prefix, tie, &mut ways[n]);
+            let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);
+            places[n] = at;
+        }
+        let (leaves, inners) = (self.leaves.used() as f64, self.inners.used().max(1) as f64);
+        let children = (leaves + inners) / inners;
+        let (mut first, mut nodes) = (vec![self.root], 1.0);
+        for (from, to) in ways[0].iter().zip(&ways[1]).take(self.height as usize) {
+            let inner = |id: &u32| self.inners.get(*id);
+            let sizes: Vec<usize> = first.iter().map(|id| inner(id).len() + 1).collect();
+            nodes = entries_between(&sizes, nodes, from.1 as usize, to.1 as usize + 1, children);
+            let below = first.iter().flat_map(|id| &inner(id).children[..=inner(id).len()]);
+            first = below.skip(from.1 as usize).take(COUNTED_NODES.min(nodes as usize)).copied().collect();
+        }
+        let sizes: Vec<usize> = first.iter().map(|id| self.leaves.get(*id).len()).collect();
+        let average = self.len as f64 / leaves;
+        (entries_between(&sizes, nodes, places[0], places[1], average) as usize).min(self.len)
+    }
+
     /// The entries between two probes, in order. The ties tell the order of each probe among the
     /// entries with its prefix; entries equal to a probe are included (a caller that wants them left
     /// out turns `Equal` into `Greater` for the low probe, `Less` for the high one).
@@ -297,4 +329,15 @@ impl OrderedIndex {
         }
         None
     }
+}
+
+/// About how many entries there are from place `from` in the first of a number of nodes to before place `to` in the
+/// last: of the first few the sizes are known, and the size of all on average.
+fn entries_between(sizes: &[usize], nodes: f64, from: usize, to: usize, average: f64) -> f64 {
+    let known = sizes.iter().sum::<usize>();
+    if nodes <= sizes.len() as f64 {
+        return (known - sizes.last().copied().unwrap_or(0) + to).saturating_sub(from) as f64;
+    }
+    let average = f64::midpoint(average, known as f64 / sizes.len().max(1) as f64);
+    (known + to).saturating_sub(from) as f64 + (nodes - 1.0 - sizes.len() as f64) * average
 }

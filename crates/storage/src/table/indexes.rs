@@ -460,6 +460,14 @@ impl Table {
         self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid))
     }
 
+    /// About how many rows [`Table::between`] gives.
+    ///
+    /// # Panics
+    /// The index is a hash index.
+    pub fn estimate_between(&self, index: IndexRef, low: u128, high: u128) -> usize {
+        self.table_index(index).index.estimate(low, high)
+    }
+
     /// Begins a search for a key of at most 16 bytes, in an index whose keys are all that short: asks
     /// the processor for what it looks at first. [`Asked::tid`] ends it; between the two, memory has
     /// time to answer, and the place of the key is found once.

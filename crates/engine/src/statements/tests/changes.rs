@@ -1,7 +1,7 @@
 //! Every form of change leaves the same rows and gives the same, whichever way its rows are found.
 
 use super::{forced, shown};
-use crate::statements::road::Road;
+use crate::statements::path::ExecutionPath;
 use crate::{Database, Outcome};
 
 const TABLES: &str = "
@@ -76,14 +76,14 @@ const CONTENTS: [&str; 3] =
     ["SELECT * FROM u ORDER BY id", "SELECT * FROM o ORDER BY k", "SELECT * FROM shared ORDER BY a"];
 
 #[test]
-fn changes_of_every_form_are_the_same_on_both_roads() {
+fn changes_of_every_form_are_the_same_on_both_paths() {
     for partitions in [1, 3] {
-        let made = |road| {
-            let db = forced(partitions, road);
+        let made = |path| {
+            let db = forced(partitions, path);
             db.execute(TABLES).unwrap();
             db
         };
-        let (live, snapshot) = (made(Road::Transactional), made(Road::Analytical));
+        let (live, snapshot) = (made(ExecutionPath::Transactional), made(ExecutionPath::Analytical));
         let (mut failed, mut changed) = (0, 0);
         for sql in CHANGES {
             let (a, b) = (run(&live, sql), run(&snapshot, sql));

@@ -18,7 +18,7 @@ use albireo_testing::{Test, test};
 
 use super::generate::{Generator, Statement};
 use super::postgresql::{Answer, PostgreSql};
-use crate::statements::road::Road;
+use crate::statements::path::ExecutionPath;
 use crate::{Config, Database, Outcome};
 
 const TABLES: &str = "
@@ -43,7 +43,7 @@ INSERT INTO q VALUES (1, 1, 1.5, 'x', '2024-01-01'), (1, 2, 2.125, NULL, '2024-0
     (9, 1, 7, 'one', '2024-01-01');
 INSERT INTO g (a) VALUES (1), (2); INSERT INTO g VALUES (3, 'three', NULL), (4, NULL, 4), (7, 'Ä', 0.25)";
 
-const CONTENTS: [(&str, &str); 3] = [
+pub(super) const CONTENTS: [(&str, &str); 3] = [
     ("p", "SELECT * FROM p ORDER BY id"),
     ("q", "SELECT * FROM q ORDER BY id, line"),
     ("g", "SELECT * FROM g ORDER BY a"),
@@ -55,11 +55,11 @@ const STATEMENTS: usize = 40;
 /// Differences that are shown.
 const MOST: usize = 25;
 
-fn database(partitions: u16, road: Road) -> Database {
+pub(super) fn database(partitions: u16, path: ExecutionPath) -> Database {
     let db = Database::in_memory(Config { partitions, query_threads: 1, ..Config::default() }).unwrap();
     db.execute(&TABLES.replace("BY;", " PARTITION BY HASH (id);")).unwrap();
     db.execute(ROWS).unwrap();
-    db.inner.statements.force(road);
+    db.inner.statements.force(Some(path));
     db
 }
 
@@ -222,7 +222,7 @@ fn run_seed(seed: u64, ask: Ask, postgres: Option<&mut PostgreSql>, seen: &mut S
     let statements: Vec<Statement> = (0..STATEMENTS).map(|_| ask(&mut generator)).collect();
     let partitions = if seed.is_multiple_of(2) { 3 } else { 1 };
     let (live, snapshot) =
-        (database(partitions, Road::Transactional), database(partitions, Road::Analytical));
+        (database(partitions, ExecutionPath::Transactional), database(partitions, ExecutionPath::Analytical));
     // What a change leaves is asked after each.
     let contents = |statement: &Statement| {
         let changed = statement.sql.split_whitespace().nth(match &statement.sql[..6] {

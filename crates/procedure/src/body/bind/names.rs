@@ -99,8 +99,7 @@ impl Binder<'_> {
     ) -> Result<Option<Resolved>, SqlError> {
         let source = Source::new(self.text);
         let actuals: Vec<Actual> = expr::actuals(function)?.into_iter().map(|(actual, _)| actual).collect();
-        let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
-        resolve::resolve(self.routines, &function.name, kind, &actuals, &types, source)
+        resolve::resolve(self.routines, &function.name, kind, &actuals, args, source)
     }
 }
 
@@ -150,10 +149,9 @@ impl Names for Binder<'_> {
         actuals: &[Actual],
         args: Vec<Expr>,
     ) -> Result<Option<RowsOf>, SqlError> {
-        let types: Vec<Type> = args.iter().map(|arg| arg.ty.clone()).collect();
         let source = Source::new(self.text);
         let kind = RoutineKind::Function;
-        let found = resolve::resolve(self.routines, name, kind, actuals, &types, source)?;
+        let found = resolve::resolve(self.routines, name, kind, actuals, &args, source)?;
         found.map(|resolved| resolve::rows_of(&resolved, args)).transpose()
     }
 

@@ -111,6 +111,21 @@ pub fn run_in_place(
     code.reply(Machine::bare(&shared, code.routine(), store, 0), args)
 }
 
+/// As [`run_in_place`], of a statement that was made a routine; its parameters have these values.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_statement(
+    code: &Arc<Compiled>,
+    values: &[Datum],
+    store: &mut dyn Store,
+    routines: &dyn Routines,
+    limits: Limits,
+) -> Result<Ran, Stop> {
+    let shared = Shared::new(routines, limits);
+    code.reply(Machine::bare(&shared, code.routine(), store, 0), Arguments::Datums(values))
+}
+
 /// What all calls of one have in common.
 struct Shared<'a> {
     routines: &'a dyn Routines,

@@ -176,7 +176,7 @@ impl Running<'_> {
     fn compute(&mut self, ctes: &[Cte]) -> Result<(), Stop> {
         for cte in ctes {
             let rows = self.query(&cte.query, usize::MAX)?;
-            self.ctes.insert(cte.id, Arc::new(rows.into_iter().map(Arc::from).collect()));
+            self.set_cte(cte.id, Arc::new(rows.into_iter().map(Arc::from).collect()));
         }
         Ok(())
     }

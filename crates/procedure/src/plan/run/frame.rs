@@ -1,6 +1,6 @@
 //! The rows that a running statement's expressions see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
@@ -48,6 +48,8 @@ struct Cached {
     query: usize,
     limit: usize,
     rows: Vec<Vec<Datum>>,
+    /// The queries of WITH that it reads.
+    reads: BTreeSet<u32>,
 }
 
 /// A running statement.
@@ -166,8 +168,16 @@ impl<'h> Running<'h> {
             return Ok(found.rows.clone());
         }
         let rows = self.query(&plan.query, limit)?;
-        self.cached.push(Cached { query, limit, rows: rows.clone() });
+        let reads = plan.query.ctes_around();
+        self.cached.push(Cached { query, limit, rows: rows.clone(), reads });
         Ok(rows)
+    }
+
+    /// Sets the rows of a query of WITH. What was kept of queries that read its rows of before is forgotten.
+    pub(super) fn set_cte(&mut self, id: u32, rows: Rows) {
+        if self.ctes.insert(id, rows).is_some() {
+            self.cached.retain(|cached| !cached.reads.contains(&id));
+        }
     }
 }
 

@@ -212,7 +212,7 @@ impl<'h> Running<'h> {
     }
 
     /// A value that may be a key: NULL for what none can be.
-    fn plain_value(&mut self, expr: &Expr) -> Result<Value, Stop> {
+    pub(super) fn plain_value(&mut self, expr: &Expr) -> Result<Value, Stop> {
         match self.value(expr)? {
             Datum::Value(value) => Ok(value),
             _ => Ok(Value::Null),

@@ -29,7 +29,7 @@ impl Running<'_> {
     pub(in crate::plan) fn query(&mut self, query: &Query, limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
         for cte in &query.ctes {
             let rows = self.query(&cte.query, usize::MAX)?;
-            self.ctes.insert(cte.id, shared(rows));
+            self.set_cte(cte.id, shared(rows));
         }
         let offset = self.count(query.offset.as_ref(), "OFFSET", SqlState::INVALID_ROW_COUNT_IN_OFFSET)?;
         let written = self.count(query.limit.as_ref(), "LIMIT", SqlState::INVALID_ROW_COUNT_IN_LIMIT)?;

@@ -299,3 +299,29 @@ fn insert_without_memory_changes_nothing() {
     drop(tree);
     assert_eq!(pool.in_use_bytes(), 0);
 }
+
+#[test]
+fn estimate_is_exact_nearby_and_close_far_away() {
+    let mut tree = OrderedIndex::new(&pool());
+    assert_eq!(tree.estimate(0, u128::MAX), 0);
+    let mut random = 11u64;
+    for n in 0..200_000_u64 {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        // Half of the keys ascend, half are scattered among them.
+        let key = if n % 2 == 0 { n } else { random >> 46 };
+        let _ = tree.insert(u128::from(key), n, |tid| n.cmp(&tid));
+    }
+    assert_eq!(tree.estimate(5, 4), 0);
+    assert_eq!(tree.estimate(0, u128::MAX), tree.len());
+    for low in (0..200_000_u128).step_by(997) {
+        for width in [0, 3, 40, 1_000, 20_000, 90_000] {
+            let exact = tree.range(low, low + width).count();
+            let estimate = tree.estimate(low, low + width);
+            let off = exact.abs_diff(estimate);
+            assert!(
+                off <= if width <= 40 { 0 } else { exact / 2 },
+                "{low} + {width}: {estimate} for {exact}"
+            );
+        }
+    }
+}

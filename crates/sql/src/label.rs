@@ -1,8 +1,8 @@
 //! What PostgreSQL calls an output column that has no alias (`FigureColname` in its parser).
 
 use sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, Query, SelectItem, SetExpr,
-    TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, SelectItem, SetExpr, TimezoneInfo,
+    TrimWhereField,
 };
 
 use crate::names;
@@ -11,7 +11,7 @@ use crate::names;
 const ANONYMOUS: &str = "?column?";
 
 /// The name of an output column that is `expr` and has no alias.
-pub fn label(expr: &Expr) -> String {
+pub fn column_label(expr: &Expr) -> String {
     figure(expr).map_or_else(|| ANONYMOUS.to_owned(), |label| label.name)
 }
 
@@ -60,7 +60,7 @@ fn figure(expr: &Expr) -> Option<Label> {
             Some(label) if label.strong => Some(label),
             _ => weak("case"),
         },
-        Expr::Subquery(query) => figure_query(query),
+        Expr::Subquery(query) => figure_query(&query.body),
         Expr::Exists { negated: false, .. } => strong("exists"),
         Expr::Array(_) => strong("array"),
         Expr::Tuple(_) => strong("row"),
@@ -86,8 +86,8 @@ fn last_name(name: &ObjectName) -> String {
 }
 
 /// The name of a scalar subquery: that of its column.
-fn figure_query(query: &Query) -> Option<Label> {
-    match query.body.as_ref() {
+fn figure_query(body: &SetExpr) -> Option<Label> {
+    match body {
         SetExpr::Select(select) => match select.projection.first()? {
             SelectItem::UnnamedExpr(expr) => match figure(expr) {
                 Some(label) => strong(label.name),
@@ -96,12 +96,9 @@ fn figure_query(query: &Query) -> Option<Label> {
             SelectItem::ExprWithAlias { alias, .. } => strong(names::fold(alias)),
             _ => None,
         },
-        SetExpr::Query(inner) => figure_query(inner),
+        SetExpr::Query(inner) => figure_query(&inner.body),
         SetExpr::SetOperation { left, .. } => match left.as_ref() {
-            SetExpr::Select(_) | SetExpr::Query(_) => {
-                let first = super::expr::plain_query((**left).clone());
-                figure_query(&first)
-            }
+            SetExpr::Select(_) | SetExpr::Query(_) => figure_query(left),
             _ => None,
         },
         SetExpr::Values(_) => strong("column1"),
@@ -135,4 +132,60 @@ fn type_name(ty: &DataType) -> String {
         other => return other.to_string().to_lowercase(),
     };
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse_expr;
+
+    #[test]
+    fn output_column_is_named_as_postgresql_does() {
+        let cases = [
+            ("id", "id"),
+            ("customer.name", "name"),
+            ("(name)", "name"),
+            ("id + 1", "?column?"),
+            ("'x'", "?column?"),
+            ("true", "?column?"),
+            ("-id", "?column?"),
+            ("id = 1", "?column?"),
+            ("name is null", "?column?"),
+            ("count(*)", "count"),
+            ("SUM(balance)", "sum"),
+            ("sum(balance) over (order by id)", "sum"),
+            ("coalesce(name, 'x')", "coalesce"),
+            ("nullif(name, 'x')", "nullif"),
+            ("greatest(1, 2)", "greatest"),
+            ("1::int", "int4"),
+            ("id::text", "id"),
+            ("'1'::varchar(3)", "varchar"),
+            ("cast('1' as double precision)", "float8"),
+            ("(1 + 1)::numeric(4,1)", "numeric"),
+            ("count(*)::int", "count"),
+            ("date '2024-01-05'", "date"),
+            ("interval '1 day'", "interval"),
+            ("case when id > 1 then 1 end", "case"),
+            ("case when id > 1 then 1 else id end", "id"),
+            ("case when id > 1 then 1 else 2 end", "case"),
+            ("case when id > 1 then 1 else 2::int end", "case"),
+            ("(select max(id) from orders)", "max"),
+            ("(select max(id) as most from orders)", "most"),
+            ("(select 1)", "?column?"),
+            ("exists (select 1)", "exists"),
+            ("array[1, 2]", "array"),
+            ("extract(year from now())", "extract"),
+            ("substring(name from 1 for 2)", "substring"),
+            ("position('a' in name)", "position"),
+            ("trim(name)", "btrim"),
+            ("trim(leading ' ' from name)", "ltrim"),
+            ("current_date", "current_date"),
+            ("name collate \"C\"", "name"),
+            ("now() at time zone 'UTC'", "timezone"),
+            ("floor(balance)", "floor"),
+        ];
+        for (expr, expected) in cases {
+            assert_eq!(column_label(&parse_expr(expr).unwrap()), expected, "{expr}");
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -17,11 +17,11 @@ use crate::scan::provider::SnapshotTable;
 
 /// The plan without the keys of its tables, where a rule could be wrong about them.
 pub(crate) fn without_misleading_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !misleads(&plan)? {
+    if !misleads(&plan) {
         return Ok(plan);
     }
     Ok(plan
-        .transform_up_with_subqueries(|node| match node {
+        .transform_up(|node| match node {
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;
                 let Some(table) = provider.downcast_ref::<SnapshotTable>() else {
@@ -41,10 +41,10 @@ pub(crate) fn without_misleading_keys(plan: LogicalPlan) -> Result<LogicalPlan> 
 }
 
 /// Whether a plan groups a join below another grouping or join.
-fn misleads(plan: &LogicalPlan) -> Result<bool> {
+fn misleads(plan: &LogicalPlan) -> bool {
     let mut search = Search { found: false };
-    search.has_join(plan, false)?;
-    Ok(search.found)
+    search.has_join(plan, false);
+    search.found
 }
 
 struct Search {
@@ -54,7 +54,7 @@ struct Search {
 
 impl Search {
     /// Whether there is a join in a plan. `below`: it is below a grouping or join.
-    fn has_join(&mut self, plan: &LogicalPlan, below: bool) -> Result<bool> {
+    fn has_join(&mut self, plan: &LogicalPlan, below: bool) -> bool {
         let (groups, joins) = match plan {
             LogicalPlan::Distinct(_) => (1, false),
             // Aggregates of distinct values are computed in two steps.
@@ -62,22 +62,12 @@ impl Search {
             LogicalPlan::Join(_) => (0, true),
             _ => (0, false),
         };
-        let mut subqueries = Vec::new();
-        plan.apply_subqueries(|subquery| {
-            subqueries.push(subquery.clone());
-            Ok(TreeNodeRecursion::Jump)
-        })?;
-        // They become joins with this plan.
-        let joins = joins || !subqueries.is_empty();
         let mut has_join = joins;
         for input in plan.inputs() {
-            has_join |= self.has_join(input, below || joins || groups > 0)?;
-        }
-        for subquery in &subqueries {
-            has_join |= self.has_join(subquery, true)?;
+            has_join |= self.has_join(input, below || joins || groups > 0);
         }
         self.found |= has_join && groups > usize::from(!below);
-        Ok(has_join)
+        has_join
     }
 }
 

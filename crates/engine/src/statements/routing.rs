@@ -2,10 +2,15 @@
 //!
 //! A wrong answer is slow, not wrong: a transaction that reaches for another partition is run again over
 //! all.
+//!
+//! Where a call of a routine goes follows from what the routine reaches (`albireo_procedure::classify`).
+
+use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::Route;
 use albireo_procedure::body::Routine;
+use albireo_procedure::classify::{Classes, Destination, Home, home_of_call, home_of_query};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
 use albireo_procedure::plan::tree::AccessInfo;
@@ -13,11 +18,12 @@ use albireo_procedure::plan::{SelectPlan, placing_of};
 use albireo_procedure::store::Stop;
 use albireo_storage::partition_of;
 
-use super::bind::Work;
+use super::bind::Bound;
 use super::cache::Statements;
+use super::live::Work;
 
 /// Where a statement runs.
-pub(super) enum Home {
+pub(super) enum Routing {
     /// In this partition.
     Partition(u16),
     /// Where these expressions of constants and parameters say, if they agree.
@@ -26,12 +32,23 @@ pub(super) enum Home {
     Any,
     /// Over all partitions.
     All,
+    /// Where the routines run that it calls.
+    Classes(Home),
 }
 
-impl Home {
-    pub(super) fn new(work: &Work, around: &Routine, partitions: u16) -> Self {
+impl Routing {
+    pub(super) fn new(work: &Work, bound: &Bound, partitions: u16) -> Self {
         if partitions == 1 {
             return Self::Partition(0);
+        }
+        let (around, library) = (&bound.around, &bound.library);
+        let classes: Classes<'_> = &|id| library.class(id).map(Arc::clone);
+        match work {
+            Work::Call(call) => return Self::Classes(home_of_call(call, around, classes)),
+            Work::Select(plan) if bound.calls => {
+                return Self::Classes(home_of_query(plan, around, classes));
+            }
+            Work::Select(_) | Work::Change(_) => {}
         }
         if work.verb() == "MERGE" {
             return Self::All;
@@ -81,13 +98,18 @@ impl Home {
             },
             Self::Any => all.next_partition(partitions),
             Self::All => return Route::Crossing,
+            Self::Classes(home) => match home.destination(arguments) {
+                Destination::Any => all.next_partition(partitions),
+                Destination::Value(value) => partition_of(&value, partitions),
+                Destination::All => return Route::Crossing,
+            },
         };
         Route::Partition(PartitionId(partition))
     }
 }
 
 /// Whether an expression depends on nothing but parameters.
-fn is_given(expr: &Expr) -> bool {
+pub(super) fn is_given(expr: &Expr) -> bool {
     let mut given = true;
     expr.walk(&mut |part| {
         given &= !matches!(
@@ -125,15 +147,15 @@ fn agreed(keys: &[AccessInfo], around: &Routine, arguments: &[Datum], partitions
 }
 
 /// Parameters, and nothing else.
-struct Given<'a> {
-    around: &'a Routine,
-    arguments: &'a [Datum],
+pub(super) struct Given<'a> {
+    pub(super) around: &'a Routine,
+    pub(super) arguments: &'a [Datum],
 }
 
 static NOTHING: Datum = Datum::NULL;
 
 fn nothing_else<T>() -> Result<T, Stop> {
-    Err(SqlError::new(SqlState::INTERNAL_ERROR, "a partition that depends on rows").into())
+    Err(SqlError::new(SqlState::INTERNAL_ERROR, "a value that depends on rows").into())
 }
 
 impl Frame for Given<'_> {

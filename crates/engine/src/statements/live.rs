@@ -1,0 +1,242 @@
+//! A statement as a transaction runs it: access paths, where it runs, machine code.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use albireo_base::{SqlError, Value};
+use albireo_procedure::body::{
+    BoundCall, Limits as BodyLimits, Routines, routine_of_change, routine_of_select, run_statement,
+    with_parameters,
+};
+use albireo_procedure::compile::{Compiled, Output, Ran, Reply};
+use albireo_procedure::datum::{Array, Datum};
+use albireo_procedure::expr::Expr;
+use albireo_procedure::host::Host;
+use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
+use albireo_procedure::plan::{self, ChangePlan, Estimate, SelectPlan, plan_select, planned};
+use albireo_procedure::store::Stop;
+
+use super::bind::{Bound, Meaning};
+use super::call::callee;
+use super::path::{Extent, Overruns};
+use super::routing::Routing;
+use crate::routines::{Callee, Interpreted, Library, TransactionStore};
+
+/// A statement with access paths.
+pub(super) enum Work {
+    /// It reads.
+    Select(SelectPlan),
+    /// It changes.
+    Change(ChangePlan),
+    /// It calls a procedure.
+    Call(BoundCall),
+}
+
+impl Work {
+    /// Calls `visit` for every expression.
+    pub(super) fn each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Self::Select(plan) => plan.each_expr(visit),
+            Self::Change(plan) => plan.each_expr(visit),
+            Self::Call(call) => call.args.iter().for_each(|arg| arg.walk(visit)),
+        }
+    }
+
+    pub(super) fn accesses(&self) -> &[AccessInfo] {
+        match self {
+            Self::Select(plan) => &plan.accesses,
+            Self::Change(plan) => &plan.accesses,
+            Self::Call(_) => &[],
+        }
+    }
+
+    /// The first word.
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            Self::Select(_) => "SELECT",
+            Self::Change(plan) => plan.change.verb(),
+            Self::Call(_) => "CALL",
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Live {
+    pub(super) work: Work,
+    pub(super) routing: Routing,
+    pub(super) extent: Extent,
+    /// Whether all rows are found by indexes.
+    pub(super) indexed: bool,
+    /// The procedure that it calls, if it goes the way of handles.
+    pub(super) callee: Option<Callee>,
+    pub(super) overruns: Overruns,
+    hot: Hot,
+}
+
+impl Live {
+    /// # Errors
+    /// 0A000 for what does not run on live rows.
+    pub(super) fn new(bound: &Bound, partitions: u16) -> Result<Self, SqlError> {
+        let work = match &bound.meaning {
+            Meaning::Select(select) => Work::Select(plan_select(select.clone())?),
+            Meaning::Change(change) => Work::Change(planned(change.clone())?),
+            Meaning::Call(call) => Work::Call(call.clone()),
+        };
+        let by_index = |access: &AccessInfo| {
+            access.index.is_some() || matches!(access.kind, AccessKind::Insert | AccessKind::Move)
+        };
+        Ok(Self {
+            routing: Routing::new(&work, bound, partitions),
+            extent: Extent::of(&work, bound.calls),
+            indexed: work.accesses().iter().all(by_index),
+            callee: callee(&work, bound),
+            overruns: Overruns::default(),
+            hot: Hot::default(),
+            work,
+        })
+    }
+
+    /// About how many rows it is about to read; `given`: whether its parameters have values.
+    ///
+    /// # Errors
+    /// Only [`Stop::Crossing`].
+    pub(super) fn estimate(
+        &self,
+        bound: &Bound,
+        store: &mut TransactionStore<'_, '_, '_>,
+        arguments: &[Datum],
+        given: bool,
+    ) -> Result<Estimate, Stop> {
+        let library: &dyn Routines = bound.library.as_ref();
+        with_parameters(store, library, BodyLimits::default(), &bound.around, arguments, |host| {
+            let host: &mut dyn Host = host;
+            match &self.work {
+                Work::Select(plan) => plan::estimate_select(plan, host, given),
+                Work::Change(plan) => plan::estimate_change(plan, host, given),
+                Work::Call(_) => Ok(Estimate::default()),
+            }
+        })
+    }
+
+    /// Makes the change, or reads: how many rows it concerned, and those it gives.
+    pub(super) fn perform(
+        &self,
+        bound: &Bound,
+        store: &mut TransactionStore<'_, '_, '_>,
+        arguments: &[Datum],
+        code: Option<&Arc<Compiled>>,
+    ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
+        let interpreted = Interpreted(&bound.library);
+        let library: &dyn Routines = match store.limits().interprets {
+            true => &interpreted,
+            false => bound.library.as_ref(),
+        };
+        let (limits, around) = (BodyLimits::default(), &bound.around);
+        if let Some(code) = code {
+            return run_statement(code, arguments, store, library, limits).map(of_statement);
+        }
+        if let Work::Call(call) = &self.work {
+            let rows = call.run(store, library, limits, around, arguments)?;
+            return Ok((rows.len() as u64, rows));
+        }
+        with_parameters(store, library, limits, around, arguments, |host| {
+            let host: &mut dyn Host = host;
+            match &self.work {
+                Work::Select(plan) => {
+                    plan::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
+                }
+                Work::Change(plan) => plan::change(plan, host),
+                Work::Call(_) => Ok((0, Vec::new())),
+            }
+        })
+    }
+
+    /// How often it was run so far, counted until it is hot.
+    pub(super) fn executions(&self) -> u32 {
+        self.hot.executions.load(Ordering::Relaxed)
+    }
+
+    /// Its machine code, if it is asked often and has some.
+    #[inline]
+    pub(super) fn code(&self, bound: &Bound) -> Option<&Arc<Compiled>> {
+        match self.hot.code.get() {
+            Some(code) => code.as_ref(),
+            None => self.warm_up(bound),
+        }
+    }
+
+    #[cold]
+    fn warm_up(&self, bound: &Bound) -> Option<&Arc<Compiled>> {
+        // One of them makes it; those meanwhile do without.
+        if self.hot.executions.fetch_add(1, Ordering::Relaxed) != HOT {
+            return None;
+        }
+        self.hot.code.get_or_init(|| self.compiled(bound)).as_ref()
+    }
+
+    /// Machine code for a statement that gives one row at most, found by keys.
+    fn compiled(&self, bound: &Bound) -> Option<Arc<Compiled>> {
+        if bound.calls {
+            return None;
+        }
+        let routine = match &self.work {
+            Work::Select(plan) => routine_of_select(plan, &bound.around),
+            Work::Change(plan) => routine_of_change(plan, &bound.around),
+            Work::Call(_) => None,
+        };
+        let code = bound.library.compile(&Arc::new(routine?))?;
+        // What the compiler leaves to the interpreter is faster without it.
+        (code.statements().1 == 0).then_some(code)
+    }
+}
+
+/// Executions of a statement before it is compiled.
+pub(super) const HOT: u32 = 64;
+
+/// How often a statement was asked, and its code once that was often.
+#[derive(Default)]
+struct Hot {
+    executions: AtomicU32,
+    code: OnceLock<Option<Arc<Compiled>>>,
+}
+
+/// What the routine of a statement gave: FOUND, and the row.
+fn of_statement(ran: Ran) -> (u64, Vec<Vec<Datum>>) {
+    let mut row = match ran {
+        Ran::Reply(reply) => row_of(&reply, 0),
+        Ran::Values(mut values) => match values.pop() {
+            Some(Datum::Row(fields)) => fields.to_vec(),
+            _ => Vec::new(),
+        },
+    };
+    let found = matches!(row.first(), Some(Datum::Value(Value::Bool(true))));
+    let rows = match found && row.len() > 1 {
+        true => {
+            row.remove(0);
+            vec![row]
+        }
+        false => Vec::new(),
+    };
+    (u64::from(found), rows)
+}
+
+/// The values of a reply from a column on.
+pub(super) fn row_of(reply: &Reply, from: usize) -> Vec<Datum> {
+    let value = |column| match reply.get(column) {
+        Output::Value(value) => Datum::Value(value.to_value()),
+        Output::Array(items) => {
+            let items = items.iter().map(|item| Datum::Value(item.to_value())).collect();
+            Datum::Array(Arc::new(Array { lower: 1, items }))
+        }
+    };
+    (from..reply.width()).map(value).collect()
+}
+
+impl Library {
+    /// Whether two routines have one name, so that types of arguments tell them apart.
+    pub(super) fn is_overloaded(&self) -> bool {
+        let mut names: Vec<&str> = self.signatures().map(|(_, signature)| signature.name.as_str()).collect();
+        names.sort_unstable();
+        names.windows(2).any(|pair| pair[0] == pair[1])
+    }
+}
