@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 
 use super::keys::{has_key, key};
 use super::query::sorted;
+use super::scaled::Scaled;
 use super::select::{Stage, own_columns};
 use super::{Domain, Level, Lowering, Typed, arrow_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
@@ -248,20 +249,18 @@ impl Lowering<'_> {
                 results.push(Outcome::Expr(self.grouping_of(grouping, aggregate, parts.set.as_ref())?));
                 continue;
             }
+            if let Some(Scaled { number, scale }) = self.scaled_argument(level, aggregate)? {
+                results.push(self.scaled_sum(level, aggregate, number, scale, parts)?);
+                continue;
+            }
             let args: Vec<Typed> =
                 aggregate.args.iter().map(|arg| self.typed(level, arg)).collect::<Result<_>>()?;
             let vectorised = is_vectorised(aggregate, &args);
             results.push(match aggregate.kind {
                 AggregateKind::Avg if vectorised && is_exact(aggregate) => {
-                    let mut part = |kind, ty| {
-                        let part = Aggregate { kind, ty, ..aggregate.clone() };
-                        let column = self.column("part");
-                        let planned = self.vectorised(level, &part, args.clone())?;
-                        parts.aggregates.push(planned.alias(&column.name));
-                        Ok::<_, datafusion::common::DataFusionError>(column)
-                    };
-                    let sum = part(AggregateKind::Sum, Type::Void)?;
-                    Outcome::Quotient(sum, part(AggregateKind::Count, Type::Scalar(Scalar::BigInt))?)
+                    let sum = self.part(level, aggregate, AggregateKind::Sum, args.clone(), parts)?;
+                    let count = self.part(level, aggregate, AggregateKind::Count, args, parts)?;
+                    Outcome::Quotient { sum, scale: None, count }
                 }
                 kind => {
                     let column = self.column("total");
@@ -277,6 +276,42 @@ impl Lowering<'_> {
             });
         }
         Ok(results)
+    }
+
+    /// A sum, or what gives an average, of numbers with their scales.
+    fn scaled_sum(
+        &self,
+        level: &Level,
+        aggregate: &Aggregate,
+        number: Typed,
+        scale: Planned,
+        parts: &mut Parts,
+    ) -> Result<Outcome> {
+        use AggregateKind::{Avg, Count, Max, Sum};
+        let scale = self.part(level, aggregate, Max, vec![(scale, DataType::Int16)], parts)?;
+        let sum = self.part(level, aggregate, Sum, vec![number.clone()], parts)?;
+        Ok(match aggregate.kind {
+            Avg => {
+                let count = self.part(level, aggregate, Count, vec![number], parts)?;
+                Outcome::Quotient { sum, scale: Some(scale), count }
+            }
+            _ => Outcome::Scaled { sum, scale },
+        })
+    }
+
+    /// Another aggregate of the same rows.
+    fn part(
+        &self,
+        level: &Level,
+        aggregate: &Aggregate,
+        kind: AggregateKind,
+        args: Vec<Typed>,
+        parts: &mut Parts,
+    ) -> Result<Column> {
+        let part = Aggregate { kind, ty: Type::Void, ..aggregate.clone() };
+        let column = self.column("part");
+        parts.aggregates.push(self.vectorised(level, &part, args)?.alias(&column.name));
+        Ok(column)
     }
 
     /// One aggregate as DataFusion's, or ours, of its name. None of these cares for the order of its rows.
@@ -390,7 +425,14 @@ impl Lowering<'_> {
             columns.push(match result {
                 Outcome::Column(column, _) => self.settled(typed(&column)?, &aggregate.ty)?,
                 Outcome::Expr(expr) => (expr, DataType::Int32),
-                Outcome::Quotient(sum, count) => self.quotient(typed(&sum)?, typed(&count)?, aggregate)?,
+                Outcome::Scaled { sum, scale } => self.at_its_scale(&plan, &sum, &scale)?,
+                Outcome::Quotient { sum, scale, count } => {
+                    let sum = match scale {
+                        Some(scale) => self.at_its_scale(&plan, &sum, &scale)?,
+                        None => typed(&sum)?,
+                    };
+                    self.quotient(sum, typed(&count)?, aggregate)?
+                }
             });
         }
         stage.level.relations.truncate(select.relations.len());
@@ -424,6 +466,7 @@ impl Lowering<'_> {
         };
         let sum_expr = match &sum.1 {
             DataType::Decimal128(_, scale) => column(0, Scalar::Numeric { scale: Some(*scale as u8) }),
+            ty if *ty == super::OPEN => column(0, Scalar::Numeric { scale: None }),
             _ => number(column(0, Scalar::BigInt)),
         };
         let pair = Box::new((sum_expr, number(column(1, Scalar::BigInt))));
@@ -440,8 +483,10 @@ impl Lowering<'_> {
 enum Outcome {
     /// A column; whether it counts.
     Column(Column, bool),
+    /// A sum, and how many digits it has after the point.
+    Scaled { sum: Column, scale: Column },
     /// A sum by a count.
-    Quotient(Column, Column),
+    Quotient { sum: Column, scale: Option<Column>, count: Column },
     /// An expression over the groups.
     Expr(Planned),
 }

@@ -26,6 +26,7 @@ mod numeric;
 mod once;
 mod query;
 mod recursion;
+mod scaled;
 mod select;
 mod sets;
 mod spools;

@@ -29,7 +29,7 @@ pub use self::convert::unexpected;
 pub use self::convert::{assign, cast, cast_to, declared, read};
 pub use self::evaluate::evaluate;
 pub use self::evaluate::evaluate_node;
-pub use self::function::{Builtin, General, has_builtin};
+pub use self::function::{Builtin, General, builtin, has_builtin};
 pub use self::function::{byte_of, check_joined, round_to};
 pub use self::given::given;
 pub use self::names::undefined;

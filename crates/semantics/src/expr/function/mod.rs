@@ -101,6 +101,11 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
     tables.into_iter().flatten()
 }
 
+/// The function of this name that takes just these types.
+pub fn builtin(name: &str, takes: &[Scalar]) -> Option<&'static Builtin> {
+    tables().find(|builtin| builtin.name == name && builtin.takes == takes)
+}
+
 /// Whether a function of this name and these types is built in. It comes before a routine of the same.
 pub fn has_builtin(name: &str, types: &[Type]) -> bool {
     let same = |takes: &[Scalar]| {
