@@ -8,6 +8,7 @@ use albireo_sql::ast::{self, BinaryOperator};
 
 use super::literal::constant;
 use super::{Binder, Result, comparison, row_of};
+use crate::datum::Datum;
 use crate::expr::convert::{implicit_to, shown};
 use crate::expr::function::{MATCH, MATCH_FOLD, PAD, SIMILAR};
 use crate::expr::operator::{Comparison, comparable, compare, missing, row_pairs};
@@ -130,7 +131,10 @@ impl Binder<'_> {
         fold: bool,
         negated: bool,
     ) -> Result<Expr> {
-        let (value, pattern) = (self.matched(value)?, self.expr(pattern)?);
+        let value = self.expr(value)?;
+        let pattern = self.expr(pattern)?;
+        let plain = escape.is_none() && is_prefix(&pattern);
+        let value = if plain { value } else { self.with_blanks(value)? };
         let escape = match escape {
             Some(literal) => Some(self.value(literal)?),
             None => None,
@@ -159,13 +163,18 @@ impl Binder<'_> {
             BinaryOperator::PGRegexNotIMatch => return self.regex(left, "!~*", right),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
-        let (left, right) = (self.matched(left)?, self.expr(right)?);
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let left = if is_prefix(&right) { left } else { self.with_blanks(left)? };
         Ok(negate(like_of(left, right, None, fold)?, negated))
     }
 
     /// What a pattern is compared with. It sees the blanks at the end of a CHAR(n), which are not stored.
     fn matched(&mut self, value: &ast::Expr) -> Result<Expr> {
         let value = self.expr(value)?;
+        self.with_blanks(value)
+    }
+
+    fn with_blanks(&mut self, value: Expr) -> Result<Expr> {
         let length = match &value.kind {
             ExprKind::Column(column) => self.names.length(*column),
             _ => None,
@@ -319,6 +328,13 @@ fn may_be_text(ty: &Type) -> bool {
 }
 
 /// LIKE; without an escape character it is the backslash.
+/// Whether a pattern asks for a beginning that no blanks at the end of a value can be a part of.
+fn is_prefix(pattern: &Expr) -> bool {
+    let ExprKind::Constant(Datum::Value(Value::Text(text))) = &pattern.kind else { return false };
+    let prefix = text.strip_suffix('%');
+    prefix.is_some_and(|prefix| !prefix.contains(['%', '_', '\\']) && !prefix.ends_with(' '))
+}
+
 fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Result<Expr> {
     if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
         return Err(missing(if fold { "~~*" } else { "~~" }, &value.ty, &pattern.ty));
