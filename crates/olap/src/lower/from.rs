@@ -34,7 +34,7 @@ impl Lowering<'_> {
     }
 
     /// The items of a pool joined, without its conditions; the first with what is there already.
-    fn pool(&self, stage: &mut Stage, pool: &Pool, select: &Select) -> Result<LogicalPlan> {
+    pub(super) fn pool(&self, stage: &mut Stage, pool: &Pool, select: &Select) -> Result<LogicalPlan> {
         let mut plan = stage.plan.clone();
         let mut first = stage.keys.is_empty() && is_one_row(&plan);
         let mut waiting: Vec<&Item> = pool.items.iter().collect();
@@ -66,6 +66,14 @@ impl Lowering<'_> {
                 Item::Left { pool, .. } => {
                     plan = self.left_join(stage, plan, pool, select)?;
                     placed |= pool.relations();
+                }
+                Item::Full { left, right, on, .. }
+                    if !stage.keys.is_empty()
+                        && ([left, right].into_iter().any(|side| self.reads_around(side, select))
+                            || on.iter().any(|condition| reads_outside(&condition.expr))) =>
+                {
+                    plan = self.full_join_around(stage, plan, [left, right], on, select)?;
+                    placed |= left.relations() | right.relations();
                 }
                 Item::Full { left, right, on, .. } => {
                     let joined = self.full_join(stage, left, right, on, select)?;
@@ -115,6 +123,9 @@ impl Lowering<'_> {
                 return dependent(left, right, keys, on, JoinType::Left);
             }
             return self.left_joined(stage, left, right, pool);
+        }
+        if !stage.keys.is_empty() && self.items_read_around(pool, select) {
+            return self.left_join_around(stage, left, pool, select);
         }
         let right = self.side(stage, pool, select)?;
         self.left_joined(stage, left, right, pool)
@@ -442,7 +453,7 @@ impl Lowering<'_> {
 }
 
 /// What makes the rows of a function in FROM, and its arguments.
-fn generator(relation: &Bound) -> Option<(Source, &[Expr])> {
+pub(super) fn generator(relation: &Bound) -> Option<(Source, &[Expr])> {
     match &relation.source {
         RelationSource::Series(args) => Some((Source::Series, args)),
         RelationSource::Unnest(array) => Some((Source::Elements, std::slice::from_ref(array))),
@@ -469,7 +480,7 @@ fn depends(relation: &Bound) -> bool {
 pub(super) type Equal = Vec<(Planned, Planned)>;
 
 /// Rows with those that depend on them.
-fn dependent(
+pub(super) fn dependent(
     left: LogicalPlan,
     right: LogicalPlan,
     on: Equal,
@@ -509,7 +520,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether a condition names columns of a query around.
-fn reads_outside(expr: &Expr) -> bool {
+pub(super) fn reads_outside(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
         found |= match &part.kind {

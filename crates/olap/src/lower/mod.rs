@@ -24,6 +24,7 @@ mod kernel;
 mod keys;
 mod numeric;
 mod once;
+mod outer;
 mod query;
 mod recursion;
 mod scaled;
