@@ -104,7 +104,7 @@ pub(crate) fn lower(
     let outputs: Vec<Planned> =
         rows.outputs.into_iter().map(|column| Planned::Column(column).alias(lowering.name("out"))).collect();
     let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
-    let plan = with_spools(lowering.spools.into_inner(), plan);
+    let plan = with_spools(lowering.spools.into_inner(), plan)?;
     let (relations, once) = (lowering.used.into_inner(), lowering.once.into_inner());
     Ok(Lowered { plan, relations, reads_files: lowering.reads_files.get(), once })
 }

@@ -122,7 +122,7 @@ impl Lowering<'_> {
         }
         let exprs = columns.iter().cloned().map(Planned::Column);
         let plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        self.once.borrow_mut().push(with_spools(spools, plan));
+        self.once.borrow_mut().push(with_spools(spools, plan)?);
         Ok(values)
     }
 }

@@ -18,7 +18,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::common::{DFSchemaRef, Result};
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, UserDefinedLogicalNodeCore};
 
 pub(crate) use exec::Planner;
 
@@ -43,14 +43,33 @@ pub(crate) struct SpoolScan {
     schema: DFSchemaRef,
 }
 
-/// `plan` with what fills the spools that it and later spools read.
-pub(crate) fn with_spools(spools: Vec<(SpoolId, LogicalPlan)>, plan: LogicalPlan) -> LogicalPlan {
+/// `plan` with what fills the spools that it and later spools read. Below the select list of a statement with ORDER BY: the
+/// columns that ORDER BY sorts by need not be in it, and an order that cannot be named at the top is nobody's
+/// requirement, so that its sort would go.
+pub(crate) fn with_spools(spools: Vec<(SpoolId, LogicalPlan)>, plan: LogicalPlan) -> Result<LogicalPlan> {
     if spools.is_empty() {
-        return plan;
+        return Ok(plan);
+    }
+    if let LogicalPlan::Projection(Projection { expr, input, .. }) = &plan
+        && is_sorted(input)
+    {
+        let (expr, input) = (expr.clone(), Arc::clone(input));
+        let input = with_spools(spools, Arc::unwrap_or_clone(input))?;
+        return Ok(LogicalPlan::Projection(Projection::try_new(expr, Arc::new(input))?));
     }
     let (ids, mut inputs): (Vec<_>, Vec<_>) = spools.into_iter().unzip();
     inputs.push(plan);
-    LogicalPlan::Extension(Extension { node: Arc::new(Spools { ids, inputs }) })
+    Ok(LogicalPlan::Extension(Extension { node: Arc::new(Spools { ids, inputs }) }))
+}
+
+/// Whether a plan sorts before it does anything but choose columns and rows.
+fn is_sorted(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(Projection { input, .. }) => is_sorted(input),
+        LogicalPlan::Limit(limit) => is_sorted(&limit.input),
+        _ => false,
+    }
 }
 
 /// The rows of a spool under the names of `schema`.
@@ -69,6 +88,7 @@ pub(crate) fn scanned(plan: &LogicalPlan) -> Option<&SpoolScan> {
 /// What fills the spools of a whole plan, each after those that it reads.
 pub(crate) fn of(plan: &LogicalPlan) -> Vec<(SpoolId, &LogicalPlan)> {
     let spools = match plan {
+        LogicalPlan::Projection(projection) => return of(&projection.input),
         LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref::<Spools>(),
         _ => None,
     };
