@@ -114,13 +114,7 @@ impl Lowering<'_> {
             let left = stage.plan.clone();
             let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
             if !keys.is_empty() {
-                let asks = pool.conditions.iter().any(|condition| has_query(&condition.expr));
-                if asks {
-                    return Err(unsupported("a query in the condition of an outer join with LATERAL"));
-                }
-                let on = pool.conditions.iter().map(|condition| self.expr(&stage.level, &condition.expr));
-                let on = all_of(on.collect::<Result<_>>()?);
-                return dependent(left, right, keys, on, JoinType::Left);
+                return self.left_dependent(stage, (left, right), keys, pool);
             }
             return self.left_joined(stage, left, right, pool);
         }
@@ -129,6 +123,21 @@ impl Lowering<'_> {
         }
         let right = self.side(stage, pool, select)?;
         self.left_joined(stage, left, right, pool)
+    }
+
+    /// A left join with rows that depend on those of the left side by these keys.
+    pub(super) fn left_dependent(
+        &self,
+        stage: &Stage,
+        (left, right): (LogicalPlan, LogicalPlan),
+        keys: Equal,
+        pool: &Pool,
+    ) -> Result<LogicalPlan> {
+        if pool.conditions.iter().any(|condition| has_query(&condition.expr)) {
+            return Err(unsupported("a query in the condition of an outer join with LATERAL"));
+        }
+        let on = pool.conditions.iter().map(|condition| self.expr(&stage.level, &condition.expr));
+        dependent(left, right, keys, all_of(on.collect::<Result<_>>()?), JoinType::Left)
     }
 
     /// A left join of two plans by the conditions of its right side.

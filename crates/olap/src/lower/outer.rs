@@ -80,15 +80,8 @@ impl Lowering<'_> {
         pool: &Pool,
         select: &Select,
     ) -> Result<LogicalPlan> {
-        if pool.conditions.iter().any(|condition| has_query(&condition.expr)) {
-            return Err(unsupported(
-                "a query in the condition of an outer join that reads columns around it",
-            ));
-        }
         let (right, keys) = self.keyed_side(stage, &left, pool, select, &[])?;
-        let on = pool.conditions.iter().map(|condition| self.expr(&stage.level, &condition.expr));
-        let on = all_of(on.collect::<Result<_>>()?);
-        dependent(left, right, equal(&stage.keys, &keys), on, JoinType::Left)
+        self.left_dependent(stage, (left, right), equal(&stage.keys, &keys), pool)
     }
 
     /// A full join of such sides, beside the rows of `plan`.

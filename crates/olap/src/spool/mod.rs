@@ -43,9 +43,10 @@ pub(crate) struct SpoolScan {
     schema: DFSchemaRef,
 }
 
-/// `plan` with what fills the spools that it and later spools read. Below the select list of a statement with ORDER BY: the
-/// columns that ORDER BY sorts by need not be in it, and an order that cannot be named at the top is nobody's
-/// requirement, so that its sort would go.
+/// `plan` with what fills the spools that it and later spools read.
+///
+/// Where it sorts, that goes below its select list. The columns that ORDER BY names need not be in that, and a sort
+/// whose order cannot be named at the top is taken for one that nobody requires, and removed.
 pub(crate) fn with_spools(spools: Vec<(SpoolId, LogicalPlan)>, plan: LogicalPlan) -> Result<LogicalPlan> {
     if spools.is_empty() {
         return Ok(plan);

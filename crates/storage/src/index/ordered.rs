@@ -43,7 +43,7 @@ use node::{Inner, Leaf};
 /// A root with 65 children each of them thin: 65^16 is more than memory holds.
 const MAX_HEIGHT: usize = 16;
 /// How many nodes of a level an estimate looks at.
-const COUNTED_NODES: usize = 8;
+const COUNTED_NODES: usize = 48;
 
 /// The way from the root to a leaf: the inner nodes and the position of the child taken.
 type Path = [(u32, u32); MAX_HEIGHT];
@@ -220,11 +220,14 @@ impl OrderedIndex {
     }
 
     /// About how many entries have a prefix in `low..=high`: exact if they are in at most [`COUNTED_NODES`]
-    /// leaves. At each level so many nodes are looked at, and those beyond are taken to be like these and like
-    /// all on average.
+    /// leaves. At each level so many nodes are looked at, spread evenly from the first to the last, and the others
+    /// are taken to be like these.
     pub fn estimate(&self, low: u128, high: u128) -> usize {
         if self.root == NONE || low > high {
             return 0;
+        }
+        if (low, high) == (0, u128::MAX) {
+            return self.len;
         }
         let (mut ways, mut places) = ([Path::default(); 2], [0; 2]);
         for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
@@ -234,19 +237,19 @@ impl OrderedIndex {
             let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);
             places[n] = at;
         }
-        let (leaves, inners) = (self.leaves.used() as f64, self.inners.used().max(1) as f64);
-        let children = (leaves + inners) / inners;
-        let (mut first, mut nodes) = (vec![self.root], 1.0);
+        let (mut seen, mut nodes) = (vec![self.root], 1.0);
         for (from, to) in ways[0].iter().zip(&ways[1]).take(self.height as usize) {
             let inner = |id: &u32| self.inners.get(*id);
-            let sizes: Vec<usize> = first.iter().map(|id| inner(id).len() + 1).collect();
-            nodes = entries_between(&sizes, nodes, from.1 as usize, to.1 as usize + 1, children);
-            let below = first.iter().flat_map(|id| &inner(id).children[..=inner(id).len()]);
-            first = below.skip(from.1 as usize).take(COUNTED_NODES.min(nodes as usize)).copied().collect();
+            let sizes: Vec<usize> = seen.iter().map(|id| inner(id).len() + 1).collect();
+            let (from, to) = (from.1 as usize, to.1 as usize + 1);
+            nodes = entries_between(&sizes, nodes, from, to);
+            let after = sizes.last().map_or(0, |size| size - to);
+            let below = seen.iter().flat_map(|id| &inner(id).children[..=inner(id).len()]).copied();
+            let below: Vec<u32> = below.collect();
+            seen = spread(&below[from..below.len() - after]);
         }
-        let sizes: Vec<usize> = first.iter().map(|id| self.leaves.get(*id).len()).collect();
-        let average = self.len as f64 / leaves;
-        (entries_between(&sizes, nodes, places[0], places[1], average) as usize).min(self.len)
+        let sizes: Vec<usize> = seen.iter().map(|id| self.leaves.get(*id).len()).collect();
+        (entries_between(&sizes, nodes, places[0], places[1]) as usize).min(self.len)
     }
 
     /// The entries between two probes, in order. The ties tell the order of each probe among the
@@ -332,12 +335,17 @@ impl OrderedIndex {
 }
 
 /// About how many entries there are from place `from` in the first of a number of nodes to before place `to` in the
-/// last: of the first few the sizes are known, and the size of all on average.
-fn entries_between(sizes: &[usize], nodes: f64, from: usize, to: usize, average: f64) -> f64 {
-    let known = sizes.iter().sum::<usize>();
-    if nodes <= sizes.len() as f64 {
-        return (known - sizes.last().copied().unwrap_or(0) + to).saturating_sub(from) as f64;
-    }
-    let average = f64::midpoint(average, known as f64 / sizes.len().max(1) as f64);
-    (known + to).saturating_sub(from) as f64 + (nodes - 1.0 - sizes.len() as f64) * average
+/// last, of which these have the sizes of some: the first, the last and others between.
+fn entries_between(sizes: &[usize], nodes: f64, from: usize, to: usize) -> f64 {
+    let [first, middle @ .., _] = sizes else { return to.saturating_sub(from) as f64 };
+    let average = middle.iter().sum::<usize>() as f64 / middle.len().max(1) as f64;
+    (first - from + to) as f64 + (nodes - 2.0) * average
+}
+
+/// [`COUNTED_NODES`] of these nodes, or all if they are no more: the first, the last and others evenly between.
+fn spread(nodes: &[u32]) -> Vec<u32> {
+    let last = nodes.len().saturating_sub(1);
+    let step = (last as f64 / (COUNTED_NODES - 1) as f64).max(1.0);
+    let count = COUNTED_NODES.min(nodes.len());
+    (0..count).map(|n| nodes[((n as f64 * step).round() as usize).min(last)]).collect()
 }

@@ -327,7 +327,6 @@ fn may_be_text(ty: &Type) -> bool {
     matches!(ty, Type::Scalar(ty) if is_text(*ty) || *ty == Scalar::Unknown)
 }
 
-/// LIKE; without an escape character it is the backslash.
 /// Whether a pattern asks for a beginning that no blanks at the end of a value can be a part of.
 fn is_prefix(pattern: &Expr) -> bool {
     let ExprKind::Constant(Datum::Value(Value::Text(text))) = &pattern.kind else { return false };
@@ -335,6 +334,7 @@ fn is_prefix(pattern: &Expr) -> bool {
     prefix.is_some_and(|prefix| !prefix.contains(['%', '_', '\\']) && !prefix.ends_with(' '))
 }
 
+/// LIKE; without an escape character it is the backslash.
 fn like_of(value: Expr, pattern: Expr, escape: Option<Expr>, fold: bool) -> Result<Expr> {
     if !may_be_text(&value.ty) || !may_be_text(&pattern.ty) {
         return Err(missing(if fold { "~~*" } else { "~~" }, &value.ty, &pattern.ty));
