@@ -293,6 +293,9 @@ fn session_config(config: &OlapConfig) -> SessionConfig {
     // An array of four bytes a value beats a hash table of sixteen bytes a row by more than its size.
     options.execution.perfect_hash_join_small_build_threshold = 1 << 16;
     options.execution.perfect_hash_join_min_key_density = 0.08;
+    // Whether a result may be NULL is seen later by some physical expressions than by logical ones. What may be
+    // NULL to them alone never is.
+    options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.parquet.pushdown_filters = true;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_sizes = false;

@@ -8,7 +8,7 @@ use std::io;
 
 use albireo_base::{SqlError, SqlState};
 use arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::DataFusionError;
 
 /// Wraps a SQL error so that it passes through DataFusion.
 pub(crate) fn external(error: SqlError) -> DataFusionError {
@@ -50,8 +50,13 @@ pub(crate) fn out_of_range(type_name: &str) -> SqlError {
 }
 
 /// Our own bug: something that must not happen did.
+///
+/// What follows the first line of `message`, a plan or the cause of a cause, becomes the detail.
 pub(crate) fn internal(message: impl std::fmt::Display) -> SqlError {
-    SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {message}"))
+    let message = message.to_string();
+    let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+    let error = SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {}", first.trim_end()));
+    if rest.trim().is_empty() { error } else { error.with_detail(rest.trim()) }
 }
 
 /// Turns a panic's payload into an error.
@@ -73,7 +78,7 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
         DataFusionError::IoError(e) => from_io(e),
         DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) => from_plan_text(m),
-        DataFusionError::SchemaError(e, _) => from_schema(e),
+        DataFusionError::SchemaError(e, _) => internal(e),
         DataFusionError::Execution(m) => from_text(m),
         DataFusionError::ExecutionJoin(e) => internal(e),
         DataFusionError::ResourcesExhausted(m) => from_resources(m),
@@ -84,9 +89,7 @@ pub fn to_sql_error(error: &DataFusionError) -> SqlError {
         }
         DataFusionError::Shared(inner) => to_sql_error(inner),
         DataFusionError::Configuration(m) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.clone()),
-        DataFusionError::Internal(m) | DataFusionError::Substrait(m) | DataFusionError::Ffi(m) => {
-            from_internal_text(m)
-        }
+        DataFusionError::Internal(m) | DataFusionError::Substrait(m) | DataFusionError::Ffi(m) => internal(m),
     }
 }
 
@@ -184,111 +187,16 @@ fn from_resources(message: &str) -> SqlError {
 }
 
 fn not_implemented(message: &str) -> SqlError {
-    let lower = message.to_ascii_lowercase();
-    if lower.contains("does not support logical expression windowfunction") {
-        let text = "window functions are not allowed here: only in SELECT and ORDER BY";
-        return SqlError::new(SqlState::WINDOWING_ERROR, text);
-    }
-    if lower.contains("does not support logical expression outerreferencecolumn") {
-        return SqlError::unsupported("this use of a column from outside the subquery");
-    }
-    if lower.contains("does not support logical expression exists") {
-        return SqlError::unsupported("a subquery in this place");
-    }
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, decapitalize(&first_line(message)))
 }
 
-fn from_schema(error: &SchemaError) -> SqlError {
-    match error {
-        SchemaError::FieldNotFound { field, .. } => {
-            let text = error.to_string();
-            let suggestion = text
-                .split_once("Did you mean '")
-                .and_then(|(_, rest)| rest.split_once('\''))
-                .map(|(name, _)| name.to_owned());
-            let e = SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column {} does not exist", field.flat_name()),
-            );
-            match suggestion {
-                Some(name) => e.with_hint(format!("Perhaps you meant {name}.")),
-                None => e,
-            }
-        }
-        SchemaError::AmbiguousReference { field } => SqlError::new(
-            SqlState::AMBIGUOUS_COLUMN,
-            format!("column reference {} is ambiguous", field.flat_name()),
-        ),
-        SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. } => {
-            SqlError::new(SqlState::DUPLICATE_COLUMN, decapitalize(&error.to_string()))
-        }
-    }
-}
-
-/// Errors of planning: what the user wrote does not make sense.
+/// Errors of planning. What a statement can get wrong is found before a plan is made of it
+/// (`albireo_semantics`), so all but a missing file is ours.
 fn from_plan_text(message: &str) -> SqlError {
-    let message = inner_reason(message);
-    let lower = message.to_ascii_lowercase();
-    let has = |needle: &str| lower.contains(needle);
-    let state = if has("no files found") {
-        SqlState::UNDEFINED_FILE
-    } else if has("non-boolean predicate")
-        || has("requires a boolean expression")
-        || has("logical boolean operation")
-    {
-        SqlState::DATATYPE_MISMATCH
-    } else if has("invalid function") || has("no function matches") || has("not supported for") {
-        SqlState::UNDEFINED_FUNCTION
-    } else if has("limit must be >=") {
-        return SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT must not be negative");
-    } else if has("offset must be >=") {
-        return SqlError::new(SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET must not be negative");
-    } else if has("window functions are not allowed") {
-        SqlState::WINDOWING_ERROR
-    } else if has("correlated scalar subquery can only be used in") || has("null_aware anti join only") {
-        SqlState::FEATURE_NOT_SUPPORTED
-    } else if has("table") && has("not found") {
-        SqlState::UNDEFINED_TABLE
-    } else if has("must be in the group by")
-        || has("aggregate functions are not allowed in")
-        || has("aggregate function calls cannot be nested")
-        || has("could not be resolved from available columns")
-        || has("appear in the group by")
-        || has("expressions from group by")
-    {
-        SqlState::GROUPING_ERROR
-    } else if has("cannot coerce arithmetic")
-        || has("cannot infer common argument type")
-        || has("failed to coerce arguments")
-        || has("no possible custom coercion")
-        || has("isn't a common type to coerce")
-        || has("cannot infer common string type")
-        || has("cannot automatically convert")
-        || has("unary operator '-' only supports")
-        || has("result type for temporal operation")
-    {
-        SqlState::UNDEFINED_FUNCTION
-    } else if has("union") && (has("types") || has("coerce")) || has("incompatible") {
-        SqlState::DATATYPE_MISMATCH
-    } else if has("cannot cast") || has("unsupported cast") {
-        SqlState::CANNOT_COERCE
-    } else if has("unsupported") || has("not supported") || has("not implemented") {
-        SqlState::FEATURE_NOT_SUPPORTED
-    } else if has("placeholder") {
-        SqlState::UNDEFINED_PARAMETER
-    } else if has("ambiguous") {
-        SqlState::AMBIGUOUS_COLUMN
-    } else {
-        SqlState::SYNTAX_ERROR
-    };
-    SqlError::new(state, decapitalize(&first_line(message)))
-}
-
-/// What a failed call says beneath DataFusion's own words about the call.
-fn inner_reason(message: &str) -> &str {
-    let Some((_, reason)) = message.rsplit_once("coercion failed with: ") else { return message };
-    let reason = reason.split(". No function matches the given name").next().unwrap_or(reason);
-    reason.strip_prefix("Error during planning: ").unwrap_or(reason)
+    if message.to_ascii_lowercase().contains("no files found") {
+        return SqlError::new(SqlState::UNDEFINED_FILE, decapitalize(&first_line(message)));
+    }
+    internal(message)
 }
 
 /// Errors of functions that are not ours, raised while rows are computed.
@@ -335,18 +243,6 @@ fn from_text(message: &str) -> SqlError {
         SqlState::INVALID_PARAMETER_VALUE
     };
     SqlError::new(state, decapitalize(&first_line(message)))
-}
-
-/// DataFusion calls some user errors internal; keep those apart from bugs.
-fn from_internal_text(message: &str) -> SqlError {
-    let lower = message.to_ascii_lowercase();
-    if lower.contains("physical plan does not support logical expression")
-        || lower.contains("unsupported")
-        || lower.contains("not supported")
-    {
-        return not_implemented(message);
-    }
-    internal(first_line(message))
 }
 
 fn first_line(message: &str) -> String {

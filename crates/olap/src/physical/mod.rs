@@ -10,6 +10,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 mod dense;
 mod groups;
 mod keys;
+mod order;
 mod pack;
 mod pushdown;
 mod ranges;
@@ -21,6 +22,8 @@ pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     // Before dynamic filters are made of the joins' keys: the last rule but the check of the plan.
     let last = FilterPushdown::new_post_optimization();
     let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());
+    rules.insert(at, Arc::new(order::SortAgain));
+    let at = at + 1;
     rules.insert(at, Arc::new(keys::PackJoinKeys));
     let [first, last] = [FilterPushdown::new(), last];
     let pushes = |name: &str| name == first.name() || name == last.name();
