@@ -87,9 +87,9 @@ fn bench_that_makes_no_sense_is_a_usage_error_in_words() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test looks at what the program leaves")]
 fn bench_recovery_prints_all_figures_and_leaves_nothing() {
-    let directory = std::env::temp_dir().join(format!("albireo-bench-recovery-{}", std::process::id()));
+    let directory = tempfile::tempdir().expect("a directory");
     let line = "bench recovery --small --warehouses 1 --transactions 400 --format json --data";
-    let report = json(&format!("{line} {}", directory.display()));
+    let report = json(&format!("{line} {}", directory.path().display()));
     let figures = report["figures"].as_array().expect("figures is a list");
     assert_eq!(figures.len(), 8);
     for figure in figures {
@@ -97,6 +97,5 @@ fn bench_recovery_prints_all_figures_and_leaves_nothing() {
     }
     let bytes = figures.iter().find(|figure| figure["unit"] == "bytes").expect("one is in bytes");
     assert!(bytes["value"].as_f64().is_some_and(|bytes| bytes < 120.0), "{bytes}");
-    assert_eq!(std::fs::read_dir(&directory).expect("it is there").count(), 0, "nothing is left");
-    std::fs::remove_dir(&directory).expect("it is empty");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0, "nothing is left");
 }

@@ -110,38 +110,31 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn base(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("albireo-olap-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        path
-    }
-
     fn entries(path: &Path) -> usize {
         std::fs::read_dir(path).unwrap().count()
     }
 
     #[test]
     fn directory_appears_with_the_first_file_and_is_removed_while_files_are_open() {
-        let base = base("spill");
-        let files = SpillFiles::new(&base, 1 << 20);
-        assert_eq!((entries(&base), files.used_bytes()), (0, 0));
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path();
+        let files = SpillFiles::new(base, 1 << 20);
+        assert_eq!((entries(base), files.used_bytes()), (0, 0));
         let file = files.create_temp_file("a test").unwrap();
-        assert_eq!(entries(&base), 1);
+        assert_eq!(entries(base), 1);
         let mut writer = file.open_writer().unwrap();
         writer.write_all(b"rows").unwrap();
         files.remove();
-        assert_eq!(entries(&base), 0);
+        assert_eq!(entries(base), 0);
         drop((writer, file));
         assert!(files.create_temp_file("a test").is_err());
-        assert_eq!(entries(&base), 0);
-        std::fs::remove_dir(&base).unwrap();
+        assert_eq!(entries(base), 0);
     }
 
     #[test]
     fn directory_that_cannot_be_made_fails_with_its_name() {
-        let base = base("none");
-        std::fs::remove_dir(&base).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().join("none").join("at all");
         let files = SpillFiles::new(&base, 1 << 20);
         let error = crate::errors::to_sql_error(&files.create_temp_file("a test").err().unwrap());
         assert!(error.message().contains(base.to_str().unwrap()), "{error:?}");

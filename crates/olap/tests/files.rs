@@ -6,7 +6,6 @@
 
 mod support;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use albireo_olap::write_parquet;
@@ -17,12 +16,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit, i256};
 use support::{Fixture, decimal, relation};
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("albireo-olap-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
+use tempfile::TempDir;
 
 fn fixture() -> Fixture {
     let r = relation(1, "t", &[("a", albireo_base::SqlType::Integer), ("d", decimal(5, 2))], &[0]);
@@ -36,7 +30,8 @@ fn fixture() -> Fixture {
 
 #[test]
 fn parquet_written_is_read_again() {
-    let path = directory("parquet").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     let schema = Arc::new(Schema::new(vec![
         Field::new("a", DataType::Int32, false),
         Field::new("s", DataType::Utf8View, true),
@@ -71,7 +66,8 @@ fn parquet_of(path: &std::path::Path, columns: Vec<(&str, ArrayRef)>) {
 
 #[test]
 fn columns_of_parquet_have_the_nearest_type_of_sql() {
-    let path = directory("types").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     let int = |ty: DataType| cast(&Int64Array::from(vec![Some(200), None]), &ty).unwrap();
     let dictionary: DictionaryArray<Int32Type> = [Some("d"), None].into_iter().collect();
     let bytes = |length| {
@@ -121,7 +117,8 @@ fn columns_of_parquet_have_the_nearest_type_of_sql() {
 
 #[test]
 fn column_without_a_type_of_sql_is_refused_by_name_where_it_is_read() {
-    let path = directory("nested").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), Some(2)]), None]);
     let huge = UInt64Array::from(vec![Some(u64::MAX), None]);
     parquet_of(
@@ -153,7 +150,8 @@ fn column_without_a_type_of_sql_is_refused_by_name_where_it_is_read() {
 
 #[test]
 fn csv_with_header_is_read() {
-    let path = directory("csv").join("x.csv");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.csv");
     std::fs::write(&path, "a,b\n1,x\n2,y\n").unwrap();
     let f = fixture();
     assert_eq!(f.rows(&format!("select b, a + 1 from '{}' order by a", path.display())), ["x|2", "y|3"]);
@@ -161,7 +159,8 @@ fn csv_with_header_is_read() {
 
 #[test]
 fn damaged_parquet_in_from_is_an_error_or_rows() {
-    let path = directory("damaged").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     let schema = Arc::new(Schema::new(vec![
         Field::new("a", DataType::Int32, true),
         Field::new("s", DataType::Utf8View, true),
@@ -197,7 +196,8 @@ fn missing_or_malformed_file_is_a_clear_error() {
     let e = f.query("select * from '/nowhere/x.parquet'").unwrap_err();
     assert_eq!(e.state().to_string(), "58P01", "{e}");
     assert!(e.message().contains("/nowhere/x.parquet"), "{e}");
-    let path = directory("bad").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     std::fs::write(&path, "this is not Parquet").unwrap();
     let e = f.query(&format!("select * from '{}'", path.display())).unwrap_err();
     assert_eq!(e.state().to_string(), "22P04", "{e}");
@@ -209,7 +209,8 @@ fn missing_or_malformed_file_is_a_clear_error() {
 
 #[test]
 fn moments_that_postgresql_has_not_are_values_or_errors() {
-    let path = directory("extreme").join("x.parquet");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("x.parquet");
     let extremes = Int64Array::from(vec![i64::MIN, i64::MIN + 1, -1, i64::MAX - 1, i64::MAX]);
     let dates = Date32Array::from(vec![i32::MIN, i32::MIN + 1, -1, i32::MAX - 1, i32::MAX]);
     let of = |ty: DataType| cast(&extremes, &ty).unwrap();

@@ -176,8 +176,9 @@ fn query_over_its_memory_limit_is_53200_and_the_engine_lives() {
 
 #[test]
 fn query_that_spills_gives_the_same_rows() {
-    let directory = std::env::temp_dir().join(format!("albireo-olap-{}", std::process::id()));
-    let config = OlapConfig { spill_directory: Some(directory), ..OlapConfig::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let spills = Some(directory.path().to_owned());
+    let config = OlapConfig { spill_directory: spills, ..OlapConfig::default() };
     let f = Fixture::with_config(vec![table(60)], config);
     let sql = "select note, id from t order by note, id";
     let whole = f.query(sql).unwrap();

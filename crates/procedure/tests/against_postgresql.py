@@ -3,12 +3,13 @@
 
     against_postgresql.py [--statements] [SEEDS [FIRST]]        1000 and 1 if not given
 
-Makes a cluster in a temporary directory, reached by a socket there alone, and starts it; checks that the
+Makes a cluster in a temporary directory, reached by a socket there alone, and starts it. Checks that the
 answers in corpus/*.sql are PostgreSQL's; runs random routines in both (the test
 `random_routines_come_to_the_same_in_postgresql`), and TPC-C from the same inputs
-(`same_inputs_end_in_the_same_tables_as_in_postgresql`); with --statements instead of these two random queries and
-changes, 40 by seed (`random_queries_give_the_same_in_postgresql` and `random_changes_leave_the_same_in_postgresql`),
-which still find differences. Stops the cluster and removes it, whatever happens. As root it runs the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
+(`same_inputs_end_in_the_same_tables_as_in_postgresql`). With --statements it runs random queries and changes
+instead, 40 of each by seed (`random_queries_give_the_same_in_postgresql`,
+`random_changes_leave_the_same_in_postgresql`). Stops the cluster and removes it, whatever happens. As root it runs
+the server as the user postgres, and installs PostgreSQL 15 by apt-get if it is missing.
 """
 
 import os
@@ -86,7 +87,7 @@ def main():
         test = ["cargo", "test", "--workspace", *tests, "in_postgresql"]
         here = pathlib.Path(__file__).resolve().parent
         check = [sys.executable, here / "corpus" / "record.py", "--check"]
-        status = subprocess.run(check, env=environment).returncode
+        status = 0 if statements else subprocess.run(check, env=environment).returncode
         status = subprocess.run(test, cwd=here, env=environment).returncode or status
     finally:
         if (data / "postmaster.pid").exists():

@@ -4,6 +4,7 @@ use albireo_base::{SqlError, SqlState, SqlType, Value};
 
 use super::Conversion;
 use super::convert::{apply, plain, read};
+use super::function::moment::check_range;
 use crate::datum::Datum;
 use crate::types::{Scalar, Type};
 
@@ -11,13 +12,14 @@ use crate::types::{Scalar, Type};
 /// converts them, so that `'{1,2}'` is an array where one is wanted.
 ///
 /// # Errors
-/// What the conversion says; 42804 if there is none.
+/// What the conversion says; 42804 if there is none; 22008 for a moment beyond its type.
 pub fn given(value: &Value, ty: &Type) -> Result<Datum, SqlError> {
     let mismatch = || {
         let from = value.sql_type().map_or(Scalar::Unknown, Scalar::of);
         let message = format!("the parameter is of type {ty}, but its value of type {from}");
         SqlError::new(SqlState::DATATYPE_MISMATCH, message)
     };
+    check_range(value)?;
     match (value, ty) {
         (Value::Null, _) => Ok(Datum::NULL),
         (Value::Text(_), Type::Scalar(Scalar::Text | Scalar::Unknown)) => Ok(value.clone().into()),
@@ -68,6 +70,11 @@ mod tests {
         assert_eq!(shown(2, &scalar(Scalar::Interval)), "42804");
         assert_eq!(shown("{1,NULL}", &Type::Array(Scalar::Integer)), "{1,NULL}");
         assert_eq!(shown(1, &Type::Array(Scalar::Integer)), "42804");
+        assert_eq!(shown(Value::Time(86_400_000_000), &scalar(Scalar::Time)), "24:00:00");
+        assert_eq!(shown(Value::Time(86_400_000_001), &scalar(Scalar::Time)), "22008");
+        assert_eq!(shown(Value::Time(-1), &scalar(Scalar::Time)), "22008");
+        assert_eq!(shown(Value::Date(i32::MAX), &scalar(Scalar::Date)), "22008");
+        assert_eq!(shown(Value::Timestamp(i64::MIN), &scalar(Scalar::TimestampTz)), "22008");
         assert_eq!(shown(Value::Null, &Type::Array(Scalar::Integer)), "NULL");
     }
 }

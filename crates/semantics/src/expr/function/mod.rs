@@ -15,7 +15,7 @@ mod float;
 mod format;
 mod hash;
 mod math;
-mod moment;
+pub(super) mod moment;
 mod part;
 mod pattern;
 mod regex;

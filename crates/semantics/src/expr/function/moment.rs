@@ -109,6 +109,20 @@ fn time_of(hour: i32, minute: i32, second: f64, what: &str) -> Result<i64> {
     Ok(total)
 }
 
+/// Looks whether a moment that a client gave as a number is one that its type has.
+///
+/// # Errors
+/// 22008 if it is not.
+pub(in crate::expr) fn check_range(value: &Value) -> Result<()> {
+    let (has, name) = match value {
+        Value::Time(micros) => ((0..=MICROS_PER_DAY).contains(micros), "time"),
+        Value::Date(days) => (DAYS.contains(&i64::from(*days)), "date"),
+        Value::Timestamp(micros) | Value::TimestampTz(micros) => (*micros >= FIRST_MICRO, "timestamp"),
+        _ => return Ok(()),
+    };
+    if has { Ok(()) } else { Err(fault(format!("{name} out of range"))) }
+}
+
 /// A moment that TIMESTAMP has.
 pub(super) fn moment(micros: Option<i64>) -> Result<i64> {
     micros.filter(|micros| *micros >= FIRST_MICRO).ok_or_else(|| fault("timestamp out of range"))
@@ -221,7 +235,8 @@ fn of_moments(op: Binary, a: &Value, b: &Value) -> Result<Datum> {
             Ok(Datum::Interval(Interval { months: 0, days, micros: micros % MICROS_PER_DAY }))
         }
         (Binary::TimeMinusTime, Value::Time(a), Value::Time(b)) => {
-            Ok(Datum::Interval(Interval { months: 0, days: 0, micros: a - b }))
+            let micros = a.checked_sub(*b).ok_or_else(interval_fault)?;
+            Ok(Datum::Interval(Interval { months: 0, days: 0, micros }))
         }
         _ => Err(unexpected()),
     }
