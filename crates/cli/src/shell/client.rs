@@ -90,7 +90,12 @@ impl Shell<'_> {
                     self.say("Enter the rows, one on each line. End with \\. on a separate line, or Ctrl-D.");
                     self.out.flush()?;
                 }
-                match take_rows(around.next_line, &mut rows) {
+                let mut take = || take_rows(around.next_line, &mut rows);
+                let taken = match &self.terminal {
+                    Some(terminal) if name.is_none() => terminal.read_only(take),
+                    _ => take(),
+                };
+                match taken {
                     Ok(taken) => around.splitter.skip_lines(taken),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                         return self.fail("COPY was cancelled; nothing was inserted");

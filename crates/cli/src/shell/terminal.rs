@@ -35,9 +35,22 @@ impl Terminal {
 
     /// Keeps keys for the line editor. Ctrl-C stays a signal.
     pub fn listen(&self) {
+        self.keep_keys(LocalModes::ICANON);
+    }
+
+    /// Runs `work`, which reads lines and does nothing else that could be stopped: Ctrl-C between two of them is a
+    /// key, which the next one finds.
+    pub fn read_only<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.keep_keys(LocalModes::ICANON | LocalModes::ISIG);
+        let result = work();
+        self.listen();
+        result
+    }
+
+    fn keep_keys(&self, without: LocalModes) {
         let Some(found) = &self.found else { return };
         let mut mode = found.clone();
-        mode.local_modes.remove(LocalModes::ICANON);
+        mode.local_modes.remove(without);
         mode.special_codes[SpecialCodeIndex::VMIN] = 1;
         mode.special_codes[SpecialCodeIndex::VTIME] = 0;
         // A terminal that refuses stays as it is.
