@@ -150,7 +150,7 @@ fn is_refused(answer: &Answer) -> bool {
     matches!(answer, Answer::Error(state, _) if state == "0A000")
 }
 
-/// Whether an answer tells of a defect of ours.
+/// Whether an answer tells of a defect, ours or, in PostgreSQL's answer, theirs.
 fn is_internal(answer: &Answer) -> bool {
     matches!(answer, Answer::Error(state, _) if state == "XX000")
 }
@@ -190,7 +190,9 @@ impl Seen {
     ) -> Option<String> {
         if let Some(refused) = [live, snapshot].into_iter().find(|answer| is_refused(answer)) {
             let Answer::Error(_, message) = refused else { return None };
-            *self.refused.entry(message.lines().next().unwrap_or_default().to_owned()).or_default() += 1;
+            let what = message.lines().next().unwrap_or_default();
+            let what = what.split(" (at character").next().unwrap_or(what);
+            *self.refused.entry(what.to_owned()).or_default() += 1;
             return None;
         }
         self.compared += 1;
@@ -206,7 +208,8 @@ impl Seen {
         if !same(live, snapshot, statement.ordered) {
             write!(text, "\nlive: {}\nsnapshot: {}", shown(live), shown(snapshot)).unwrap();
         }
-        if let Some(theirs) = theirs.filter(|theirs| !is_refused(theirs) && !is_eager(theirs, live)) {
+        let tells = |theirs: &&Answer| !is_refused(theirs) && !is_internal(theirs) && !is_eager(theirs, live);
+        if let Some(theirs) = theirs.filter(tells) {
             let (ours, theirs) = (as_in_postgresql(live, theirs), as_in_postgresql(theirs, theirs));
             if !same(&ours, &theirs, statement.ordered) {
                 write!(text, "\nlive: {}\nPostgreSQL: {}", shown(&ours), shown(&theirs)).unwrap();
