@@ -13,7 +13,7 @@ use albireo_sql::TableDef;
 use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{
-    Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, Operator, cast, lit,
+    Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, cast, lit,
 };
 
 use super::select::Stage;
@@ -497,22 +497,9 @@ pub(super) fn dependent(
     kind: JoinType,
 ) -> Result<LogicalPlan> {
     let (left, right) = (Arc::new(left), Arc::new(right));
-    let (nulls, filter) = (NullEquality::NullEqualsNull, filter.map(strict));
+    let nulls = NullEquality::NullEqualsNull;
     let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
     Ok(LogicalPlan::Join(join))
-}
-
-/// A condition of a join whose keys are equal where both are NULL. An optimizer makes keys of its equalities too, and
-/// these are not true of NULLs.
-pub(super) fn strict(condition: Planned) -> Planned {
-    let parts = datafusion::logical_expr::utils::split_conjunction_owned(condition);
-    let strict = parts.into_iter().map(|part| match &part {
-        Planned::BinaryExpr(equal) if equal.op == Operator::Eq => {
-            equal.left.clone().is_not_null().and(equal.right.clone().is_not_null()).and(part)
-        }
-        _ => part,
-    });
-    datafusion::logical_expr::utils::conjunction(strict).unwrap_or_else(|| lit(true))
 }
 
 /// A query's rows as a relation.

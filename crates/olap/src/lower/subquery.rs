@@ -27,7 +27,6 @@ use datafusion::logical_expr::{
 };
 
 use super::expr::operator;
-use super::from::strict;
 use super::query::output_types;
 use super::select::{Stage, address};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column};
@@ -509,7 +508,9 @@ impl Lowering<'_> {
                     column
                 }
             };
-            inner.keys.push(column.clone());
+            if !inner.keys.contains(&column) {
+                inner.keys.push(column.clone());
+            }
             on.push((theirs, Planned::Column(column)));
         }
         if exprs.len() > before {
@@ -607,10 +608,6 @@ pub(super) fn join(left: LogicalPlan, joined: Joined, kind: JoinType) -> Result<
     // Where nothing must be equal, a join needs a condition.
     let bare = on.is_empty() && others.is_empty() && kind != JoinType::Inner;
     let filter = if bare { Some(lit(true)) } else { all_of(others) };
-    let filter = match nulls {
-        NullEquality::NullEqualsNull => filter.map(strict),
-        NullEquality::NullEqualsNothing => filter,
-    };
     let join = Join::try_new(left, right, on, filter, kind, JoinConstraint::On, nulls, false)?;
     Ok(LogicalPlan::Join(join))
 }

@@ -1,7 +1,7 @@
 //! Plan nodes of ours: what SQL has and DataFusion has not.
 //!
 //! Responsible for: rows made of arguments ([`expand`]), queries that are repeated over their own rows
-//! ([`recursion`]), and making execution plans of both. Not responsible for: scans ([`crate::scan`]), rules over
+//! ([`recursion`]), and making execution plans of both; sides of outer joins ([`nullable`]). Not responsible for: scans ([`crate::scan`]), rules over
 //! plans ([`crate::physical`]).
 
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 pub(crate) mod expand;
+pub(crate) mod nullable;
 pub(crate) mod recursion;
 
 use crate::spool;

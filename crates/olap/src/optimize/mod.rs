@@ -22,6 +22,7 @@ mod eager;
 pub(crate) mod estimate;
 mod graph;
 mod join_order;
+mod keys;
 mod order;
 pub(crate) mod selectivity;
 mod whole;
@@ -87,7 +88,7 @@ fn simplifying() -> Rules {
         Arc::new(rules::simplify_expressions::SimplifyExpressions::new()),
         Arc::new(rules::replace_distinct_aggregate::ReplaceDistinctWithAggregate::new()),
         Arc::new(rules::eliminate_join::EliminateJoin::new()),
-        Arc::new(rules::extract_equijoin_predicate::ExtractEquijoinPredicate::new()),
+        Arc::new(keys::KeysOfEqualities::default()),
         Arc::new(rules::eliminate_filter::EliminateFilter::new()),
         Arc::new(rules::eliminate_limit::EliminateLimit::new()),
         Arc::new(rules::propagate_empty_relation::PropagateEmptyRelation::new()),

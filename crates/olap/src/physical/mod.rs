@@ -10,6 +10,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 mod dense;
 mod groups;
 mod keys;
+mod nullable;
 mod order;
 mod pack;
 mod pushdown;
@@ -19,6 +20,7 @@ mod sums;
 /// DataFusion's rules and ours, in order.
 pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(nullable::HideConstants));
     // Before dynamic filters are made of the joins' keys: the last rule but the check of the plan.
     let last = FilterPushdown::new_post_optimization();
     let at = rules.iter().rposition(|rule| rule.name() == last.name()).unwrap_or(rules.len());

@@ -102,7 +102,7 @@ impl Generator {
             2 if !self.ctes.is_empty() => {
                 let at = self.below(self.ctes.len() as u64) as usize;
                 let (name, columns) = self.ctes[at].clone();
-                self.add(&alias, &columns, columns.len());
+                self.add_query(&alias, &columns);
                 format!("{name} AS {alias}")
             }
             3 | 4 if self.nesting < 2 => {
@@ -116,7 +116,7 @@ impl Generator {
                 }
                 let columns: Vec<(String, Kind)> =
                     kinds.into_iter().enumerate().map(|(at, kind)| (format!("e{at}"), kind)).collect();
-                self.add(&alias, &columns, columns.len());
+                self.add_query(&alias, &columns);
                 let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
                 format!("({sql}) AS {alias} ({})", names.join(", "))
             }
@@ -143,6 +143,13 @@ impl Generator {
             kind: *kind,
             plain: true,
         }));
+    }
+
+    fn add_query(&mut self, alias: &str, columns: &[(String, Kind)]) {
+        self.add(alias, columns, columns.len());
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.repeats = true;
+        }
     }
 
     /// A table under its own name as the only scope: for changes.

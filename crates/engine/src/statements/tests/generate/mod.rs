@@ -70,6 +70,8 @@ struct Scope {
     columns: Vec<Column>,
     /// Expressions that together tell its rows apart.
     keys: Vec<String>,
+    /// Whether rows of it may nevertheless be equal: those of a query.
+    repeats: bool,
 }
 
 /// Makes statements.

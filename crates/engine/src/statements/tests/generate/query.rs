@@ -10,6 +10,8 @@ struct Select {
     keys: Vec<String>,
     /// The ORDER BY that DISTINCT ON needs.
     order: Option<String>,
+    /// Whether windows tell rows apart that are equal otherwise.
+    ties: bool,
 }
 
 impl Generator {
@@ -102,7 +104,10 @@ impl Generator {
     }
 
     fn ordered(&mut self, select: &Select) -> (String, bool) {
-        let Select { sql, kinds, keys, order } = select;
+        let Select { sql, kinds, keys, order, ties } = select;
+        if *ties {
+            return (sql.clone(), false);
+        }
         if let Some(order) = order {
             return (format!("{sql}{order}{}", self.limit()), true);
         }
@@ -131,7 +136,7 @@ impl Generator {
         let filter = self.filter();
         let mut keys = self.scopes.last().map(|scope| scope.keys.clone()).unwrap_or_default();
         let (mut rest, mut distinct, mut order) = (String::new(), String::new(), None);
-        let mut settled = false;
+        let (mut settled, mut ties) = (false, false);
         match self.below(9) {
             0..=2 => {
                 rest = self.group_by();
@@ -150,7 +155,10 @@ impl Generator {
                 (distinct, settled) = ("DISTINCT ".to_owned(), true);
                 keys = Vec::new();
             }
-            4 => self.windows(),
+            4 => {
+                ties = self.scopes.last().is_some_and(|scope| scope.repeats);
+                self.windows();
+            }
             5 if !keys.is_empty() => {
                 let kind = self.own_kind();
                 if let Some(on) = self.own_column(kind) {
@@ -188,7 +196,7 @@ impl Generator {
         }
         self.scopes.pop();
         let sql = format!("SELECT {distinct}{} FROM {from}{filter}{rest}", items.join(", "));
-        Select { sql, kinds, keys, order }
+        Select { sql, kinds, keys, order, ties }
     }
 
     /// What `make` makes where columns stand for groups: queries in it may name only those that are keys.
