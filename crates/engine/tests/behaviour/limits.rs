@@ -360,3 +360,19 @@ fn value_in_a_routine_is_refused_before_it_takes_more_memory_than_a_call_has() {
         assert_eq!(state(&length(2_000_000_000).unwrap_err()), "54000");
     }
 }
+
+#[test]
+fn dependent_queries_in_a_row_do_not_double_the_plan_each_time() {
+    let db = filled(small(), 100);
+    let connection = db.connect();
+    connection.execute("SET query_memory = '512MB'").unwrap();
+    let query = |n: usize| format!("(SELECT count(*) FROM t x WHERE x.a < t.a + {n})");
+    let select: String = (0..30).map(query).collect::<Vec<_>>().join(" + ");
+    assert_eq!(show(&connection.query(&format!("SELECT sum({select}) FROM t"), &[]).unwrap()), "187940");
+    let lateral = |n: usize| {
+        let before = if n == 0 { "t.a".to_owned() } else { format!("l{}.a", n - 1) };
+        format!(", LATERAL (SELECT max(x.a) AS a FROM t x WHERE x.a <= {before}) l{n}")
+    };
+    let from: String = (0..20).map(lateral).collect();
+    assert_eq!(show(&connection.query(&format!("SELECT sum(l19.a) FROM t{from}"), &[]).unwrap()), "4950");
+}

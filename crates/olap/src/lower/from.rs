@@ -55,6 +55,7 @@ impl Lowering<'_> {
                     placed |= 1 << relation;
                 }
                 Item::One { relation, .. } => {
+                    plan = self.before(plan, &select.relations[usize::from(*relation)])?;
                     let (right, on) = self.relation(stage, &plan, *relation, &select.relations)?;
                     plan = match (first, on.is_empty()) {
                         (true, true) => right,
@@ -111,7 +112,8 @@ impl Lowering<'_> {
             if let Some((_, args)) = generator(&select.relations[usize::from(*relation)]) {
                 self.attach_queries(stage, args)?;
             }
-            let left = stage.plan.clone();
+            let relation_read = &select.relations[usize::from(*relation)];
+            let left = self.before(stage.plan.clone(), relation_read)?;
             let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
             if !keys.is_empty() {
                 return self.left_dependent(stage, (left, right), keys, pool);

@@ -2,12 +2,15 @@
 //!
 //! PostgreSQL's rule: one that is used once, or NOT MATERIALIZED, is a part of the query that uses it; any other is
 //! computed once. A whole table under another name is read where it is used all the same: that copies nothing.
+//!
+//! Rows that a dependent query reads for its values, and that are joined with its rows after that, are computed once
+//! too, where their plan is large.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_semantics::expr::ExprKind;
-use albireo_semantics::query::tree::{Body, Cte, Distinct, Query, RelationSource};
+use albireo_semantics::query::tree::{Body, Cte, Distinct, Query, Relation, RelationSource};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
@@ -50,10 +53,41 @@ impl Lowering<'_> {
         let types = rows.outputs.iter().map(|output| type_of(&rows.plan, output)).collect::<Result<_>>()?;
         let outputs: Vec<Planned> = rows.outputs.into_iter().map(Planned::Column).collect();
         let plan = LogicalPlanBuilder::from(rows.plan).project(outputs)?.build()?;
+        Ok(Named::Spooled(self.spool(plan), types))
+    }
+
+    /// Rows that a relation will be joined with: read twice if it depends on them.
+    pub(super) fn before(&self, plan: LogicalPlan, relation: &Relation) -> Result<LogicalPlan> {
+        match &relation.source {
+            RelationSource::Query(query) | RelationSource::Lateral(query)
+                if !free_columns(query).is_empty() =>
+            {
+                self.readable_twice(plan)
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    /// Rows that are read in two places: as they are while their plan is small, else a spool of them under the same
+    /// names. Dependent queries, each of which reads all rows before it twice, would double the plan each time.
+    pub(super) fn readable_twice(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        // What is computed in each round is not computed once.
+        if self.repeating.get() || !has_more_nodes(&plan, &mut { SMALL_NODES }) {
+            return Ok(plan);
+        }
+        let fields = plan.schema().iter().map(|(qualifier, field)| {
+            (qualifier.cloned(), Arc::new(Field::clone(field).with_nullable(true)))
+        });
+        let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
+        let id = self.spool(plan);
+        Ok(spool::scan(id, Arc::new(schema)))
+    }
+
+    fn spool(&self, plan: LogicalPlan) -> SpoolId {
         let mut spools = self.spools.borrow_mut();
         let id = SpoolId::try_from(spools.len()).unwrap_or(SpoolId::MAX);
         spools.push((id, plan));
-        Ok(Named::Spooled(id, types))
+        id
     }
 
     /// The rows of a query of WITH where it is used.
@@ -77,6 +111,16 @@ impl Lowering<'_> {
         };
         typed_columns(Rows { plan, outputs, ..Rows::default() })
     }
+}
+
+/// Nodes of a plan that is small enough to stand in a statement twice.
+const SMALL_NODES: usize = 40;
+
+/// Whether a plan has more nodes than so many.
+fn has_more_nodes(plan: &LogicalPlan, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return true };
+    *left = rest;
+    plan.inputs().into_iter().any(|input| has_more_nodes(input, left))
 }
 
 /// Whether a query gives columns of all rows of one table.

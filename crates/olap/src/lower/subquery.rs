@@ -396,7 +396,7 @@ impl Lowering<'_> {
     }
 
     /// A query for all rows at hand; `semi` if it only matters whether there is a row.
-    pub(super) fn joined(&self, stage: &Stage, query: &Query, semi: bool) -> Result<Joined> {
+    pub(super) fn joined(&self, stage: &mut Stage, query: &Query, semi: bool) -> Result<Joined> {
         let free = free_columns(query);
         if free.is_empty() {
             let rows = self.query(query, None)?;
@@ -410,7 +410,7 @@ impl Lowering<'_> {
     }
 
     /// A query for all values of the columns around at once.
-    pub(super) fn joined_by_values(&self, stage: &Stage, query: &Query) -> Result<Joined> {
+    pub(super) fn joined_by_values(&self, stage: &mut Stage, query: &Query) -> Result<Joined> {
         let free = free_columns(query);
         if free.is_empty() {
             return self.joined(stage, query, false);
@@ -426,6 +426,7 @@ impl Lowering<'_> {
             columns.push((reference, column));
             lefts.push(value);
         }
+        stage.plan = self.readable_twice(stage.plan.clone())?;
         let plan = LogicalPlanBuilder::from(stage.plan.clone()).project(exprs)?.distinct()?.build()?;
         let rows = self.query(query, Some(&Domain { plan, columns }))?;
         let rights = rows.keys.iter().cloned().map(Planned::Column);

@@ -11,6 +11,7 @@
 
 mod exec;
 mod fill;
+mod narrow;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -51,11 +52,16 @@ pub(crate) fn with_spools(spools: Vec<(SpoolId, LogicalPlan)>, plan: LogicalPlan
     if spools.is_empty() {
         return Ok(plan);
     }
+    let (spools, plan) = narrow::narrowed(spools, plan)?;
+    below_select_list(spools, plan)
+}
+
+fn below_select_list(spools: Vec<(SpoolId, LogicalPlan)>, plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::Projection(Projection { expr, input, .. }) = &plan
         && is_sorted(input)
     {
         let (expr, input) = (expr.clone(), Arc::clone(input));
-        let input = with_spools(spools, Arc::unwrap_or_clone(input))?;
+        let input = below_select_list(spools, Arc::unwrap_or_clone(input))?;
         return Ok(LogicalPlan::Projection(Projection::try_new(expr, Arc::new(input))?));
     }
     let (ids, mut inputs): (Vec<_>, Vec<_>) = spools.into_iter().unzip();
