@@ -10,6 +10,7 @@
 
 mod arrow;
 pub mod budget;
+mod cancel;
 pub mod error;
 pub mod ids;
 pub mod packed;
@@ -19,6 +20,7 @@ pub mod types;
 pub mod value;
 
 pub use arrow::arrow_type;
+pub use cancel::CancelFlag;
 pub use error::{SqlError, SqlState};
 pub use ids::{ColumnId, Epoch, IndexId, PartitionId, TableId, Tid};
 pub use progress::StatementProgress;

@@ -108,7 +108,7 @@ impl Procedure for Panicking {
         Route::Key((*w_id).into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, _: &i16) -> Result<(), Abort> {
+    fn run(&self, tx: &mut Transaction, _: &i16) -> Result<(), Abort> {
         let first = tx.table(self.0).scan_from(albireo_base::Tid(0)).next().unwrap();
         tx.delete(self.0, first)?;
         panic!("a bug")

@@ -9,13 +9,14 @@ use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value
 use albireo_env::Env;
 use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
+use albireo_procedure::errors::Explainer;
+use albireo_procedure::execution::Interrupts;
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::durability::{Archiving, Closer, Home};
-use crate::errors::Explainer;
 use crate::procedures::Made;
 use crate::routines::{Library, Limits};
 use crate::settings::Settings;
@@ -254,9 +255,7 @@ impl Database {
             definitions: Definitions::default(),
             statements: Statements::default(),
             unlimited: Limits {
-                cancel: CancelToken::new(),
-                clock: env.clock.clone(),
-                deadline_ns: None,
+                interrupts: Interrupts::none(env.clock.clone()),
                 interprets: false,
                 synchronous: None,
             },
@@ -383,7 +382,7 @@ impl Database {
     ///     type Output = i64;
     ///     fn name(&self) -> &str { "deposit" }
     ///     fn route(&self, args: &Self::Args) -> Route { Route::Key(args.0.into()) }
-    ///     fn run(&self, tx: &mut Transaction<'_, '_>, &(id, cents): &Self::Args) -> Result<i64, Abort> {
+    ///     fn run(&self, tx: &mut Transaction, &(id, cents): &Self::Args) -> Result<i64, Abort> {
     ///         let row = tx.table(self.account).find(self.by_id, ShortKey::new().i32(id));
     ///         let row = row.ok_or_else(|| Abort::raise(SqlState::RAISE_EXCEPTION, "no such account"))?;
     ///         tx.update(self.account, row, |row| row.modify(self.cents, |old| old + cents))
@@ -532,7 +531,7 @@ impl Database {
     pub(crate) fn explain_call(&self, error: CallError) -> SqlError {
         let catalog = self.catalog();
         let key_of = |table, index, tid| self.key_of(&catalog, table, index, tid);
-        Explainer { catalog: &catalog, key_of: &key_of }.call(error)
+        crate::errors::call(&Explainer { catalog: &catalog, key_of: &key_of }, error)
     }
 
     /// What a fault among rows that were to be appended means.

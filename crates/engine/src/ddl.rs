@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, TableId};
-use albireo_partition::{Exclusive, TableHandle};
+use albireo_base::{SqlError, SqlState, StatementProgress, TableId};
+use albireo_partition::Exclusive;
+use albireo_procedure::errors::Explainer;
 use albireo_sql::ast::Statement;
-use albireo_sql::{Catalog, DdlChange, IndexDef, Layout, TableDef, plan_ddl};
-use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Table, TableSpec};
+use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
+use albireo_storage::Table;
 
-use crate::errors::Explainer;
 use crate::{Database, Outcome};
+
+pub(crate) use albireo_procedure::tables::{handle, spec_of};
 
 impl Database {
     pub(crate) fn run_ddl(
@@ -173,39 +175,4 @@ fn tear_down(all: &mut Exclusive<'_>, old: &Catalog, change: &DdlChange) {
         }
         _ => {}
     }
-}
-
-/// The partitions' handle to a table.
-pub(crate) fn handle(table: &TableDef) -> TableHandle {
-    TableHandle::new(table.id, table.is_shared())
-}
-
-/// A table's shape as storage wants it.
-pub(crate) fn spec_of(table: &TableDef) -> TableSpec {
-    TableSpec {
-        id: table.id,
-        name: table.name.clone(),
-        columns: table
-            .columns
-            .iter()
-            .map(|c| ColumnSpec { name: c.name.clone(), ty: c.ty, nullable: c.nullable })
-            .collect(),
-        layout: match &table.layout {
-            Layout::Column => LayoutChoice::Columns,
-            Layout::Row => LayoutChoice::Rows,
-            Layout::Groups(groups) => LayoutChoice::Groups(groups.clone()),
-        },
-        indexes: table.indexes.iter().map(index_spec).collect(),
-        partition_by: table.partition_by,
-        checks: crate::checks::checks_of(table),
-    }
-}
-
-fn index_spec(index: &IndexDef) -> IndexSpec {
-    let columns: Vec<ColumnId> = index.columns.clone();
-    let kind = match index.kind {
-        albireo_sql::IndexKind::Hash => IndexKind::Hash,
-        albireo_sql::IndexKind::Ordered => IndexKind::Ordered,
-    };
-    IndexSpec { name: index.name.clone(), columns, unique: index.unique, kind }
 }

@@ -12,17 +12,18 @@ mod explain;
 
 use std::sync::Arc;
 
-use albireo_base::{SqlError, SqlState, Tid, Value};
+use albireo_base::{PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
 use albireo_partition::{Abort, Call, Route};
-use albireo_procedure::body::{Limits as BodyLimits, Routines, with_parameters};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{Executables, Limits as BodyLimits, with_parameters};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::Execution;
 use albireo_procedure::expr::{ColumnRef, given};
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::tree::{Body, Change};
 use albireo_procedure::plan::{self, ChangePlan, FoundRow, FoundRows, SelectPlan};
-use albireo_procedure::store::{Site, Stop};
 use albireo_procedure::types::{Scalar, Type};
 use albireo_semantics::query::ADDRESS;
 use albireo_sql::ast::Statement;
@@ -32,7 +33,6 @@ use arrow::datatypes::Int64Type;
 
 use crate::adapters::{AddressedRelations, AddressedSnapshot, scope_of, value_at};
 use crate::query::options;
-use crate::routines::TransactionStore;
 use crate::settings::Settings;
 use crate::statements::{Bound, Judged, Parsed, Ran};
 use crate::{Database, Outcome, QueryResult};
@@ -159,15 +159,15 @@ impl<'a> Queried<'a> {
             let results = results.collect::<Result<Vec<_>, _>>()?;
             // What nobody sees any more need not be copied when it is written.
             drop(snapshot);
-            let mut store = TransactionStore::new(tx, &self.bound.library.catalog, &limits);
-            let library: &dyn Routines = self.bound.library.as_ref();
+            let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
+            let library: &dyn Executables = self.bound.library.as_ref();
             let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
             let around = &self.bound.around;
-            let done = with_parameters(&mut store, library, memory, around, arguments, |host| {
+            let done = with_parameters(&mut execution, library, memory, around, arguments, |host| {
                 self.apply(host, &results)
             });
             match done {
-                Ok((count, rows)) => Ok(Ran { count, rows, notices: store.notices }),
+                Ok((count, rows)) => Ok(Ran { count, rows, notices: execution.take_notices() }),
                 Err(Stop::Crossing) => Err(Abort::Crossing),
                 Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
             }
@@ -267,10 +267,9 @@ impl RowQuery {
 }
 
 /// Where the table's row is that a row of a result is about, if there is one.
-fn address(batch: &RecordBatch, row: usize) -> Option<(Site, Tid)> {
+fn address(batch: &RecordBatch, row: usize) -> Option<(PartitionId, Tid)> {
     let (partition, tid) =
         (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
     let is = partition.is_valid(row);
-    // A transaction over all partitions has them by their numbers.
-    is.then(|| (Site(partition.value(row) as u16), Tid(tid.value(row) as u64)))
+    is.then(|| (PartitionId(partition.value(row) as u16), Tid(tid.value(row) as u64)))
 }

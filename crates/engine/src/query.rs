@@ -6,6 +6,7 @@ use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
+use albireo_procedure::execution::Interrupts;
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
@@ -210,7 +211,8 @@ impl Database {
         let timeout = settings.statement_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
         let deadline_ns = timeout.map(|timeout| clock.now().saturating_add(timeout));
         let Settings { interprets, synchronous, .. } = *settings;
-        Limits { cancel: cancel.clone(), clock, deadline_ns, interprets, synchronous }
+        let interrupts = Interrupts { cancelled: cancel.flag(), clock, deadline_ns };
+        Limits { interrupts, interprets, synchronous }
     }
 
     /// What working out a statement may take: the memory of a query, and the statement's time.

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use albireo_base::budget::Budget;
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{CancelFlag, SqlError, SqlState, Value};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
@@ -36,7 +35,7 @@ pub struct CancelToken {
 
 #[derive(Default)]
 struct CancelState {
-    cancelled: AtomicBool,
+    flag: CancelFlag,
     notify: Notify,
     /// Cancelling it cancels this one too.
     parent: Option<CancelToken>,
@@ -50,14 +49,18 @@ impl CancelToken {
 
     /// Asks the query to stop; it ends with 57014 within about ten milliseconds.
     pub fn cancel(&self) {
-        self.inner.cancelled.store(true, Ordering::Release);
+        self.inner.flag.set();
         self.inner.notify.notify_waiters();
     }
 
     /// Whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.load(Ordering::Acquire)
-            || self.inner.parent.as_ref().is_some_and(Self::is_cancelled)
+        self.inner.flag.is_set() || self.inner.parent.as_ref().is_some_and(Self::is_cancelled)
+    }
+
+    /// What is set once [`Self::cancel`] was called.
+    pub fn flag(&self) -> CancelFlag {
+        self.inner.flag.clone()
     }
 
     /// A token for a part of what this one stops: it can be stopped without the rest.

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, TableId};
-use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord, WriteSet};
+use albireo_env::Clock;
+use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
 
+use crate::Transaction;
+
 /// A handle to a table in every partition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TableHandle {
     pub(crate) id: TableId,
     pub(crate) shared: bool,
@@ -15,16 +18,19 @@ pub struct TableHandle {
 
 impl TableHandle {
     /// The handle of the table `id`, which is `shared` or partitioned as it was created.
+    #[inline]
     pub fn new(id: TableId, shared: bool) -> Self {
         Self { id, shared }
     }
 
     /// The table's id.
+    #[inline]
     pub fn id(self) -> TableId {
         self.id
     }
 
     /// Whether all partitions read one copy of the table.
+    #[inline]
     pub fn is_shared(self) -> bool {
         self.shared
     }
@@ -45,17 +51,10 @@ pub(crate) struct PartitionData {
     pub(crate) shared: Option<Arc<SharedTables>>,
 }
 
-/// What the running transaction needs beside its tables; reused from one to the next.
-#[derive(Default)]
-pub(crate) struct Workspace {
-    pub(crate) undo: UndoLog,
-    pub(crate) writes: WriteSet,
-}
-
 /// A partition behind its token.
 pub(crate) struct PartitionState {
-    pub(crate) data: PartitionData,
-    pub(crate) work: Workspace,
+    /// Its transactions, one after another, with its data.
+    pub(crate) tx: Transaction,
     pub(crate) committed: u64,
     pub(crate) rolled_back: u64,
     /// How long owners waited at the barrier, in nanoseconds.
@@ -70,10 +69,11 @@ pub(crate) fn pauses() -> Histogram<u64> {
 }
 
 impl PartitionState {
-    pub(crate) fn new(id: PartitionId, shared: Arc<SharedTables>) -> Self {
+    /// An empty partition, one of `partitions`.
+    pub(crate) fn new(id: PartitionId, partitions: u16, shared: Arc<SharedTables>, clock: Clock) -> Self {
+        let data = PartitionData { id, tables: Vec::new(), shared: Some(shared) };
         Self {
-            data: PartitionData { id, tables: Vec::new(), shared: Some(shared) },
-            work: Workspace::default(),
+            tx: Transaction::of_partition(data, partitions, clock),
             committed: 0,
             rolled_back: 0,
             pauses: pauses(),
@@ -84,8 +84,17 @@ impl PartitionState {
     /// What holds whenever somebody takes the token.
     #[inline(always)]
     pub(crate) fn check_at_rest(&self) {
-        debug_assert!(self.work.undo.is_empty(), "the last transaction was committed or rolled back");
-        debug_assert!(self.data.shared.is_some(), "a crossing owner has given the shared tables back");
+        debug_assert_eq!(self.tx.sites.len(), 1, "a crossing owner has given the partition's data back");
+        debug_assert!(self.tx.undo.is_empty(), "the last transaction was committed or rolled back");
+        debug_assert!(self.data().shared.is_some(), "a crossing owner has given the shared tables back");
+    }
+
+    pub(crate) fn data(&self) -> &PartitionData {
+        &self.tx.sites[0]
+    }
+
+    pub(crate) fn data_mut(&mut self) -> &mut PartitionData {
+        &mut self.tx.sites[0]
     }
 }
 
@@ -97,7 +106,7 @@ impl PartitionData {
 }
 
 /// The table that an undo record or a deferred action speaks of.
-pub(crate) fn table_of<'a>(sites: &'a mut [&mut PartitionData], site: u16, table: u32) -> &'a mut Table {
+pub(crate) fn table_of<'a>(sites: &'a mut [PartitionData], site: u16, table: u32) -> &'a mut Table {
     let tables = match site {
         SHARED_SITE => &mut sites[0].shared_mut().expect("a writer of shared tables owns them").tables,
         site => &mut sites[site as usize].tables,
@@ -106,7 +115,7 @@ pub(crate) fn table_of<'a>(sites: &'a mut [&mut PartitionData], site: u16, table
 }
 
 /// Takes everything back, newest change first.
-pub(crate) fn roll_back(sites: &mut [&mut PartitionData], undo: &mut UndoLog, to: Savepoint) {
+pub(crate) fn roll_back(sites: &mut [PartitionData], undo: &mut UndoLog, to: Savepoint) {
     debug_assert!(to.is_before(undo.savepoint()), "what was rolled back is not rolled back to");
     while let Some(record) = undo.pop(to) {
         let record: UndoRecord = record;
@@ -116,7 +125,7 @@ pub(crate) fn roll_back(sites: &mut [&mut PartitionData], undo: &mut UndoLog, to
 }
 
 /// Makes everything final.
-pub(crate) fn commit(sites: &mut [&mut PartitionData], undo: &mut UndoLog) {
+pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog) {
     let mut tidy: Vec<(u16, u32, u32, u16)> = Vec::new();
     undo.commit(
         |site, table, tid| table_of(sites, site, table).free_slot(tid),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{PartitionId, TableId};
-use albireo_redo::{Header, Kind};
+use albireo_redo::{Header, Kind, Log};
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotBuilder, SnapshotRegistry, SnapshotScope,
     Table, TableError, TableSpec,
 };
 use parking_lot::MutexGuard;
 
-use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle, Workspace};
+use crate::data::{PartitionState, SharedTables, TableHandle};
 use crate::executor::{Partition, Purpose};
 use crate::journal::Receipt;
-use crate::run::{Around, count, run};
+use crate::run::{count, run};
 use crate::{Abort, Call, CallError, Transaction};
 
 /// The tokens of all partitions, and with them all references to the shared tables. Dropped, they are given back
@@ -31,11 +31,12 @@ impl<'a> Tokens<'a> {
         let states = partitions.iter().map(|p| p.enter_raised()).collect();
         let mut tokens = Self { states, partitions, purpose };
         for (n, state) in tokens.states.iter_mut().enumerate() {
-            assert_eq!(state.data.id.index(), n, "tokens are taken in the order of partitions");
-            assert!(state.data.shared.is_some(), "the owner before gave the shared tables back");
-            assert!(state.work.undo.is_empty(), "the barrier stands between two transactions");
+            assert!(state.tx.undo.is_empty(), "the barrier stands between two transactions");
+            let data = state.data_mut();
+            assert_eq!(data.id.index(), n, "tokens are taken in the order of partitions");
+            assert!(data.shared.is_some(), "the owner before gave the shared tables back");
             if n > 0 {
-                state.data.shared = None;
+                data.shared = None;
             }
         }
         tokens
@@ -52,8 +53,9 @@ impl<'a> Tokens<'a> {
     ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
         let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
         for state in &mut self.states {
-            let id = state.data.id;
-            state.data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+            let data = state.data_mut();
+            let id = data.id;
+            data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
         }
         let shared = self.shared();
         shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
@@ -61,15 +63,15 @@ impl<'a> Tokens<'a> {
     }
 
     fn shared(&mut self) -> &mut SharedTables {
-        self.states[0].data.shared_mut().expect("the owner of all partitions holds the only reference")
+        self.states[0].data_mut().shared_mut().expect("the owner of all partitions holds the only reference")
     }
 }
 
 impl Drop for Tokens<'_> {
     fn drop(&mut self) {
-        let shared = self.states[0].data.shared.clone();
+        let shared = self.states[0].data().shared.clone();
         for state in &mut self.states[1..] {
-            state.data.shared = shared.clone();
+            state.data_mut().shared = shared.clone();
         }
         drop(shared);
         self.states.clear();
@@ -80,26 +82,25 @@ impl Drop for Tokens<'_> {
 /// All partitions, owned: nobody else reads or writes them as long as this lives.
 pub struct Exclusive<'a> {
     tokens: Tokens<'a>,
-    work: MutexGuard<'a, Workspace>,
+    tx: MutexGuard<'a, Transaction>,
     registry: &'a Arc<SnapshotRegistry>,
-    around: Around<'a>,
+    log: Option<&'a Log>,
     /// Tables that were dropped or replaced, to be freed when the partitions are given back.
     gone: Vec<Option<Table>>,
 }
 
 impl<'a> Exclusive<'a> {
-    /// Raises the barrier and takes all tokens, and all references to the shared tables. `work` says that
+    /// Raises the barrier and takes all tokens, and all references to the shared tables. `tx` says that
     /// nobody else does so at the same time.
     pub(crate) fn enter(
         partitions: &'a [Arc<Partition>],
-        work: MutexGuard<'a, Workspace>,
+        tx: MutexGuard<'a, Transaction>,
         registry: &'a Arc<SnapshotRegistry>,
-        around: Around<'a>,
+        log: Option<&'a Log>,
     ) -> Self {
         partitions.iter().for_each(|p| p.raise(Purpose::Work));
         let tokens = Tokens::take_raised(partitions, Purpose::Work);
-        let around = Around { crossing: true, ..around };
-        Self { tokens, work, registry, around, gone: Vec::new() }
+        Self { tokens, tx, registry, log, gone: Vec::new() }
     }
 
     /// What was dropped, for the caller to free when it has given the partitions back.
@@ -112,10 +113,11 @@ impl<'a> Exclusive<'a> {
         &mut self,
         home: u16,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<(R, Receipt), CallError> {
-        let mut sites: Vec<&mut PartitionData> = self.tokens.states.iter_mut().map(|s| &mut s.data).collect();
-        let result = run(&mut sites, &mut self.work, self.around, home, call, work);
+        let gathered = Gathered::new(&mut self.tx, &mut self.tokens.states);
+        let result = run(gathered.tx, self.log, home, call, work);
+        drop(gathered);
         count(&mut self.tokens.states[home as usize], &result);
         result
     }
@@ -126,8 +128,8 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// The log does not take it.
     pub fn log_definition(&mut self, text: &str) -> Result<Receipt, CallError> {
-        let Around { clock, log: Some(log), .. } = self.around else { return Ok(Receipt::default()) };
-        let header = Header { kind: Kind::DEFINITION, time_us: clock.unix_us() };
+        let Some(log) = self.log else { return Ok(Receipt::default()) };
+        let header = Header { kind: Kind::DEFINITION, time_us: self.tx.clock.unix_us() };
         let ticket = log.append_freeing(None, header, |out| out.extend_from_slice(text.as_bytes()));
         ticket.map(Receipt::of_record).map_err(CallError::Log)
     }
@@ -136,7 +138,7 @@ impl<'a> Exclusive<'a> {
     /// returned sequence, all that will be is in later ones and has ordinals from the returned one on.
     /// `None` without a log.
     pub fn seal_log(&mut self) -> Option<(u64, u64)> {
-        self.around.log.map(|log| {
+        self.log.map(|log| {
             let sealed = log.seal();
             (sealed.sequence, sealed.next_ordinal)
         })
@@ -153,8 +155,8 @@ impl<'a> Exclusive<'a> {
     /// Whether all that `seen` covers is still as it shows it.
     pub(crate) fn is_current(&mut self, seen: &DatabaseSnapshot) -> bool {
         let mut own = self.tokens.states.iter().flat_map(|state| {
-            let id = state.data.id;
-            state.data.tables.iter().flatten().map(move |table| (id, table))
+            let (id, tables) = (state.data().id, &state.data().tables);
+            tables.iter().flatten().map(move |table| (id, table))
         });
         let own_same = own.all(|(partition, table)| seen.is_current(partition, table));
         own_same && self.shared().tables.iter().flatten().all(|table| seen.is_current(PartitionId(0), table))
@@ -189,7 +191,7 @@ impl<'a> Exclusive<'a> {
         assert!(!table.shared || partition == PartitionId(0), "a shared table is in one place");
         let old = match table.shared {
             true => put(&mut self.shared().tables, table.id, filled),
-            false => put(&mut self.tokens.states[partition.index()].data.tables, table.id, filled),
+            false => put(&mut self.tokens.states[partition.index()].data_mut().tables, table.id, filled),
         };
         self.gone.push(old);
     }
@@ -198,7 +200,7 @@ impl<'a> Exclusive<'a> {
     pub fn end_replay(&mut self) {
         self.shared().tables.iter_mut().flatten().for_each(Table::end_finding);
         for state in &mut self.tokens.states {
-            state.data.tables.iter_mut().flatten().for_each(Table::end_finding);
+            state.data_mut().tables.iter_mut().flatten().for_each(Table::end_finding);
         }
     }
 
@@ -206,7 +208,7 @@ impl<'a> Exclusive<'a> {
     pub fn drop_all_tables(&mut self) {
         let mut gone: Vec<Option<Table>> = self.shared().tables.drain(..).collect();
         for state in &mut self.tokens.states {
-            gone.append(&mut state.data.tables);
+            gone.append(&mut state.data_mut().tables);
         }
         self.gone.append(&mut gone);
     }
@@ -225,9 +227,9 @@ impl<'a> Exclusive<'a> {
                 let gone = self.shared().tables[place].take();
                 self.gone.push(gone);
             }
-            false => {
-                self.gone.extend(self.tokens.states.iter_mut().map(|state| state.data.tables[place].take()))
-            }
+            false => self
+                .gone
+                .extend(self.tokens.states.iter_mut().map(|state| state.data_mut().tables[place].take())),
         }
     }
 
@@ -281,7 +283,31 @@ impl<'a> Exclusive<'a> {
         let index = table.id.index();
         match table.shared {
             true => self.shared().tables[index].iter_mut().collect(),
-            false => self.tokens.states.iter_mut().filter_map(|s| s.data.tables[index].as_mut()).collect(),
+            false => {
+                self.tokens.states.iter_mut().filter_map(|s| s.data_mut().tables[index].as_mut()).collect()
+            }
+        }
+    }
+}
+
+/// The data of all partitions in the hands of one transaction; they get it back at its end, also by a panic.
+struct Gathered<'g, 'a> {
+    tx: &'g mut Transaction,
+    states: &'g mut [MutexGuard<'a, PartitionState>],
+}
+
+impl<'g, 'a> Gathered<'g, 'a> {
+    fn new(tx: &'g mut Transaction, states: &'g mut [MutexGuard<'a, PartitionState>]) -> Self {
+        let data = states.iter_mut().map(|state| state.tx.sites.pop().expect("a partition has its data"));
+        tx.sites.extend(data);
+        Self { tx, states }
+    }
+}
+
+impl Drop for Gathered<'_, '_> {
+    fn drop(&mut self) {
+        for (state, data) in self.states.iter_mut().zip(self.tx.sites.drain(..)) {
+            state.tx.sites.push(data);
         }
     }
 }

@@ -12,13 +12,11 @@
 //! only delete, and to changes of definitions, which are few and short and drop tables too.
 
 use albireo_base::TableId;
-use albireo_env::Clock;
 use albireo_redo::{Header, Kind, Log, LogError, Ticket};
 use albireo_storage::{SHARED_SITE, Table, encode_writes};
 
-use crate::CallError;
-use crate::call::{Command, Measure};
-use crate::data::{PartitionData, Workspace};
+use crate::data::PartitionData;
+use crate::{Call, CallError, Transaction};
 
 /// What to wait for before anybody is told of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -84,38 +82,23 @@ impl Receipt {
 /// Bytes that wait for the disk above which callers wait for it too before they begin.
 const MOST_PENDING_BYTES: u64 = 256 << 20;
 
-/// What a transaction that is about to commit writes into the log.
-pub(crate) struct Entry<'a> {
-    pub(crate) time_us: i64,
-    /// What may stand in the record instead of the rows.
-    pub(crate) command: Option<Command<'a>>,
-    /// Where to put what the record cost.
-    pub(crate) measure: Option<&'a Measure>,
-    pub(crate) clock: &'a Clock,
-    /// It owns all partitions.
-    pub(crate) crossing: bool,
-}
-
-impl Entry<'_> {
-    /// Appends the record of the transaction that has changed what `work.undo` says; of one that changed
-    /// nothing, the receipt for what it may have read.
-    pub(crate) fn append(
-        &self,
-        log: &Log,
-        sites: &[&mut PartitionData],
-        work: &mut Workspace,
-    ) -> Result<Receipt, LogError> {
-        if work.undo.is_empty() {
-            return Ok(Receipt::of_reader(match self.crossing {
+impl Transaction {
+    /// Appends the record of the transaction, which is about to commit; of one that changed nothing, the receipt
+    /// for what it may have read.
+    pub(crate) fn append_record(&mut self, log: &Log, call: &Call<'_>) -> Result<Receipt, LogError> {
+        let time_us = self.now();
+        let Self { sites, undo, writes, clock, crossing, .. } = self;
+        let sites: &[PartitionData] = sites;
+        if undo.is_empty() {
+            return Ok(Receipt::of_reader(match *crossing {
                 true => newest(log),
                 false => log.last_ticket(sites[0].id.index()),
             }));
         }
-        let Workspace { undo, writes } = work;
-        debug_assert!(self.crossing || sites.len() == 1, "records in a lane are of one partition");
-        let lane = (!self.crossing).then(|| sites[0].id.index());
+        debug_assert!(*crossing || sites.len() == 1, "records in a lane are of one partition");
+        let lane = (!*crossing).then(|| sites[0].id.index());
         let frees = log.is_short() && undo.only_deletes();
-        let command = self.command.filter(|command| undo.len() > command.rows_up_to);
+        let command = call.command.filter(|command| undo.len() > command.rows_up_to);
         let kind = if command.is_some() { Kind::COMMAND } else { Kind::WRITE };
         let mut encode = |out: &mut Vec<u8>| match command {
             Some(command) => (command.write)(undo.rows_moved(), out),
@@ -124,17 +107,17 @@ impl Entry<'_> {
                 encode_writes(writes, undo, |site, table| table_of(sites, site, TableId(table)), out);
             }
         };
-        let encode = |out: &mut Vec<u8>| match self.measure {
+        let encode = |out: &mut Vec<u8>| match call.measure {
             None => encode(out),
             Some(measure) => {
-                let (start, before) = (self.clock.now(), out.len());
+                let (start, before) = (clock.now(), out.len());
                 encode(out);
                 measure.changes.set(undo.len() as u64);
                 measure.record_bytes.set((out.len() - before) as u64);
-                measure.record_ns.set(self.clock.now() - start);
+                measure.record_ns.set(clock.now() - start);
             }
         };
-        let header = Header { kind, time_us: self.time_us };
+        let header = Header { kind, time_us };
         let ticket = match lane {
             lane if frees => log.append_freeing(lane, header, encode),
             None => log.append_crossing(header, encode),
@@ -167,7 +150,7 @@ fn wait_for_some(log: &Log) {
     }
 }
 
-fn table_of<'t>(sites: &'t [&mut PartitionData], site: u16, table: TableId) -> &'t Table {
+fn table_of<'t>(sites: &'t [PartitionData], site: u16, table: TableId) -> &'t Table {
     let tables = match site {
         SHARED_SITE => &sites[0].shared.as_ref().expect("a writer of shared tables owns them").tables,
         site => &sites[usize::from(site)].tables,

@@ -3,18 +3,18 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{PartitionId, TableId};
-use albireo_env::{Clock, Env};
+use albireo_env::Env;
 use albireo_redo::Log;
 use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotScope, Table, TableMemory};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use crate::data::{self, PartitionState, SharedTables, TableHandle, Workspace};
+use crate::data::{self, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::journal::{self, Receipt};
 use crate::procedure::{Procedure, Route};
-use crate::run::{Around, run_in};
+use crate::run::run_in;
 use crate::snapshot::{Desk, Request};
 use crate::{Abort, Call, CallError, SubmitError, Transaction};
 
@@ -62,8 +62,7 @@ pub struct Partitions {
     desk: Arc<Desk>,
     registry: Arc<SnapshotRegistry>,
     /// Held by whoever wants all partitions, so that there is one at a time.
-    crossing: Mutex<Workspace>,
-    clock: Clock,
+    crossing: Mutex<Transaction>,
     log: OnceLock<Started>,
 }
 
@@ -77,15 +76,17 @@ impl Partitions {
     /// Empty partitions.
     pub fn new(config: PartitionsConfig, registry: Arc<SnapshotRegistry>, env: &Env) -> Self {
         let (shared, desk) = (Arc::new(SharedTables::default()), Arc::new(Desk::default()));
-        let partitions = (0..config.partitions.max(1))
-            .map(|id| PartitionState::new(PartitionId(id), Arc::clone(&shared)))
-            .map(|state| {
-                let (clock, errand) = (env.clock.clone(), Arc::clone(&desk) as Arc<dyn Errand>);
+        let count = config.partitions.max(1);
+        let partitions = (0..count)
+            .map(|id| {
+                let (shared, clock) = (Arc::clone(&shared), env.clock.clone());
+                let state = PartitionState::new(PartitionId(id), count, shared, clock.clone());
+                let errand = Arc::clone(&desk) as Arc<dyn Errand>;
                 Arc::new(Partition::new(state, config.queue_capacity, clock, errand))
             })
             .collect();
-        let (crossing, log) = (Mutex::default(), OnceLock::new());
-        Self { partitions, desk, registry, crossing, clock: env.clock.clone(), log }
+        let crossing = Mutex::new(Transaction::crossing(count, env.clock.clone()));
+        Self { partitions, desk, registry, crossing, log: OnceLock::new() }
     }
 
     /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
@@ -104,11 +105,6 @@ impl Partitions {
     #[inline]
     pub fn log(&self) -> Option<&Log> {
         self.log.get().map(|started| &started.log)
-    }
-
-    #[inline]
-    fn around(&self) -> Around<'_> {
-        Around { clock: &self.clock, partitions: self.count(), log: self.log(), crossing: false }
     }
 
     /// How many there are.
@@ -161,7 +157,7 @@ impl Partitions {
     pub fn transact<R>(
         &self,
         call: &Call<'_>,
-        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         let (value, receipt) = self.start(call, work)?;
         self.acknowledge(call.synchronous, receipt)?;
@@ -174,7 +170,7 @@ impl Partitions {
     pub fn start<R>(
         &self,
         call: &Call<'_>,
-        mut work: impl FnMut(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<(R, Receipt), CallError> {
         if let Some(log) = self.log() {
             journal::wait_for_room(log);
@@ -183,7 +179,7 @@ impl Partitions {
             Route::Crossing => return self.own_all().run(0, call, work),
             route => self.home(route),
         };
-        let result = run_in(&mut self.partitions[home].enter(), self.around(), call, &mut work);
+        let result = run_in(&mut self.partitions[home].enter(), self.log(), call, &mut work);
         match result {
             Err(CallError::Aborted(Abort::Crossing)) => self.own_all().run(home as u16, call, work),
             result => result,
@@ -221,7 +217,7 @@ impl Partitions {
     pub fn crossing<R>(
         &self,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         self.crossing_at(Route::Crossing, call, work)
     }
@@ -231,7 +227,7 @@ impl Partitions {
         &self,
         home: Route,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         let ran = self.own_all().run(self.home(home) as u16, call, work);
         let (value, receipt) = ran?;
@@ -245,7 +241,7 @@ impl Partitions {
         &self,
         call: &Call<'_>,
         scope: &SnapshotScope,
-        work: impl FnOnce(&mut Transaction<'_, '_>, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction, Arc<DatabaseSnapshot>) -> Result<R, Abort>,
     ) -> Result<Result<R, CallError>, BudgetSpent> {
         let mut all = self.own_all();
         let snapshot = all.snapshot(scope)?;
@@ -264,7 +260,7 @@ impl Partitions {
         &self,
         call: &Call<'_>,
         seen: Arc<DatabaseSnapshot>,
-        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<Option<R>, CallError> {
         let mut all = self.own_all();
         if !all.is_current(&seen) {
@@ -332,7 +328,7 @@ impl Partitions {
                 Route::Crossing => Err(CallError::Aborted(Abort::Crossing)),
                 route => {
                     let call = Call::new(route, procedure.name());
-                    run_in(state, this.around(), &call, |tx| procedure.run(tx, &args))
+                    run_in(state, this.log(), &call, |tx| procedure.run(tx, &args))
                 }
             };
             match result {
@@ -344,7 +340,7 @@ impl Partitions {
                         let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };
                         let call = Call::new(route, procedure.name());
                         let home = this.home(route) as u16;
-                        let work = |tx: &mut Transaction<'_, '_>| procedure.run(tx, &args);
+                        let work = |tx: &mut Transaction| procedure.run(tx, &args);
                         deliver.put(this.own_all().run(home, &call, work));
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
@@ -402,8 +398,8 @@ impl Partitions {
     ) -> Option<R> {
         let state = self.partitions[partition.index()].enter();
         let tables = match table.shared {
-            true => &state.data.shared.as_ref().expect("no crossing owner is about").tables,
-            false => &state.data.tables,
+            true => &state.data().shared.as_ref().expect("no crossing owner is about").tables,
+            false => &state.data().tables,
         };
         tables.get(table.id.index())?.as_ref().map(look)
     }
@@ -441,9 +437,9 @@ impl Partitions {
         let mut usage = MemoryUse::default();
         for (i, partition) in self.partitions.iter().enumerate() {
             let state = partition.enter();
-            usage.undo_bytes += state.work.undo.memory_bytes() as u64;
-            let shared = state.data.shared.as_ref().filter(|_| i == 0);
-            let tables = state.data.tables.iter().chain(shared.iter().flat_map(|s| &s.tables)).flatten();
+            usage.undo_bytes += state.tx.undo.memory_bytes() as u64;
+            let shared = state.data().shared.as_ref().filter(|_| i == 0);
+            let tables = state.data().tables.iter().chain(shared.iter().flat_map(|s| &s.tables)).flatten();
             for table in tables {
                 let (id, memory) = (table.spec().id, table.memory());
                 match usage.tables.iter_mut().find(|(other, ..)| *other == id) {
@@ -463,7 +459,7 @@ impl Partitions {
         if let Some(log) = self.log() {
             journal::wait_for_room(log);
         }
-        let work = self.crossing.lock();
-        Exclusive::enter(&self.partitions, work, &self.registry, self.around())
+        let tx = self.crossing.lock();
+        Exclusive::enter(&self.partitions, tx, &self.registry, self.log())
     }
 }

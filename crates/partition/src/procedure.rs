@@ -33,5 +33,5 @@ pub trait Procedure: Send + Sync + 'static {
     fn route(&self, args: &Self::Args) -> Route;
 
     /// The transaction. An `Err` rolls everything back.
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &Self::Args) -> Result<Self::Output, Abort>;
+    fn run(&self, tx: &mut Transaction, args: &Self::Args) -> Result<Self::Output, Abort>;
 }

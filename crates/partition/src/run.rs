@@ -3,25 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use albireo_env::Clock;
 use albireo_redo::Log;
 use albireo_storage::Savepoint;
 
-use crate::data::{self, PartitionData, PartitionState, Workspace};
-use crate::journal::{Entry, Receipt};
+use crate::data::{self, PartitionState};
+use crate::journal::Receipt;
 use crate::{Abort, Call, CallError, Transaction};
-
-/// What transactions of a database share.
-#[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
-    pub(crate) clock: &'a Clock,
-    /// How many partitions there are.
-    pub(crate) partitions: u16,
-    /// Where their records go.
-    pub(crate) log: Option<&'a Log>,
-    /// They own all partitions.
-    pub(crate) crossing: bool,
-}
 
 pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
     match result {
@@ -36,12 +23,11 @@ pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>
 #[inline]
 pub(crate) fn run_in<T>(
     state: &mut PartitionState,
-    around: Around<'_>,
+    log: Option<&Log>,
     call: &Call<'_>,
-    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
+    work: impl FnOnce(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<(T, Receipt), CallError> {
-    let PartitionState { data, work: workspace, .. } = state;
-    let result = run(&mut [data], workspace, around, 0, call, work);
+    let result = run(&mut state.tx, log, 0, call, work);
     count(state, &result);
     result
 }
@@ -50,46 +36,40 @@ pub(crate) fn run_in<T>(
 /// its record, or for what it read.
 #[inline]
 pub(crate) fn run<T>(
-    sites: &mut [&mut PartitionData],
-    workspace: &mut Workspace,
-    around: Around<'_>,
+    tx: &mut Transaction,
+    log: Option<&Log>,
     home: u16,
     call: &Call<'_>,
-    work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, Abort>,
+    work: impl FnOnce(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<(T, Receipt), CallError> {
-    let Around { clock, partitions, log, crossing } = around;
-    debug_assert!(!crossing || sites.len() == usize::from(partitions), "a crossing transaction owns all");
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let owner = (home, partitions);
-        let start = call.measure.map(|_| clock.now());
-        let mut tx = Transaction::new(sites, &mut workspace.undo, owner, clock, call.time_us);
-        let value = work(&mut tx).map_err(CallError::Aborted)?;
+        let start = call.measure.map(|_| tx.clock.now());
+        tx.begin(home, call.time_us);
+        let value = work(tx).map_err(CallError::Aborted)?;
         if let (Some(measure), Some(start)) = (call.measure, start) {
-            measure.run_ns.set(clock.now() - start);
+            measure.run_ns.set(tx.clock.now() - start);
         }
         let receipt = match log {
             None => Receipt::default(),
             Some(log) => {
-                let Call { command, measure, .. } = *call;
-                let asked = tx.synchronous_commit();
-                let entry = Entry { time_us: tx.now(), command, measure, clock, crossing };
-                entry.append(log, sites, workspace).map_err(CallError::Log)?.asked(asked)
+                let receipt = tx.append_record(log, call).map_err(CallError::Log)?;
+                receipt.asked(tx.synchronous_commit())
             }
         };
         Ok((value, receipt))
     }));
     match outcome {
         Ok(Ok(done)) => {
-            data::commit(sites, &mut workspace.undo);
+            data::commit(&mut tx.sites, &mut tx.undo);
             Ok(done)
         }
         Ok(Err(error)) => {
-            data::roll_back(sites, &mut workspace.undo, Savepoint::START);
+            tx.roll_back_to(Savepoint::START);
             Err(error)
         }
         Err(panic) => {
-            data::roll_back(sites, &mut workspace.undo, Savepoint::START);
+            tx.roll_back_to(Savepoint::START);
             Err(CallError::Panicked { procedure: call.name.to_owned(), message: panic_message(&*panic) })
         }
     }

@@ -152,13 +152,9 @@ mod tests {
     fn partitions(count: u16) -> (Arc<Desk>, Arc<Request>) {
         let (desk, shared) = (Arc::new(Desk::default()), Arc::new(SharedTables::default()));
         let partition = |id| {
-            let state = PartitionState::new(PartitionId(id), Arc::clone(&shared));
-            Arc::new(Partition::new(
-                state,
-                1,
-                Env::simulated(1).0.clock,
-                Arc::clone(&desk) as Arc<dyn Errand>,
-            ))
+            let clock = Env::simulated(1).0.clock;
+            let state = PartitionState::new(PartitionId(id), count, Arc::clone(&shared), clock.clone());
+            Arc::new(Partition::new(state, 1, clock, Arc::clone(&desk) as Arc<dyn Errand>))
         };
         let partitions: Arc<[_]> = (0..count).map(partition).collect();
         drop(shared);

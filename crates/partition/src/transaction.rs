@@ -4,14 +4,15 @@ use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value
 use albireo_env::Clock;
 use albireo_storage::{
     Applied, ApplyError, CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape,
-    RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WrittenTables, apply_writes,
+    RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WriteSet, WrittenTables,
+    apply_writes,
 };
 
 use crate::data::{PartitionData, TableHandle, roll_back};
 use crate::{Abort, AppendError, BulkInsert};
 
 /// A partition that the running transaction owns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Site(u16);
 
 impl Site {
@@ -23,31 +24,48 @@ impl Site {
 }
 
 /// The running transaction: the only one on the partitions it owns.
-pub struct Transaction<'a, 'p> {
-    /// One partition, or all of them in order.
-    sites: &'a mut [&'p mut PartitionData],
-    undo: &'a mut UndoLog,
+///
+/// A partition has one, which is used again and again, and so have the transactions that cross partitions.
+pub struct Transaction {
+    /// One partition, or all of them in order; of a crossing one that is not running, none.
+    pub(crate) sites: Vec<PartitionData>,
+    pub(crate) undo: UndoLog,
+    /// What its record is made of.
+    pub(crate) writes: WriteSet,
     home: u16,
     partitions: u16,
-    clock: &'a Clock,
+    /// Whether it owns all partitions.
+    pub(crate) crossing: bool,
+    pub(crate) clock: Clock,
     /// Microseconds since 1970, read at first use.
     now: Option<i64>,
     synchronous: Option<bool>,
 }
 
-impl<'a, 'p> Transaction<'a, 'p> {
-    pub(crate) fn new(
-        sites: &'a mut [&'p mut PartitionData],
-        undo: &'a mut UndoLog,
-        (home, partitions): (u16, u16),
-        clock: &'a Clock,
-        now: Option<i64>,
-    ) -> Self {
-        debug_assert!(undo.is_empty(), "the last transaction has ended");
-        let owned = sites.len();
-        debug_assert!(owned == 1 || owned == usize::from(partitions), "one partition is owned, or all");
+impl Transaction {
+    fn new(sites: Vec<PartitionData>, partitions: u16, crossing: bool, clock: Clock) -> Self {
+        let (undo, writes) = (UndoLog::default(), WriteSet::default());
+        Self { sites, undo, writes, home: 0, partitions, crossing, clock, now: None, synchronous: None }
+    }
+
+    /// Those of one of so many partitions.
+    pub(crate) fn of_partition(data: PartitionData, partitions: u16, clock: Clock) -> Self {
+        Self::new(vec![data], partitions, false, clock)
+    }
+
+    /// Those that cross so many partitions. Whoever runs one puts their data in.
+    pub(crate) fn crossing(partitions: u16, clock: Clock) -> Self {
+        Self::new(Vec::new(), partitions, true, clock)
+    }
+
+    /// The next one begins, at home in the site `home`.
+    pub(crate) fn begin(&mut self, home: u16, now: Option<i64>) {
+        debug_assert!(self.undo.is_empty(), "the last transaction has ended");
+        let (owned, all) = (self.sites.len(), usize::from(self.partitions));
+        debug_assert!(owned == 1 || owned == all, "one partition is owned, or all");
+        debug_assert!(!self.crossing || owned == all, "a crossing transaction owns all");
         debug_assert!(usize::from(home) < owned, "a transaction is at home where it owns");
-        Self { sites, undo, home, partitions, clock, now, synchronous: None }
+        (self.home, self.now, self.synchronous) = (home, now, None);
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
@@ -168,7 +186,7 @@ impl<'a, 'p> Transaction<'a, 'p> {
             },
         };
         self.undo.set_site(site);
-        Ok((tables[table.id.index()].as_mut().expect("the table exists"), self.undo))
+        Ok((tables[table.id.index()].as_mut().expect("the table exists"), &mut self.undo))
     }
 
     /// Begins a new row of a table at home.
@@ -374,7 +392,7 @@ impl<'a, 'p> Transaction<'a, 'p> {
 
     /// Takes everything since `to` back.
     pub fn roll_back_to(&mut self, to: Savepoint) {
-        roll_back(self.sites, self.undo, to);
+        roll_back(&mut self.sites, &mut self.undo, to);
     }
 
     /// Changes so far.
@@ -383,13 +401,13 @@ impl<'a, 'p> Transaction<'a, 'p> {
     }
 }
 
-impl WrittenTables for Transaction<'_, '_> {
+impl WrittenTables for Transaction {
     fn table_mut(&mut self, site: u16, table: TableId) -> Option<(&mut Table, &mut UndoLog)> {
         self.undo.set_site(site);
         let tables = match site {
             SHARED_SITE => &mut self.sites[0].shared_mut()?.tables,
             site => &mut self.sites.get_mut(usize::from(site))?.tables,
         };
-        Some((tables.get_mut(table.index())?.as_mut()?, self.undo))
+        Some((tables.get_mut(table.index())?.as_mut()?, &mut self.undo))
     }
 }

@@ -1,13 +1,14 @@
 //! What a query inside a routine needs from the routine that runs it.
 
+use crate::Stop;
 use crate::datum::Datum;
+use crate::execution::LiveRows;
 use crate::expr::{RoutineId, VariableId};
-use crate::store::{Stop, Store};
 
 /// The running routine, as its queries see it.
 pub trait Host {
-    /// The transaction.
-    fn store(&mut self) -> &mut dyn Store;
+    /// The rows of tables.
+    fn live(&mut self) -> LiveRows<'_>;
 
     /// A variable's value.
     fn variable(&self, variable: VariableId) -> &Datum;

@@ -2,9 +2,9 @@
 //! representation and its interpreter.
 //!
 //! Responsible for: reading a body into a tree ([`parse`](mod@parse)) and the names of conditions
-//! ([`conditions`]), the access paths of queries and changes ([`plan`]), bodies ([`body`]), where a routine can run ([`classify`]). Not
-//! responsible for: which transaction it all happens in ([`store`] is what is asked of one), the catalog
-//! of routines (`engine`), analytical queries (`olap`).
+//! ([`conditions`]), the access paths of queries and changes ([`plan`]), bodies ([`body`]), where a routine can run
+//! ([`classify`]), the transaction it all happens in ([`execution`]). Not responsible for: when it begins and ends
+//! (`partition`), the catalog of routines (`engine`), analytical queries (`olap`).
 //!
 //! Invariants:
 //! - I-1 No text makes the parser or binder panic or overflow its stack.
@@ -20,13 +20,15 @@ pub mod classify;
 pub mod compile;
 pub mod conditions;
 pub mod define;
+pub mod errors;
+pub mod execution;
 pub mod host;
 #[cfg(test)]
 #[path = "../tests/memory/mod.rs"]
 mod memory;
 pub mod parse;
 pub mod plan;
-pub mod store;
+pub mod tables;
 
-pub use albireo_semantics::{datum, expr, types};
+pub use albireo_semantics::{Stop, datum, expr, types};
 pub use parse::parse;

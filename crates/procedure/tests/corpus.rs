@@ -16,6 +16,7 @@ mod script;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use albireo_base::SqlError;
 use memory::{Database, Outcome};
 use script::{Answer, System};
 
@@ -23,8 +24,8 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
-fn answer(database: &mut Database, sql: &str) -> Answer {
-    match database.run(sql) {
+fn answer(result: Result<Outcome, SqlError>) -> Answer {
+    match result {
         Err(error) => Answer::Error { state: error.state().to_string(), message: error.to_string() },
         Ok(Outcome::Done(count)) => Answer::Done(count),
         Ok(Outcome::Rows(columns, rows)) => {
@@ -42,9 +43,9 @@ fn disagreements(name: &str, compiles: bool) -> Vec<(String, String)> {
     let (records, _) = script::parse(&text);
     let mut database = Database::new(compiles);
     let mut found = Vec::new();
-    for record in records {
-        let answer = answer(&mut database, &record.sql);
-        if let Err(why) = compare::check(&record.expected, &answer, System::Albireo) {
+    let results = database.run_all(records.iter().map(|record| record.sql.as_str()));
+    for (record, result) in records.iter().zip(results) {
+        if let Err(why) = compare::check(&record.expected, &answer(result), System::Albireo) {
             found.push((format!("{name}:{}", record.line), why));
         }
     }

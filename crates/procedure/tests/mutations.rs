@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests read files and start threads")]
 
-mod memory;
+mod library;
 #[path = "random/rng.rs"]
 #[allow(dead_code, reason = "another test uses more of it")]
 mod rng;
@@ -15,12 +15,12 @@ use std::path::PathBuf;
 
 use albireo_base::SqlError;
 use albireo_testing::{Test, test};
-use memory::Database;
+use library::Library;
 use rng::Rng;
 
 /// A database with the tables and routines of a file, and the statements that made the routines.
 struct Home {
-    database: Database,
+    library: Library,
     routines: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ fn homes() -> Vec<Home> {
     paths.sort();
     let home = |path: PathBuf| {
         let text = std::fs::read_to_string(path).unwrap();
-        let mut database = Database::new(false);
+        let mut library = Library::new();
         let mut routines = Vec::new();
         for record in script::parse(&text).0 {
             let first: Vec<&str> = record.sql.split_whitespace().take(4).collect();
@@ -40,12 +40,12 @@ fn homes() -> Vec<Home> {
             if first[0] != "CREATE" {
                 continue;
             }
-            let _ = database.run(&record.sql);
+            let _ = library.run(&record.sql);
             if is_routine {
                 routines.push(record.sql);
             }
         }
-        Home { database, routines }
+        Home { library, routines }
     };
     paths.into_iter().map(home).filter(|home| !home.routines.is_empty()).collect()
 }
@@ -276,7 +276,7 @@ fn try_all(test: Test) {
             if text.is_empty() {
                 break;
             }
-            if let Some(complaint) = complaint(&text, home.database.check(&text)) {
+            if let Some(complaint) = complaint(&text, home.library.check(&text)) {
                 found.push((format!("{complaint}\n{}", test.repeat(seed)), text.clone()));
             }
         }

@@ -184,13 +184,13 @@ impl Bank {
         Ok(database.register_procedure(bank))
     }
 
-    fn find(&self, tx: &Transaction<'_, '_>, id: i64) -> Result<Tid, Abort> {
+    fn find(&self, tx: &Transaction, id: i64) -> Result<Tid, Abort> {
         let table = tx.table_at(tx.site_of(id)?, self.account);
         let row = table.find(self.by_id, ShortKey::new().i32(id as i32));
         row.ok_or_else(|| Abort::raise(SqlState::RAISE_EXCEPTION, "no such account"))
     }
 
-    fn open(&self, tx: &mut Transaction<'_, '_>, id: i64, owner: &str, cents: i64) -> Result<(), Abort> {
+    fn open(&self, tx: &mut Transaction, id: i64, owner: &str, cents: i64) -> Result<(), Abort> {
         let site = tx.site_of(id)?;
         let mut row = tx.insert_at(site, self.account)?;
         row.set(self.id, id as i32).set(self.cents, cents).set_text(self.owner, owner)?;
@@ -198,12 +198,12 @@ impl Bank {
         Ok(())
     }
 
-    fn add(&self, tx: &mut Transaction<'_, '_>, id: i64, cents: i64) -> Result<i64, Abort> {
+    fn add(&self, tx: &mut Transaction, id: i64, cents: i64) -> Result<i64, Abort> {
         let (site, row) = (tx.site_of(id)?, self.find(tx, id)?);
         tx.update_at(site, self.account, row, |row| row.modify(self.cents, |old| old + cents))
     }
 
-    fn note(&self, tx: &mut Transaction<'_, '_>, from: i64, to: i64, cents: i64) -> Result<(), Abort> {
+    fn note(&self, tx: &mut Transaction, from: i64, to: i64, cents: i64) -> Result<(), Abort> {
         let site = tx.site_of(from)?;
         let mut row = tx.insert_at(site, self.journal)?;
         row.set(self.source, from as i32).set(self.moved, cents);
@@ -213,12 +213,12 @@ impl Bank {
     }
 
     /// The accounts of the partition at home.
-    fn accounts(&self, tx: &Transaction<'_, '_>) -> Vec<i64> {
+    fn accounts(&self, tx: &Transaction) -> Vec<i64> {
         let table = tx.table(self.account);
         table.scan_from(Tid(0)).map(|row| table.get(row, self.id).into()).collect()
     }
 
-    fn forget(&self, tx: &mut Transaction<'_, '_>, source: i64) -> Result<i64, Abort> {
+    fn forget(&self, tx: &mut Transaction, source: i64) -> Result<i64, Abort> {
         let table = tx.table(self.journal);
         let rows = table.scan_from(Tid(0)).filter(|&row| i64::from(table.get(row, self.source)) == source);
         let rows: Vec<_> = rows.collect();
@@ -226,7 +226,7 @@ impl Bank {
         Ok(rows.len() as i64)
     }
 
-    fn renumber(&self, tx: &mut Transaction<'_, '_>, from: i64, to: i64) -> Result<(), Abort> {
+    fn renumber(&self, tx: &mut Transaction, from: i64, to: i64) -> Result<(), Abort> {
         let (site, row) = (tx.site_of(from)?, self.find(tx, from)?);
         let table = tx.table_at(site, self.account);
         let (owner, cents) = (table.text(row, self.owner).to_owned(), table.get(row, self.cents));
@@ -265,7 +265,7 @@ impl Procedure for Bank {
         }
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, work: &BankTransaction) -> Result<i64, Abort> {
+    fn run(&self, tx: &mut Transaction, work: &BankTransaction) -> Result<i64, Abort> {
         match work {
             BankTransaction::Open { id, owner, cents } => self.open(tx, *id, owner, *cents).map(|()| 0),
             BankTransaction::Close { id } => {

@@ -25,11 +25,7 @@ impl Procedure for Scan {
         Route::Crossing
     }
 
-    fn run(
-        &self,
-        tx: &mut Transaction<'_, '_>,
-        &(handle, column): &Self::Args,
-    ) -> Result<Self::Output, Abort> {
+    fn run(&self, tx: &mut Transaction, &(handle, column): &Self::Args) -> Result<Self::Output, Abort> {
         let mut rows = Vec::new();
         for site in tx.sites() {
             if handle.is_shared() && site != tx.home() {
@@ -71,7 +67,7 @@ impl Procedure for Barrier {
         Route::Crossing
     }
 
-    fn run(&self, _: &mut Transaction<'_, '_>, (): &()) -> Result<(), Abort> {
+    fn run(&self, _: &mut Transaction, (): &()) -> Result<(), Abort> {
         Ok(())
     }
 }

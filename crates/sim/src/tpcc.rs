@@ -207,7 +207,7 @@ impl Procedure for Loader {
         }
     }
 
-    fn run(&self, tx: &mut albireo::Transaction<'_, '_>, part: &Part) -> Result<(), Abort> {
+    fn run(&self, tx: &mut albireo::Transaction, part: &Part) -> Result<(), Abort> {
         let mut sink = Inserting { tx, loader: self };
         match *part {
             Part::Items => self.population.items().try_for_each(|row| sink.row(&row)),
@@ -221,12 +221,12 @@ impl Procedure for Loader {
 }
 
 /// Inserts rows in a transaction.
-struct Inserting<'l, 't, 'a, 'p> {
-    tx: &'t mut albireo::Transaction<'a, 'p>,
+struct Inserting<'l, 't> {
+    tx: &'t mut albireo::Transaction,
     loader: &'l Loader,
 }
 
-impl Sink for Inserting<'_, '_, '_, '_> {
+impl Sink for Inserting<'_, '_> {
     type Error = Abort;
 
     fn row<R: Row>(&mut self, row: &R) -> Result<(), Abort> {

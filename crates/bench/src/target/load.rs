@@ -109,7 +109,7 @@ impl Procedure for Loader {
         }
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, part: &Part) -> Result<u64, Abort> {
+    fn run(&self, tx: &mut Transaction, part: &Part) -> Result<u64, Abort> {
         let population = &self.population;
         let site = tx.home();
         let mut sink = Inserting { tx, site, loader: self, rows: 0 };
@@ -127,14 +127,14 @@ impl Procedure for Loader {
 }
 
 /// Inserts rows in a transaction.
-struct Inserting<'l, 't, 'a, 'p> {
-    tx: &'t mut Transaction<'a, 'p>,
+struct Inserting<'l, 't> {
+    tx: &'t mut Transaction,
     site: Site,
     loader: &'l Loader,
     rows: u64,
 }
 
-impl Sink for Inserting<'_, '_, '_, '_> {
+impl Sink for Inserting<'_, '_> {
     type Error = Abort;
 
     fn row<R: Row>(&mut self, row: &R) -> Result<(), Abort> {
@@ -176,7 +176,7 @@ impl Inserter {
         })
     }
 
-    fn insert(&self, tx: &mut Transaction<'_, '_>, site: Site, cells: &[Cell<'_>]) -> Result<(), Abort> {
+    fn insert(&self, tx: &mut Transaction, site: Site, cells: &[Cell<'_>]) -> Result<(), Abort> {
         let mut row = tx.insert_at(site, self.table)?;
         for (field, cell) in self.columns.iter().zip(cells) {
             match (field, *cell) {

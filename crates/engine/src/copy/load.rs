@@ -191,7 +191,7 @@ impl<'a> Load<'a> {
     #[cold]
     fn insert_by_rows(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         table: &TableDef,
         batches: &[RecordBatch],
         fault: &mut Option<RowFault>,
@@ -217,7 +217,7 @@ impl<'a> Load<'a> {
     }
 }
 
-fn insert(tx: &mut Transaction<'_, '_>, table: &TableDef, values: &[Value]) -> Result<(), Abort> {
+fn insert(tx: &mut Transaction, table: &TableDef, values: &[Value]) -> Result<(), Abort> {
     let site = match table.partition_by {
         Some(column) => tx.site_of_value(&values[column.index()])?,
         None => tx.home(),

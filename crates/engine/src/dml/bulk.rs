@@ -112,7 +112,7 @@ impl Queried<'_> {
 
 /// Appends rows; what is wrong with one of them is left in `fault`.
 pub(crate) fn append(
-    tx: &mut Transaction<'_, '_>,
+    tx: &mut Transaction,
     rows: BulkInsert,
     progress: &StatementProgress,
     fault: &mut Option<RowFault>,

@@ -44,13 +44,13 @@ impl Database {
         &self,
         call: &Call<'_>,
         route: Route,
-        work: impl Fn(&mut Transaction<'_, '_>) -> Result<(), Abort>,
+        work: impl Fn(&mut Transaction) -> Result<(), Abort>,
     ) -> Result<u64, SqlError> {
         let strayed = || {
             let text = "it accesses another partition in replay, which it did not when it ran";
             Abort::Raised(SqlError::new(SqlState::DATA_CORRUPTED, text))
         };
-        let work = |tx: &mut Transaction<'_, '_>| match work(tx) {
+        let work = |tx: &mut Transaction| match work(tx) {
             Ok(()) => Ok(tx.rows_moved()),
             // Others may be in that partition.
             Err(Abort::Crossing) if call.route != Route::Crossing => Err(strayed()),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open};
 use albireo_base::{PartitionId, SqlError, SqlState};
+use albireo_procedure::errors::Explainer;
 use albireo_sql::TableDef;
 use albireo_storage::{Loader, SnapshotScope, Table};
 use parking_lot::Mutex;
@@ -16,7 +17,6 @@ use super::recovery::{How, RecoveryReport};
 use super::stored::Definitions;
 use crate::Database;
 use crate::ddl::{handle, spec_of};
-use crate::errors::Explainer;
 use crate::routines::Library;
 
 /// An empty table of one partition, and what is to be loaded into it.

@@ -206,7 +206,7 @@ impl Database {
 
     fn redo_writes(&self, record: &Record<'_>) -> Result<u64, SqlError> {
         let call = self.call_of(record)?;
-        let work = |tx: &mut Transaction<'_, '_>| tx.apply(record.payload).map_err(not_applied);
+        let work = |tx: &mut Transaction| tx.apply(record.payload).map_err(not_applied);
         let done = self.inner.partitions.transact(&call, work);
         done.map(|applied| applied.rows).map_err(|error| match error {
             CallError::Aborted(Abort::Raised(error)) => error,

@@ -6,17 +6,18 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call, Receipt, Transaction};
-use albireo_procedure::body::{Limits as BodyLimits, Place, Routines, Signature, run, run_in_place};
-use albireo_procedure::compile::{self as procedure, Ran};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{Executables, Limits as BodyLimits, Place, Routines, Signature, run};
+use albireo_procedure::compile::{self as procedure, Ran, run_in_place};
 pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_procedure::expr::{RoutineId, text_of};
-use albireo_procedure::store::Stop;
 use parking_lot::RwLock;
 
 use super::choice::Logged;
 use super::library::{Code, Interpreted, Library};
-use super::store::{Limits, Notice, TransactionStore};
+use super::limits::Limits;
 use crate::Database;
 use crate::settings::Settings;
 
@@ -116,20 +117,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run(
-        &self,
-        tx: &mut Transaction<'_, '_>,
-        args: &[ArgumentRef<'_>],
-    ) -> Result<(Ran, Vec<Notice>), Abort> {
+    fn run(&self, tx: &mut Transaction, args: &[ArgumentRef<'_>]) -> Result<(Ran, Vec<Notice>), Abort> {
         let library = self.callee.library.as_ref();
-        let mut store = TransactionStore::new(tx, &library.catalog, self.limits);
+        let mut execution = Execution::new(tx, &library.catalog, &self.limits.interrupts);
         let limits = BodyLimits::default();
         let ran = match &self.callee.code {
-            Some(code) if !self.interprets => run_in_place(&code.compiled, args, &mut store, library, limits),
-            _ => self.interpret(args, &mut store, limits),
+            Some(code) if !self.interprets => {
+                run_in_place(&code.compiled, args, &mut execution, library, limits)
+            }
+            _ => self.interpret(args, &mut execution, limits),
         };
         match ran {
-            Ok(ran) => Ok((ran, store.notices)),
+            Ok(ran) => Ok((ran, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
@@ -138,7 +137,7 @@ impl Run<'_> {
     fn interpret(
         &self,
         args: &[ArgumentRef<'_>],
-        store: &mut TransactionStore<'_, '_, '_>,
+        execution: &mut Execution<'_>,
         limits: BodyLimits,
     ) -> Result<Ran, Stop> {
         let Callee { library, signature, id, .. } = self.callee;
@@ -147,8 +146,8 @@ impl Run<'_> {
         let args = formals.map(|(formal, argument)| argument.datum(&formal.place));
         let args = args.collect::<Result<_, _>>()?;
         let interpreted = Interpreted(library);
-        let routines: &dyn Routines = if self.interprets { &interpreted } else { library.as_ref() };
-        run(&routine, args, store, routines, limits).map(|outcome| Ran::Values(outcome.values))
+        let routines: &dyn Executables = if self.interprets { &interpreted } else { library.as_ref() };
+        run(&routine, args, execution, routines, limits).map(|outcome| Ran::Values(outcome.values))
     }
 }
 
@@ -357,7 +356,7 @@ impl Database {
         let route = self.route_of_routine(library, *id, signature, args)?;
         let run = Run { callee, limits, interprets };
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, &signature.name) };
-        let work = |tx: &mut Transaction<'_, '_>| {
+        let work = |tx: &mut Transaction| {
             let (ran, notices) = run.run(tx, args)?;
             finish(ran, notices).map_err(Abort::Raised)
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, SqlState, TableId, budget};
 use albireo_env::Clock;
-use albireo_procedure::body::{self, BindError, Routine, Routines, Signature};
+use albireo_procedure::body::{self, BindError, Executables, Routine, RoutineCode, Routines, Signature};
 use albireo_procedure::classify::{Class, remarks};
 use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
 use albireo_procedure::define::{self, Definition, Language, RoutineStatement};
@@ -307,9 +307,11 @@ impl Routines for Library {
             None => budget::check().and_then(|()| bind()),
         }
     }
+}
 
-    fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {
-        self.code(routine).map(|code| Arc::clone(&code.compiled))
+impl Executables for Library {
+    fn machine_code(&self, routine: RoutineId) -> Option<Arc<dyn RoutineCode>> {
+        Some(Arc::clone(&self.code(routine)?.compiled) as _)
     }
 }
 
@@ -327,5 +329,11 @@ impl Routines for Interpreted<'_> {
 
     fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError> {
         self.0.bound(routine)
+    }
+}
+
+impl Executables for Interpreted<'_> {
+    fn machine_code(&self, _: RoutineId) -> Option<Arc<dyn RoutineCode>> {
+        None
     }
 }

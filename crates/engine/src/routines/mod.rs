@@ -1,9 +1,10 @@
 //! Stored routines: defined by CREATE FUNCTION and CREATE PROCEDURE, called by CALL and in queries.
 //!
 //! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
-//! calls as transactions of a partition or over all (`handle`), what a routine sees of its transaction
-//! (`store`), EXPLAIN (`explain`), calls as records of the redo log (`command`, `choice`). Not responsible for:
-//! the language and the classes of routines (`albireo_procedure`), statements that call them (`statements`).
+//! calls as transactions of a partition or over all (`handle`), what ends them (`limits`), EXPLAIN (`explain`),
+//! calls as records of the redo log (`command`, `choice`). Not responsible for: the language and the classes of
+//! routines, what a routine sees of its transaction (`albireo_procedure`), statements that call them
+//! (`statements`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
@@ -13,9 +14,9 @@ mod command;
 mod explain;
 mod handle;
 mod library;
+mod limits;
 mod list;
 mod route;
-mod store;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use albireo_procedure::body::{Signature, find_removed};
 use albireo_procedure::compile::TableLayout;
 use albireo_procedure::define::{self, Definition, Removal};
 use albireo_procedure::plan::is_aggregate;
+use albireo_procedure::tables::handle;
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visitor};
 use albireo_sql::names::fold;
 use albireo_sql::walk::Walk as _;
@@ -39,8 +41,8 @@ pub(crate) use command::CommandRecord;
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use handle::{Callee, argument, borrowed};
 pub(crate) use library::{Interpreted, Library, TableLayouts};
+pub(crate) use limits::Limits;
 pub use list::RoutineSummary;
-pub(crate) use store::{Limits, Notice, TransactionStore, is_for_client};
 
 /// What statements about routines begin with.
 const FIRST_WORDS: [&str; 4] = ["call", "create", "drop", "explain"];
@@ -82,7 +84,7 @@ impl Database {
     /// Where the tables of the catalog lie.
     pub(crate) fn layouts(&self, catalog: &Catalog) -> TableLayouts {
         let layout = |def: &Arc<TableDef>| {
-            let handle = crate::ddl::handle(def);
+            let handle = handle(def);
             let place = PartitionId(0);
             // One that was dropped since has another catalog, and another library.
             let layout = self.inner.partitions.with_table_if_there(handle, place, TableLayout::of)?;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_procedure::body::{BoundCall, Outside, Place, Routine, bind_call};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::Notice;
 use albireo_procedure::expr::{Expr, ExprKind, VariableId, given, is_open};
 use albireo_procedure::plan::{ChangePlan, SelectPlan};
 use albireo_procedure::types::{Scalar, Type};
@@ -25,7 +26,7 @@ use albireo_sql::walk::Walk;
 use super::rows::Shape;
 use super::run::Ran;
 use crate::Outcome;
-use crate::routines::{Library, is_for_client};
+use crate::routines::Library;
 
 /// What a statement means, before access paths are chosen.
 pub(crate) enum Meaning {
@@ -175,7 +176,8 @@ impl Bound {
         if self.shape.has_columns() {
             return self.shape.result(rows, execution).map(Outcome::Rows);
         }
-        let notices = notices.into_iter().filter(is_for_client).map(|notice| notice.message).collect();
+        let notices =
+            notices.into_iter().filter(Notice::is_for_client).map(|notice| notice.message).collect();
         let verb = match &self.meaning {
             Meaning::Call(_) => return Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices }),
             Meaning::Select(_) => "SELECT",

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use albireo_procedure::Stop;
 use albireo_procedure::compile::Ran as Given;
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::evaluate;
-use albireo_procedure::store::Stop;
 
 use super::bind::Bound;
 use super::live::{Live, Work, row_of};
@@ -52,7 +52,7 @@ impl Database {
                 Err(Stop::Crossing) => return None,
             }
         }
-        let start = bound.shape.has_columns().then(|| limits.clock.now());
+        let start = bound.shape.has_columns().then(|| limits.interrupts.clock.now());
         let finish = |ran: Given, notices| {
             let rows = match ran {
                 Given::Reply(reply) => vec![row_of(&reply, 0)],
@@ -60,7 +60,7 @@ impl Database {
                     values.into_iter().map(|value| callee.signature.result.row(value)).collect()
                 }
             };
-            let lasted = start.map_or(0, |start| limits.clock.now().saturating_sub(start));
+            let lasted = start.map_or(0, |start| limits.interrupts.clock.now().saturating_sub(start));
             bound.outcome(Ran { count: 0, rows, notices }, Duration::from_nanos(lasted))
         };
         let called = self.start_routine(callee, &borrowed(&args), limits, limits.interprets, finish);

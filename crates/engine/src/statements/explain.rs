@@ -3,6 +3,7 @@
 use albireo_base::{SqlError, Value};
 use albireo_partition::{Call, Route};
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::Execution;
 use albireo_procedure::expr::{Expr, ExprKind};
 use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
 use albireo_sql::ast::Statement;
@@ -13,7 +14,7 @@ use super::live::Live;
 use super::path::{Costs, ExecutionPath, Extent};
 use super::routing::Routing;
 use super::run::{Attempt, Explained, Judged, abort};
-use crate::routines::{Limits, TransactionStore};
+use crate::routines::Limits;
 use crate::{Database, Outcome};
 
 impl Database {
@@ -107,8 +108,8 @@ impl Database {
         let nothing = vec![Datum::NULL; bound.around.parameters.len()];
         let call = Call::new(Route::Crossing, "EXPLAIN");
         let estimate = self.inner.partitions.transact(&call, |tx| {
-            let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
-            live.estimate(bound, &mut store, &nothing, given).map_err(abort)
+            let mut execution = Execution::new(tx, &bound.library.catalog, &limits.interrupts);
+            live.estimate(bound, &mut execution, &nothing, given).map_err(abort)
         });
         let estimate = estimate.map_err(|error| self.explain_call(error))?;
         Ok(live.costs(&estimate, u32::MAX))

@@ -4,23 +4,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, Value};
+use albireo_procedure::Stop;
 use albireo_procedure::body::{
-    BoundCall, Limits as BodyLimits, Routines, routine_of_change, routine_of_select, run_statement,
+    BoundCall, Executables, Limits as BodyLimits, routine_of_change, routine_of_select, run_call,
     with_parameters,
 };
-use albireo_procedure::compile::{Compiled, Output, Ran, Reply};
+use albireo_procedure::compile::{Compiled, Output, Ran, Reply, run_statement};
 use albireo_procedure::datum::{Array, Datum};
+use albireo_procedure::execution::Execution;
 use albireo_procedure::expr::Expr;
 use albireo_procedure::host::Host;
 use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
 use albireo_procedure::plan::{self, ChangePlan, Estimate, SelectPlan, plan_select, planned};
-use albireo_procedure::store::Stop;
 
 use super::bind::{Bound, Meaning};
 use super::call::callee;
 use super::path::{Extent, Overruns};
 use super::routing::Routing;
-use crate::routines::{Callee, Interpreted, Library, TransactionStore};
+use crate::routines::{Callee, Interpreted, Library};
 
 /// A statement with access paths.
 pub(super) enum Work {
@@ -103,12 +104,12 @@ impl Live {
     pub(super) fn estimate(
         &self,
         bound: &Bound,
-        store: &mut TransactionStore<'_, '_, '_>,
+        execution: &mut Execution<'_>,
         arguments: &[Datum],
         given: bool,
     ) -> Result<Estimate, Stop> {
-        let library: &dyn Routines = bound.library.as_ref();
-        with_parameters(store, library, BodyLimits::default(), &bound.around, arguments, |host| {
+        let library: &dyn Executables = bound.library.as_ref();
+        with_parameters(execution, library, BodyLimits::default(), &bound.around, arguments, |host| {
             let host: &mut dyn Host = host;
             match &self.work {
                 Work::Select(plan) => plan::estimate_select(plan, host, given),
@@ -118,28 +119,30 @@ impl Live {
         })
     }
 
-    /// Makes the change, or reads: how many rows it concerned, and those it gives.
+    /// Makes the change, or reads: how many rows it concerned, and those it gives. `interprets` says whether
+    /// routines that it calls do without their machine code.
     pub(super) fn perform(
         &self,
         bound: &Bound,
-        store: &mut TransactionStore<'_, '_, '_>,
+        execution: &mut Execution<'_>,
         arguments: &[Datum],
         code: Option<&Arc<Compiled>>,
+        interprets: bool,
     ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
         let interpreted = Interpreted(&bound.library);
-        let library: &dyn Routines = match store.limits().interprets {
+        let library: &dyn Executables = match interprets {
             true => &interpreted,
             false => bound.library.as_ref(),
         };
         let (limits, around) = (BodyLimits::default(), &bound.around);
         if let Some(code) = code {
-            return run_statement(code, arguments, store, library, limits).map(of_statement);
+            return run_statement(code, arguments, execution, library, limits).map(of_statement);
         }
         if let Work::Call(call) = &self.work {
-            let rows = call.run(store, library, limits, around, arguments)?;
+            let rows = run_call(call, execution, library, limits, around, arguments)?;
             return Ok((rows.len() as u64, rows));
         }
-        with_parameters(store, library, limits, around, arguments, |host| {
+        with_parameters(execution, library, limits, around, arguments, |host| {
             let host: &mut dyn Host = host;
             match &self.work {
                 Work::Select(plan) => {

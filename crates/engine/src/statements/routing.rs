@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::Route;
+use albireo_procedure::Stop;
 use albireo_procedure::body::Routine;
 use albireo_procedure::classify::{Classes, Destination, Home, home_of_call, home_of_query};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
 use albireo_procedure::plan::tree::AccessInfo;
 use albireo_procedure::plan::{SelectPlan, placing_of};
-use albireo_procedure::store::Stop;
 use albireo_storage::partition_of;
 
 use super::bind::Bound;

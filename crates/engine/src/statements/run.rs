@@ -6,16 +6,17 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
+use albireo_procedure::Stop;
 use albireo_procedure::datum::Datum;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_procedure::plan::Estimate;
-use albireo_procedure::store::Stop;
 use albireo_sql::ast::{Function, Statement};
 
 use super::bind::{Bound, Parsed};
 use super::cache::Entry;
 use super::live::{Live, Work};
 use super::path::{Costs, ExecutionPath, Extent};
-use crate::routines::{Limits, Notice, TransactionStore};
+use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::{Database, Outcome};
 
@@ -261,28 +262,29 @@ impl Database {
         let route = live.routing.route(&bound.around, arguments, self.inner.partitions.count(), statements);
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, live.work.verb()) };
         let code = if limits.interprets { None } else { live.code(bound) };
-        let start = bound.shape.has_columns().then(|| limits.clock.now());
+        let start = bound.shape.has_columns().then(|| limits.interrupts.clock.now());
         let lasted = || {
-            let ns = start.map_or(0, |start| limits.clock.now().saturating_sub(start));
+            let ns = start.map_or(0, |start| limits.interrupts.clock.now().saturating_sub(start));
             Duration::from_nanos(ns)
         };
         let (mut too_many, mut expected) = (false, 0.0);
         let ran = self.inner.partitions.transact(&call, |tx| {
-            let mut store = TransactionStore::new(tx, &bound.library.catalog, limits);
+            let mut execution = Execution::new(tx, &bound.library.catalog, &limits.interrupts);
             if let Judged::ByEstimate { planned } = judged {
-                let estimate = live.estimate(bound, &mut store, arguments, true).map_err(abort)?;
+                let estimate = live.estimate(bound, &mut execution, arguments, true).map_err(abort)?;
                 let costs = live.costs(&estimate, planned);
                 expected = costs.rows;
                 let dearer = costs.path(live.most_rows()) == ExecutionPath::Analytical;
                 if dearer || live.overruns.skips(expected) {
                     return Ok(Done::Dearer);
                 }
-                store.allow_rows(live.most_rows().saturating_mul(code.map_or(1, |_| CHECKS_OF_CODE)));
+                let checks = code.map_or(1, |_| CHECKS_OF_CODE);
+                execution.allow_rows(live.most_rows().saturating_mul(checks));
             }
-            let done = live.perform(bound, &mut store, arguments, code);
-            too_many = store.met_too_many_rows();
+            let done = live.perform(bound, &mut execution, arguments, code, limits.interprets);
+            too_many = execution.met_too_many_rows();
             let (count, rows) = done.map_err(abort)?;
-            let ran = Ran { count, rows, notices: store.notices };
+            let ran = Ran { count, rows, notices: execution.take_notices() };
             match live.work {
                 Work::Select(_) if !bound.calls => Ok(Done::Ran(ran)),
                 // Before the commit, as a result that cannot be shown undoes the changes.

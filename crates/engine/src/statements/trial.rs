@@ -15,13 +15,14 @@ use std::time::Duration;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{self as partition, Abort, Route, Transaction};
-use albireo_procedure::store::Stop;
+use albireo_procedure::Stop;
+use albireo_procedure::execution::{Execution, Notice};
 use albireo_sql::classify::{StatementClass, classify, name_of};
 
 use super::bind::Parsed;
 use super::cache::Entry;
 use super::run::Ran;
-use crate::routines::{self, Library, Limits, Notice, RoutineStatement, TransactionStore};
+use crate::routines::{self, Library, Limits, RoutineStatement};
 use crate::settings::Settings;
 use crate::{Database, Outcome};
 
@@ -50,7 +51,7 @@ impl Trial<'_> {
 
     /// What RAISE told the client in the latest statement, whether it failed or not.
     pub fn notices(&self) -> impl Iterator<Item = &str> {
-        let told = self.notices.iter().filter(|notice| routines::is_for_client(notice));
+        let told = self.notices.iter().filter(|notice| notice.is_for_client());
         told.map(|notice| notice.message.as_str())
     }
 }
@@ -88,14 +89,14 @@ impl Database {
 }
 
 /// One statement in the transaction.
-struct Inside<'i, 'a, 'p> {
-    tx: &'i mut Transaction<'a, 'p>,
+struct Inside<'i> {
+    tx: &'i mut Transaction,
     library: &'i Arc<Library>,
     limits: &'i Limits,
     notices: &'i mut Vec<Notice>,
 }
 
-impl Inside<'_, '_, '_> {
+impl Inside<'_> {
     fn run(mut self, text: &str, values: &[Value]) -> Result<Outcome, SqlError> {
         self.limits.check()?;
         let entry = self.bind(text, values)?;
@@ -131,13 +132,14 @@ impl Inside<'_, '_, '_> {
             (_, Err(error)) => return Err(explained(error)),
             (Err(error), _) => return Err(explained(error.clone())),
         };
-        let start = self.limits.clock.now();
-        let mut store = TransactionStore::new(self.tx, &self.library.catalog, self.limits);
+        let Limits { interrupts, interprets, .. } = self.limits;
+        let start = interrupts.clock.now();
+        let mut execution = Execution::new(self.tx, &self.library.catalog, interrupts);
         let done = match bound.arguments(values) {
-            Ok(arguments) => live.perform(bound, &mut store, &arguments, None),
+            Ok(arguments) => live.perform(bound, &mut execution, &arguments, None, *interprets),
             Err(error) => Err(error.into()),
         };
-        self.notices.append(&mut store.notices);
+        self.notices.append(&mut execution.take_notices());
         let (count, rows) = done.map_err(|stop| match stop {
             Stop::Error(error) | Stop::Fatal(error) => *error,
             Stop::Crossing => SqlError::new(
@@ -145,8 +147,8 @@ impl Inside<'_, '_, '_> {
                 "a transaction over all partitions asked for another partition",
             ),
         })?;
-        let execution = Duration::from_nanos(self.limits.clock.now().saturating_sub(start));
-        bound.outcome(Ran { count, rows, notices: self.notices.clone() }, execution)
+        let lasted = Duration::from_nanos(interrupts.clock.now().saturating_sub(start));
+        bound.outcome(Ran { count, rows, notices: self.notices.clone() }, lasted)
     }
 }
 

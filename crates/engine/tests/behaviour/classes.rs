@@ -78,7 +78,7 @@ impl Procedure for Busy {
         Route::Key(*key)
     }
 
-    fn run(&self, _: &mut Transaction<'_, '_>, _: &i64) -> Result<(), Abort> {
+    fn run(&self, _: &mut Transaction, _: &i64) -> Result<(), Abort> {
         let _ = self.has_begun.send(());
         let _ = self.may_end.lock().recv();
         Err(Abort::raise(SqlState::RAISE_EXCEPTION, "told to end"))

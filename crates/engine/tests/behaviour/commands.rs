@@ -237,7 +237,7 @@ impl Procedure for Deposit {
         Route::Key((*id).into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, (id, cents): &(i32, i64)) -> Result<(), Abort> {
+    fn run(&self, tx: &mut Transaction, (id, cents): &(i32, i64)) -> Result<(), Abort> {
         let row = tx.table(self.account).find(self.by_id, ShortKey::new().i32(*id));
         let row = row.ok_or_else(|| Abort::raise(SqlState::RAISE_EXCEPTION, "no such account"))?;
         let sum = tx.table(self.account).get(row, self.cents) + cents;

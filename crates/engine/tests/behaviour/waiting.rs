@@ -120,7 +120,7 @@ impl Procedure for Native {
         Route::Crossing
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, asked: &Option<bool>) -> Result<(), Abort> {
+    fn run(&self, tx: &mut Transaction, asked: &Option<bool>) -> Result<(), Abort> {
         tx.insert_values_at(tx.home(), self.0, &[Value::Integer(1)])?;
         tx.set_synchronous_commit(*asked);
         Ok(())

@@ -143,7 +143,7 @@ impl Procedure for Transfer {
         Route::Key(args.from.into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &TransferArgs) -> Result<i64, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &TransferArgs) -> Result<i64, Abort> {
         let AccountTable { table, by_id, cents } = self.0;
         let home = tx.site_of(args.from.into())?;
         let from =
@@ -177,7 +177,7 @@ impl Procedure for SetRate {
         Route::Key(0)
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, rate: &i64) -> Result<(), Abort> {
+    fn run(&self, tx: &mut Transaction, rate: &i64) -> Result<(), Abort> {
         tx.update(self.0, albireo_base::Tid(0), |row| row.set(self.1, *rate))
     }
 }

@@ -7,13 +7,9 @@ use albireo_sql::ast;
 
 use super::bind::Outside;
 use super::resolve::{self, Routines};
-use super::run::{Limits, with_parameters};
 use super::signature::Signature;
-use super::tree::Routine;
-use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, Expr, Names as _, RoutineId};
-use crate::store::{Stop, Store};
 use crate::types::Type;
 
 /// A call of a procedure with its arguments.
@@ -57,28 +53,5 @@ impl BoundCall {
     pub fn columns(&self) -> Vec<(String, Type)> {
         let columns = self.signature.result.columns.iter();
         columns.map(|(name, place)| (name.clone(), place.ty())).collect()
-    }
-
-    /// Makes the call: the row of the result. `around` is what surrounds the arguments, whose parameters have
-    /// these values.
-    ///
-    /// # Errors
-    /// The arguments', the routine's; the caller rolls back.
-    pub fn run(
-        &self,
-        store: &mut dyn Store,
-        routines: &dyn Routines,
-        limits: Limits,
-        around: &Routine,
-        values: &[Datum],
-    ) -> Result<Vec<Vec<Datum>>, Stop> {
-        let values = with_parameters(store, routines, limits, around, values, |host| {
-            let mut args = Vec::with_capacity(self.args.len());
-            for arg in &self.args {
-                args.push(host.evaluate(arg)?);
-            }
-            host.call_for_values(self.id, args)
-        })?;
-        Ok(values.into_iter().map(|value| self.signature.result.row(value)).collect())
     }
 }

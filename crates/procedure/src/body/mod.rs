@@ -21,9 +21,9 @@ pub use bind::{BindError, Outside, bind};
 pub use invoke::{BoundCall, bind_call};
 pub use place::{Named, Place, RowPlace, Types};
 pub use resolve::{Resolved, Routines, name_of, resolve};
-pub(crate) use run::{BeforeBlock, Machine, too_many, too_many_items, wrong_arguments};
 pub use run::{
-    HostFrame, Limits, Outcome, run, run_compiled, run_in_place, run_statement, with_host, with_parameters,
+    BeforeBlock, Executables, HostFrame, Limits, Machine, Outcome, RoutineCode, nothing, run, run_call,
+    run_code, too_many, too_many_items, with_host, with_machine, with_parameters, wrong_arguments,
 };
 pub use signature::{Default, Formal, ResultShape, Signature, find_explained, find_removed};
 pub use tree::{

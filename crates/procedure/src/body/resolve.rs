@@ -13,7 +13,6 @@ use albireo_sql::source::Source;
 use super::place::Place;
 use super::signature::Signature;
 use super::tree::Routine;
-use crate::compile::Compiled;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
 use crate::expr::{self, Actual, CastKind, Expr, ExprKind, NoNames, RoutineId, RowsOf, implicit, preferred};
@@ -32,12 +31,6 @@ pub trait Routines {
     /// # Errors
     /// It cannot be bound any more.
     fn bound(&self, routine: RoutineId) -> Result<Arc<Routine>, SqlError>;
-
-    /// The machine code of one that was bound; without it the interpreter runs it.
-    fn compiled(&self, routine: RoutineId) -> Option<Arc<Compiled>> {
-        let _ = routine;
-        None
-    }
 }
 
 /// A routine found, with what its arguments become.

@@ -63,7 +63,7 @@ fn interrupt_ends_every_loop_and_no_handler_catches_it() {
     ] {
         let body = format!("BEGIN {body} EXCEPTION WHEN OTHERS OR query_canceled THEN NULL; END;");
         let mut database = with_function("f() RETURNS void", &body);
-        database.memory.patience = Some(10);
+        database.interrupts.cancelled.set();
         assert_eq!(database.run("SELECT f()").unwrap_err().state(), SqlState::QUERY_CANCELED);
     }
 }
@@ -149,7 +149,7 @@ fn notices_have_their_level_and_format() {
     let body = "BEGIN RAISE NOTICE 'a % b %', 1, NULL; RAISE WARNING USING MESSAGE = 'w'; END;";
     let mut database = with_function("f() RETURNS void", body);
     database.run("SELECT f()").unwrap();
-    assert_eq!(database.memory.notices, ["Notice: a 1 b <NULL>", "Warning: w"]);
+    assert_eq!(database.notices, ["Notice: a 1 b <NULL>", "Warning: w"]);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn reading_binding_and_compiling_a_long_body_end_with_the_statement() {
     let text = format!("CREATE PROCEDURE long(INOUT n INTEGER) LANGUAGE plpgsql AS $$ BEGIN {body} END $$");
     let mut database = Database::new(false);
     let checked = |database: &Database, looks| {
-        Budget::new(usize::MAX, ended_after(looks)).within(|| database.check(&text))
+        Budget::new(usize::MAX, ended_after(looks)).within(|| database.library().check(&text))
     };
     let mut needed = 0;
     while let Err(error) = checked(&database, needed) {
@@ -189,7 +189,7 @@ fn reading_binding_and_compiling_a_long_body_end_with_the_statement() {
     // It has 1500 statements, each to be read and bound, with their expressions.
     assert!(needed >= 2 * 1500 / 64, "there were only {needed} looks");
     database.run(&text).unwrap();
-    let (_, routine) = database.routine("long").unwrap();
+    let (_, routine) = database.library().routine("long").unwrap();
     let compiled = |looks| {
         Budget::new(usize::MAX, ended_after(looks)).within(|| compile(&routine, &NoLayouts).map(drop))
     };

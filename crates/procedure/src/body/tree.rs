@@ -318,3 +318,14 @@ pub struct Raise {
     /// `USING`: options with values that are texts.
     pub options: Vec<(crate::parse::ast::RaiseOptionKind, Expr)>,
 }
+
+impl Condition {
+    /// Whether it includes an error of this code.
+    pub fn holds(self, state: SqlState) -> bool {
+        match self {
+            Self::Others => state != SqlState::QUERY_CANCELED && state != SqlState(*b"P0004"),
+            Self::State(own) if own.0.ends_with(b"000") => own.0[..2] == state.0[..2],
+            Self::State(own) => own == state,
+        }
+    }
+}

@@ -6,11 +6,11 @@ use albireo_base::{SqlError, SqlState, Value};
 
 use super::Key;
 use super::part::{Part, each_part};
+use crate::Stop;
 use crate::body::{Code, Routine};
 use crate::datum::Datum;
 use crate::expr::{self, ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId};
 use crate::plan::SelectPlan;
-use crate::store::Stop;
 use crate::types::{Scalar, Type};
 
 /// What the variables of a routine are that nothing is assigned to.

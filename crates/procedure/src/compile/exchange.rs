@@ -13,10 +13,10 @@ use super::frame::{CellSlot, Slot};
 use super::kind::Kind;
 use super::runtime::space::Space;
 use super::runtime::{Context, values};
+use crate::Stop;
 use crate::body::Place;
 use crate::datum::{Array, Datum};
 use crate::expr::{self, VariableId};
-use crate::store::Stop;
 use crate::types::Scalar;
 
 /// An argument that the caller keeps.

@@ -1,7 +1,7 @@
 //! Machine code for routines.
 //!
 //! Responsible for: compiling a bound routine ([`compile`]), running what was made
-//! ([`Compiled::run`]), giving its memory back. Not responsible for: what statements mean, which
+//! ([`run_in_place`]), giving its memory back. Not responsible for: what statements mean, which
 //! the interpreter in `body` says: where a construct has no code of its own, generated code asks the
 //! interpreter for it, so that every routine compiles and both give the same.
 //!
@@ -33,12 +33,16 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
 use parking_lot::Mutex;
 
-use crate::body::{Code, FOUND, Machine, Place, Routine, wrong_arguments};
+use crate::Stop;
+use crate::body::{
+    Code, Executables, FOUND, Limits, Machine, Place, Routine, RoutineCode, nothing, with_machine,
+    wrong_arguments,
+};
 use crate::datum::Datum;
+use crate::execution::Execution;
 use crate::expr::VariableId;
-use crate::store::Stop;
 use emit::Emitter;
-pub(crate) use exchange::Arguments;
+use exchange::Arguments;
 pub use exchange::{ArgumentRef, Items, Output, Ran, Reply};
 use frame::{Frame, Slot};
 pub use layout::{Layouts, NoLayouts, TableLayout};
@@ -141,6 +145,50 @@ fn make(module: &mut JITModule, function: &mut Function, name: &str) -> Result<(
     Ok((module.get_finalized_function(id), bytes))
 }
 
+/// Runs a compiled routine with arguments that are still to be converted; a row of the result stays where the
+/// routine put it.
+///
+/// # Errors
+/// As [`crate::body::run`]; what [`ArgumentRef::datum`] says of an argument.
+pub fn run_in_place(
+    code: &Arc<Compiled>,
+    args: &[ArgumentRef<'_>],
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
+    limits: Limits,
+) -> Result<Ran, Stop> {
+    let (routine, args) = (code.routine(), Arguments::Borrowed(args));
+    with_machine(routine, execution, routines, limits, |machine| {
+        match routine.signature.strict && args.any_null() {
+            true => Ok(Ran::Values(nothing(routine))),
+            false => code.reply(machine, args),
+        }
+    })
+}
+
+/// As [`run_in_place`], of a statement that was made a routine; its parameters have these values.
+///
+/// # Errors
+/// As [`crate::body::run`].
+pub fn run_statement(
+    code: &Arc<Compiled>,
+    values: &[Datum],
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
+    limits: Limits,
+) -> Result<Ran, Stop> {
+    let values = Arguments::Datums(values);
+    with_machine(code.routine(), execution, routines, limits, |machine| code.reply(machine, values))
+}
+
+impl RoutineCode for Compiled {
+    fn run(&self, machine: Machine<'_>, args: &[Datum]) -> Result<Vec<Datum>, Stop> {
+        let (space, values) = self.call(machine, Arguments::Datums(args), false);
+        self.give_back(space);
+        values
+    }
+}
+
 impl Compiled {
     /// The routine that it was made from.
     pub fn routine(&self) -> &Arc<Routine> {
@@ -157,19 +205,8 @@ impl Compiled {
         (self.parts.compiled, self.parts.interpreted)
     }
 
-    /// Runs it: what a call of it gives back.
-    pub(crate) fn run<'a>(&'a self, machine: Machine<'a>, args: &[Datum]) -> Result<Vec<Datum>, Stop> {
-        let (space, values) = self.call(machine, Arguments::Datums(args), false);
-        self.give_back(space);
-        values
-    }
-
-    /// As [`Compiled::run`]; a row is left where it is.
-    pub(crate) fn reply<'a>(
-        self: &'a Arc<Self>,
-        machine: Machine<'a>,
-        args: Arguments<'_>,
-    ) -> Result<Ran, Stop> {
+    /// As [`RoutineCode::run`]; a row is left where it is.
+    fn reply<'a>(self: &'a Arc<Self>, machine: Machine<'a>, args: Arguments<'_>) -> Result<Ran, Stop> {
         match self.call(machine, args, self.replies) {
             (space, Ok(_)) if self.replies => Ok(Ran::Reply(Reply::new(Arc::clone(self), space))),
             (space, values) => {

@@ -4,13 +4,12 @@
 //! values of the column. Not responsible for: which index (`access`), reading (`run`).
 
 use albireo_base::{Decimal, SqlType, Value};
-use albireo_storage::KeyBuilder;
 
 use crate::types::{Scalar, Type};
 
 /// What a value is among the values that a column can have.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Fit {
+pub enum Fit {
     /// One of them.
     Exact(Value),
     /// None of them; this is the next below.
@@ -25,7 +24,7 @@ pub(super) enum Fit {
 
 /// Whether values of type `key`, compared with a column of type `column`, can be looked for in an
 /// index of it.
-pub(super) fn serves(column: SqlType, key: &Type) -> bool {
+pub fn serves(column: SqlType, key: &Type) -> bool {
     let Type::Scalar(key) = key else { return false };
     let exact = |ty: Scalar| {
         matches!(ty, Scalar::SmallInt | Scalar::Integer | Scalar::BigInt | Scalar::Numeric { .. })
@@ -38,7 +37,7 @@ pub(super) fn serves(column: SqlType, key: &Type) -> bool {
 }
 
 /// Finds the place of `value`, of type `key`, among the values of a column.
-pub(super) fn fit(value: Value, key: &Type, column: SqlType) -> Fit {
+pub fn fit(value: Value, key: &Type, column: SqlType) -> Fit {
     match (value, column) {
         (Value::Null, _) => Fit::Null,
         (Value::SmallInt(n), _) => whole(i128::from(n), column),
@@ -91,50 +90,5 @@ fn decimal(number: Decimal, precision: u8, scale: u8) -> Fit {
         true if exact => Fit::Exact(Value::Decimal(near)),
         true => Fit::After(Value::Decimal(near)),
         false => outside,
-    }
-}
-
-/// Appends a value of a column to a key.
-pub(super) fn push(key: &mut KeyBuilder, value: &Value, ty: SqlType, nullable: bool) {
-    if nullable {
-        key.push_present();
-    }
-    match value {
-        Value::Null => {}
-        Value::Bool(v) => {
-            key.push_bool(*v);
-        }
-        Value::SmallInt(v) => {
-            key.push_i16(*v);
-        }
-        Value::Integer(v) | Value::Date(v) => {
-            key.push_i32(*v);
-        }
-        Value::BigInt(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => {
-            key.push_i64(*v);
-        }
-        Value::Real(v) => {
-            key.push_f32(*v);
-        }
-        Value::Double(v) => {
-            key.push_f64(*v);
-        }
-        Value::Decimal(v) => match ty {
-            SqlType::Decimal { precision, .. } if precision <= SqlType::MAX_DECIMAL64_PRECISION => {
-                key.push_i64(v.unscaled as i64);
-            }
-            _ => {
-                key.push_i128(v.unscaled);
-            }
-        },
-        Value::Text(v) => {
-            key.push_str(v);
-        }
-        Value::Bytea(v) => {
-            key.push_bytes(v);
-        }
-        Value::Uuid(v) => {
-            key.push_uuid(*v);
-        }
     }
 }

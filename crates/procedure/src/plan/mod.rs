@@ -17,10 +17,10 @@ use albireo_base::{SqlError, SqlType, Value};
 pub use albireo_semantics::query::{ChangePlan, SelectPlan, is_aggregate, tree};
 use albireo_sql::{Catalog, ast};
 
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::Names;
 use crate::host::Host;
-use crate::store::Stop;
 use crate::types::Type;
 pub use explain::placing_of;
 pub use run::Estimate;
@@ -93,7 +93,7 @@ pub fn placing(value: Value, ty: &Type, column: SqlType) -> Option<Value> {
 /// The rows of a query, at most `limit`, all read before the first is given back.
 ///
 /// # Errors
-/// An expression's, or the store's.
+/// An expression's, or the transaction's.
 pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Vec<Vec<Datum>>, Stop> {
     run::Running::new(host).query(&plan.query, limit)
 }
@@ -101,7 +101,7 @@ pub fn select(plan: &SelectPlan, host: &mut dyn Host, limit: usize) -> Result<Ve
 /// Makes a change: how many rows it concerned, and what RETURNING says of each.
 ///
 /// # Errors
-/// An expression's, or the store's; the caller rolls back.
+/// An expression's, or the transaction's; the caller rolls back.
 pub fn change(plan: &ChangePlan, host: &mut dyn Host) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
     run::Running::new(host).change(&plan.change)
 }

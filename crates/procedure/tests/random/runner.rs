@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use albireo_procedure::body::{self, Routine, Routines};
+use albireo_base::{SqlError, SqlState};
+use albireo_procedure::Stop;
+use albireo_procedure::body::{self, Routine, run_code};
 use albireo_procedure::datum::Datum;
 use albireo_procedure::expr::{RoutineId, read, text_of};
-use albireo_procedure::store::{Stop, Store};
 use albireo_procedure::types::{Scalar, Type};
 
 use super::program::{Argument, Program};
 use super::types::{Item, Kind};
-use crate::memory::{self, Database};
+use crate::memory::{self, Database, Session};
 
-/// How many rounds of loops and calls a program may make; all end long before.
-const PATIENCE: u64 = 300_000;
+/// How many rows a program may look at, each round of a loop and each call counted as 256; all end long before.
+const MOST_ROWS: u32 = 300_000 * 256;
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +40,7 @@ pub trait Runner {
         id: RoutineId,
         routine: &Arc<Routine>,
         arguments: Vec<Datum>,
-        database: &mut Database,
+        session: &mut Session<'_>,
     ) -> Result<Vec<Datum>, Stop>;
 }
 
@@ -56,10 +57,11 @@ impl Runner for Interpreter {
         _: RoutineId,
         routine: &Arc<Routine>,
         arguments: Vec<Datum>,
-        database: &mut Database,
+        session: &mut Session<'_>,
     ) -> Result<Vec<Datum>, Stop> {
-        let (memory, library, limits) = database.parts();
-        body::run(routine, arguments, memory, library, limits).map(|outcome| outcome.values)
+        session.execute(|execution, programs, limits| {
+            body::run(routine, arguments, execution, programs, limits).map(|outcome| outcome.values)
+        })
     }
 }
 
@@ -76,13 +78,14 @@ impl Runner for Code {
         id: RoutineId,
         _: &Arc<Routine>,
         arguments: Vec<Datum>,
-        database: &mut Database,
+        session: &mut Session<'_>,
     ) -> Result<Vec<Datum>, Stop> {
-        database.compile(true);
-        let (memory, library, limits) = database.parts();
-        let code = library.compiled(id).expect("a routine in PL/pgSQL has code");
-        let outcome = body::run_compiled(&code, &arguments, memory, library, limits);
-        database.compile(false);
+        session.programs.compiles = true;
+        let code = session.programs.code_of(id).expect("a routine in PL/pgSQL has code");
+        let outcome = session.execute(|execution, programs, limits| {
+            run_code(code.as_ref(), code.routine(), &arguments, execution, programs, limits)
+        });
+        session.programs.compiles = false;
         outcome.map(|outcome| outcome.values)
     }
 }
@@ -108,8 +111,8 @@ pub fn database(program: &Program) -> Result<Database, String> {
     Ok(database)
 }
 
-fn rows(database: &mut Database, query: &str) -> Vec<String> {
-    match database.run(query) {
+fn rows(session: &mut Session<'_>, query: &str) -> Vec<String> {
+    match session.run(query) {
         Ok(memory::Outcome::Rows(_, rows)) => {
             let shown = |cell: Option<String>| cell.unwrap_or_else(|| "NULL".to_owned());
             rows.into_iter().map(|row| row.into_iter().map(shown).collect::<Vec<_>>().join("|")).collect()
@@ -118,8 +121,8 @@ fn rows(database: &mut Database, query: &str) -> Vec<String> {
     }
 }
 
-fn contents(database: &mut Database, program: &Program) -> Vec<Vec<String>> {
-    program.dumps.iter().map(|dump| rows(database, dump)).collect()
+fn contents(session: &mut Session<'_>, program: &Program) -> Vec<Vec<String>> {
+    program.dumps.iter().map(|dump| rows(session, dump)).collect()
 }
 
 /// Runs a program once more by `runner` and takes back what it did.
@@ -127,30 +130,31 @@ fn contents(database: &mut Database, program: &Program) -> Vec<Vec<String>> {
 /// # Errors
 /// What does not bind; rows that are not as before when all is taken back.
 pub fn run(runner: &mut dyn Runner, program: &Program, database: &mut Database) -> Result<Outcome, String> {
-    // Reading tables would end the transaction otherwise.
-    let _ = database.run("BEGIN");
-    let outcome = run_in_transaction(runner, program, database);
-    let _ = database.run("ROLLBACK");
-    outcome
+    let mut outcome = None;
+    let _ = database.transaction(|session| {
+        outcome = Some(run_in_transaction(runner, program, session));
+        Err::<(), _>(SqlError::new(SqlState::QUERY_CANCELED, "all is taken back"))
+    });
+    outcome.expect("it ran")
 }
 
 fn run_in_transaction(
     runner: &mut dyn Runner,
     program: &Program,
-    database: &mut Database,
+    session: &mut Session<'_>,
 ) -> Result<Outcome, String> {
-    let before = contents(database, program);
-    let (id, routine) = database.routine(&program.name).map_err(|error| {
+    let before = contents(session, program);
+    let (id, routine) = session.programs.library.routine(&program.name).map_err(|error| {
         format!("{} {error} at {:?} {}", error.state(), error.position(), error.hint().unwrap_or_default())
     })?;
     let arguments: Result<Vec<Datum>, String> = program.arguments.iter().map(value).collect();
     let arguments = arguments?;
-    database.memory.notices.clear();
-    database.memory.patience = Some(PATIENCE);
-    let savepoint = database.memory.savepoint();
-    let called = runner.run(id, &routine, arguments, database);
-    database.memory.patience = None;
-    let notices = std::mem::take(&mut database.memory.notices);
+    session.notices.clear();
+    session.rows = MOST_ROWS;
+    let savepoint = session.tx.savepoint();
+    let called = runner.run(id, &routine, arguments, session);
+    session.rows = u32::MAX;
+    let notices = std::mem::take(session.notices);
     let result = match called {
         Ok(_) if routine.signature.result.columns.is_empty() => Ok(Vec::new()),
         Ok(values) => Ok(values.into_iter().map(|value| shown(&routine, value)).collect()),
@@ -160,11 +164,11 @@ fn run_in_transaction(
         Err(Stop::Crossing) => return Err("there is one partition".to_owned()),
     };
     let tables = match result {
-        Ok(_) => contents(database, program),
+        Ok(_) => contents(session, program),
         Err(_) => Vec::new(),
     };
-    database.memory.roll_back_to(savepoint);
-    let after = contents(database, program);
+    session.tx.roll_back_to(savepoint);
+    let after = contents(session, program);
     match after == before {
         true => Ok(Outcome { result, notices, tables }),
         false => Err(format!("rolled back, tables hold\n{after:?}\nand held before\n{before:?}")),

@@ -28,7 +28,7 @@ impl Procedure for DeliveryProcedure {
         Route::Key(args.w_id.into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &Delivery) -> Result<Delivered, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &Delivery) -> Result<Delivered, Abort> {
         let mut due = self.oldest(tx, args);
         self.find_orders(tx, args, &mut due)?;
         self.find_customers(tx, args, &mut due)?;
@@ -60,7 +60,7 @@ type AllDue = [Option<Due>; DISTRICTS as usize];
 impl DeliveryProcedure {
     /// The oldest order of each district that is not delivered. What it asks for is old enough to
     /// have left the caches, hence the stages: each finds for all districts what the next will read.
-    fn oldest(&self, tx: &Transaction<'_, '_>, args: &Delivery) -> AllDue {
+    fn oldest(&self, tx: &Transaction, args: &Delivery) -> AllDue {
         let t = &self.0;
         let (n, new_orders) = (&t.new_order, tx.table(t.new_order.table));
         let (orders, order_lines) = (tx.table(t.orders.table), tx.table(t.order_line.table));
@@ -87,7 +87,7 @@ impl DeliveryProcedure {
         due
     }
 
-    fn find_orders(&self, tx: &Transaction<'_, '_>, args: &Delivery, due: &mut AllDue) -> Result<(), Abort> {
+    fn find_orders(&self, tx: &Transaction, args: &Delivery, due: &mut AllDue) -> Result<(), Abort> {
         let t = &self.0;
         let (o, orders) = (&t.orders, tx.table(t.orders.table));
         let (l, order_lines) = (&t.order_line, tx.table(t.order_line.table));
@@ -110,12 +110,7 @@ impl DeliveryProcedure {
         Ok(())
     }
 
-    fn find_customers(
-        &self,
-        tx: &Transaction<'_, '_>,
-        args: &Delivery,
-        due: &mut AllDue,
-    ) -> Result<(), Abort> {
+    fn find_customers(&self, tx: &Transaction, args: &Delivery, due: &mut AllDue) -> Result<(), Abort> {
         let t = &self.0;
         let (c, customers) = (&t.customer, tx.table(t.customer.table));
         let orders = tx.table(t.orders.table);
@@ -136,13 +131,7 @@ impl DeliveryProcedure {
     }
 
     /// Clause 2.7.4.2 for one district.
-    fn deliver(
-        &self,
-        tx: &mut Transaction<'_, '_>,
-        args: &Delivery,
-        due: &Due,
-        now: i64,
-    ) -> Result<(), Abort> {
+    fn deliver(&self, tx: &mut Transaction, args: &Delivery, due: &Due, now: i64) -> Result<(), Abort> {
         let (n, o, l, c) = (&self.0.new_order, &self.0.orders, &self.0.order_line, &self.0.customer);
         tx.delete(n.table, due.new_order)?;
         tx.update_row(o.table, due.order, &o.delivered, |_| (Some(args.o_carrier_id),))?;

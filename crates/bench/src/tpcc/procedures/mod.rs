@@ -55,7 +55,7 @@ const FEW_NAMESAKES: usize = 32;
 /// Asks for the index entries of what [`customer`] will look for.
 fn ask_for_customer(
     tables: &Tables,
-    tx: &Transaction<'_, '_>,
+    tx: &Transaction,
     site: Site,
     (w_id, d_id): (i16, i16),
     key: &CustomerKey,
@@ -71,7 +71,7 @@ fn ask_for_customer(
 /// Finds a customer by id, or by name the one in the middle (clause 2.5.2.2).
 fn customer(
     tables: &Tables,
-    tx: &Transaction<'_, '_>,
+    tx: &Transaction,
     site: Site,
     (w_id, d_id): (i16, i16),
     key: &CustomerKey,

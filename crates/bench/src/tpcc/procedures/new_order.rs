@@ -90,7 +90,7 @@ impl Procedure for NewOrderProcedure {
 
     /// In stages, each of which asks for what a later one will read and then does other work, so that
     /// memory has time to answer.
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder) -> Result<OrderResult, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &NewOrder) -> Result<OrderResult, Abort> {
         let t = &self.0;
         let mut places = [LineRows { item: None, stock: Tid(0), site: tx.home() }; MAX_ORDER_LINES];
         let places = &mut places[..args.lines().len()];
@@ -123,12 +123,12 @@ impl NewOrderProcedure {
     /// index entries and reading them; asks for the rows' cache lines.
     fn find_rows(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         args: &NewOrder,
         places: &mut [LineRows],
     ) -> Result<Head, Abort> {
         let entry_d = tx.now();
-        let tx: &Transaction<'_, '_> = tx;
+        let tx: &Transaction = tx;
         let t = &self.0;
         let items = tx.table(t.item.table);
         let customer = tx.table(t.customer.table).ask(t.customer.pkey, customer_key(args));
@@ -158,13 +158,7 @@ impl NewOrderProcedure {
     }
 
     /// Warehouse, district and the order's number; asks for the customer's row.
-    fn head(
-        &self,
-        tx: &Transaction<'_, '_>,
-        args: &NewOrder,
-        customer: Tid,
-        entry_d: i64,
-    ) -> Result<Head, Abort> {
+    fn head(&self, tx: &Transaction, args: &NewOrder, customer: Tid, entry_d: i64) -> Result<Head, Abort> {
         let t = &self.0;
         let (w, d, c) = (&t.warehouse, &t.district, &t.customer);
         let customers = tx.table(c.table);
@@ -180,7 +174,7 @@ impl NewOrderProcedure {
     }
 
     /// The rows of ORDERS and NEW_ORDER.
-    fn insert_order(&self, tx: &mut Transaction<'_, '_>, args: &NewOrder, head: &Head) -> Result<(), Abort> {
+    fn insert_order(&self, tx: &mut Transaction, args: &NewOrder, head: &Head) -> Result<(), Abort> {
         let t = &self.0;
         let order = (
             head.o_id,
@@ -198,7 +192,7 @@ impl NewOrderProcedure {
     }
 
     /// The result but for its lines and their sum.
-    fn customer(&self, tx: &Transaction<'_, '_>, args: &NewOrder, head: &Head) -> OrderResult {
+    fn customer(&self, tx: &Transaction, args: &NewOrder, head: &Head) -> OrderResult {
         let c = &self.0.customer;
         let (c_discount, c_last, c_credit) = tx.table(c.table).read(head.customer, &c.ordering);
         OrderResult {
@@ -219,7 +213,7 @@ impl NewOrderProcedure {
     /// lines did (clause 2.4.2.3).
     fn line(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         args: &NewOrder,
         o_id: i32,
         number: usize,

@@ -59,7 +59,7 @@ impl Procedure for OrderStatusProcedure {
         Route::Key(args.w_id.into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &OrderStatus) -> Result<StatusResult, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &OrderStatus) -> Result<StatusResult, Abort> {
         let t = &self.0;
         let tid = customer(t, tx, tx.home(), (args.w_id, args.d_id), &args.customer)?;
         let (c, customers) = (&t.customer, tx.table(t.customer.table));

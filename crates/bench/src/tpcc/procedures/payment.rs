@@ -75,7 +75,7 @@ impl Procedure for PaymentProcedure {
         Route::Key(args.w_id.into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &Payment) -> Result<PaymentResult, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &Payment) -> Result<PaymentResult, Abort> {
         let t = &self.0;
         let site = tx.site_of(args.c_w_id.into())?;
         // What is old enough to have left the caches is asked for early; between go warehouse and
@@ -109,7 +109,7 @@ impl PaymentProcedure {
     /// Books the payment at the customer and collects the output.
     fn result(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         (site, tid): (Site, Tid),
         warehouse: Tid,
         district: Tid,
@@ -150,7 +150,7 @@ impl PaymentProcedure {
     /// Puts the payment in front of C_DATA (clause 2.5.2.2).
     fn bad_credit(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         site: Site,
         tid: Tid,
         c_id: i32,
@@ -172,7 +172,7 @@ impl PaymentProcedure {
 
     fn history(
         &self,
-        tx: &mut Transaction<'_, '_>,
+        tx: &mut Transaction,
         args: &Payment,
         result: &PaymentResult,
         warehouse: Tid,

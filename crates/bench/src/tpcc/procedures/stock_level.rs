@@ -31,7 +31,7 @@ impl Procedure for StockLevelProcedure {
         Route::Key(args.w_id.into())
     }
 
-    fn run(&self, tx: &mut Transaction<'_, '_>, args: &StockLevel) -> Result<i32, Abort> {
+    fn run(&self, tx: &mut Transaction, args: &StockLevel) -> Result<i32, Abort> {
         let t = &self.0;
         let district = ShortKey::new().i16(args.w_id).i16(args.d_id);
         let d = &t.district;

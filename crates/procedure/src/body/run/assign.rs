@@ -5,22 +5,22 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::Machine;
+use crate::Stop;
 use crate::body::tree::{Assignment, Fit, Initial, RowFit, Sink, Target};
 use crate::datum::{Array, Datum};
 use crate::expr::{Expr, Frame, VariableId};
 use crate::host::Host;
-use crate::store::Stop;
 
 /// The longest array, as in PostgreSQL.
 const MAX_ITEMS: i64 = 134_217_727;
 
 /// Whether an array has more elements than it may.
-pub(crate) fn too_many_items(items: i64) -> bool {
+pub fn too_many_items(items: i64) -> bool {
     items > MAX_ITEMS
 }
 
 /// More elements than an array may have.
-pub(crate) fn too_many() -> SqlError {
+pub fn too_many() -> SqlError {
     let message = format!("array size exceeds the maximum allowed ({MAX_ITEMS})");
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
@@ -87,7 +87,7 @@ impl Machine<'_> {
     }
 
     /// Gives a variable what it holds before anything is assigned to it.
-    pub(crate) fn clear(&mut self, id: VariableId) {
+    pub fn clear(&mut self, id: VariableId) {
         let at = id.0 as usize;
         if let (Some(variable), Some(place)) = (self.routine.variables.get(at), self.variables.get_mut(at)) {
             *place = variable.place.initial();
@@ -156,7 +156,8 @@ impl Machine<'_> {
         }
     }
 
-    pub(crate) fn put_element(&mut self, id: VariableId, subscript: i32, value: Datum) -> Result<(), Stop> {
+    /// Puts a value of the right type into an element of an array.
+    pub fn put_element(&mut self, id: VariableId, subscript: i32, value: Datum) -> Result<(), Stop> {
         let at = id.0 as usize;
         let Some(place) = self.variables.get_mut(at) else { return Ok(()) };
         // An element that is there, of an array that nobody shares.
@@ -204,7 +205,7 @@ impl Machine<'_> {
     }
 
     /// Puts a row of a query, or none, where it goes.
-    pub(crate) fn sink(&mut self, sink: &Sink, row: Option<Vec<Datum>>) -> Result<(), Stop> {
+    pub fn sink(&mut self, sink: &Sink, row: Option<Vec<Datum>>) -> Result<(), Stop> {
         match sink {
             Sink::Row(id, fits) => {
                 let Some(row) = row else { return self.set(*id, Datum::NULL) };

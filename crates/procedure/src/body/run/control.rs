@@ -5,10 +5,10 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::{Flow, Machine};
+use crate::Stop;
 use crate::body::tree::{Case, Loop, LoopKind, Statement};
 use crate::datum::{Array, Datum};
 use crate::expr::Expr;
-use crate::store::Stop;
 
 impl Machine<'_> {
     pub(super) fn branches<'r>(
@@ -47,7 +47,7 @@ impl Machine<'_> {
 
     /// One round of a loop: `None` to go on with the next.
     fn round<'r>(&mut self, a_loop: &'r Loop) -> Result<Option<Flow<'r>>, Stop> {
-        self.store.check_interrupt()?;
+        self.live.check_interrupt()?;
         let is_ours = |label: &str| a_loop.label.as_deref() == Some(label);
         Ok(match self.statements(&a_loop.statements)? {
             Flow::Next | Flow::Continue(None) => None,

@@ -2,7 +2,7 @@
 //!
 //! Responsible for: calls and their limits (here), statements (`statement`), loops (`control`), what is
 //! assigned (`assign`), RAISE and ASSERT (`raise`). Not responsible for: expressions (`expr`), queries
-//! (`plan`), the transaction ([`Store`]).
+//! (`plan`), the transaction (`execution`).
 //!
 //! Invariant: a call that fails leaves the transaction to its caller to roll back; a block with handlers
 //! rolls back what it did itself.
@@ -19,18 +19,19 @@ use albireo_base::budget::Room;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_storage::Savepoint;
 
+use super::invoke::BoundCall;
 use super::place::Place;
 use super::resolve::Routines;
-use super::tree::{Block, Code, Condition, FOUND, Fit, Handler, Query, Routine, RowFit, Statement, Target};
-use crate::compile::{ArgumentRef, Arguments, Compiled, Ran};
+use super::tree::{Block, Code, FOUND, Fit, Handler, Query, Routine, RowFit, Statement, Target};
+use crate::Stop;
 use crate::datum::Datum;
 use crate::define::RoutineKind;
+use crate::execution::{Execution, LiveRows};
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
 use crate::host::Host;
 use crate::plan::{self, SelectPlan};
-use crate::store::{Stop, Store};
 
-pub(crate) use assign::{too_many, too_many_items};
+pub use assign::{too_many, too_many_items};
 
 /// What a call may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,72 +64,91 @@ pub struct Outcome {
 ///
 /// # Errors
 /// What the routine raises, 54001 beyond the limits of depth, 53200 beyond that of memory, what the
-/// store says. The caller rolls back.
+/// transaction says. The caller rolls back.
 pub fn run(
     routine: &Routine,
     args: Vec<Datum>,
-    store: &mut dyn Store,
-    routines: &dyn Routines,
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
     limits: Limits,
 ) -> Result<Outcome, Stop> {
     let shared = Shared::new(routines, limits);
-    shared.enter(routine, args, store, 0).map(|values| Outcome { values })
+    shared.enter(routine, args, execution.live(), 0).map(|values| Outcome { values })
 }
 
-/// As [`run`], of a routine that was compiled.
+/// Machine code of a routine.
+pub trait RoutineCode {
+    /// Runs it: what a call of it gives back. The machine brings no variables.
+    ///
+    /// # Errors
+    /// As [`run`].
+    fn run(&self, machine: Machine<'_>, args: &[Datum]) -> Result<Vec<Datum>, Stop>;
+}
+
+/// The routines of a database, as they are run.
+pub trait Executables: Routines {
+    /// The machine code of one that was bound; without it the interpreter runs it.
+    fn machine_code(&self, routine: RoutineId) -> Option<Arc<dyn RoutineCode>>;
+}
+
+/// Runs `act`, which is code of `routine`, in a machine that has no variables yet.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_compiled(
-    code: &Compiled,
-    args: &[Datum],
-    store: &mut dyn Store,
-    routines: &dyn Routines,
+pub fn with_machine<R>(
+    routine: &Routine,
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
     limits: Limits,
-) -> Result<Outcome, Stop> {
-    let shared = Shared::new(routines, limits);
-    shared.enter_code(code, args, store, 0).map(|values| Outcome { values })
-}
-
-/// As [`run_compiled`], with arguments that are still to be converted; a row of the result stays where the
-/// routine put it.
-///
-/// # Errors
-/// As [`run`]; what [`ArgumentRef::datum`] says of an argument.
-pub fn run_in_place(
-    code: &Arc<Compiled>,
-    args: &[ArgumentRef<'_>],
-    store: &mut dyn Store,
-    routines: &dyn Routines,
-    limits: Limits,
-) -> Result<Ran, Stop> {
+    act: impl FnOnce(Machine<'_>) -> Result<R, Stop>,
+) -> Result<R, Stop> {
     let shared = Shared::new(routines, limits);
     shared.check_depth(0)?;
-    let args = Arguments::Borrowed(args);
-    if code.routine().signature.strict && args.any_null() {
-        return Ok(Ran::Values(nothing(code.routine())));
-    }
-    code.reply(Machine::bare(&shared, code.routine(), store, 0), args)
+    act(Machine::bare(&shared, routine, execution.live(), 0))
 }
 
-/// As [`run_in_place`], of a statement that was made a routine; its parameters have these values.
+/// As [`run`], of a routine that has `code`.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_statement(
-    code: &Arc<Compiled>,
-    values: &[Datum],
-    store: &mut dyn Store,
-    routines: &dyn Routines,
+pub fn run_code(
+    code: &dyn RoutineCode,
+    routine: &Routine,
+    args: &[Datum],
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
     limits: Limits,
-) -> Result<Ran, Stop> {
+) -> Result<Outcome, Stop> {
     let shared = Shared::new(routines, limits);
-    code.reply(Machine::bare(&shared, code.routine(), store, 0), Arguments::Datums(values))
+    shared.enter_code(code, routine, args, execution.live(), 0).map(|values| Outcome { values })
+}
+
+/// Makes the call of a CALL: the rows of its result. `around` is what surrounds the arguments, whose parameters
+/// have these values.
+///
+/// # Errors
+/// The arguments', the routine's; the caller rolls back.
+pub fn run_call(
+    call: &BoundCall,
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
+    limits: Limits,
+    around: &Routine,
+    values: &[Datum],
+) -> Result<Vec<Vec<Datum>>, Stop> {
+    let values = with_parameters(execution, routines, limits, around, values, |host| {
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            args.push(host.evaluate(arg)?);
+        }
+        host.call_for_values(call.id, args)
+    })?;
+    Ok(values.into_iter().map(|value| call.signature.result.row(value)).collect())
 }
 
 /// What all calls of one have in common.
 struct Shared<'a> {
-    routines: &'a dyn Routines,
+    routines: &'a dyn Executables,
     limits: Limits,
     memory: Cell<usize>,
     /// Where the stack was when it began.
@@ -143,7 +163,7 @@ fn stack_position() -> usize {
 }
 
 impl<'a> Shared<'a> {
-    fn new(routines: &'a dyn Routines, limits: Limits) -> Self {
+    fn new(routines: &'a dyn Executables, limits: Limits) -> Self {
         let _room = Room::of(limits.memory_bytes);
         Self { routines, limits, memory: Cell::new(0), stack: stack_position(), _room }
     }
@@ -163,14 +183,14 @@ impl<'a> Shared<'a> {
         &self,
         routine: &Routine,
         args: Vec<Datum>,
-        store: &mut dyn Store,
+        live: LiveRows<'_>,
         depth: usize,
     ) -> Result<Vec<Datum>, Stop> {
         self.check_depth(depth)?;
         if let Some(nothing) = not_called(routine, &args) {
             return Ok(nothing);
         }
-        let mut machine = Machine::new(self, routine, store, depth);
+        let mut machine = Machine::new(self, routine, live, depth);
         machine.take_arguments(args)?;
         match &routine.code {
             Code::Block(block) => machine.body(block),
@@ -181,16 +201,17 @@ impl<'a> Shared<'a> {
     /// As [`Shared::enter`], of a routine that was compiled.
     fn enter_code(
         &self,
-        code: &Compiled,
+        code: &dyn RoutineCode,
+        routine: &Routine,
         args: &[Datum],
-        store: &mut dyn Store,
+        live: LiveRows<'_>,
         depth: usize,
     ) -> Result<Vec<Datum>, Stop> {
         self.check_depth(depth)?;
-        if let Some(nothing) = not_called(code.routine(), args) {
+        if let Some(nothing) = not_called(routine, args) {
             return Ok(nothing);
         }
-        code.run(Machine::bare(self, code.routine(), store, depth), args)
+        code.run(Machine::bare(self, routine, live, depth), args)
     }
 }
 
@@ -201,18 +222,18 @@ fn not_called(routine: &Routine, args: &[Datum]) -> Option<Vec<Datum>> {
 }
 
 /// What a routine gives that is not called.
-fn nothing(routine: &Routine) -> Vec<Datum> {
+pub fn nothing(routine: &Routine) -> Vec<Datum> {
     if routine.signature.result.setof { Vec::new() } else { vec![Datum::NULL] }
 }
 
 /// Another number of arguments than the routine has.
-pub(crate) fn wrong_arguments(given: usize, wanted: usize) -> SqlError {
+pub fn wrong_arguments(given: usize, wanted: usize) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("{given} arguments for {wanted} parameters"))
 }
 
 /// What a block with handlers goes back to after an error.
 #[derive(Clone, Copy)]
-pub(crate) struct BeforeBlock {
+pub struct BeforeBlock {
     savepoint: Savepoint,
     synchronous: Option<bool>,
     /// How many errors were being handled.
@@ -220,10 +241,11 @@ pub(crate) struct BeforeBlock {
 }
 
 /// A routine under way.
-pub(crate) struct Machine<'a> {
+pub struct Machine<'a> {
     shared: &'a Shared<'a>,
     routine: &'a Routine,
-    store: &'a mut dyn Store,
+    /// The rows of tables.
+    pub live: LiveRows<'a>,
     variables: Vec<Datum>,
     /// How many rows the last statement saw or changed.
     row_count: u64,
@@ -252,19 +274,19 @@ enum Flow<'r> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(shared: &'a Shared<'a>, routine: &'a Routine, store: &'a mut dyn Store, depth: usize) -> Self {
-        let mut machine = Self::bare(shared, routine, store, depth);
+    fn new(shared: &'a Shared<'a>, routine: &'a Routine, live: LiveRows<'a>, depth: usize) -> Self {
+        let mut machine = Self::bare(shared, routine, live, depth);
         machine.variables = routine.variables.iter().map(|v| v.place.initial()).collect();
         machine.set_found(false);
         machine
     }
 
     /// Without variables, which compiled code brings.
-    fn bare(shared: &'a Shared<'a>, routine: &'a Routine, store: &'a mut dyn Store, depth: usize) -> Self {
+    fn bare(shared: &'a Shared<'a>, routine: &'a Routine, live: LiveRows<'a>, depth: usize) -> Self {
         Self {
             shared,
             routine,
-            store,
+            live,
             variables: Vec::new(),
             row_count: 0,
             handling: Vec::new(),
@@ -301,7 +323,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The result, once the body has come to its end or to RETURN.
-    pub(crate) fn result(&mut self, returned: bool) -> Result<Vec<Datum>, Stop> {
+    pub fn result(&mut self, returned: bool) -> Result<Vec<Datum>, Stop> {
         let signature = &self.routine.signature;
         if signature.result.setof {
             return Ok(std::mem::take(&mut self.values));
@@ -433,10 +455,10 @@ impl<'a> Machine<'a> {
     }
 
     /// What [`Machine::begin_handler`] goes back to.
-    pub(crate) fn before_block(&self) -> BeforeBlock {
+    pub fn before_block(&self) -> BeforeBlock {
         BeforeBlock {
-            savepoint: self.store.savepoint(),
-            synchronous: self.store.synchronous_commit(),
+            savepoint: self.live.tx.savepoint(),
+            synchronous: self.live.tx.synchronous_commit(),
             handling: self.handling.len(),
         }
     }
@@ -445,19 +467,14 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// The same, if no handler is for it.
-    pub(crate) fn begin_handler(
-        &mut self,
-        block: &Block,
-        stop: Stop,
-        before: BeforeBlock,
-    ) -> Result<usize, Stop> {
+    pub fn begin_handler(&mut self, block: &Block, stop: Stop, before: BeforeBlock) -> Result<usize, Stop> {
         let Stop::Error(error) = stop else { return Err(stop) };
         self.handling.truncate(before.handling);
         let fits = |handler: &Handler| handler.conditions.iter().any(|c| c.holds(error.state()));
         let Some(handler) = block.handlers.iter().position(fits) else { return Err(Stop::Error(error)) };
-        self.store.roll_back_to(before.savepoint);
-        self.store.set_synchronous_commit(before.synchronous);
-        self.store.check_interrupt()?;
+        self.live.tx.roll_back_to(before.savepoint);
+        self.live.tx.set_synchronous_commit(before.synchronous);
+        self.live.check_interrupt()?;
         let (state, message) = block.handlers[handler].variables;
         self.set(state, Value::Text(error.state().to_string()).into())?;
         self.set(message, Value::Text(error.message().to_owned()).into())?;
@@ -468,11 +485,12 @@ impl<'a> Machine<'a> {
     fn call_routine(&mut self, id: RoutineId, args: Vec<Datum>) -> Result<Vec<Datum>, Stop> {
         self.shared.check_depth(self.depth + 1)?;
         let routine = self.shared.routines.bound(id)?;
-        self.store.check_interrupt()?;
-        let code = self.shared.routines.compiled(id);
-        match code {
-            Some(code) => self.shared.enter_code(&code, &args, &mut *self.store, self.depth + 1),
-            None => self.shared.enter(&routine, args, &mut *self.store, self.depth + 1),
+        self.live.check_interrupt()?;
+        match self.shared.routines.machine_code(id) {
+            Some(code) => {
+                self.shared.enter_code(code.as_ref(), &routine, &args, self.live.reborrow(), self.depth + 1)
+            }
+            None => self.shared.enter(&routine, args, self.live.reborrow(), self.depth + 1),
         }
     }
 }
@@ -480,72 +498,61 @@ impl<'a> Machine<'a> {
 /// What compiled code asks of the interpreter.
 impl<'a> Machine<'a> {
     /// A variable.
-    pub(crate) fn boxed(&self, id: VariableId) -> &Datum {
+    pub fn boxed(&self, id: VariableId) -> &Datum {
         Frame::variable(self, id)
     }
 
     /// Gives it its variables.
-    pub(crate) fn set_variables(&mut self, variables: Vec<Datum>) {
+    pub fn set_variables(&mut self, variables: Vec<Datum>) {
         self.variables = variables;
     }
 
     /// Takes them back.
-    pub(crate) fn into_variables(self) -> Vec<Datum> {
+    pub fn into_variables(self) -> Vec<Datum> {
         self.variables
     }
 
     /// Gives a variable a value that compiled code keeps elsewhere.
-    pub(crate) fn lend(&mut self, id: VariableId, value: Datum) {
+    pub fn lend(&mut self, id: VariableId, value: Datum) {
         if let Some(place) = self.variables.get_mut(id.0 as usize) {
             *place = value;
         }
     }
 
     /// Puts a value of the right type into a variable; a row may have fewer fields.
-    pub(crate) fn put_variable(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
+    pub fn put_variable(&mut self, id: VariableId, value: Datum) -> Result<(), Stop> {
         self.put(&Target::Variable(id), value)
     }
 
     /// Casts a value as its target wants it, and puts it there.
-    pub(crate) fn fit_and_put(&mut self, target: &Target, fit: &Fit, value: Datum) -> Result<(), Stop> {
+    pub fn fit_and_put(&mut self, target: &Target, fit: &Fit, value: Datum) -> Result<(), Stop> {
         let value = self.fit(fit, value)?;
         self.put(target, value)
     }
 
     /// The innermost handler has ended.
-    pub(crate) fn end_handler(&mut self) {
+    pub fn end_handler(&mut self) {
         self.handling.pop();
     }
 
     /// The value of RETURN, of the result's type.
-    pub(crate) fn set_value(&mut self, value: Datum) {
+    pub fn set_value(&mut self, value: Datum) {
         (self.value, self.value_fit) = (Some(value), None);
     }
 
     /// How many rows the last statement saw or changed.
-    pub(crate) fn set_row_count(&mut self, count: u64) {
+    pub fn set_row_count(&mut self, count: u64) {
         self.row_count = count;
     }
 
     /// All rows of a query.
-    pub(crate) fn query_rows(&mut self, query: &Query) -> Result<Vec<Vec<Datum>>, Stop> {
+    pub fn query_rows(&mut self, query: &Query) -> Result<Vec<Vec<Datum>>, Stop> {
         self.rows(query, usize::MAX).map(|(_, rows)| rows)
     }
 
     /// Does a statement that neither jumps nor returns.
-    pub(crate) fn simple_statement(&mut self, statement: &Statement) -> Result<(), Stop> {
+    pub fn simple_statement(&mut self, statement: &Statement) -> Result<(), Stop> {
         self.statements(std::slice::from_ref(statement)).map(|_| ())
-    }
-}
-
-impl Condition {
-    /// Whether it includes an error of this code.
-    fn holds(self, state: SqlState) -> bool {
-        match self {
-            Self::Others => state != SqlState::QUERY_CANCELED && state != SqlState(*b"P0004"),
-            Self::State(own) if own.0.ends_with(b"000") => own.0[..2] == state.0[..2],
-            Self::State(own) => own == state,
-        }
     }
 }
 
@@ -562,7 +569,7 @@ impl Frame for Machine<'_> {
     }
 
     fn now(&mut self) -> i64 {
-        self.store.now()
+        self.live.tx.now()
     }
 
     fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop> {
@@ -575,8 +582,8 @@ impl Frame for Machine<'_> {
 }
 
 impl Host for Machine<'_> {
-    fn store(&mut self) -> &mut dyn Store {
-        &mut *self.store
+    fn live(&mut self) -> LiveRows<'_> {
+        self.live.reborrow()
     }
 
     fn variable(&self, variable: VariableId) -> &Datum {
@@ -615,26 +622,26 @@ impl Host for Machine<'_> {
 
 /// Gives `act` a host that no routine surrounds, for queries that call routines.
 pub fn with_host<R>(
-    store: &mut dyn Store,
-    routines: &dyn Routines,
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
     limits: Limits,
     routine: &Routine,
     act: impl FnOnce(&mut dyn HostFrame) -> R,
 ) -> R {
-    with_parameters(store, routines, limits, routine, &[], act)
+    with_parameters(execution, routines, limits, routine, &[], act)
 }
 
 /// As [`with_host`], with the values of the statement's parameters, each of its parameter's type.
 pub fn with_parameters<R>(
-    store: &mut dyn Store,
-    routines: &dyn Routines,
+    execution: &mut Execution<'_>,
+    routines: &dyn Executables,
     limits: Limits,
     routine: &Routine,
     values: &[Datum],
     act: impl FnOnce(&mut dyn HostFrame) -> R,
 ) -> R {
     let shared = Shared::new(routines, limits);
-    let mut machine = Machine::new(&shared, routine, store, 0);
+    let mut machine = Machine::new(&shared, routine, execution.live(), 0);
     for (id, value) in routine.parameters.iter().zip(values) {
         if let Some(variable) = machine.variables.get_mut(id.0 as usize) {
             variable.clone_from(value);

@@ -3,12 +3,12 @@
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::Machine;
+use crate::Stop;
 use crate::body::tree::Raise;
 use crate::conditions;
 use crate::datum::Datum;
 use crate::expr::{Expr, text_of};
 use crate::parse::ast::{RaiseLevel, RaiseOptionKind};
-use crate::store::Stop;
 
 impl Machine<'_> {
     /// The error of RAISE without anything.
@@ -54,7 +54,7 @@ impl Machine<'_> {
         let state = state.unwrap_or(SqlState::RAISE_EXCEPTION);
         let message = message.or(condition).unwrap_or_else(|| state.to_string());
         if raise.level != RaiseLevel::Exception {
-            self.store.notice(raise.level, &message, detail.as_deref(), hint.as_deref());
+            self.live.notice(raise.level, message);
             return Ok(());
         }
         let mut error = SqlError::new(state, message);

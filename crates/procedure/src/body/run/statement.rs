@@ -3,12 +3,12 @@
 use albireo_base::{SqlError, SqlState, Value};
 
 use super::{Flow, Machine};
+use crate::Stop;
 use crate::body::tree::{Call, Fit, Into, Jump, Query, RowFit, Statement, Target};
 use crate::datum::Datum;
 use crate::expr::{Expr, Frame};
 use crate::host::Host;
 use crate::parse::ast::DiagnosticItem;
-use crate::store::Stop;
 
 impl Machine<'_> {
     pub(super) fn statements<'r>(&mut self, all: &'r [Statement]) -> Result<Flow<'r>, Stop> {
@@ -44,7 +44,7 @@ impl Machine<'_> {
             Statement::Into(into) => self.into(into)?,
             Statement::Call(call) => self.call_procedure(call)?,
             Statement::Diagnostics(items) => self.diagnostics(items)?,
-            Statement::SynchronousCommit(wait) => self.store.set_synchronous_commit(*wait),
+            Statement::SynchronousCommit(wait) => self.live.tx.set_synchronous_commit(*wait),
             Statement::RaiseAgain => return Err(self.raise_again()),
             Statement::Raise(raise) => self.raise(raise)?,
             Statement::Assert(condition, message) => self.assert(condition, message.as_deref())?,

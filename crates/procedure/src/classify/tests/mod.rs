@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Class, explain, remarks};
 use crate::body::{Routine, Routines};
 use crate::expr::RoutineId;
-use crate::memory::Database;
+use crate::memory::library::Library;
 
 const TABLES: &str = "
     CREATE TABLE account (id integer PRIMARY KEY, cents numeric(12,2), note text) PARTITION BY HASH (id);
@@ -18,8 +18,8 @@ const TABLES: &str = "
     CREATE TABLE rate (currency text PRIMARY KEY, value numeric(8,4));";
 
 /// A database with these tables and routines.
-fn database(routines: &str) -> Database {
-    let mut database = Database::new(false);
+fn database(routines: &str) -> Library {
+    let mut database = Library::new();
     for script in [TABLES, routines] {
         for statement in albireo_sql::split(script).unwrap() {
             database.run(statement.text).unwrap_or_else(|error| panic!("{}\n{error}", statement.text));
@@ -28,24 +28,24 @@ fn database(routines: &str) -> Database {
     database
 }
 
-fn id_of(database: &Database, name: &str) -> RoutineId {
-    database.library().named(name)[0].0
+fn id_of(database: &Library, name: &str) -> RoutineId {
+    database.named(name)[0].0
 }
 
-fn routine(database: &Database, name: &str) -> Arc<Routine> {
-    database.library().bound(id_of(database, name)).unwrap()
+fn routine(database: &Library, name: &str) -> Arc<Routine> {
+    database.bound(id_of(database, name)).unwrap()
 }
 
-fn class_in(database: &Database, name: &str) -> Class {
-    Class::of_routine(id_of(database, name), database.library()).unwrap()
+fn class_in(database: &Library, name: &str) -> Class {
+    Class::of_routine(id_of(database, name), database).unwrap()
 }
 
 /// The lines of EXPLAIN of a routine, from `first` on.
-fn lines(database: &Database, name: &str) -> Vec<String> {
+fn lines(database: &Library, name: &str) -> Vec<String> {
     let class = class_in(database, name);
     let sterile = class.sterile([("itself", &class)].into_iter());
     let routine = routine(database, name);
-    explain(&routine, 1, &class, &sterile, "execution: interpreted", database.library())
+    explain(&routine, 1, &class, &sterile, "execution: interpreted", database)
 }
 
 /// A procedure `f` with these parameters and this body.

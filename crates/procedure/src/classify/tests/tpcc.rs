@@ -2,13 +2,13 @@
 
 use super::{class_in, lines};
 use crate::classify::remarks;
-use crate::memory::Database;
+use crate::memory::library::Library;
 
 const SCHEMA: &str = include_str!("../../../../bench/sql/tpcc_postgresql_schema.sql");
 const PROCEDURES: &str = include_str!("../../../../bench/sql/tpcc_procedures.sql");
 
 /// The tables, by warehouse, and the procedures.
-fn tpcc() -> Database {
+fn tpcc() -> Library {
     let keys = [
         ("warehouse", "w_id"),
         ("district", "d_w_id"),
@@ -19,7 +19,7 @@ fn tpcc() -> Database {
         ("order_line", "ol_w_id"),
         ("stock", "s_w_id"),
     ];
-    let mut database = Database::new(false);
+    let mut database = Library::new();
     for script in [SCHEMA, PROCEDURES] {
         for statement in albireo_sql::split(script).unwrap() {
             let key =

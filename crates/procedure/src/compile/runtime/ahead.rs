@@ -7,12 +7,13 @@
 //! the key the answer is all rows, in order, if they are few enough to be kept (`Space::kept`).
 
 use albireo_base::Tid;
+use albireo_partition::Site;
 use albireo_storage::{RowLines, Table};
 
 use super::rows::{IndexOf, RowAt, row_at};
 use super::{Context, OK, guard};
-use crate::host::Host;
-use crate::store::{Site, Stop, Store};
+use crate::Stop;
+use crate::execution::LiveRows;
 
 /// For so many rounds rows are asked for, a power of 2.
 pub(in crate::compile) const ROUNDS: usize = 64;
@@ -97,7 +98,7 @@ impl Ask {
 
 /// The table's part where a row is, found again only for another place than before.
 struct Tables<'s> {
-    store: &'s dyn Store,
+    live: &'s LiveRows<'s>,
     known: Option<(i64, Site, &'s Table)>,
 }
 
@@ -106,7 +107,7 @@ impl<'s> Tables<'s> {
         match self.known {
             Some((known, site, table)) if known == place => Ok((site, table)),
             _ => {
-                let (site, table) = of.table_of_key(self.store, place)?;
+                let (site, table) = of.table_of_key(self.live, place)?;
                 self.known = Some((place, site, table));
                 Ok((site, table))
             }
@@ -139,7 +140,7 @@ pub(in crate::compile) unsafe extern "C" fn find_rows(
         // SAFETY: R-2.
         let ask = unsafe { &*ask };
         if ask.keeps {
-            context.machine.store().check_interrupt()?;
+            context.machine.live.check_interrupt()?;
         }
         context.find_rows(ask, count, choice);
         Ok(OK)
@@ -150,7 +151,7 @@ impl Context<'_> {
     #[inline]
     fn ask_for_keys(&mut self, ask: &Ask, count: u64) {
         let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
-        let mut tables = Tables { store: self.machine.store(), known: None };
+        let mut tables = Tables { live: &self.machine.live, known: None };
         for answer in answers {
             // One of another partition is looked for, and refused, in its turn.
             if answer.state == ASKED
@@ -170,7 +171,7 @@ impl Context<'_> {
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map(|(_, lines)| lines);
         let begin = kept.as_ptr();
-        let mut tables = Tables { store: self.machine.store(), known: None };
+        let mut tables = Tables { live: &self.machine.live, known: None };
         for answer in answers {
             if answer.state != ASKED {
                 continue;

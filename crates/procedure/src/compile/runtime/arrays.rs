@@ -10,12 +10,12 @@ use albireo_storage::Cell;
 
 use super::space::shrink;
 use super::{Arena, Context, OK, guard, values};
+use crate::Stop;
 use crate::body::{too_many, too_many_items};
 use crate::compile::kind::Kind;
 use crate::datum::{Array, Datum};
 use crate::expr::{VariableId, unexpected};
 use crate::host::Host;
-use crate::store::Stop;
 
 /// What generated code reads of an array, and writes: elements that there are, and those behind them as
 /// long as there is room.

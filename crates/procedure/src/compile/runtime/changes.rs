@@ -3,20 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, Value};
+use albireo_partition::{Site, TableHandle};
 use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled, Table};
 
 use super::rows::{At, ROWS, RowAt, row_at, table_of};
 use super::statements::DONE;
 use super::{Context, OK, guard, values};
+use crate::Stop;
 use crate::compile::kind::Kind;
 use crate::compile::layout::TableLayout;
 use crate::datum::Datum;
-use crate::host::Host;
-use crate::store::{Site, Stop, TableRef};
 
 /// A table that generated code changes, and the columns that it writes.
 pub(in crate::compile) struct Writing {
-    pub(in crate::compile) table: TableRef,
+    pub(in crate::compile) table: TableHandle,
     pub(in crate::compile) layout: Arc<TableLayout>,
     /// The columns of an UPDATE, in the order of the cells; of INSERT all are written.
     pub(in crate::compile) columns: Box<[ColumnId]>,
@@ -44,16 +44,16 @@ impl Writing {
 impl Context<'_> {
     fn home_of(&mut self, writing: &Writing, cells: &[Cell]) -> Result<Site, Stop> {
         match writing.site {
-            At::Key(n) if !values::is_null(&cells[n]) => self.machine.store().site_of_key(cells[n].lo as i64),
+            At::Key(n) if !values::is_null(&cells[n]) => self.machine.live.site_of_key(cells[n].lo as i64),
             At::Column(n, ty) => {
                 let value = match self.datum(&cells[n], Kind::of_column(ty)) {
                     Datum::Value(value) => value,
                     _ => Value::Null,
                 };
-                self.machine.store().site_of(writing.table.id, &value)
+                self.machine.live.site_of(writing.table.id(), &value)
             }
-            At::Key(_) => self.machine.store().site_of(writing.table.id, &Value::Null),
-            At::Shared | At::Anywhere | At::Bound(..) => Ok(self.machine.store().home()),
+            At::Key(_) => self.machine.live.site_of(writing.table.id(), &Value::Null),
+            At::Shared | At::Anywhere | At::Bound(..) => Ok(self.machine.live.tx.home()),
         }
     }
 }
@@ -75,10 +75,10 @@ pub(in crate::compile) unsafe extern "C" fn insert(
         // SAFETY: their kinds are those of the columns, and texts are not in the table: generated code
         // has copied those that may be.
         let cells = unsafe { Cells::new(cells) };
-        let store = context.machine.store();
-        let tid = store.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
+        let live = &mut context.machine.live;
+        let tid = live.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
         if let Some(row) = row {
-            *row = row_at(store.table_at(site, writing.table), site, tid);
+            *row = row_at(live.tx.table_at(site, writing.table), site, tid);
         }
         Ok(OK)
     })
@@ -94,14 +94,14 @@ pub(in crate::compile) unsafe extern "C" fn vacant_row(
     guard(context, |context| {
         // SAFETY: R-2.
         let writing = unsafe { &*writing };
-        let store = context.machine.store();
+        let live = &mut context.machine.live;
         let site = match writing.site {
-            At::Key(_) => store.site_of_key(key)?,
-            _ => store.home(),
+            At::Key(_) => live.site_of_key(key)?,
+            _ => live.tx.home(),
         };
-        writing.check(store.table_at(site, writing.table));
-        let (tid, at) = store.vacant_row(site, writing.table)?;
-        let vacant = RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) };
+        writing.check(live.tx.table_at(site, writing.table));
+        let (tid, at) = live.vacant_row(site, writing.table)?;
+        let vacant = RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) };
         // SAFETY: generated code passes room for a row.
         unsafe { row.write(vacant) };
         Ok(OK)
@@ -123,16 +123,16 @@ pub(in crate::compile) unsafe extern "C" fn enter_row(
         let others = writing.layout.columns.len() - writing.columns.len();
         // SAFETY: generated code passes a row, and a cell for each column that it has not written.
         let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, others), &mut *row) };
-        let site = Site(row.site as u16);
-        let store = context.machine.store();
+        let live = &mut context.machine.live;
+        let site = row.site(live);
         let shape =
-            writing.fill.get_or_init(|| store.table_at(site, writing.table).fill_shape(&writing.columns));
+            writing.fill.get_or_init(|| live.tx.table_at(site, writing.table).fill_shape(&writing.columns));
         // SAFETY: cells as of `insert`. Generated code calls nothing between `vacant_row` and this, and has
         // written values of the columns' kinds to all of `columns`, 0 for NULL.
         let filled = unsafe { Filled::new(row.tid, nulls, Cells::new(cells)) };
-        store.enter_filled(site, writing.table, shape, filled)?;
+        live.enter_filled(site, writing.table, shape, filled)?;
         if writing.returns {
-            *row = row_at(store.table_at(site, writing.table), site, row.tid);
+            *row = row_at(live.tx.table_at(site, writing.table), site, row.tid);
         }
         Ok(OK)
     })
@@ -156,16 +156,16 @@ pub(in crate::compile) unsafe extern "C" fn update_alike(
         };
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
-        let store = context.machine.store();
-        for (n, &RowAt { site, tid, .. }) in rows.iter().enumerate() {
-            let site = Site(site as u16);
+        let live = &mut context.machine.live;
+        for (n, row) in rows.iter().enumerate() {
+            let (site, tid) = (row.site(live), row.tid);
             if n % ROWS == 0 {
-                store.check_interrupt()?;
+                live.check_interrupt()?;
             }
             let shape = writing
                 .shape
-                .get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
-            store.update_cells(site, writing.table, tid, shape, cells)?;
+                .get_or_init(|| live.tx.table_at(site, writing.table).cell_shape(&writing.columns));
+            live.update_cells(site, writing.table, tid, shape, cells)?;
         }
         Ok(OK)
     })
@@ -183,14 +183,14 @@ pub(in crate::compile) unsafe extern "C" fn update(
         let writing = unsafe { &*writing };
         // SAFETY: generated code passes a cell for each column that is written, and a row.
         let (cells, row) = unsafe { (std::slice::from_raw_parts(cells, writing.columns.len()), &mut *row) };
-        let site = Site(row.site as u16);
-        let store = context.machine.store();
+        let live = &mut context.machine.live;
+        let site = row.site(live);
         let shape =
-            writing.shape.get_or_init(|| store.table_at(site, writing.table).cell_shape(&writing.columns));
+            writing.shape.get_or_init(|| live.tx.table_at(site, writing.table).cell_shape(&writing.columns));
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
-        store.update_cells(site, writing.table, row.tid, shape, cells)?;
-        *row = row_at(store.table_at(site, writing.table), site, row.tid);
+        live.update_cells(site, writing.table, row.tid, shape, cells)?;
+        *row = row_at(live.tx.table_at(site, writing.table), site, row.tid);
         Ok(OK)
     })
 }
@@ -206,12 +206,12 @@ pub(in crate::compile) unsafe extern "C" fn overwrite(
     guard(context, |context| {
         // SAFETY: R-2; generated code passes a row.
         let (writing, row) = unsafe { (&*writing, &mut *row) };
-        let site = Site(row.site as u16);
-        let store = context.machine.store();
-        let table = store.table_at(site, writing.table);
+        let live = &mut context.machine.live;
+        let site = row.site(live);
+        let table = live.tx.table_at(site, writing.table);
         writing.check(table);
         let shape = writing.shape.get_or_init(|| table.cell_shape(&writing.columns));
-        Ok(match store.overwrite(site, writing.table, row.tid, shape, nulls)? {
+        Ok(match live.overwrite(site, writing.table, row.tid, shape, nulls)? {
             None => DONE,
             Some(at) => {
                 (row.entries, row.slot) = (at.entries, at.slot);
@@ -231,7 +231,8 @@ pub(in crate::compile) unsafe extern "C" fn delete(
         // SAFETY: generated code passes a row's address.
         let row = unsafe { &*row };
         let table = table_of(table);
-        context.machine.store().delete_at(Site(row.site as u16), table, row.tid)?;
+        let live = &mut context.machine.live;
+        live.delete_at(row.site(live), table, row.tid)?;
         Ok(OK)
     })
 }

@@ -14,7 +14,7 @@
 //! cells where code writes a row: what is not done in code costs 10 to 40 ns each time.
 //!
 //! Invariants:
-//! - R-1 Every function gets the context that [`super::Compiled::run`] made, alone: generated code passes on
+//! - R-1 Every function gets the context that [`super::Compiled::call`] made, alone: generated code passes on
 //!   what it got and nothing else has it meanwhile.
 //! - R-2 Addresses of trees in generated code are of the routine that it was made from, which
 //!   [`super::Compiled`] keeps.
@@ -40,8 +40,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use albireo_storage::Cell;
 
 use super::frame::Frame;
+use crate::Stop;
 use crate::body::Machine;
-use crate::store::Stop;
 use space::Space;
 
 /// What functions give generated code: go on.

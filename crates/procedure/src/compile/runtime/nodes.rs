@@ -8,10 +8,10 @@ use albireo_storage::Cell;
 use memchr::memmem::Finder;
 
 use super::{Context, OK, guard, values};
+use crate::Stop;
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
 use crate::expr::{self, Arithmetic, Expr, VariableId};
-use crate::store::Stop;
 
 /// A node of an expression.
 pub(in crate::compile) struct Node {

@@ -3,17 +3,19 @@
 use std::collections::HashSet;
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
+use albireo_partition::{Site, TableHandle};
 use albireo_storage::{Cell, IndexRef, RowLines, ShortKey, Table};
 
 use super::keys::Part;
 use super::statements::{Cursor, DONE};
 use super::{Arena, Context, OK, guard, values};
+use crate::Stop;
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
-use crate::host::Host;
+use crate::execution::LiveRows;
+use crate::host::Host as _;
 use crate::plan::tree::{Bound, IndexUse};
 use crate::plan::{self, Search};
-use crate::store::{Site, Stop, Store, TableRef};
 
 /// A row at hand, as generated code has it.
 #[repr(C)]
@@ -34,7 +36,7 @@ pub(in crate::compile) const SLOT_OFFSET: i32 = 8;
 
 /// An index of a table.
 pub(in crate::compile) struct IndexOf {
-    pub(in crate::compile) table: TableRef,
+    pub(in crate::compile) table: TableHandle,
     pub(in crate::compile) layout: u64,
     pub(in crate::compile) index: IndexRef,
     /// Bytes of the key of a lookup by whole numbers.
@@ -83,8 +85,8 @@ unsafe impl Sync for Access {}
 
 impl IndexOf {
     /// The table's part in a partition.
-    fn table<'s>(&self, store: &'s dyn Store, site: Site) -> &'s Table {
-        let table = store.table_at(site, self.table);
+    fn table<'s>(&self, live: &'s LiveRows<'_>, site: Site) -> &'s Table {
+        let table = live.tx.table_at(site, self.table);
         assert!(table.layout_id() == self.layout, "code is made anew when a table is");
         table
     }
@@ -92,10 +94,10 @@ impl IndexOf {
     /// The table's part where the rows are whose partitioning column holds `place`.
     pub(super) fn table_of_key<'s>(
         &self,
-        store: &'s dyn Store,
+        live: &'s LiveRows<'_>,
         place: i64,
     ) -> Result<(Site, &'s Table), Stop> {
-        let (site, table) = store.table_of_key(self.table, place)?;
+        let (site, table) = live.table_of_key(self.table, place)?;
         assert!(table.layout_id() == self.layout, "code is made anew when a table is");
         Ok((site, table))
     }
@@ -121,20 +123,20 @@ impl Context<'_> {
     /// Where the rows of an access can be; nowhere if its value is NULL or none of the column's.
     fn sites(&mut self, access: &Access, cells: &[Cell]) -> Result<Sites, Stop> {
         Ok(match access.site {
-            At::Shared => Sites::One(self.machine.store().home()),
+            At::Shared => Sites::One(self.machine.live.tx.home()),
             At::Key(n) => match values::is_null(&cells[n]) {
                 true => Sites::None,
-                false => Sites::One(self.machine.store().site_of_key(cells[n].lo as i64)?),
+                false => Sites::One(self.machine.live.site_of_key(cells[n].lo as i64)?),
             },
             At::Bound(n, bound) => {
                 let value = value_at(self, &access.kinds, cells, n);
                 // SAFETY: R-2.
                 match plan::key_of(value, unsafe { &*bound }) {
-                    Some(key) => Sites::One(self.machine.store().site_of(access.of.table.id, &key)?),
+                    Some(key) => Sites::One(self.machine.live.site_of(access.of.table.id(), &key)?),
                     None => Sites::None,
                 }
             }
-            At::Column(..) | At::Anywhere => Sites::Many(self.machine.store().all_sites(access.of.table.id)?),
+            At::Column(..) | At::Anywhere => Sites::Many(self.machine.live.all_sites(access.of.table.id())?),
         })
     }
 
@@ -158,7 +160,7 @@ impl Context<'_> {
         let by = unsafe { &*access.by };
         if let Some(widths) = &access.integers {
             let Some((low, high)) = access.short_range(widths, cells) else { return Ok(()) };
-            let table = access.of.table(self.machine.store(), site);
+            let table = access.of.table(&self.machine.live, site);
             let rows = table.between(access.of.index, low, high);
             match by.backward {
                 true => found.extend(rows.rev().take(most).map(|tid| (site, tid))),
@@ -168,7 +170,7 @@ impl Context<'_> {
         }
         if let Some(parts) = &access.text_key {
             let Some(range) = access.text_range(parts, cells) else { return Ok(()) };
-            let table = access.of.table(self.machine.store(), site);
+            let table = access.of.table(&self.machine.live, site);
             let rows = table.between(access.of.index, range.low, range.high);
             let wanted = |tid: &Tid| range.wants(table, *tid);
             match by.backward {
@@ -182,7 +184,7 @@ impl Context<'_> {
             n += 1;
             Ok(value_at(self, &access.kinds, cells, n - 1))
         })?;
-        let table = access.of.table(self.machine.store(), site);
+        let table = access.of.table(&self.machine.live, site);
         let keep = |tid| (site, tid);
         match search {
             Search::Nothing | Search::Everything => {}
@@ -221,7 +223,7 @@ pub(in crate::compile) unsafe extern "C" fn find_short(
     guard(context, |context| {
         // SAFETY: R-2, and generated code passes room for a row.
         let (access, row) = unsafe { (&*access, &mut *row) };
-        let (site, table) = access.of.table_of_key(context.machine.store(), place)?;
+        let (site, table) = access.of.table_of_key(&context.machine.live, place)?;
         Ok(match table.find(access.of.index, access.of.key([high, low])) {
             Some(tid) => {
                 // All at once, rather than each when its column is read.
@@ -253,7 +255,7 @@ pub(in crate::compile) unsafe extern "C" fn find(
         match context.space.searches[access.number].first() {
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
-                *row = row_at(access.of.table(context.machine.store(), site), site, tid);
+                *row = row_at(access.of.table(&context.machine.live, site), site, tid);
                 Ok(OK)
             }
             None => Ok(DONE),
@@ -273,9 +275,21 @@ impl Context<'_> {
     }
 }
 
+impl RowAt {
+    /// The partition where it is.
+    pub(super) fn site(&self, live: &LiveRows<'_>) -> Site {
+        live.tx.site(self.site as u16)
+    }
+
+    /// The part of its table where it is.
+    fn table<'s>(&self, live: &'s LiveRows<'_>, table: TableHandle) -> &'s Table {
+        live.tx.table_at(self.site(live), table)
+    }
+}
+
 pub(in crate::compile) fn row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
     let at = table.row_address(tid);
-    RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.0) }
+    RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) }
 }
 
 /// Looks for rows, at most `most` in a partition if it says so; `count` gets how many there are.
@@ -312,10 +326,10 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
         // SAFETY: generated code passes as many cells as the access has kinds, and room for a cell.
         let (cells, found) = unsafe { (std::slice::from_raw_parts(cells, access.kinds.len()), &mut *found) };
         context.look(access, cells, most as usize)?;
-        let store = context.machine.store();
+        let live = &mut context.machine.live;
         let tids = &context.space.searches[access.number];
         for _ in 0..=tids.len() / ROWS {
-            store.check_interrupt()?;
+            live.check_interrupt()?;
         }
         let rows = &mut context.space.rows[access.number];
         rows.clear();
@@ -323,7 +337,7 @@ pub(in crate::compile) unsafe extern "C" fn search_rows(
         for &(site, tid) in tids {
             let table = match at {
                 Some((known, table)) if known == site => table,
-                _ => access.of.table(store, site),
+                _ => access.of.table(live, site),
             };
             at = Some((site, table));
             rows.push(row_at(table, site, tid));
@@ -347,9 +361,9 @@ pub(in crate::compile) unsafe extern "C" fn row(
     guard(context, |context| {
         // SAFETY: R-2.
         let access = unsafe { &*access };
-        context.machine.store().check_interrupt()?;
+        context.machine.live.check_interrupt()?;
         let (site, tid) = context.space.searches[access.number][n as usize];
-        let table = access.of.table(context.machine.store(), site);
+        let table = access.of.table(&context.machine.live, site);
         if !table.is_live(tid) {
             return Ok(DONE);
         }
@@ -360,13 +374,13 @@ pub(in crate::compile) unsafe extern "C" fn row(
 }
 
 /// A table as generated code names it.
-pub(in crate::compile) fn table_of(code: u64) -> TableRef {
-    TableRef { id: TableId(code as u32), shared: code >> 32 != 0 }
+pub(in crate::compile) fn table_of(code: u64) -> TableHandle {
+    TableHandle::new(TableId(code as u32), code >> 32 != 0)
 }
 
 /// The number that [`table_of`] reads.
-pub(in crate::compile) fn code_of(table: TableRef) -> u64 {
-    u64::from(table.id.0) | u64::from(table.shared) << 32
+pub(in crate::compile) fn code_of(table: TableHandle) -> u64 {
+    u64::from(table.id().0) | u64::from(table.is_shared()) << 32
 }
 
 /// A column of a row, of any type.
@@ -382,7 +396,7 @@ pub(in crate::compile) unsafe extern "C" fn column(
         // SAFETY: generated code passes a row's address.
         let row = unsafe { &*row };
         let table = table_of(table);
-        let table = context.machine.store().table_at(Site(row.site as u16), table);
+        let table = row.table(&context.machine.live, table);
         let value = table.value(row.tid, ColumnId(column as u16));
         // SAFETY: generated code passes room for a cell.
         unsafe { *out = context.cell(value.into(), Kind::from_code(kind))? };
@@ -402,7 +416,7 @@ pub(in crate::compile) unsafe extern "C" fn text(
         // SAFETY: generated code passes a row's address.
         let row = unsafe { &*row };
         let table = table_of(table);
-        let table = context.machine.store().table_at(Site(row.site as u16), table);
+        let table = row.table(&context.machine.live, table);
         let bytes = table.text_bytes_at(row.tid, ColumnId(column as u16));
         // SAFETY: generated code passes room for a cell.
         unsafe { *out = Cell::of_bytes(bytes) };

@@ -1,6 +1,7 @@
 //! The memory of a call, used again by the next: most calls so allocate nothing.
 
 use albireo_base::Tid;
+use albireo_partition::Site;
 use albireo_storage::Cell;
 
 use super::ahead::{Answer, ROUNDS};
@@ -12,7 +13,6 @@ use crate::body::Routine;
 use crate::compile::frame::Frame;
 use crate::compile::parts::Parts;
 use crate::datum::Datum;
-use crate::store::Site;
 
 /// Bytes of a text that lies in the room that its cell has in [`Space::shorts`].
 pub(in crate::compile) const SHORT_TEXT: usize = 64;

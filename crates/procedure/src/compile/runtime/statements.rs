@@ -11,7 +11,6 @@ use crate::body::{BeforeBlock, Block, Query, Sink, Statement};
 use crate::compile::kind::Kind;
 use crate::datum::{Array, Datum};
 use crate::expr::VariableId;
-use crate::host::Host;
 
 /// There is no further row.
 pub(in crate::compile) const DONE: u32 = 2;
@@ -122,7 +121,7 @@ pub(in crate::compile) unsafe extern "C" fn reset(context: *mut Context<'_>) -> 
 pub(in crate::compile) unsafe extern "C" fn rounds(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
         context.rounds = super::ROUNDS;
-        context.machine.store().check_interrupt()?;
+        context.machine.live.check_interrupt()?;
         Ok(OK)
     })
 }
@@ -311,7 +310,7 @@ pub(in crate::compile) unsafe extern "C" fn row_count(context: *mut Context<'_>,
 
 impl Context<'_> {
     /// Lets the interpreter put a row, or none, where it goes.
-    fn sink(&mut self, sink: &RowSink, row: Option<Vec<Datum>>) -> Result<(), crate::store::Stop> {
+    fn sink(&mut self, sink: &RowSink, row: Option<Vec<Datum>>) -> Result<(), crate::Stop> {
         if sink.lends {
             self.lend_all();
         }

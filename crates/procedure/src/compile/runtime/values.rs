@@ -4,10 +4,10 @@ use albireo_base::{Decimal, Value, ValueRef};
 use albireo_storage::Cell;
 
 use super::Context;
+use crate::Stop;
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
 use crate::expr::unexpected;
-use crate::store::Stop;
 use crate::types::Scalar;
 
 /// NULL.

@@ -5,12 +5,12 @@ use albireo_storage::Cell;
 
 use super::space::SHORT_TEXT;
 use super::{Context, OK, guard, values};
+use crate::Stop;
 use crate::body::{Fit, Target};
 use crate::compile::frame::{CellSlot, Slot};
 use crate::compile::kind::Kind;
 use crate::datum::Datum;
 use crate::expr::VariableId;
-use crate::store::Stop;
 
 impl Context<'_> {
     /// A cell of the frame.

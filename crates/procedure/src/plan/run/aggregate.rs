@@ -9,9 +9,9 @@ use albireo_semantics::query::accumulate::{Accumulator, Sorted};
 use super::frame::{Row, Running};
 use super::scan::Flow;
 use super::select::Output;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::plan::tree::{Aggregate, Grouping, OrderBy, OrderKey, Select};
-use crate::store::Stop;
 
 /// A group.
 struct Group<'g> {

@@ -6,19 +6,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlError, SqlState, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_partition::Site;
 use albireo_sql::TableDef;
 use albireo_storage::KeyBuilder;
 
 use super::frame::{Row, Running};
+use super::keys;
 use super::scan::Flow;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{ColumnRef, Expr};
-use crate::plan::key;
 use crate::plan::tree::{
     Change, Conflict, ConflictUpdate, Cte, Insert, Merge, MergeAction, Relation, RelationSource, Target,
 };
-use crate::store::{Site, Stop};
 
 /// How many rows a change concerned, and what RETURNING says of each.
 type Outcome = (u64, Vec<Vec<Datum>>);
@@ -27,7 +28,7 @@ type Outcome = (u64, Vec<Vec<Datum>>);
 #[derive(Clone, Debug)]
 pub struct FoundRow {
     /// Where the table's row is, if there is one.
-    pub at: Option<(Site, Tid)>,
+    pub at: Option<(PartitionId, Tid)>,
     /// New values, in the order of SET, or those of INSERT, defaults included; then what is carried of other
     /// relations.
     pub values: Vec<Datum>,
@@ -144,8 +145,8 @@ impl Running<'_> {
             let FoundRow { at, mut values } = row?;
             let carried = values.split_off(set.len().min(values.len()));
             let mut rows = carry(target, found.carried, carried);
-            if let Some((site, tid)) = at {
-                rows[0] = Row::Stored(site, tid);
+            if let Some((partition, tid)) = at {
+                rows[0] = Row::Stored(self.host.live().site_of_partition(partition)?, tid);
             }
             let repeats = |seen: &mut BTreeSet<_>| target.relations.len() > 1 && !seen.insert(at);
             let action = match change {
@@ -310,7 +311,7 @@ impl Running<'_> {
         }
         match (action, at) {
             (Action::Update(values), Some((site, tid))) => {
-                let (site, tid) = self.host.store().update(site, table, tid, &values)?;
+                let (site, tid) = self.host.live().update(site, table, tid, &values)?;
                 if !returning.is_empty() {
                     self.level().rows = rows;
                     self.set(0, Row::Stored(site, tid));
@@ -322,10 +323,10 @@ impl Running<'_> {
                     self.level().rows = rows;
                     self.give_back(returning, &mut done.returned)?;
                 }
-                self.host.store().delete(site, table, tid)?;
+                self.host.live().delete(site, table, tid)?;
             }
             (Action::Insert(values), _) => {
-                self.host.store().insert(table, &values)?;
+                self.host.live().insert(table, &values)?;
             }
             (_, None) => return Ok(()),
         }
@@ -344,7 +345,7 @@ impl Running<'_> {
     fn insert(&mut self, insert: &Insert, values: Vec<Value>, done: &mut Done) -> Result<(), Stop> {
         let inserted = match &insert.conflict {
             None => {
-                let (site, tid) = self.host.store().insert(insert.table.id, &values)?;
+                let (site, tid) = self.host.live().insert(insert.table.id, &values)?;
                 Inserted::Row(site, tid)
             }
             Some(conflict) => self.insert_or(&insert.table, conflict, values, &mut done.touched)?,
@@ -368,7 +369,7 @@ impl Running<'_> {
     ) -> Result<Inserted, Stop> {
         not_null(table, &values)?;
         let Some((site, tid)) = self.conflicting(table, conflict, &values)? else {
-            let (site, tid) = self.host.store().insert(table.id, &values)?;
+            let (site, tid) = self.host.live().insert(table.id, &values)?;
             touched.insert((site, tid));
             return Ok(Inserted::Row(site, tid));
         };
@@ -402,7 +403,7 @@ impl Running<'_> {
             return Ok(Inserted::Nothing);
         }
         let values = self.assigned(&update.set)?;
-        let (site, tid) = self.host.store().update(site, table.id, tid, &values)?;
+        let (site, tid) = self.host.live().update(site, table.id, tid, &values)?;
         touched.insert((site, tid));
         Ok(Inserted::Row(site, tid))
     }
@@ -415,8 +416,8 @@ impl Running<'_> {
         values: &[Value],
     ) -> Result<Option<(Site, Tid)>, Stop> {
         let sites = match table.partition_by {
-            Some(column) => vec![self.host.store().site_of(table.id, &values[column.index()])?],
-            None => self.host.store().sites(table.id).into_iter().take(1).collect(),
+            Some(column) => vec![self.host.live().site_of(table.id, &values[column.index()])?],
+            None => self.host.live().sites(table.id).into_iter().take(1).collect(),
         };
         for (index, columns) in &conflict.indexes {
             if columns.iter().any(|column| values[column.index()].is_null()) {
@@ -431,10 +432,11 @@ impl Running<'_> {
                     }
                     value => value.clone(),
                 };
-                key::push(&mut builder, &value, def.ty, def.nullable);
+                keys::push(&mut builder, &value, def.ty, def.nullable);
             }
             for site in &sites {
-                let stored = self.host.store().table(*site, table.id);
+                let live = self.host.live();
+                let stored = live.table(*site, table.id);
                 let missing = |_| {
                     SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped during the statement")
                 };
@@ -449,7 +451,8 @@ impl Running<'_> {
 
     /// Tests the constraints of a row that will not be inserted.
     fn checks(&mut self, site: Site, table: &TableDef, values: &[Value]) -> Result<(), Stop> {
-        let stored = self.host.store().table(site, table.id);
+        let live = self.host.live();
+        let stored = live.table(site, table.id);
         for check in &stored.spec().checks {
             if !check.holds(&|column| values[column.index()].clone())? {
                 let message = format!(

@@ -6,10 +6,12 @@
 //! Keys that are known are looked for in their index, which tells about how many entries it has between two
 //! places. What depends on rows that are not read yet is guessed.
 
+use albireo_partition::Site;
 use albireo_sql::TableDef;
 
 use super::frame::Running;
 use super::scan::{Search, search_of};
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::SelectPlan;
@@ -17,7 +19,6 @@ use crate::plan::tree::{
     Access, Body, Change, Distinct, IndexUse, Insert, Merge, OrderKey, Query, Relation, RelationSource,
     Select, Step, Target, Update,
 };
-use crate::store::{Site, Stop};
 
 /// What a statement is about to read.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
@@ -216,10 +217,10 @@ impl Estimator<'_, '_> {
     }
 
     fn table(&mut self, table: &TableDef, access: &Access) -> Result<f64, Stop> {
-        let here = self.running.host.store().sites(table.id);
+        let here = self.running.host.live().sites(table.id);
         let size = |running: &mut Running<'_>, sites: &[Site]| -> f64 {
-            let store = running.host.store();
-            sites.iter().map(|site| store.table(*site, table.id).row_count() as f64).sum()
+            let live = running.host.live();
+            sites.iter().map(|site| live.table(*site, table.id).row_count() as f64).sum()
         };
         let all = size(self.running, &here);
         self.sum.tables += all;
@@ -234,7 +235,8 @@ impl Estimator<'_, '_> {
         let Some(search) = self.search(index) else { return Ok(ROWS_OF_A_KEY.min(all)) };
         let mut rows = 0;
         for site in sites {
-            let rows_of = self.running.host.store().table(site, table.id);
+            let live = self.running.host.live();
+            let rows_of = live.table(site, table.id);
             let Ok(handle) = rows_of.index(&index.name) else { continue };
             rows += match &search {
                 Search::Nothing => 0,

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_partition::Site;
 use albireo_semantics::query::accumulate::Sorted;
 
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{self, ColumnRef, Expr, Frame, RoutineId, VariableId};
 use crate::host::Host;
 use crate::plan::SelectPlan;
 use crate::plan::tree::{Relation, RelationSource};
-use crate::store::{Site, Stop};
 
 /// Rows of which all values are known.
 pub(super) type Rows = Arc<Vec<Arc<[Datum]>>>;
@@ -80,7 +81,7 @@ impl<'h> Running<'h> {
             return Ok(());
         }
         self.ticks = 0;
-        self.host.store().check_interrupt()
+        self.host.live().check_interrupt()
     }
 
     /// The value of an expression.
@@ -149,7 +150,7 @@ impl<'h> Running<'h> {
 
     /// A value of a row in a table.
     pub(super) fn stored(&mut self, site: Site, table: TableId, tid: Tid, column: ColumnId) -> Value {
-        self.host.store().table(site, table).value(tid, column)
+        self.host.live().table(site, table).value(tid, column)
     }
 
     /// Accounts a row that is kept.
@@ -206,7 +207,7 @@ impl Frame for Running<'_> {
     }
 
     fn now(&mut self) -> i64 {
-        self.host.store().now()
+        self.host.live().tx.now()
     }
 
     fn call(&mut self, routine: RoutineId, args: Vec<Datum>) -> Result<Datum, Stop> {

@@ -1,7 +1,8 @@
 //! Queries and changes at work.
 //!
-//! Responsible for: the rows that expressions see (`frame`), finding rows (`scan`), queries (`select`),
-//! groups (`aggregate`), changes (`change`), how many rows they are about to read (`estimate`). Not responsible for: what is to be done (`tree`).
+//! Responsible for: the rows that expressions see (`frame`), finding rows (`scan`) by keys (`keys`), queries
+//! (`select`), groups (`aggregate`), changes (`change`), how many rows they are about to read (`estimate`). Not
+//! responsible for: what is to be done (`tree`).
 //!
 //! Rows of tables are addresses; their values are read when an expression asks for them.
 
@@ -9,6 +10,7 @@ mod aggregate;
 mod change;
 mod estimate;
 mod frame;
+mod keys;
 mod scan;
 mod select;
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlState, TableId, Tid, Value};
+use albireo_partition::Site;
 use albireo_sql::{IndexKind, TableDef};
 use albireo_storage::{IndexRef, KeyBuilder, Table};
 
@@ -14,11 +15,12 @@ use albireo_semantics::query::accumulate::Sorted;
 use albireo_semantics::query::series::Series;
 
 use super::frame::{Row, Running};
+use super::keys;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::plan::key::{self, Fit};
 use crate::plan::tree::{Access, HashUse, IndexUse, RangeUse, Relation, RelationSource, Step};
-use crate::store::{Site, Stop};
 
 /// Whether a loop goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,11 +200,11 @@ impl<'h> Running<'h> {
     /// The partitions where the rows are.
     pub(super) fn sites(&mut self, table: &TableDef, access: &Access) -> Result<Vec<Site>, Stop> {
         if table.is_shared() {
-            return Ok(self.host.store().sites(table.id).into_iter().take(1).collect());
+            return Ok(self.host.live().sites(table.id).into_iter().take(1).collect());
         }
-        let Some(bound) = &access.site else { return self.host.store().all_sites(table.id) };
+        let Some(bound) = &access.site else { return self.host.live().all_sites(table.id) };
         match self.fitting(&bound.value, bound.ty)? {
-            Fit::Exact(value) => Ok(vec![self.host.store().site_of(table.id, &value)?]),
+            Fit::Exact(value) => Ok(vec![self.host.live().site_of(table.id, &value)?]),
             _ => Ok(Vec::new()),
         }
     }
@@ -249,8 +251,8 @@ impl<'h> Running<'h> {
         let mut seen = BTreeSet::new();
         let mut from = Tid(0);
         loop {
-            let store = self.host.store();
-            let tids = fetch(store.table(site, table), index, search, from, &seen)?;
+            let live = self.host.live();
+            let tids = fetch(live.table(site, table), index, search, from, &seen)?;
             let last = tids.len() < FIRST || !seen.is_empty();
             let scan = matches!(search, Search::Everything);
             if scan {
@@ -260,7 +262,7 @@ impl<'h> Running<'h> {
             }
             for tid in &tids {
                 self.tick()?;
-                if !self.host.store().table(site, table).is_live(*tid) {
+                if !self.host.live().table(site, table).is_live(*tid) {
                     continue;
                 }
                 self.set(relation, Row::Stored(site, *tid));
@@ -365,7 +367,7 @@ pub(crate) fn search_of(index: &IndexUse, value: ValueOf<'_>) -> Result<Search, 
         let Fit::Exact(value) = fitting(&bound.value, bound.ty, value)? else {
             return Ok(Search::Nothing);
         };
-        key::push(&mut builder, &value, bound.ty, bound.nullable);
+        keys::push(&mut builder, &value, bound.ty, bound.nullable);
         // What the index compares needs no test.
         if !index.whole && !builder.key().rest.is_empty() {
             tests.push(Test::Equal(bound.column, value));
@@ -411,7 +413,7 @@ fn bounds(
         };
         if let Some(value) = value {
             let mut key = prefix.clone();
-            key::push(&mut key, &value, range.ty, range.nullable);
+            keys::push(&mut key, &value, range.ty, range.nullable);
             let (from, to) = key.prefix_range();
             low = Some(from);
             if !key.key().rest.is_empty() {
@@ -433,7 +435,7 @@ fn bounds(
         };
         if let Some(value) = value {
             let mut key = prefix.clone();
-            key::push(&mut key, &value, range.ty, range.nullable);
+            keys::push(&mut key, &value, range.ty, range.nullable);
             let (from, to) = key.prefix_range();
             high = Some(to);
             if !key.key().rest.is_empty() {

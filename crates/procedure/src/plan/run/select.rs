@@ -9,12 +9,12 @@ use albireo_semantics::query::accumulate::{Sorted, compare_key, compare_keys};
 
 use super::frame::{Row, Rows, Running};
 use super::scan::Flow;
+use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::plan::tree::{
     Body, Distinct, OrderBy, OrderKey, Query, RelationSource, Select, SetKind, SetOperation, Step,
 };
-use crate::store::Stop;
 
 /// A row of a result, and what it is ordered by.
 pub(super) struct Output {

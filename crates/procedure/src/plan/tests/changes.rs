@@ -33,8 +33,14 @@ fn inserts_convert_values_and_fill_defaults() {
                 "SELECT * FROM stock ORDER BY id",
                 "1 | 10 | new\n2 | 7 | x\n3 | 7 | NULL\n4 | 7 | NULL\n11 | 10 | NULL\n12 | 7 | NULL\n20 | 5 | a\n30 | 7 | NULL\n31 | 7 | NULL",
             ),
-            ("INSERT INTO stock VALUES (1, 1)", "23505: stock_pkey"),
-            ("INSERT INTO stock VALUES (5, NULL)", "23502: quantity"),
+            (
+                "INSERT INTO stock VALUES (1, 1)",
+                "23505: duplicate key value violates unique constraint \"stock_pkey\"",
+            ),
+            (
+                "INSERT INTO stock VALUES (5, NULL)",
+                "23502: null value in column \"quantity\" of relation \"stock\" violates not-null constraint",
+            ),
             (
                 "INSERT INTO stock VALUES (5, 1, 'a', 2)",
                 "42601: INSERT has more expressions than target columns at 38",
@@ -78,8 +84,14 @@ fn updates_and_deletes_see_the_state_before_them() {
                 "3 | 1 | 3!",
             ),
             ("UPDATE stock SET quantity = DEFAULT, note = NULL WHERE id = 3 RETURNING *", "3 | 7 | NULL"),
-            ("UPDATE stock SET quantity = NULL", "23502: quantity"),
-            ("UPDATE stock SET id = 1 WHERE id = 2", "23505: stock_pkey"),
+            (
+                "UPDATE stock SET quantity = NULL",
+                "23502: null value in column \"quantity\" of relation \"stock\" violates not-null constraint",
+            ),
+            (
+                "UPDATE stock SET id = 1 WHERE id = 2",
+                "23505: duplicate key value violates unique constraint \"stock_pkey\"",
+            ),
             (
                 "UPDATE stock SET quantity = v.q FROM (VALUES (1, 5), (2, 6), (9, 9)) v (i, q) WHERE id = v.i",
                 "2 rows",

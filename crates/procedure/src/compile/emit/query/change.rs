@@ -19,7 +19,7 @@ use crate::compile::runtime::changes::Writing;
 use crate::compile::runtime::rows::{At, IndexOf, RowAt, code_of};
 use crate::expr::{Conversion, Expr, ExprKind};
 use crate::plan::tree::{Body, Change, Insert, Merge, RelationSource, Target};
-use crate::store::TableRef;
+use crate::tables::handle;
 use crate::types::Scalar;
 
 /// What is done with each row of RETURNING.
@@ -120,7 +120,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             return count;
         }
         let done = self.b.create_block();
-        let code = code_of(table_ref(&target.table));
+        let code = code_of(handle(&target.table));
         self.steps(&target.steps, None, done, &mut |this, next| {
             let Some(row) = this.query.relations[0].row.as_ref().map(|row| row.at) else { return };
             match set {
@@ -220,7 +220,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
     ) -> Option<Value> {
         let layout = self.layouts.layout(table.id)?;
         let writing = self.parts.writing(Writing {
-            table: table_ref(table),
+            table: handle(table),
             layout,
             columns: columns.into(),
             site,
@@ -314,8 +314,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
                 continue;
             }
             let operands: Vec<Operand> = parts.iter().map(|(_, value)| self.expr(value)).collect();
-            let of =
-                IndexOf { table: table_ref(table), layout: layout.id, index: *index, bytes: bytes as u32 };
+            let of = IndexOf { table: handle(table), layout: layout.id, index: *index, bytes: bytes as u32 };
             let number = self.parts.asks();
             let (lines, choices) = (layout.whole.lines(&[]), Box::default());
             let ask = self.parts.ask(Ask { of, lines, choices, most: Some(0), keeps: false, number });
@@ -357,10 +356,6 @@ impl<'f, 'r> Emitter<'f, 'r> {
         self.returning(&insert.returning, false, each);
         self.query = outer;
     }
-}
-
-fn table_ref(table: &TableDef) -> TableRef {
-    TableRef { id: table.id, shared: table.is_shared() }
 }
 
 /// Whether values of a column are written as cells.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use albireo_base::{ColumnId, SqlType};
+use albireo_partition::TableHandle;
 use albireo_storage::{
     ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, INLINE_TEXT_APART, Physical, VIEW_TEXT_BYTES,
 };
@@ -16,7 +17,7 @@ use crate::compile::runtime;
 use crate::compile::runtime::rows::{ENTRIES_OFFSET, SLOT_OFFSET, code_of};
 use crate::compile::runtime::values::PRESENT;
 use crate::expr::ColumnRef;
-use crate::store::TableRef;
+use crate::tables::handle;
 
 /// A row at hand.
 #[derive(Clone)]
@@ -56,7 +57,7 @@ impl<'r> Emitter<'_, 'r> {
             return self.null(kind);
         };
         let ty = source.table.columns[n].ty;
-        let table = TableRef { id: source.table.id, shared: source.table.is_shared() };
+        let table = handle(&source.table);
         let null = self.null_bit(&row, &at);
         if let Some(operand) = self.fixed_column(&row, &at, kind, null) {
             return operand;
@@ -206,7 +207,7 @@ impl<'r> Emitter<'_, 'r> {
         &mut self,
         row: &Row,
         at: &ColumnAddress,
-        table: TableRef,
+        table: TableHandle,
         column: ColumnId,
         null: Null,
     ) -> Operand {
@@ -222,7 +223,7 @@ impl<'r> Emitter<'_, 'r> {
         &mut self,
         row: &Row,
         at: &ColumnAddress,
-        table: TableRef,
+        table: TableHandle,
         column: ColumnId,
         null: Null,
     ) -> Operand {
@@ -240,7 +241,7 @@ impl<'r> Emitter<'_, 'r> {
         near: Value,
         (text, length): (Value, Value),
         row: &Row,
-        table: TableRef,
+        table: TableHandle,
         column: ColumnId,
         null: Null,
     ) -> Operand {

@@ -23,7 +23,7 @@ use crate::compile::runtime::rows::{Access, At, ENTRIES_OFFSET, IndexOf, RowAt, 
 use crate::compile::runtime::statements::DONE;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::tree::{self, Bound, IndexUse, RelationSource, Select, Step};
-use crate::store::TableRef;
+use crate::tables::handle;
 use crate::types::Scalar;
 
 /// What is done with each combination of rows; the block is where the next one is looked for.
@@ -484,7 +484,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
         let number = self.parts.searches();
         let bytes = integers.iter().flatten().map(|width| u32::from(*width)).sum();
-        let table = TableRef { id: table.id, shared: table.is_shared() };
+        let table = handle(table);
         Access {
             of: IndexOf { table, layout, index: index_ref, bytes },
             by: index,
