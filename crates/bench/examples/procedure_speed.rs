@@ -12,7 +12,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target, Worker};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest, Worker};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::{Albireo, StoredTransactions};
 use albireo_bench::tpcc::Scale;

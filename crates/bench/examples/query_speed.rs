@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use albireo_bench::ch::queries::Selection;
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target, Worker};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest, Worker};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Outcome, Target};
+use albireo_bench::driver::{Cancel, Loading, Outcome, SystemUnderTest};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;

@@ -1,13 +1,13 @@
 //! The workloads: TPC-C, CH-benCHmark, and the driver that runs and reports them.
 //!
 //! Responsible for: schema, population, transaction inputs, queries and consistency conditions as
-//! the specifications define them; running them against any [`driver::Target`]; the report for
+//! the specifications define them; running them against any [`driver::SystemUnderTest`]; the report for
 //! people and for programs; our own database as target. Not responsible for: how it stores rows or
 //! runs transactions and queries (`engine`), options and exit status (`cli`).
 //!
 //! Invariants: the same seed gives the same rows and the same inputs, on any machine and in any
 //! order of generation. Outside [`target`] nothing knows more of the system under test than its SQL
-//! and its [`driver::Target`].
+//! and its [`driver::SystemUnderTest`].
 //!
 //! Units: money in hundredths ([`tpcc::rows::Fixed`]), timestamps in microseconds since 1970,
 //! durations in nanoseconds until they are reported.

@@ -10,7 +10,7 @@ use albireo::{QueryResult, SqlType, Value};
 use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{QUERIES, Query, TOP10};
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;

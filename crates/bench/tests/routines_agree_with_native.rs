@@ -5,7 +5,7 @@ use std::time::Duration;
 use albireo::Argument;
 use albireo_base::Value;
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::{Albireo, Row};
 use albireo_bench::tpcc::Scale;

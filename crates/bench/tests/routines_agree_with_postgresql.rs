@@ -1,7 +1,7 @@
 //! The same source of transactions and the same inputs leave the same tables behind in PostgreSQL and here.
 //!
 //! It asks the server that psql finds by PGHOST, PGUSER and PGDATABASE, in two schemas of its own, if
-//! `ALBIREO_TEST_POSTGRESQL` is set; `crates/procedure/tests/against_postgresql.py` starts one and sets it.
+//! `ALBIREO_TEST_POSTGRESQL` is set; `crates/plpgsql/tests/against_postgresql.py` starts one and sets it.
 
 #![allow(clippy::disallowed_methods, reason = "tests start psql")]
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use albireo_base::Value;
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::Scale;
@@ -149,7 +149,7 @@ fn sorted<'a>(rows: impl Iterator<Item = &'a str>) -> Vec<String> {
 fn same_inputs_end_in_the_same_tables_as_in_postgresql() {
     if std::env::var_os("ALBIREO_TEST_POSTGRESQL").is_none() {
         eprintln!(
-            "SKIPPED: PostgreSQL is asked by crates/procedure/tests/against_postgresql.py, as in .ci/run"
+            "SKIPPED: PostgreSQL is asked by crates/plpgsql/tests/against_postgresql.py, as in .ci/run"
         );
         return;
     }

@@ -2,7 +2,7 @@
 
 use albireo::{Abort, Procedure, Route, SqlState, TableHandle, Transaction};
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target, run, run_snapshots};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest, run, run_snapshots};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::input::{Inputs, Mix};

@@ -11,7 +11,7 @@ use albireo_bench::ch::oracle;
 use albireo_bench::ch::queries::{Query, Selection};
 use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{
-    Answer, Cancel, Ended, Loading, Outcome, Snapshot, SnapshotCosts, Target, Worker, run,
+    Answer, Cancel, Ended, Loading, Outcome, Snapshot, SnapshotCosts, SystemUnderTest, Worker, run,
 };
 use albireo_bench::progress::Silent;
 use albireo_bench::tpcc::Scale;
@@ -34,7 +34,7 @@ fn internal(error: impl std::fmt::Display) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())
 }
 
-impl Target for Sqlite {
+impl SystemUnderTest for Sqlite {
     fn load(&self, _: &Config, population: &Population, loading: &Loading<'_>) -> Result<(), SqlError> {
         *self.0.lock() = Some(support::sqlite(population, Decimals::Units).map_err(internal)?);
         loading.add(population.expected_rows());

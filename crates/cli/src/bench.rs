@@ -8,7 +8,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
 use albireo_base::SqlError;
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
-use albireo_bench::driver::{self, Cancel, Target};
+use albireo_bench::driver::{self, Cancel, SystemUnderTest};
 use albireo_bench::progress::Bars;
 use albireo_bench::recovery;
 use albireo_bench::report::Report;
@@ -30,7 +30,7 @@ pub fn run<'a>(
     bench: &Bench,
     env: &Env,
     interrupt: &Interrupt,
-    open: impl FnOnce(&Config, &Cancel) -> Result<Box<dyn Target + 'a>, SqlError>,
+    open: impl FnOnce(&Config, &Cancel) -> Result<Box<dyn SystemUnderTest + 'a>, SqlError>,
 ) -> u8 {
     if let Bench::Recovery(args) = bench {
         return run_recovery(args, env, interrupt);

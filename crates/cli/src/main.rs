@@ -45,7 +45,7 @@ mod verify;
 
 use albireo_base::SqlError;
 use albireo_bench::config::Config;
-use albireo_bench::driver::{Cancel, Target};
+use albireo_bench::driver::{Cancel, SystemUnderTest};
 use albireo_bench::target::Albireo;
 use albireo_env::Env;
 use args::{Cli, Command, ShellArgs};
@@ -71,7 +71,7 @@ fn run() -> ExitCode {
     };
     match cli.command {
         Command::Bench(args) => {
-            let open = |config: &Config, cancel: &Cancel| -> Result<Box<dyn Target>, SqlError> {
+            let open = |config: &Config, cancel: &Cancel| -> Result<Box<dyn SystemUnderTest>, SqlError> {
                 Ok(Box::new(Albireo::open(config, &env, cancel)?))
             };
             ExitCode::from(bench::run(&args, &env, &interrupt, open))

@@ -2,7 +2,7 @@
 //!
 //! Responsible for: which of them CREATE TABLE takes, defaults for statements that fill columns themselves. Not
 //! responsible for: what they mean (`albireo_semantics::table`), constraints as storage wants them
-//! (`albireo_procedure::tables`).
+//! (`albireo_execute::tables`).
 //!
 //! I-1 A condition that CREATE TABLE took is true, false, NULL or an error for every row; it never panics. False and
 //! errors refuse the row.

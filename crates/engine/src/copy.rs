@@ -33,7 +33,7 @@ use load::Load;
 const ROWS_PER_CHECK: u64 = 1024;
 
 /// What a load puts where, for rows and for errors.
-pub(crate) struct Target<'a> {
+pub(crate) struct CopyTarget<'a> {
     table: &'a TableDef,
     /// The columns that the file fills, in the file's order.
     columns: &'a [ColumnId],
@@ -74,7 +74,7 @@ pub(crate) struct Limits<'a> {
     progress: &'a StatementProgress,
 }
 
-impl Target<'_> {
+impl CopyTarget<'_> {
     /// Says where in the file an error is.
     fn at(&self, error: SqlError, place: u64, column: Option<ColumnId>) -> SqlError {
         let column = column.map(|column| self.table.column_def(column).name.as_str());
@@ -196,7 +196,7 @@ impl Database {
                     CopyPlace::File(path) => Some(path.as_str()),
                     CopyPlace::Client => None,
                 };
-                let target = Target { table, columns, path, unit };
+                let target = CopyTarget { table, columns, path, unit };
                 let defaults = self.default_values(table, |column| columns.contains(&column))?;
                 let source = Source { format, encoding: encoding.as_deref() };
                 self.load_file(&target, &source, defaults, &limits, client)?
@@ -222,7 +222,7 @@ impl Database {
     /// Loads the whole file, or nothing of it.
     fn load_file(
         &self,
-        target: &Target<'_>,
+        target: &CopyTarget<'_>,
         source: &Source<'_>,
         defaults: Vec<Value>,
         limits: &Limits<'_>,

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
+use albireo_execute::Interrupts;
+use albireo_execute::errors::Explainer;
 use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
-use albireo_procedure::errors::Explainer;
-use albireo_procedure::execution::Interrupts;
 use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
 use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};

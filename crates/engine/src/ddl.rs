@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, StatementProgress, TableId};
+use albireo_execute::errors::Explainer;
 use albireo_partition::Exclusive;
-use albireo_procedure::errors::Explainer;
 use albireo_sql::ast::Statement;
 use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
 use albireo_storage::Table;
 
 use crate::{Database, Outcome};
 
-pub(crate) use albireo_procedure::tables::{handle, spec_of};
+pub(crate) use albireo_execute::tables::{handle, spec_of};
 
 impl Database {
     pub(crate) fn run_ddl(

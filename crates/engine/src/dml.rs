@@ -5,7 +5,7 @@
 //! over all partitions: the query runs on a snapshot of that very moment, and the changes follow before anyone else
 //! gets in, so the statement is serializable. That stops the executors while the query runs. What depends on each
 //! row as it is changed, ON CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code
-//! (`albireo_procedure::plan`).
+//! (`albireo_execute::query`).
 
 pub(crate) mod bulk;
 mod explain;
@@ -13,19 +13,19 @@ mod explain;
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_execute::query::{self, FoundRow, FoundRows};
+use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_parameters};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
 use albireo_partition::{Abort, Call, Route};
-use albireo_procedure::Stop;
-use albireo_procedure::body::{Executables, Limits as BodyLimits, with_parameters};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::Execution;
-use albireo_procedure::expr::{ColumnRef, given};
-use albireo_procedure::host::Host;
-use albireo_procedure::plan::tree::{Body, Change};
-use albireo_procedure::plan::{self, ChangePlan, FoundRow, FoundRows, SelectPlan};
-use albireo_procedure::types::{Scalar, Type};
+use albireo_plpgsql::plan;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ColumnRef, given};
 use albireo_semantics::query::ADDRESS;
+use albireo_semantics::query::tree::{Body, Change};
+use albireo_semantics::query::{ChangePlan, SelectPlan};
+use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::ast::Statement;
 use albireo_storage::DatabaseSnapshot;
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
@@ -190,7 +190,7 @@ impl<'a> Queried<'a> {
                 insert.source.ctes.clear();
             }
             let change = Arc::new(Change::Insert(insert));
-            return plan::change(&plan::planned(ChangePlan { change, ..self.rest.clone() })?, host);
+            return query::change(&plan::planned(ChangePlan { change, ..self.rest.clone() })?, host);
         }
         let [query] = self.queries.as_slice() else { return Ok((0, Vec::new())) };
         let [result] = results else { return Ok((0, Vec::new())) };
@@ -213,7 +213,7 @@ impl<'a> Queried<'a> {
             places.sort_by_cached_key(|(batch, row)| address(&result.batches[*batch], *row));
         }
         let rows = &mut places.into_iter().map(row);
-        plan::apply(&self.rest, host, FoundRows { carried: &self.carried, rows })
+        query::apply(&self.rest, host, FoundRows { carried: &self.carried, rows })
     }
 
     /// The bytes that rows of RETURNING may have.

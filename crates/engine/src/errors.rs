@@ -1,8 +1,8 @@
-//! From what went wrong below to a SQLSTATE, a message and a remedy; of rows, `albireo_procedure::errors` says it.
+//! From what went wrong below to a SQLSTATE, a message and a remedy; of rows, `albireo_execute::errors` says it.
 
 use albireo_base::{SqlError, SqlState};
+use albireo_execute::errors::Explainer;
 use albireo_partition::{CallError, SubmitError};
-use albireo_procedure::errors::Explainer;
 use albireo_redo::LogError;
 use albireo_session::SessionError;
 use albireo_storage::LayoutError;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use albireo_base::budget::Budget;
 use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_execute::Interrupts;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
-use albireo_procedure::execution::Interrupts;
 use albireo_session::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};

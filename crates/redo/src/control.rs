@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use albireo_env::Disk;
 use crc32c::{crc32c, crc32c_append};
 
-use crate::error::{Failure, Tried};
+use crate::error::{Attempt, Failure};
 use crate::format::{COUNT_LIMIT, SECTOR_BYTES, is_zero, u32_at, u64_at};
 use crate::reader::End;
 
@@ -179,18 +179,18 @@ fn crc_of(bytes: &[u8]) -> u32 {
 fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let length = disk.open(path).and_then(|file| file.len()).unwrap_or(0);
     // In place, so that a full disk takes it.
-    let file = disk.open_placed(path).tried("open", path)?;
+    let file = disk.open_placed(path).attempting("open", path)?;
     if length < bytes.len() as u64
         && let Some(parent) = path.parent()
     {
         // The name of a file that is whole was made durable before it was written.
-        disk.sync_directory(parent).tried("sync the directory", parent)?;
+        disk.sync_directory(parent).attempting("sync the directory", parent)?;
     }
     if length > bytes.len() as u64 {
-        file.set_len(bytes.len() as u64).tried("cut", path)?;
+        file.set_len(bytes.len() as u64).attempting("cut", path)?;
     }
-    file.write_at(bytes, 0).tried("write to", path)?;
-    file.sync().tried("sync", path)
+    file.write_at(bytes, 0).attempting("write to", path)?;
+    file.sync().attempting("sync", path)
 }
 
 /// All control files of a log.

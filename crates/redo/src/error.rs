@@ -55,12 +55,12 @@ impl Failure {
 }
 
 /// Adds to an error of the operating system what was tried.
-pub(crate) trait Tried<T> {
-    fn tried(self, operation: &'static str, path: impl Into<PathBuf>) -> Result<T, Failure>;
+pub(crate) trait Attempt<T> {
+    fn attempting(self, operation: &'static str, path: impl Into<PathBuf>) -> Result<T, Failure>;
 }
 
-impl<T> Tried<T> for io::Result<T> {
-    fn tried(self, operation: &'static str, path: impl Into<PathBuf>) -> Result<T, Failure> {
+impl<T> Attempt<T> for io::Result<T> {
+    fn attempting(self, operation: &'static str, path: impl Into<PathBuf>) -> Result<T, Failure> {
         self.map_err(|source| Failure { operation, path: path.into(), source })
     }
 }

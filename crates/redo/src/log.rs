@@ -23,7 +23,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::config::{Config, LogDestination, LogStart};
 use crate::control::CONTROL_NAME;
-use crate::error::{Failure, LogError, StartError, Tried};
+use crate::error::{Attempt, Failure, LogError, StartError};
 use crate::format::{Kind, SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::lanes::{Lanes, Sealed};
 use crate::mark::{Marker, Position};
@@ -454,7 +454,7 @@ impl Log {
 /// Makes the directory durable, and removes segments without a header or frames from `next_segment` on; the last one
 /// that is left, or 0.
 fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<u64, StartError> {
-    disk.create_dir_all(directory).tried("create the directory", directory)?;
+    disk.create_dir_all(directory).attempting("create the directory", directory)?;
     let mut last = 0;
     for found in segment::list(disk, directory)? {
         if found.number < start.next_segment {
@@ -465,11 +465,11 @@ fn clear_the_way(disk: &dyn Disk, directory: &Path, start: &LogStart) -> Result<
         if !headless || holds_frames(disk, &found.path, start.log_id)? {
             return Err(StartError::InTheWay { path: found.path });
         }
-        disk.remove_file(&found.path).tried("remove", &found.path)?;
+        disk.remove_file(&found.path).attempting("remove", &found.path)?;
     }
-    disk.sync_directory(directory).tried("sync the directory", directory)?;
+    disk.sync_directory(directory).attempting("sync the directory", directory)?;
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        disk.sync_directory(parent).tried("sync the directory", parent)?;
+        disk.sync_directory(parent).attempting("sync the directory", parent)?;
     }
     Ok(last)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use albireo_env::Disk;
 
-use crate::error::{Failure, Tried};
+use crate::error::{Attempt, Failure};
 use crate::format::{SECTOR_BYTES, SEGMENT_HEADER_BYTES};
 use crate::reader::End;
 use crate::segment;
@@ -21,20 +21,20 @@ pub fn repair(disk: &dyn Disk, directory: &Path, end: &End) -> Result<(), Failur
     // The newest first: a crash in between leaves no gap.
     let mut removed = false;
     for found in segments.iter().rev().take_while(|found| found.number >= end.next_segment) {
-        disk.remove_file(&found.path).tried("remove", &found.path)?;
+        disk.remove_file(&found.path).attempting("remove", &found.path)?;
         removed = true;
     }
     if removed {
-        disk.sync_directory(directory).tried("sync the directory", directory)?;
+        disk.sync_directory(directory).attempting("sync the directory", directory)?;
     }
     if let Some((path, bytes)) = &end.tail {
         assert!(*bytes >= SEGMENT_HEADER_BYTES as u64, "a segment with a header keeps it");
         assert_eq!(*bytes % SECTOR_BYTES as u64, 0, "a log ends with whole sectors");
-        let file = disk.open_placed(path).tried("open", path)?;
-        file.set_len(*bytes).tried("cut", path)?;
+        let file = disk.open_placed(path).attempting("open", path)?;
+        file.set_len(*bytes).attempting("cut", path)?;
         let frames = segment::read(disk, path)?;
-        file.write_at(&frames, 0).tried("write to", path)?;
-        file.sync().tried("sync", path)?;
+        file.write_at(&frames, 0).attempting("write to", path)?;
+        file.sync().attempting("sync", path)?;
     }
     Ok(())
 }

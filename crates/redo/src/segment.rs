@@ -27,7 +27,7 @@ use std::time::Duration;
 use albireo_env::{Disk, PlacedFile};
 use parking_lot::{Condvar, Mutex};
 
-use crate::error::{Failure, Tried};
+use crate::error::{Attempt, Failure};
 use crate::format::{COUNT_LIMIT, SEGMENT_HEADER_BYTES, SegmentHead, SegmentHeader};
 
 const SUFFIX: &str = ".log";
@@ -77,7 +77,7 @@ impl SegmentFile {
 pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<SegmentFile>, Failure> {
     let paths = match disk.read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        paths => paths.tried("list the log's directory", directory)?,
+        paths => paths.attempting("list the log's directory", directory)?,
     };
     let mut found = Vec::new();
     for path in paths {
@@ -91,10 +91,10 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<SegmentFile>
 }
 
 fn read_head(disk: &dyn Disk, path: &Path) -> Result<(u64, SegmentHead), Failure> {
-    let file = disk.open(path).tried("open", path)?;
-    let bytes = file.len().tried("ask for the length of", path)?;
+    let file = disk.open(path).attempting("open", path)?;
+    let bytes = file.len().attempting("ask for the length of", path)?;
     let mut head = vec![0; SEGMENT_HEADER_BYTES];
-    let read = read_full(&*file, &mut head).tried("read", path)?;
+    let read = read_full(&*file, &mut head).attempting("read", path)?;
     Ok((bytes, SegmentHeader::decode(&head[..read])))
 }
 
@@ -139,10 +139,10 @@ pub fn oldest_segment(disk: &dyn Disk, directory: &Path) -> Result<Option<Segmen
 
 /// All bytes of a segment.
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Failure> {
-    let file = disk.open(path).tried("open", path)?;
-    let bytes = file.len().tried("ask for the length of", path)?;
+    let file = disk.open(path).attempting("open", path)?;
+    let bytes = file.len().attempting("ask for the length of", path)?;
     let mut data = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-    let read = read_full(&*file, &mut data).tried("read", path)?;
+    let read = read_full(&*file, &mut data).attempting("read", path)?;
     data.truncate(read);
     Ok(data)
 }
@@ -167,10 +167,10 @@ pub(crate) fn remove_before(
     let keep = segments.iter().rposition(may_be_first).unwrap_or(0);
     for segment in &segments[..keep] {
         assert!(segment.number < newest, "the newest segment with a durable header stays");
-        disk.remove_file(&segment.path).tried("remove", &segment.path)?;
+        disk.remove_file(&segment.path).attempting("remove", &segment.path)?;
     }
     if keep > 0 {
-        disk.sync_directory(directory).tried("sync the directory", directory)?;
+        disk.sync_directory(directory).attempting("sync the directory", directory)?;
     }
     Ok(keep)
 }
@@ -218,23 +218,23 @@ impl Maker {
     }
 
     fn try_make(&self, path: &Path, number: u64, fill: &Fill<'_>) -> Result<Segment, Failure> {
-        drop(self.disk.create(path).tried("create", path)?);
+        drop(self.disk.create(path).attempting("create", path)?);
         let hurries = fill.hurry.load(Ordering::Relaxed);
         assert!(hurries || fill.piece > 0, "filling with zeros gets on");
-        let file = self.disk.open_placed(path).tried("open", path)?;
-        file.allocate(self.bytes).tried("find room for", path)?;
+        let file = self.disk.open_placed(path).attempting("open", path)?;
+        file.allocate(self.bytes).attempting("find room for", path)?;
         let zeros = vec![0; fill.piece.min(self.bytes as usize)];
         let mut at = 0;
         while at < self.bytes && !fill.hurry.load(Ordering::Relaxed) {
             let piece = zeros.len().min((self.bytes - at) as usize);
-            file.write_at(&zeros[..piece], at).tried("fill", path)?;
-            file.sync().tried("sync", path)?;
+            file.write_at(&zeros[..piece], at).attempting("fill", path)?;
+            file.sync().attempting("sync", path)?;
             at += piece as u64;
             (fill.rest)();
         }
         assert!(at <= self.bytes, "zeros end with the segment");
-        file.sync().tried("sync", path)?;
-        self.disk.sync_directory(&self.directory).tried("sync the directory", &self.directory)?;
+        file.sync().attempting("sync", path)?;
+        self.disk.sync_directory(&self.directory).attempting("sync the directory", &self.directory)?;
         Ok(Segment { file, path: path.to_owned(), number, bytes: self.bytes })
     }
 }
@@ -409,7 +409,7 @@ impl Preparer {
     /// Ends the helper, and removes what was made ahead.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
         let Preparation::Ready(segment) = self.swap(Preparation::Stopped, true) else { return Ok(()) };
-        self.maker.disk.remove_file(&segment.path).tried("remove", &segment.path)
+        self.maker.disk.remove_file(&segment.path).attempting("remove", &segment.path)
     }
 
     fn swap(&self, next: Preparation, hurry: bool) -> Preparation {

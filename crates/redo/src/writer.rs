@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_env::Env;
 
-use crate::error::{Failure, Tried};
+use crate::error::{Attempt, Failure};
 use crate::format::{SECTOR_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader};
 use crate::lanes::Batch;
 use crate::mark::Marker;
@@ -122,8 +122,8 @@ impl Directory {
         assert!(*at >= SEGMENT_HEADER_BYTES as u64, "no frame overwrites the header");
         assert_eq!(*at % SECTOR_BYTES as u64, 0, "a frame touches no sector of a durable one");
         assert!(*at + bytes <= segment.bytes, "a frame lies in one segment");
-        segment.file.write_at(frame, *at).tried("write to", &segment.path)?;
-        segment.file.sync().tried("sync", &segment.path)?;
+        segment.file.write_at(frame, *at).attempting("write to", &segment.path)?;
+        segment.file.sync().attempting("sync", &segment.path)?;
         *at += bytes;
         Ok(syncs)
     }
@@ -138,7 +138,7 @@ impl Directory {
         assert_eq!(segment.number, self.next_segment, "segments have consecutive numbers");
         let needs = SEGMENT_HEADER_BYTES as u64 + bytes;
         if segment.bytes < needs {
-            segment.file.allocate(needs).tried("find room for", &segment.path)?;
+            segment.file.allocate(needs).attempting("find room for", &segment.path)?;
             segment.bytes = needs;
         }
         let header = SegmentHeader {
@@ -149,8 +149,8 @@ impl Directory {
             created_us: self.env.clock.unix_us(),
             lanes: self.lanes,
         };
-        segment.file.write_at(&header.encode(), 0).tried("write to", &segment.path)?;
-        segment.file.sync().tried("sync", &segment.path)?;
+        segment.file.write_at(&header.encode(), 0).attempting("write to", &segment.path)?;
+        segment.file.sync().attempting("sync", &segment.path)?;
         let before = self.begun.swap(segment.number, Ordering::AcqRel);
         debug_assert!(before <= segment.number, "the newest segment never goes back");
         self.next_segment += 1;
@@ -171,12 +171,12 @@ impl Directory {
     fn finish(&mut self) -> Result<(), Failure> {
         self.preparer.stop()?;
         if let Some(coming) = self.coming.take() {
-            self.env.disk.remove_file(&coming.path).tried("remove", &coming.path)?;
+            self.env.disk.remove_file(&coming.path).attempting("remove", &coming.path)?;
         }
         if let Some((segment, at)) = self.current.take() {
             assert!(at <= segment.bytes, "the last frame ends in its segment");
-            segment.file.set_len(at).tried("cut", &segment.path)?;
-            segment.file.sync().tried("sync", &segment.path)?;
+            segment.file.set_len(at).attempting("cut", &segment.path)?;
+            segment.file.sync().attempting("sync", &segment.path)?;
         }
         self.marker.close()
     }

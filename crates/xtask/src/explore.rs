@@ -108,7 +108,7 @@ impl Part {
                 command
             }
             Self::PostgreSql => {
-                let mut command = Command::new(root.join("crates/procedure/tests/against_postgresql.py"));
+                let mut command = Command::new(root.join("crates/plpgsql/tests/against_postgresql.py"));
                 command.args([ROUTINES, &seed.to_string()]);
                 command
             }

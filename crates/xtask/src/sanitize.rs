@@ -15,7 +15,7 @@ const PACKAGES: [&str; 5] =
 
 /// One more for addresses: generated code, whose runtime reads what it passes by address. Its calls share
 /// nothing but memory behind a lock.
-const COMPILER: &str = "albireo-procedure";
+const COMPILER: &str = "albireo-compile";
 
 /// Bytes of a thread's stack there, whose frames are several times as large: tests of hostile depths are made
 /// for 2 MiB.

@@ -6,12 +6,12 @@ use albireo::Receipt;
 use albireo_base::SqlError;
 use albireo_env::Clock;
 
-use super::{Outcome, Target};
+use super::{Outcome, SystemUnderTest};
 use crate::tpcc::input::Kind;
 
 /// Those of one worker, oldest first: they count in the order in which they ran.
 pub(super) struct InFlight<'a> {
-    target: &'a dyn Target,
+    target: &'a dyn SystemUnderTest,
     clock: &'a Clock,
     limit: usize,
     waiting: VecDeque<Started>,
@@ -34,7 +34,7 @@ impl Started {
 
 impl<'a> InFlight<'a> {
     /// None yet; at most `limit`.
-    pub(super) fn new(target: &'a dyn Target, clock: &'a Clock, limit: usize) -> Self {
+    pub(super) fn new(target: &'a dyn SystemUnderTest, clock: &'a Clock, limit: usize) -> Self {
         Self { target, clock, limit, waiting: VecDeque::new() }
     }
 

@@ -1,4 +1,4 @@
-//! Runs a workload against a [`Target`] and reports it.
+//! Runs a workload against a [`SystemUnderTest`] and reports it.
 //!
 //! ```text
 //!  memory -- load -- mixed -- alone -- alone -- mixed -- ... -- alone -- mixed -- checks
@@ -43,7 +43,7 @@ use crate::tpcc::rows::Timestamp;
 pub use snapshots::run_snapshots;
 
 /// The system under test.
-pub trait Target: Sync {
+pub trait SystemUnderTest: Sync {
     /// Takes the memory that the run will need, as far as that is known, so that it is not taken while
     /// the run is measured. Calls `go_on` with the bytes there and wanted, and returns when that is false.
     fn take_memory(&self, config: &Config, go_on: &mut dyn FnMut(u64, u64) -> bool) {
@@ -255,7 +255,7 @@ impl<'a> Loading<'a> {
 /// Everything a run is made of.
 struct BenchmarkRun<'a> {
     config: &'a Config,
-    target: &'a dyn Target,
+    target: &'a dyn SystemUnderTest,
     clock: &'a Clock,
     observer: &'a dyn Observer,
     cancel: &'a Cancel,
@@ -268,7 +268,7 @@ struct BenchmarkRun<'a> {
 /// The configuration makes no sense; nothing has been done then.
 pub fn run(
     config: &Config,
-    target: &dyn Target,
+    target: &dyn SystemUnderTest,
     clock: &Clock,
     observer: &dyn Observer,
     cancel: &Cancel,

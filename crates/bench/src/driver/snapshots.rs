@@ -4,7 +4,7 @@
 use albireo_env::Clock;
 
 use super::phase::{Phase, Span};
-use super::{BenchmarkRun, Cancel, Failure, Target, during};
+use super::{BenchmarkRun, Cancel, Failure, SystemUnderTest, during};
 use crate::config::{Config, ConfigError};
 use crate::latency::round;
 use crate::progress::Observer;
@@ -20,7 +20,7 @@ const RATES: [u32; 4] = [0, 1, 10, 100];
 /// The configuration makes no sense; nothing has been done then.
 pub fn run_snapshots(
     config: &Config,
-    target: &dyn Target,
+    target: &dyn SystemUnderTest,
     clock: &Clock,
     observer: &dyn Observer,
     cancel: &Cancel,

@@ -21,7 +21,7 @@ struct Hollow {
     cancel_after: Option<(u64, Cancel)>,
 }
 
-impl Target for Hollow {
+impl SystemUnderTest for Hollow {
     fn load(&self, config: &Config, population: &Population, loading: &Loading<'_>) -> Result<(), SqlError> {
         assert_eq!((population.warehouses, population.seed), (config.warehouses, config.seed));
         loading.add(1_000);

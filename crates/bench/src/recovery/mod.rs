@@ -19,7 +19,7 @@ use albireo::{Config as Settings, Database, LogRecords, SqlError};
 use albireo_env::Env;
 
 use crate::config::{Config, ConfigError, Logging, Workload};
-use crate::driver::{self, Cancel, Loading, Target};
+use crate::driver::{self, Cancel, Loading, SystemUnderTest};
 use crate::latency::{Durations, Quantiles};
 use crate::progress::Observer;
 use crate::report::Report;

@@ -8,7 +8,7 @@ use albireo_env::Clock;
 
 use super::{Bench, End};
 use crate::config::Config;
-use crate::driver::{Loading, Target};
+use crate::driver::{Loading, SystemUnderTest};
 use crate::target::Albireo;
 use crate::tpcc::input::Inputs;
 use crate::tpcc::population::Population;

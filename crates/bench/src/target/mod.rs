@@ -23,7 +23,7 @@ use albireo_env::Env;
 
 use crate::ch::queries::Query;
 use crate::config::{Config, Logging, Procedures, Workload};
-use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, Target, Worker};
+use crate::driver::{Answer, Cancel, Loading, Snapshot, SnapshotCosts, SystemUnderTest, Worker};
 use crate::latency::Durations;
 use crate::tpcc::Scale;
 use crate::tpcc::population::Population;
@@ -89,7 +89,7 @@ pub struct Albireo {
 }
 
 impl Albireo {
-    /// An empty database for a run of `config`; [`Target::load`] fills it. Once `cancel` is
+    /// An empty database for a run of `config`; [`SystemUnderTest::load`] fills it. Once `cancel` is
     /// cancelled, queries end early.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Albireo {
     }
 }
 
-impl Target for Albireo {
+impl SystemUnderTest for Albireo {
     fn take_memory(&self, config: &Config, go_on: &mut dyn FnMut(u64, u64) -> bool) {
         if config.scale == Scale::SPEC {
             let wanted = expected_bytes(config);

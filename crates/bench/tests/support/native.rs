@@ -2,7 +2,7 @@
 
 use albireo_base::{SqlError, Value};
 use albireo_bench::config::{Config, Procedures, Workload};
-use albireo_bench::driver::{Cancel, Loading, Target};
+use albireo_bench::driver::{Cancel, Loading, SystemUnderTest};
 use albireo_bench::progress::Silent;
 use albireo_bench::target::Albireo;
 use albireo_bench::tpcc::input::{Mix, Transaction};

@@ -19,19 +19,19 @@ use albireo_storage::{RowFault, TableError};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
-use super::{Limits, ROWS_PER_CHECK, Target};
+use super::{CopyTarget, Limits, ROWS_PER_CHECK};
 use crate::arrays;
 use crate::ddl::handle;
 
 /// The schema of batches for `target`. Whether a column may be NULL is checked with its values.
-pub(super) fn schema(target: &Target<'_>) -> SchemaRef {
+pub(super) fn schema(target: &CopyTarget<'_>) -> SchemaRef {
     let defs = target.columns.iter().map(|column| target.table.column_def(*column));
     arrays::schema(defs.map(|def| (def.name.as_str(), def.ty)))
 }
 
 /// Rows of a file, in order.
 pub(super) struct Load<'a> {
-    target: &'a Target<'a>,
+    target: &'a CopyTarget<'a>,
     limits: &'a Limits<'a>,
     /// A value for each column of the table, for those that the file does not fill.
     defaults: Vec<Value>,
@@ -59,7 +59,7 @@ impl<'a> Load<'a> {
     /// # Errors
     /// The table was dropped.
     pub(super) fn beside(
-        target: &'a Target<'a>,
+        target: &'a CopyTarget<'a>,
         defaults: Vec<Value>,
         limits: &'a Limits<'a>,
     ) -> Result<Self, SqlError> {
@@ -81,7 +81,7 @@ impl<'a> Load<'a> {
     }
 
     /// What goes where.
-    pub(super) fn target(&self) -> &'a Target<'a> {
+    pub(super) fn target(&self) -> &'a CopyTarget<'a> {
         self.target
     }
 

@@ -30,7 +30,7 @@ use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::load::schema;
-use super::{Load, Target, files};
+use super::{CopyTarget, Load, files};
 use crate::adapters::value_at;
 
 /// Rows decoded at once.
@@ -158,7 +158,10 @@ fn take_group(
 }
 
 /// A damaged file can make the decoder panic; that is the file's fault, not ours.
-fn unless_damaged<R>(target: &Target<'_>, work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
+fn unless_damaged<R>(
+    target: &CopyTarget<'_>,
+    work: impl FnOnce() -> Result<R, SqlError>,
+) -> Result<R, SqlError> {
     guarded(work).unwrap_or_else(|Damaged| Err(bad_file(target, "Its pages are damaged.")))
 }
 
@@ -174,7 +177,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn open(file: Box<dyn ReadFile>, target: &Target<'_>) -> Result<Self, SqlError> {
+    fn open(file: Box<dyn ReadFile>, target: &CopyTarget<'_>) -> Result<Self, SqlError> {
         let length_bytes = file.len().map_err(|error| files::read_error(target.path, &error))?;
         if length_bytes == 0 {
             return Err(bad_file(target, "It is empty."));
@@ -198,7 +201,7 @@ impl Groups {
     }
 
     /// Checks the pages of a row group that will be read.
-    fn check(&self, group: usize, target: &Target<'_>) -> Result<(), SqlError> {
+    fn check(&self, group: usize, target: &CopyTarget<'_>) -> Result<(), SqlError> {
         let (source, group) = (Arc::new(self.file.clone()), self.metadata.metadata().row_group(group));
         for (index, chunk) in group.columns().iter().enumerate() {
             if self.mask.leaf_included(index) {
@@ -215,7 +218,7 @@ impl Groups {
     fn read(
         &self,
         group: usize,
-        target: &Target<'_>,
+        target: &CopyTarget<'_>,
         mut take: impl FnMut(Batch) -> bool,
     ) -> Result<(), SqlError> {
         unless_damaged(target, || self.check(group, target))?;
@@ -238,7 +241,7 @@ impl Groups {
     }
 }
 
-fn read_footer(file: &File, target: &Target<'_>) -> Result<ArrowReaderMetadata, SqlError> {
+fn read_footer(file: &File, target: &CopyTarget<'_>) -> Result<ArrowReaderMetadata, SqlError> {
     let get = |range: Range<u64>| {
         let bytes = file.get_bytes(range.start, (range.end - range.start) as usize);
         bytes.map_err(|error| unreadable(target, &error))
@@ -254,7 +257,7 @@ fn read_footer(file: &File, target: &Target<'_>) -> Result<ArrowReaderMetadata, 
     metadata.map_err(|error| unreadable(target, &error))
 }
 
-fn implausible(target: &Target<'_>, error: &Implausible) -> SqlError {
+fn implausible(target: &CopyTarget<'_>, error: &Implausible) -> SqlError {
     bad_file(target, &error.to_string())
 }
 
@@ -273,7 +276,7 @@ fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
 
 /// The file's field for each column: by name if the file has all names, by position if it has none
 /// of them and as many fields.
-fn fields_of(target: &Target<'_>, schema: &SchemaRef) -> Result<Vec<usize>, SqlError> {
+fn fields_of(target: &CopyTarget<'_>, schema: &SchemaRef) -> Result<Vec<usize>, SqlError> {
     let name = |column: &ColumnId| target.table.column_def(*column).name.as_str();
     let find = |name: &str| {
         let fields = schema.fields();
@@ -304,7 +307,7 @@ fn batch_of(
     batch: &RecordBatch,
     places: &[usize],
     first_row: u64,
-    target: &Target<'_>,
+    target: &CopyTarget<'_>,
 ) -> Result<Batch, SqlError> {
     let mut first: Option<(usize, usize, CellError)> = None;
     let mut arrays = Vec::with_capacity(places.len());
@@ -381,7 +384,7 @@ fn is_wider(from: &DataType, to: &DataType) -> bool {
 }
 
 /// The array in one of the types that values are made from.
-fn convert(array: &ArrayRef, column: ColumnId, target: &Target<'_>) -> Result<ArrayRef, SqlError> {
+fn convert(array: &ArrayRef, column: ColumnId, target: &CopyTarget<'_>) -> Result<ArrayRef, SqlError> {
     let def = target.table.column_def(column);
     let mismatch = |reason: &str| {
         let text =
@@ -413,7 +416,7 @@ fn convert(array: &ArrayRef, column: ColumnId, target: &Target<'_>) -> Result<Ar
     cast_with_options(array, &wanted, &options).map_err(|error| mismatch(&format!(": {error}")))
 }
 
-fn unreadable(target: &Target<'_>, error: &ParquetError) -> SqlError {
+fn unreadable(target: &CopyTarget<'_>, error: &ParquetError) -> SqlError {
     if let ParquetError::External(inner) = error
         && let Some(io) = inner.downcast_ref::<std::io::Error>()
     {
@@ -422,12 +425,12 @@ fn unreadable(target: &Target<'_>, error: &ParquetError) -> SqlError {
     bad_file(target, &error.to_string())
 }
 
-fn bad_file(target: &Target<'_>, reason: &str) -> SqlError {
+fn bad_file(target: &CopyTarget<'_>, reason: &str) -> SqlError {
     let text = format!("file \"{}\" is not a readable Parquet file", path_of(target));
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, text).with_detail(reason.to_owned())
 }
 
 /// Parquet is read from files alone.
-fn path_of<'a>(target: &Target<'a>) -> &'a str {
+fn path_of<'a>(target: &CopyTarget<'a>) -> &'a str {
     target.path.unwrap_or_default()
 }

@@ -21,7 +21,7 @@ use albireo_files::{
 use albireo_sql::copy::{CopyFormat, Header};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Load, Target, files};
+use super::{CopyTarget, Load, files};
 
 /// More threads than this would wait for the file.
 const MAX_THREADS: usize = 8;
@@ -66,7 +66,7 @@ fn encoding_of(name: &str) -> Result<Encoding, SqlError> {
     })
 }
 
-fn text_format(format: &CopyFormat, target: &Target<'_>) -> Result<(TextFormat, Header), SqlError> {
+fn text_format(format: &CopyFormat, target: &CopyTarget<'_>) -> Result<(TextFormat, Header), SqlError> {
     Ok(match format {
         CopyFormat::Csv(options) => {
             let force = |column| Force {
@@ -102,7 +102,7 @@ fn take_header(
     chunks: &mut Chunker<'_>,
     format: &TextFormat,
     header: Header,
-    target: &Target<'_>,
+    target: &CopyTarget<'_>,
 ) -> Result<(), SqlError> {
     if header == Header::None {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState};
 use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
-use albireo_procedure::plan::tree::Change;
+use albireo_semantics::query::tree::Change;
 use albireo_sql::ast::Statement;
 
 use super::Queried;

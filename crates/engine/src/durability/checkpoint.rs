@@ -90,7 +90,7 @@ impl Database {
                 return Err(SqlError::new(SqlState::OBJECT_IN_USE, text));
             }
         };
-        let work = Work { home, log, options, cancel, gently };
+        let work = ArchiveJob { home, log, options, cancel, gently };
         let earliest = self.earliest(home);
         self.inner.archiving.begin();
         let (mut began_ns, mut mark_bytes) = (0, 0);
@@ -148,11 +148,11 @@ impl Database {
 
     fn archive_once(
         &self,
-        work: &Work<'_>,
+        work: &ArchiveJob<'_>,
         last: &mut Option<Contents>,
         progress: &mut (impl FnMut(Progress) + Send),
     ) -> Result<Report, SqlError> {
-        let Work { home, log, options, .. } = *work;
+        let ArchiveJob { home, log, options, .. } = *work;
         let Frozen { time_us, snapshot, definitions, catalog, sequence, next_record } = self.freeze()?;
         // An archive must not know more than the log does, or an older one could not be used with it. A log
         // without room says so, since it may be this that makes room.
@@ -182,7 +182,7 @@ impl Database {
 
     /// Removes what is left over of archives that were never complete, or else what the newest archive can do
     /// without: older ones, and the log that only they need. Whether anything went.
-    fn make_room(&self, work: &Work<'_>) -> Result<bool, SqlError> {
+    fn make_room(&self, work: &ArchiveJob<'_>) -> Result<bool, SqlError> {
         let (env, directory) = (&self.inner.env, work.home.archive());
         let mut retained = retain(env, &directory, work.options.keep).map_err(archive_error)?;
         if retained.files_removed == 0 {
@@ -268,7 +268,7 @@ pub fn gone_text(gone: &Gone) -> String {
 }
 
 /// What writing an archive needs.
-struct Work<'a> {
+struct ArchiveJob<'a> {
     home: &'a Home,
     log: &'a Log,
     options: &'a CheckpointOptions,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open};
 use albireo_base::{PartitionId, SqlError, SqlState};
-use albireo_procedure::errors::Explainer;
+use albireo_execute::errors::Explainer;
 use albireo_sql::TableDef;
 use albireo_storage::{Loader, SnapshotScope, Table};
 use parking_lot::Mutex;
@@ -41,11 +41,11 @@ pub(super) struct Loaded {
     /// The archive, if there is one.
     pub(super) archive: Option<Manifest>,
     /// All whose manifests are sound, newest first, this one included.
-    pub(super) others: Vec<Place>,
+    pub(super) others: Vec<ArchivePoint>,
 }
 
 /// Where an archive stands.
-pub(super) struct Place {
+pub(super) struct ArchivePoint {
     pub(super) number: u64,
     /// When it was taken, in microseconds since 1970.
     pub(super) time_us: i64,
@@ -53,7 +53,7 @@ pub(super) struct Place {
     pub(super) log: LogPosition,
 }
 
-impl Place {
+impl ArchivePoint {
     fn of(manifest: &Manifest) -> Self {
         Self { number: manifest.number, time_us: manifest.time_us, log: manifest.log }
     }
@@ -72,7 +72,7 @@ impl Database {
         report: &mut RecoveryReport,
     ) -> Result<Loaded, SqlError> {
         let listing = list(&self.inner.env, directory).map_err(archive_error)?;
-        let others = listing.complete.iter().map(Place::of).collect();
+        let others = listing.complete.iter().map(ArchivePoint::of).collect();
         let mut wrong: Vec<(u64, String)> =
             listing.unreadable.iter().map(|other| (other.number, other.error.to_string())).collect();
         let fits = |manifest: &Manifest| how.target.takes_archive(manifest);

@@ -11,7 +11,7 @@ use albireo_storage::ApplyError;
 
 use super::Home;
 use super::completeness::{self, LogCompleteness, Missing};
-use super::load::{Loaded, Place};
+use super::load::{ArchivePoint, Loaded};
 use super::progress::Reporter;
 use super::replay::{Last, Replay};
 use super::target::RecoveryTarget;
@@ -150,7 +150,7 @@ impl Database {
         &self,
         directory: &Path,
         state: &mut State,
-        others: &[Place],
+        others: &[ArchivePoint],
         how: &How<'_, '_>,
         report: &mut RecoveryReport,
     ) -> Result<(), SqlError> {
@@ -245,9 +245,11 @@ fn not_applied(error: ApplyError) -> Abort {
 
 /// What an archive knows of the log must be in the log, or its end is missing: what was committed there, and
 /// what would come now in its place, would be lost.
-fn check_tail(end: &End, archives: &[Place], directory: &Path) -> Result<(), SqlError> {
+fn check_tail(end: &End, archives: &[ArchivePoint], directory: &Path) -> Result<(), SqlError> {
     let same = archives.iter().filter(|place| end.log_id.is_none_or(|log| log == place.log.log));
-    let Some(Place { number, log, .. }) = same.max_by_key(|place| place.log.sequence) else { return Ok(()) };
+    let Some(ArchivePoint { number, log, .. }) = same.max_by_key(|place| place.log.sequence) else {
+        return Ok(());
+    };
     // The log keeps its newest segment whatever archives there are, so that there is one unless nothing had
     // been logged.
     let is_there = end.tail.is_some() && end.next_sequence > log.sequence;
@@ -321,9 +323,13 @@ fn incomplete(missing: Missing) -> SqlError {
 }
 
 /// A log that does not begin at its beginning, without an archive to begin with.
-fn headless((sequence, record): (u64, u64), oldest: Option<&Place>, target: RecoveryTarget) -> SqlError {
+fn headless(
+    (sequence, record): (u64, u64),
+    oldest: Option<&ArchivePoint>,
+    target: RecoveryTarget,
+) -> SqlError {
     match oldest {
-        Some(Place { number, time_us, log }) if target != RecoveryTarget::End => {
+        Some(ArchivePoint { number, time_us, log }) if target != RecoveryTarget::End => {
             let (time, record) = (utc(*time_us), log.next_record.saturating_sub(1));
             let asked = match target {
                 RecoveryTarget::Time(time_us) => utc(time_us),

@@ -1,10 +1,10 @@
 //! EXPLAIN PROCEDURE and EXPLAIN FUNCTION.
 
 use albireo_base::{SqlError, SqlState};
-use albireo_procedure::body::{Routines, Signature, find_explained};
-use albireo_procedure::classify;
-use albireo_procedure::define::Explanation;
-use albireo_procedure::expr::RoutineId;
+use albireo_plpgsql::body::{Routines, Signature, find_explained};
+use albireo_plpgsql::classify;
+use albireo_plpgsql::define::Explanation;
+use albireo_semantics::expr::RoutineId;
 
 use super::Library;
 use crate::connection::text_column;

@@ -4,20 +4,21 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value, ValueRef};
+use albireo_compile::{self as procedure, Ran, run_in_place};
+pub use albireo_compile::{ArgumentRef, Items, Output};
+use albireo_execute::{Executables, Limits as BodyLimits, run};
+use albireo_execute::{Execution, Notice};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call, Receipt, Transaction};
-use albireo_procedure::Stop;
-use albireo_procedure::body::{Executables, Limits as BodyLimits, Place, Routines, Signature, run};
-use albireo_procedure::compile::{self as procedure, Ran, run_in_place};
-pub use albireo_procedure::compile::{ArgumentRef, Items, Output};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::{Execution, Notice};
-use albireo_procedure::expr::{RoutineId, text_of};
+use albireo_plpgsql::body::{Place, Routines, Signature};
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{RoutineId, text_of};
 use parking_lot::RwLock;
 
-use super::choice::Logged;
 use super::library::{Code, Interpreted, Library};
 use super::limits::Limits;
+use super::log_policy::Logged;
 use crate::Database;
 use crate::settings::Settings;
 

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, SqlState, TableId, budget};
+use albireo_compile::{Compiled, Layouts, TableLayout, compile};
 use albireo_env::Clock;
-use albireo_procedure::body::{self, BindError, Executables, Routine, RoutineCode, Routines, Signature};
-use albireo_procedure::classify::{Class, remarks};
-use albireo_procedure::compile::{Compiled, Layouts, TableLayout, compile};
-use albireo_procedure::define::{self, Definition, Language, RoutineStatement};
-use albireo_procedure::expr::RoutineId;
+use albireo_execute::{Executables, RoutineCode};
+use albireo_plpgsql::body::{self, BindError, Routine, Routines, Signature};
+use albireo_plpgsql::classify::{Class, remarks};
+use albireo_plpgsql::define::{self, Definition, Language, RoutineStatement};
+use albireo_semantics::expr::RoutineId;
 use albireo_sql::Catalog;
 
-use super::choice::{Costs, Logged};
+use super::log_policy::{Costs, Logged};
 use crate::durability::{Definitions, StoredRoutine};
 
 /// A routine as it was defined.

@@ -1,7 +1,7 @@
 //! How a statement that runs as a transaction is run.
 
 use albireo_base::SqlError;
-use albireo_procedure::execution::Interrupts;
+use albireo_execute::Interrupts;
 
 /// What ends a statement, and what else it does not say itself.
 #[derive(Clone)]

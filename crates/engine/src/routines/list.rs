@@ -1,7 +1,7 @@
 //! The routines of a database as a client lists them.
 
-use albireo_procedure::body::{Formal, Place, Signature};
-use albireo_procedure::define::{Language, Mode, RoutineKind};
+use albireo_plpgsql::body::{Formal, Place, Signature};
+use albireo_plpgsql::define::{Language, Mode, RoutineKind};
 
 use crate::Database;
 

@@ -2,31 +2,31 @@
 //!
 //! Responsible for: keeping definitions (`library`), which partition a call goes to (`route`), running
 //! calls as transactions of a partition or over all (`handle`), what ends them (`limits`), EXPLAIN (`explain`),
-//! calls as records of the redo log (`command`, `choice`). Not responsible for: the language and the classes of
-//! routines, what a routine sees of its transaction (`albireo_procedure`), statements that call them
+//! calls as records of the redo log (`command`, `log_policy`). Not responsible for: the language and the classes of
+//! routines, what a routine sees of its transaction (`albireo_plpgsql`, `albireo_execute`, `albireo_compile`), statements that call them
 //! (`statements`).
 //!
 //! A statement that calls a routine is a transaction: it sees and changes the live rows, while a query
 //! that calls none reads a snapshot.
 
-mod choice;
 mod command;
 mod explain;
 mod handle;
 mod library;
 mod limits;
 mod list;
+mod log_policy;
 mod route;
 
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, Value};
+use albireo_compile::TableLayout;
+use albireo_execute::tables::handle;
 use albireo_partition::Receipt;
-use albireo_procedure::body::{Signature, find_removed};
-use albireo_procedure::compile::TableLayout;
-use albireo_procedure::define::{self, Definition, Removal};
-use albireo_procedure::plan::is_aggregate;
-use albireo_procedure::tables::handle;
+use albireo_plpgsql::body::{Signature, find_removed};
+use albireo_plpgsql::define::{self, Definition, Removal};
+use albireo_semantics::query::is_aggregate;
 use albireo_sql::ast::{Expr, ObjectName, Statement, TableFactor, Visitor};
 use albireo_sql::names::fold;
 use albireo_sql::walk::Walk as _;
@@ -34,15 +34,15 @@ use albireo_sql::{Catalog, TableDef};
 
 use crate::{Database, Outcome};
 
-pub(crate) use albireo_procedure::define::RoutineStatement;
-pub(crate) use choice::Costs;
-pub use choice::LogRecords;
+pub(crate) use albireo_plpgsql::define::RoutineStatement;
 pub(crate) use command::CommandRecord;
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use handle::{Callee, argument, borrowed};
 pub(crate) use library::{Interpreted, Library, TableLayouts};
 pub(crate) use limits::Limits;
 pub use list::RoutineSummary;
+pub(crate) use log_policy::Costs;
+pub use log_policy::LogRecords;
 
 /// What statements about routines begin with.
 const FIRST_WORDS: [&str; 4] = ["call", "create", "drop", "explain"];

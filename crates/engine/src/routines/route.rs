@@ -1,16 +1,16 @@
 //! Which partition a call goes to.
 //!
-//! Responsible for: the route that follows from a class (`albireo_procedure::classify`) and the number of
+//! Responsible for: the route that follows from a class (`albireo_plpgsql::classify`) and the number of
 //! partitions. Not responsible for: what is done when a call reaches another partition nevertheless
 //! (`albireo_partition`, which runs it again over all).
 
 use albireo_base::{PartitionId, SqlError};
+use albireo_compile::ArgumentRef;
 use albireo_partition::Route;
-use albireo_procedure::body::Signature;
-use albireo_procedure::classify::{Destination, Key, Placing};
-use albireo_procedure::compile::ArgumentRef;
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::RoutineId;
+use albireo_plpgsql::body::Signature;
+use albireo_plpgsql::classify::{Destination, Key, Placing};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::RoutineId;
 
 use super::library::Library;
 use crate::Database;
@@ -35,12 +35,12 @@ impl Database {
         // What cannot be bound fails wherever it runs.
         let Some(class) = library.class(id) else { return Ok(FIRST) };
         let mut values = Vec::new();
-        if let Some(Placing { key: Key::Argument(decides), .. }) = class.home.place() {
+        if let Some(Placing { key: Key::Argument(decides), .. }) = class.routing.place() {
             for (n, (formal, argument)) in signature.inputs().zip(args).take(decides + 1).enumerate() {
                 values.push(if n == *decides { argument.datum(&formal.place)? } else { Datum::NULL });
             }
         }
-        Ok(self.route(library, class.home.destination(&values)))
+        Ok(self.route(library, class.routing.destination(&values)))
     }
 
     fn route(&self, library: &Library, destination: Destination) -> Route {

@@ -24,7 +24,7 @@ use crate::routines::Library;
 
 /// Places with the same low bits of the hash.
 const WAYS: usize = 4;
-/// Sets of such places.
+/// Sets of such slots.
 const SETS: usize = 256;
 /// Bytes of the texts of a set. Longer texts are not kept: they are hardly sent twice.
 const SET_TEXT_BYTES: usize = 32 << 10;
@@ -123,7 +123,7 @@ impl Files for Opened<'_> {
     }
 }
 
-struct Place {
+struct CacheSlot {
     hash: u64,
     entry: Arc<Entry>,
     /// Since the hand came by.
@@ -132,7 +132,7 @@ struct Place {
 
 #[derive(Default)]
 struct Set {
-    places: [Option<Place>; WAYS],
+    slots: [Option<CacheSlot>; WAYS],
     hand: usize,
 }
 
@@ -182,7 +182,7 @@ impl Statements {
     fn find(&self, text: &str, wanted: impl Fn(&Entry) -> bool) -> Option<Arc<Entry>> {
         let hash = hash(text);
         let set = self.set(hash).read();
-        for place in set.places.iter().flatten() {
+        for place in set.slots.iter().flatten() {
             if place.hash == hash && wanted(&place.entry) {
                 if !place.used.load(Ordering::Relaxed) {
                     place.used.store(true, Ordering::Relaxed);
@@ -206,7 +206,7 @@ impl Statements {
         let hash = hash(&entry.text);
         let mut set = self.set(hash).write();
         let at = set.place_for(entry, hash, values);
-        set.places[at] = Some(Place { hash, entry: Arc::clone(entry), used: AtomicBool::new(true) });
+        set.slots[at] = Some(CacheSlot { hash, entry: Arc::clone(entry), used: AtomicBool::new(true) });
         set.limit_texts(at);
     }
 
@@ -214,7 +214,7 @@ impl Statements {
     #[cold]
     fn forget_before(&self, generation: u64) {
         for set in &self.sets {
-            for place in &mut set.write().places {
+            for place in &mut set.write().slots {
                 if place.as_ref().is_some_and(|place| place.entry.generation < generation) {
                     *place = None;
                 }
@@ -254,7 +254,7 @@ impl Statements {
     fn count_of(&self, wanted: impl Fn(&Entry) -> bool) -> usize {
         let in_set = |set: &RwLock<Set>| {
             let set = set.read();
-            set.places.iter().flatten().filter(|place| wanted(&place.entry)).count()
+            set.slots.iter().flatten().filter(|place| wanted(&place.entry)).count()
         };
         self.sets.iter().map(in_set).sum()
     }
@@ -262,18 +262,18 @@ impl Statements {
 
 impl Set {
     fn place_for(&mut self, entry: &Entry, hash: u64, values: &[Value]) -> usize {
-        let replaced = |place: &Option<Place>| match place {
+        let replaced = |place: &Option<CacheSlot>| match place {
             None => true,
             Some(place) => place.hash == hash && place.entry.is(&entry.text, values, entry.generation),
         };
-        if let Some(at) = self.places.iter().position(replaced) {
+        if let Some(at) = self.slots.iter().position(replaced) {
             return at;
         }
         // Second chances end: after one round all are unused.
         loop {
             let at = self.hand;
             self.hand = (at + 1) % WAYS;
-            match &self.places[at] {
+            match &self.slots[at] {
                 Some(place) if place.used.swap(false, Ordering::Relaxed) => {}
                 _ => return at,
             }
@@ -282,13 +282,13 @@ impl Set {
 
     /// Forgets others until the texts are short enough.
     fn limit_texts(&mut self, newest: usize) {
-        let bytes = |places: &[Option<Place>]| -> usize {
-            places.iter().flatten().map(|place| place.entry.text.len()).sum()
+        let bytes = |slots: &[Option<CacheSlot>]| -> usize {
+            slots.iter().flatten().map(|place| place.entry.text.len()).sum()
         };
-        while bytes(&self.places) > SET_TEXT_BYTES {
+        while bytes(&self.slots) > SET_TEXT_BYTES {
             self.hand = (self.hand + 1) % WAYS;
             if self.hand != newest {
-                self.places[self.hand] = None;
+                self.slots[self.hand] = None;
             }
         }
     }

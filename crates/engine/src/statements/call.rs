@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use albireo_procedure::Stop;
-use albireo_procedure::compile::Ran as Given;
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::evaluate;
+use albireo_compile::Ran as Given;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::evaluate;
 
 use super::bind::Bound;
 use super::live::{Live, Work, row_of};

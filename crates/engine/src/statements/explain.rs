@@ -1,11 +1,11 @@
 //! EXPLAIN: where a statement runs, how it finds its rows, and why on this path.
 
 use albireo_base::{SqlError, Value};
+use albireo_execute::Execution;
 use albireo_partition::{Call, Route};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::Execution;
-use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::query::tree::{AccessInfo, AccessKind};
 use albireo_sql::ast::Statement;
 
 use super::bind::{Bound, Parsed};

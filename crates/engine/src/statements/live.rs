@@ -4,18 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, Value};
-use albireo_procedure::Stop;
-use albireo_procedure::body::{
-    BoundCall, Executables, Limits as BodyLimits, routine_of_change, routine_of_select, run_call,
-    with_parameters,
-};
-use albireo_procedure::compile::{Compiled, Output, Ran, Reply, run_statement};
-use albireo_procedure::datum::{Array, Datum};
-use albireo_procedure::execution::Execution;
-use albireo_procedure::expr::Expr;
-use albireo_procedure::host::Host;
-use albireo_procedure::plan::tree::{AccessInfo, AccessKind};
-use albireo_procedure::plan::{self, ChangePlan, Estimate, SelectPlan, plan_select, planned};
+use albireo_compile::{Compiled, Output, Ran, Reply, run_statement};
+use albireo_execute::query::{self, Estimate};
+use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, run_call, with_parameters};
+use albireo_plpgsql::body::{BoundCall, routine_of_change, routine_of_select};
+use albireo_plpgsql::plan::{plan_select, planned};
+use albireo_semantics::Stop;
+use albireo_semantics::datum::{Array, Datum};
+use albireo_semantics::expr::Expr;
+use albireo_semantics::query::tree::{AccessInfo, AccessKind};
+use albireo_semantics::query::{ChangePlan, SelectPlan};
 
 use super::bind::{Bound, Meaning};
 use super::call::callee;
@@ -112,8 +110,8 @@ impl Live {
         with_parameters(execution, library, BodyLimits::default(), &bound.around, arguments, |host| {
             let host: &mut dyn Host = host;
             match &self.work {
-                Work::Select(plan) => plan::estimate_select(plan, host, given),
-                Work::Change(plan) => plan::estimate_change(plan, host, given),
+                Work::Select(plan) => query::estimate_select(plan, host, given),
+                Work::Change(plan) => query::estimate_change(plan, host, given),
                 Work::Call(_) => Ok(Estimate::default()),
             }
         })
@@ -146,9 +144,9 @@ impl Live {
             let host: &mut dyn Host = host;
             match &self.work {
                 Work::Select(plan) => {
-                    plan::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
+                    query::select(plan, host, usize::MAX).map(|rows| (rows.len() as u64, rows))
                 }
-                Work::Change(plan) => plan::change(plan, host),
+                Work::Change(plan) => query::change(plan, host),
                 Work::Call(_) => Ok((0, Vec::new())),
             }
         })

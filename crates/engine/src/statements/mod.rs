@@ -4,7 +4,7 @@
 //! Responsible for: binding a statement with its parameters (`bind`), keeping it for the next time (`cache`), what a
 //! transaction runs of it (`live`), in which partition (`routing`), which path it takes (`path`), running it
 //! (`run`), CALL (`call`), its result (`rows`), EXPLAIN (`explain`), transactions that are rolled back (`trial`).
-//! Not responsible for: how rows are found and changed (`albireo_procedure::plan`), the analytical path (`query`,
+//! Not responsible for: how rows are found and changed (`albireo_plpgsql::plan`), the analytical path (`query`,
 //! `dml`).
 //!
 //! Which path:

@@ -2,16 +2,17 @@
 //!
 //! Responsible for: what a statement may read ([`Extent`]), what the two paths would cost ([`Costs`]), what
 //! executions have taught of estimates that were wrong ([`Overruns`]). Not responsible for: counting rows
-//! (`albireo_procedure::plan`), running (`run`).
+//! (`albireo_plpgsql::plan`), running (`run`).
 //!
 //! Nobody can tell which path was taken but by EXPLAIN and the clock.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use albireo_procedure::expr::{Expr, ExprKind};
-use albireo_procedure::plan::tree::{Body, Change, Merge, Query, Relation, RelationSource, Step, Update};
-use albireo_procedure::plan::{Estimate, most_rows_looked_at, most_rows_read};
-use albireo_procedure::types::{Scalar, Type};
+use albireo_execute::query::Estimate;
+use albireo_plpgsql::plan::{most_rows_looked_at, most_rows_read};
+use albireo_semantics::expr::{Expr, ExprKind};
+use albireo_semantics::query::tree::{Body, Change, Merge, Query, Relation, RelationSource, Step, Update};
+use albireo_semantics::types::{Scalar, Type};
 
 use super::live::Work;
 

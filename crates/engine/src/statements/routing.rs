@@ -3,19 +3,20 @@
 //! A wrong answer is slow, not wrong: a transaction that reaches for another partition is run again over
 //! all.
 //!
-//! Where a call of a routine goes follows from what the routine reaches (`albireo_procedure::classify`).
+//! Where a call of a routine goes follows from what the routine reaches (`albireo_plpgsql::classify`).
 
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::Route;
-use albireo_procedure::Stop;
-use albireo_procedure::body::Routine;
-use albireo_procedure::classify::{Classes, Destination, Home, home_of_call, home_of_query};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
-use albireo_procedure::plan::tree::AccessInfo;
-use albireo_procedure::plan::{SelectPlan, placing_of};
+use albireo_plpgsql::body::Routine;
+use albireo_plpgsql::classify::{Classes, Destination, RoutingClass, routing_of_call, routing_of_query};
+use albireo_plpgsql::plan::placing_of;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ColumnRef, Expr, ExprKind, Frame, RoutineId, VariableId, evaluate};
+use albireo_semantics::query::SelectPlan;
+use albireo_semantics::query::tree::AccessInfo;
 use albireo_storage::partition_of;
 
 use super::bind::Bound;
@@ -33,7 +34,7 @@ pub(super) enum Routing {
     /// Over all partitions.
     All,
     /// Where the routines run that it calls.
-    Classes(Home),
+    Classes(RoutingClass),
 }
 
 impl Routing {
@@ -44,9 +45,9 @@ impl Routing {
         let (around, library) = (&bound.around, &bound.library);
         let classes: Classes<'_> = &|id| library.class(id).map(Arc::clone);
         match work {
-            Work::Call(call) => return Self::Classes(home_of_call(call, around, classes)),
+            Work::Call(call) => return Self::Classes(routing_of_call(call, around, classes)),
             Work::Select(plan) if bound.calls => {
-                return Self::Classes(home_of_query(plan, around, classes));
+                return Self::Classes(routing_of_query(plan, around, classes));
             }
             Work::Select(_) | Work::Change(_) => {}
         }
@@ -98,7 +99,7 @@ impl Routing {
             },
             Self::Any => all.next_partition(partitions),
             Self::All => return Route::Crossing,
-            Self::Classes(home) => match home.destination(arguments) {
+            Self::Classes(class) => match class.destination(arguments) {
                 Destination::Any => all.next_partition(partitions),
                 Destination::Value(value) => partition_of(&value, partitions),
                 Destination::All => return Route::Crossing,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, Value};
-use albireo_procedure::datum::Datum;
-use albireo_procedure::expr::{ExprKind, text_of};
-use albireo_procedure::plan::tree::Change;
-use albireo_procedure::types::{Scalar, Type};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::{ExprKind, text_of};
 use albireo_semantics::query::declared_column;
+use albireo_semantics::query::tree::Change;
+use albireo_semantics::types::{Scalar, Type};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 

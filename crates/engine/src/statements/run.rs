@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value, budget};
+use albireo_execute::query::Estimate;
+use albireo_execute::{Execution, Notice};
 use albireo_olap::CancelToken;
 use albireo_partition::{Abort, Call};
-use albireo_procedure::Stop;
-use albireo_procedure::datum::Datum;
-use albireo_procedure::execution::{Execution, Notice};
-use albireo_procedure::plan::Estimate;
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
 use albireo_sql::ast::{Function, Statement};
 
 use super::bind::{Bound, Parsed};

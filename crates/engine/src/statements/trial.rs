@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState, Value};
+use albireo_execute::{Execution, Notice};
 use albireo_olap::CancelToken;
 use albireo_partition::{self as partition, Abort, Route, Transaction};
-use albireo_procedure::Stop;
-use albireo_procedure::execution::{Execution, Notice};
+use albireo_semantics::Stop;
 use albireo_sql::classify::{StatementClass, classify, name_of};
 
 use super::bind::Parsed;

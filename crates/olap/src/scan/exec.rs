@@ -431,7 +431,7 @@ impl Masks {
 }
 
 /// What a chunk gave.
-enum Found {
+enum ChunkRows {
     Nothing,
     /// Some rows, now with the gatherer.
     Gathered,
@@ -500,13 +500,13 @@ impl ScanStream {
                 return Ok(Some(self.limited(batch)));
             }
             match self.read_chunk(i)? {
-                Found::Nothing => {}
-                Found::Gathered => {
+                ChunkRows::Nothing => {}
+                ChunkRows::Gathered => {
                     if let Some(batch) = self.gathered(self.spec.batch_rows.min(self.wanted))? {
                         return Ok(Some(self.limited(batch)));
                     }
                 }
-                Found::Rows(batch) => {
+                ChunkRows::Rows(batch) => {
                     let enough = (self.spec.batch_rows / 2).min(self.wanted);
                     if batch.num_rows() >= enough || batch.num_columns() == 0 {
                         return Ok(Some(self.limited(batch)));
@@ -536,12 +536,12 @@ impl ScanStream {
     }
 
     /// The rows of chunk `i` that pass.
-    fn read_chunk(&mut self, i: usize) -> Result<Found> {
+    fn read_chunk(&mut self, i: usize) -> Result<ChunkRows> {
         let spec = Arc::clone(&self.spec);
         let chunk = spec.data.chunk(i);
         let chunk = &*chunk;
         if chunk.slots() == 0 {
-            return Ok(Found::Nothing);
+            return Ok(ChunkRows::Nothing);
         }
         let live = chunk.live();
         // What is kept holds for full chunks without dead rows.
@@ -551,11 +551,11 @@ impl ScanStream {
         {
             self.kept_chunks.add(1);
             gatherer.add(&rows);
-            return Ok(Found::Gathered);
+            return Ok(ChunkRows::Gathered);
         }
         let Some(open) = self.undecided(i, chunk, &spec) else {
             self.pruned.add(1);
-            return Ok(Found::Nothing);
+            return Ok(ChunkRows::Nothing);
         };
         let mut mask = live;
         for predicate in open {
@@ -566,7 +566,7 @@ impl ScanStream {
                 if let Some(kept) = kept {
                     kept.store(i, chunk, Selection::none());
                 }
-                return Ok(Found::Nothing);
+                return Ok(ChunkRows::Nothing);
             }
             mask = Some(passed);
         }
@@ -576,7 +576,7 @@ impl ScanStream {
         }
         let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
         match (mask, &mut self.gatherer) {
-            _ if selected == 0 => Ok(Found::Nothing),
+            _ if selected == 0 => Ok(ChunkRows::Nothing),
             (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {
                 if kept.is_none() && spec.sums.is_empty() {
                     gatherer.push(chunk, &mask, selected)?;
@@ -586,9 +586,9 @@ impl ScanStream {
                         kept.store(i, chunk, rows);
                     }
                 }
-                Ok(Found::Gathered)
+                Ok(ChunkRows::Gathered)
             }
-            (mask, _) => Ok(Found::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),
+            (mask, _) => Ok(ChunkRows::Rows(materialize(chunk, mask, selected, &spec, &self.schema)?)),
         }
     }
 

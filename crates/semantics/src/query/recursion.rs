@@ -20,7 +20,7 @@ type Result = std::result::Result<(), SqlError>;
 
 /// The places where a reference is an error.
 #[derive(Clone, Copy)]
-enum Place {
+enum Clause {
     Anywhere,
     First,
     Subquery,
@@ -33,7 +33,7 @@ enum Place {
 pub(super) struct Check<'a> {
     name: &'a str,
     source: Source<'a>,
-    place: Place,
+    place: Clause,
     count: usize,
 }
 
@@ -82,12 +82,12 @@ impl Visitor for Find {
 
 impl<'a> Check<'a> {
     pub(super) fn new(name: &'a str, source: Source<'a>) -> Self {
-        Self { name, source, place: Place::Anywhere, count: 0 }
+        Self { name, source, place: Clause::Anywhere, count: 0 }
     }
 
     /// 42P19 if the part that begins refers to the query.
     pub(super) fn first(&mut self, tree: &SetExpr) -> Result {
-        self.in_place(Place::First, |check| check.body(tree))
+        self.in_place(Clause::First, |check| check.body(tree))
     }
 
     /// 42P19 if the repeated part refers to it otherwise than once, where it may; whether it does.
@@ -96,7 +96,7 @@ impl<'a> Check<'a> {
         Ok(self.count > 0)
     }
 
-    fn in_place(&mut self, place: Place, check: impl FnOnce(&mut Self) -> Result) -> Result {
+    fn in_place(&mut self, place: Clause, check: impl FnOnce(&mut Self) -> Result) -> Result {
         let outer = std::mem::replace(&mut self.place, place);
         let result = check(self);
         self.place = outer;
@@ -119,18 +119,18 @@ impl<'a> Check<'a> {
 
     fn reference(&mut self, span: Span) -> Result {
         let refused = match self.place {
-            Place::Anywhere => {
+            Clause::Anywhere => {
                 self.count += 1;
                 if self.count == 1 {
                     return Ok(());
                 }
                 "more than once"
             }
-            Place::First => "within its non-recursive term",
-            Place::Subquery => "within a subquery",
-            Place::OuterJoin => "within an outer join",
-            Place::Intersect => "within INTERSECT",
-            Place::Except => "within EXCEPT",
+            Clause::First => "within its non-recursive term",
+            Clause::Subquery => "within a subquery",
+            Clause::OuterJoin => "within an outer join",
+            Clause::Intersect => "within INTERSECT",
+            Clause::Except => "within EXCEPT",
         };
         Err(self.error(refused, span))
     }
@@ -140,7 +140,7 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.in_place(Place::Subquery, |check| check.query(&cte.query))?;
+            self.in_place(Clause::Subquery, |check| check.query(&cte.query))?;
         }
         self.body(&query.body)?;
         if let Some(order) = &query.order_by
@@ -180,8 +180,8 @@ impl<'a> Check<'a> {
         while let SetExpr::SetOperation { left: next, op, set_quantifier, right } = left {
             let all = *set_quantifier == SetQuantifier::All;
             let within = match op {
-                SetOperator::Intersect if all => Place::Intersect,
-                SetOperator::Except | SetOperator::Minus => Place::Except,
+                SetOperator::Intersect if all => Clause::Intersect,
+                SetOperator::Except | SetOperator::Minus => Clause::Except,
                 _ => self.place,
             };
             self.in_place(within, |check| check.body(right))?;
@@ -228,7 +228,7 @@ impl<'a> Check<'a> {
         };
         // What stands left of a join that may leave it without a partner.
         let behind = |at: usize| (at..count).any(|at| outer(at).0);
-        let place = |check: &Self, outer: bool| if outer { Place::OuterJoin } else { check.place };
+        let place = |check: &Self, outer: bool| if outer { Clause::OuterJoin } else { check.place };
         let first = place(self, behind(0));
         self.in_place(first, |check| check.factor(&item.relation))?;
         for (at, join) in item.joins[..count].iter().enumerate() {
@@ -264,7 +264,7 @@ impl<'a> Check<'a> {
     fn expr(&mut self, expr: &Ast) -> Result {
         let Some(ident) = names_in(expr).remove(self.name) else { return Ok(()) };
         let place = match self.place {
-            Place::Anywhere => Place::Subquery,
+            Clause::Anywhere => Clause::Subquery,
             place => place,
         };
         self.in_place(place, |check| check.reference(ident.span))

@@ -15,13 +15,15 @@ const TIERS: &[(&str, u8)] = &[
     ("partition", 2),
     ("semantics", 3),
     ("archive", 3),
-    ("procedure", 4),
+    ("plpgsql", 4),
     ("olap", 4),
     ("session", 5),
-    ("engine", 6),
-    ("bench", 7),
-    ("cli", 8),
-    ("sim", 8),
+    ("execute", 5),
+    ("compile", 6),
+    ("engine", 7),
+    ("bench", 8),
+    ("cli", 9),
+    ("sim", 9),
 ];
 
 /// Dependencies allowed within one tier.
@@ -146,7 +148,7 @@ mod tests {
     fn dependency_that_points_up_or_sideways_is_found() {
         assert_eq!(messages(&[("storage", "sql")]).len(), 1);
         assert_eq!(messages(&[("env", "storage")]).len(), 1);
-        assert_eq!(messages(&[("olap", "procedure")]).len(), 1);
+        assert_eq!(messages(&[("olap", "plpgsql")]).len(), 1);
         assert_eq!(messages(&[("xtask", "base")]).len(), 1);
         assert_eq!(messages(&[("cli", "xtask")]).len(), 1);
         assert_eq!(messages(&[("testing", "base")]).len(), 1);

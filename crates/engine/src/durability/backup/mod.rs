@@ -52,7 +52,7 @@ use super::recovery::damaged;
 use crate::Database;
 use crate::errors::log as log_error;
 use manifest::FORMAT;
-use target::Target;
+use target::BackupWriter;
 use transfer::Transfer;
 
 pub use manifest::{BackupFile, BackupManifest};
@@ -149,7 +149,7 @@ impl Database {
         };
         let env = &self.inner.env;
         let start_ns = env.clock.now();
-        let mut target = Target::create(env, target.as_ref())?;
+        let mut target = BackupWriter::create(env, target.as_ref())?;
         if !self.is_archived(&home.archive(), log) {
             self.fresh_archive(options, &mut progress)?;
         }

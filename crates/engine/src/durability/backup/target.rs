@@ -16,7 +16,7 @@ use crate::durability::directory::sync_names;
 /// What is written at once into a file that has all.
 const BUFFER_BYTES: usize = 1 << 20;
 /// A backup being written.
-pub(super) struct Target {
+pub(super) struct BackupWriter {
     env: Env,
     path: PathBuf,
     form: Form,
@@ -74,7 +74,7 @@ pub(super) fn find_empty(env: &Env, path: &Path) -> Result<bool, SqlError> {
     }
 }
 
-impl Target {
+impl BackupWriter {
     /// Begins a backup at `path`, and marks it as unfinished.
     pub(super) fn create(env: &Env, path: &Path) -> Result<Self, SqlError> {
         let is_file = is_file_name(path) && env.disk.read_dir(path).is_err();
@@ -231,7 +231,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for BackupWriter {
     fn drop(&mut self) {
         if self.is_done {
             return;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use albireo_env::thread::{Scope, ScopedJoinHandle};
 use parking_lot::{Condvar, Mutex};
 
-use super::Work;
+use super::ReplayState;
 use super::source::{Batch, Step};
 
 /// Runs of a batch for one worker.
@@ -52,7 +52,11 @@ pub(super) struct Crew<'scope> {
 
 impl<'scope> Crew<'scope> {
     /// As many as the system has threads for, and no more than so many.
-    pub(super) fn start(scope: &'scope Scope<'scope, '_>, work: &'scope Work<'scope>, count: usize) -> Self {
+    pub(super) fn start(
+        scope: &'scope Scope<'scope, '_>,
+        work: &'scope ReplayState<'scope>,
+        count: usize,
+    ) -> Self {
         let (mut workers, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let (sender, receiver) = channel::<Task>();

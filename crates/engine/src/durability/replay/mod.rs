@@ -79,7 +79,7 @@ impl Replay<'_, '_> {
     /// # Errors
     /// That of the first record that cannot be done; else what is wrong with the log.
     pub(super) fn run(&self, reader: LogReader) -> Result<Replayed, SqlError> {
-        let work = Work::new(self.redo);
+        let work = ReplayState::new(self.redo);
         let source = Source::new(reader, self.lanes, self.target);
         let source = albireo_env::scope(|scope| {
             let workers = self.threads.min(usize::from(self.lanes));
@@ -115,7 +115,7 @@ impl Replay<'_, '_> {
 }
 
 /// What all threads share.
-struct Work<'a> {
+struct ReplayState<'a> {
     redo: &'a Redo<'a>,
     records: AtomicU64,
     rows: AtomicU64,
@@ -126,7 +126,7 @@ struct Work<'a> {
     failure: Mutex<Option<(u64, SqlError)>>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ReplayState<'a> {
     fn new(redo: &'a Redo<'a>) -> Self {
         Self {
             redo,
@@ -174,7 +174,7 @@ impl<'a> Work<'a> {
 /// Says who does what.
 struct Dispatcher<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    work: &'env Work<'env>,
+    work: &'env ReplayState<'env>,
     /// How many there are to be; with one, the dispatcher itself is the one.
     workers: usize,
     /// Once there was much to do.

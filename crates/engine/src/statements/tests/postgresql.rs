@@ -1,7 +1,7 @@
 //! What PostgreSQL says to statements with parameters, by its own protocol.
 //!
 //! It asks the server whose socket is in the directory PGHOST, as PGUSER in the database PGDATABASE, which
-//! lets everybody in; `crates/procedure/tests/against_postgresql.py` starts one. All statements are sent
+//! lets everybody in; `crates/plpgsql/tests/against_postgresql.py` starts one. All statements are sent
 //! before the first answer is read.
 
 #![allow(clippy::disallowed_methods, reason = "asks another database, in tests alone")]

@@ -3,7 +3,7 @@
 //! Each statement runs in two databases, one of which reads and changes live rows wherever it can, while the
 //! other one reads snapshots. Compared are values as text, the types of columns with precision and scale,
 //! SQLSTATE, the order of rows where ORDER BY fixes it, and what changes leave in the tables.
-//! `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL too, see `crates/procedure/tests/against_postgresql.py`.
+//! `ALBIREO_TEST_POSTGRESQL=1` asks PostgreSQL too, see `crates/plpgsql/tests/against_postgresql.py`.
 //!
 //! Not compared is what we refuse (0A000), which must be little, and what PostgreSQL refuses. What differs from
 //! PostgreSQL and is in docs/postgresql.md: CHAR(n) comes without the blanks at its end, the types
