@@ -106,7 +106,7 @@ impl PartitionData {
 }
 
 /// The table that an undo record or a deferred action speaks of.
-pub(crate) fn table_of<'a>(sites: &'a mut [PartitionData], site: u16, table: u32) -> &'a mut Table {
+pub(crate) fn table_of(sites: &mut [PartitionData], site: u16, table: u32) -> &mut Table {
     let tables = match site {
         SHARED_SITE => &mut sites[0].shared_mut().expect("a writer of shared tables owns them").tables,
         site => &mut sites[site as usize].tables,

@@ -150,7 +150,7 @@ fn wait_for_some(log: &Log) {
     }
 }
 
-fn table_of<'t>(sites: &'t [PartitionData], site: u16, table: TableId) -> &'t Table {
+fn table_of(sites: &[PartitionData], site: u16, table: TableId) -> &Table {
     let tables = match site {
         SHARED_SITE => &sites[0].shared.as_ref().expect("a writer of shared tables owns them").tables,
         site => &sites[usize::from(site)].tables,
