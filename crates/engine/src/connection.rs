@@ -511,8 +511,7 @@ impl Connection {
             true => olap.explain_analyze(&prepared, &[], &snapshot, options)?,
             false => olap.explain(&prepared, &[], &snapshot, options)?,
         };
-        let method = self.database.inner.sessions.method();
-        let head = format!("analytical, snapshot {epoch} ({method})");
+        let head = format!("analytical, snapshot {epoch} (copy-on-write)");
         Ok(std::iter::once(head).chain(reason).chain(plan.lines().map(str::to_owned)).collect())
     }
 

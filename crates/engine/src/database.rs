@@ -10,8 +10,10 @@ use albireo_env::Env;
 use albireo_execute::Interrupts;
 use albireo_execute::errors::Explainer;
 use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
-use albireo_partition::{CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, TableHandle};
-use albireo_session::{CopyOnWrite, Sessions, SnapshotStatistics};
+use albireo_partition::{
+    CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, Sessions, SnapshotStatistics,
+    TableHandle,
+};
 use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -235,7 +237,7 @@ impl Database {
         ));
         let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
         let partitions = Arc::new(Partitions::new(setup, registry, &env));
-        let sessions = Sessions::new(Arc::clone(&partitions), Box::new(CopyOnWrite), env.clock.clone());
+        let sessions = Sessions::new(Arc::clone(&partitions), env.clock.clone());
         let olap = Olap::new(olap_config(&config, &env))?;
         let toucher = pool.clone();
         let toucher = albireo_env::spawn("albireo-memory", move || {

@@ -2,9 +2,9 @@
 
 use albireo_base::{SqlError, SqlState};
 use albireo_execute::errors::Explainer;
+use albireo_partition::SessionError;
 use albireo_partition::{CallError, SubmitError};
 use albireo_redo::LogError;
-use albireo_session::SessionError;
 use albireo_storage::LayoutError;
 
 /// What ended a call.

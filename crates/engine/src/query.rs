@@ -7,7 +7,7 @@ use albireo_base::{SqlError, SqlState, SqlType, Value};
 use albireo_execute::Interrupts;
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, LEAST_PLANNING_BYTES, Prepared, QueryOutput, RunOptions};
-use albireo_session::QuerySession;
+use albireo_partition::QuerySession;
 use albireo_sql::ast::Statement;
 use albireo_storage::{DatabaseSnapshot, SnapshotScope};
 use arrow::array::RecordBatch;

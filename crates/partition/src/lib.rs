@@ -2,8 +2,8 @@
 //!
 //! Responsible for: one owner at a time for each partition, transactions one after another with
 //! rollback, the barrier for transactions and snapshots over all partitions, executor threads with
-//! bounded queues. Not responsible for: rows (`storage`), SQL (`sql`), what a snapshot is used for
-//! (`session`).
+//! bounded queues, the query sessions that share a snapshot (`session`). Not responsible for: rows (`storage`), SQL
+//! (`sql`), queries (`olap`).
 //!
 //! A partition's owner holds its *token*. Its executor thread takes the token while there is work
 //! in its queue; a caller that finds the partition free takes it and runs its transaction on its
@@ -38,6 +38,7 @@ mod journal;
 mod partitions;
 mod procedure;
 mod run;
+mod session;
 mod snapshot;
 mod transaction;
 
@@ -50,4 +51,5 @@ pub use executor::{Executor, Pending, Step};
 pub use journal::Receipt;
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
 pub use procedure::{Procedure, Route};
+pub use session::{QuerySession, SessionError, Sessions, SnapshotStatistics};
 pub use transaction::{Site, Transaction};

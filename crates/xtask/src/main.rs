@@ -22,7 +22,7 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   tidy                       Layering, crate map, lengths, unsafe, banned words, documents
-  sanitize [address|thread]  Tests of storage, partition, session, redo, archive and compile under sanitizers
+  sanitize [address|thread]  Tests of storage, partition, redo, archive and compile under sanitizers
                              (default: both); needs a nightly toolchain and is skipped, loudly, without one
   picture JSON SVG           README's picture from what `albireo bench ch --format json` printed
   explore [--minutes N] [--seed S] [--release] [WHAT...]

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages whose tests run.
-const PACKAGES: [&str; 5] =
-    ["albireo-storage", "albireo-partition", "albireo-session", "albireo-redo", "albireo-archive"];
+const PACKAGES: [&str; 4] = ["albireo-storage", "albireo-partition", "albireo-redo", "albireo-archive"];
 
 /// One more for addresses: generated code, whose runtime reads what it passes by address. Its calls share
 /// nothing but memory behind a lock.

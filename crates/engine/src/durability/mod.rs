@@ -4,6 +4,9 @@
 //! of definitions into it. Not responsible for: records of rows (`albireo_partition`), files
 //! (`albireo_redo`).
 //!
+//! A module and no crate: recovery makes definitions and calls again by the code that made them first (statements,
+//! routines, native procedures), so a trait between would name most of the engine and have one implementation.
+//!
 //! ```text
 //! DIRECTORY/lock     held as long as a process has the database open
 //! DIRECTORY/log/     segments of the redo log, and its control file

@@ -17,7 +17,6 @@ const TIERS: &[(&str, u8)] = &[
     ("archive", 3),
     ("plpgsql", 4),
     ("olap", 4),
-    ("session", 5),
     ("execute", 5),
     ("compile", 6),
     ("engine", 7),
@@ -165,7 +164,7 @@ mod tests {
     #[test]
     fn datafusion_named_or_reached_outside_olap_is_found() {
         assert!(messages(&[("engine", "datafusion-common")])[0].contains("only `olap` may"));
-        let around = [("session", "helper"), ("helper", "datafusion")];
+        let around = [("partition", "helper"), ("helper", "datafusion")];
         assert!(messages(&around)[0].contains("around `olap`"));
     }
 

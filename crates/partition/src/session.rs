@@ -1,8 +1,8 @@
 //! Query sessions: groups of queries that see one snapshot.
 //!
-//! Responsible for: taking snapshots by a configured method, sharing a young one among queries
-//! that allow it, the age and end of sessions, pauses and counts. Not responsible for: what a
-//! snapshot is made of (`storage`), parking executors (`partition`), running queries (`olap`).
+//! Responsible for: sharing a young snapshot among queries that allow it, the age and end of sessions, pauses and
+//! counts. Not responsible for: what a snapshot is made of (`storage`), taking one (`exclusive`, `snapshot`),
+//! running queries (`olap`).
 //!
 //! Invariants:
 //! - I-1 A session sees every transaction that committed before it was opened (with a staleness
@@ -10,19 +10,15 @@
 //! - I-2 Ending a session frees exactly what only it held.
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §3.2 and §4.1 (OLAP query sessions on snapshots).
-#![forbid(unsafe_code)]
-
-mod method;
 
 use std::sync::{Arc, Weak};
 
 use albireo_env::Clock;
-use albireo_partition::Partitions;
 use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotCounters, SnapshotScope};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-pub use method::{CopyOnWrite, SnapshotMethod};
+use crate::Partitions;
 
 /// Why a session could not be opened or goes no further.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,7 +45,6 @@ pub struct SnapshotStatistics {
 /// Opens sessions on one database.
 pub struct Sessions {
     partitions: Arc<Partitions>,
-    method: Box<dyn SnapshotMethod>,
     clock: Clock,
     /// The newest snapshot of all tables and when it was taken, for queries that may share one.
     newest: Mutex<(u64, Weak<DatabaseSnapshot>)>,
@@ -66,13 +61,13 @@ pub struct QuerySession {
 }
 
 impl Sessions {
-    /// Sessions on `partitions`, with snapshots by `method`.
-    pub fn new(partitions: Arc<Partitions>, method: Box<dyn SnapshotMethod>, clock: Clock) -> Self {
+    /// Sessions on `partitions`.
+    pub fn new(partitions: Arc<Partitions>, clock: Clock) -> Self {
         let taking_ns = Mutex::new(
             Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
                 .expect("an hour with three digits is allowed"),
         );
-        Self { partitions, method, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
+        Self { partitions, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
     }
 
     /// Opens a session on a fresh snapshot of `scope`.
@@ -81,7 +76,7 @@ impl Sessions {
     /// [`SessionError::BudgetSpent`].
     pub fn open(&self, scope: &SnapshotScope) -> Result<QuerySession, SessionError> {
         let start = self.clock.now();
-        let snapshot = self.method.take(&self.partitions, scope)?;
+        let snapshot = self.partitions.snapshot(scope)?;
         let taken_ns = self.clock.now();
         self.taking_ns.lock().saturating_record(taken_ns - start);
         if *snapshot.scope() == SnapshotScope::All {
@@ -115,11 +110,6 @@ impl Sessions {
         let snapshot = newest.upgrade().filter(|snapshot| !snapshot.is_cancelled())?;
         let session = QuerySession { snapshot, taken_ns, clock: self.clock.clone() };
         (session.age_ns() <= max_staleness_ns).then_some(session)
-    }
-
-    /// The name of the method.
-    pub fn method(&self) -> &'static str {
-        self.method.name()
     }
 
     /// What snapshots cost so far.

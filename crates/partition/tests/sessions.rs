@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use albireo_base::{ColumnId, SqlType, TableId};
 use albireo_env::{Clock, Env, SimulatedClock};
-use albireo_partition::{Partitions, PartitionsConfig};
-use albireo_session::{CopyOnWrite, QuerySession, Sessions};
+use albireo_partition::{Partitions, PartitionsConfig, QuerySession, Sessions};
 use albireo_storage::{
     BlockPool, BudgetPolicy, ColumnSet, ColumnSpec, LayoutChoice, SnapshotRegistry, SnapshotScope, Table,
     TableSpec,
@@ -31,7 +30,7 @@ fn sessions() -> (Sessions, SimulatedClock) {
     };
     let layout = Table::layout_of(&spec).unwrap();
     partitions.exclusively(|all| all.create_table(spec, &layout));
-    (Sessions::new(Arc::new(partitions), Box::new(CopyOnWrite), clock), hand)
+    (Sessions::new(Arc::new(partitions), clock), hand)
 }
 
 fn one_column() -> SnapshotScope {
