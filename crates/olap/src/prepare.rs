@@ -32,6 +32,7 @@ use crate::optimize::{self, without_misleading_keys};
 use crate::output::OPEN_RESULT;
 use crate::relation::{Relation, Relations, Snapshot};
 use crate::scan::provider::SnapshotTable;
+use crate::spool;
 use crate::types::{result_type, sql_type};
 
 /// A column of a result.
@@ -402,14 +403,7 @@ fn scans_and_names(
         if let LogicalPlan::TableScan(scan) = node {
             scans.push(Arc::clone(&scan.source));
         }
-        node.apply_expressions(|expr| {
-            expr.apply(|e| {
-                if let Expr::Column(column) = e {
-                    names.insert(column.name.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+        spool::add_names(node, names)
     })?;
     Ok(())
 }

@@ -216,3 +216,16 @@ fn kept_statements_survive_changes_of_the_catalog_by_others() {
     run(&db, "CREATE TABLE line (id INTEGER PRIMARY KEY, price TEXT); INSERT INTO line VALUES (1, 'dear')");
     assert_eq!(ask(&db, gone), "dear");
 }
+
+#[test]
+fn column_that_an_outer_join_makes_null_is_grouped_once() {
+    // One thread: several merge their groups after.
+    let db = Database::in_memory(Config { query_threads: 1, ..Config::default() }).unwrap();
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3), (4)").unwrap();
+    let sql = "SELECT y.e, count(*) FROM (SELECT id, 'b' AS e FROM t) y
+               RIGHT JOIN generate_series(1, 40000) g (i) ON y.id = mod(g.i, 5) GROUP BY y.e";
+    let groups = db.query(sql, &[]).unwrap();
+    let mut shown: Vec<String> = groups.rows().iter().map(|row| format!("{} {}", row[0], row[1])).collect();
+    shown.sort();
+    assert_eq!(shown, ["NULL 8000", "b 32000"]);
+}

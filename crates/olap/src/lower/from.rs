@@ -108,12 +108,12 @@ impl Lowering<'_> {
         select: &Select,
     ) -> Result<LogicalPlan> {
         if let [Item::One { relation, .. }] = pool.items.as_slice() {
-            stage.plan = left.clone();
-            if let Some((_, args)) = generator(&select.relations[usize::from(*relation)]) {
+            let joined = &select.relations[usize::from(*relation)];
+            stage.plan = left;
+            if let Some((_, args)) = generator(joined) {
                 self.attach_queries(stage, args)?;
             }
-            let relation_read = &select.relations[usize::from(*relation)];
-            let left = self.before(stage.plan.clone(), relation_read)?;
+            let left = self.before(stage.plan.clone(), joined)?;
             let (right, keys) = self.relation(stage, &left, *relation, &select.relations)?;
             if !keys.is_empty() {
                 return self.left_dependent(stage, (left, right), keys, pool);

@@ -22,6 +22,7 @@ use datafusion::common::{DFSchemaRef, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, UserDefinedLogicalNodeCore};
 
 pub(crate) use exec::Planner;
+pub(crate) use narrow::add_names;
 
 use crate::errors::{external, internal};
 

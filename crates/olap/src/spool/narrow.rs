@@ -65,16 +65,21 @@ fn look(
         if let Some(scan) = scanned(node) {
             scans.insert(scan.id, Arc::clone(&scan.schema));
         }
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                if let Expr::Column(column) = part {
-                    named.insert(column.name.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+        add_names(node, named)
     })?;
     Ok(())
+}
+
+/// Adds the names of all columns in the expressions of one node.
+pub(crate) fn add_names(node: &LogicalPlan, names: &mut HashSet<String>) -> Result<TreeNodeRecursion> {
+    node.apply_expressions(|expr| {
+        expr.apply(|part| {
+            if let Expr::Column(column) = part {
+                names.insert(column.name.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
 }
 
 /// A plan whose scans give these columns of their spools.
