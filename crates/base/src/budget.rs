@@ -16,8 +16,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::text::{MAX_BYTES, too_long};
 use crate::{SqlError, SqlState};
+
+/// The longest value that is made of shorter ones, in bytes: PostgreSQL's largest allocation without its header.
+pub const MAX_BYTES: usize = (1 << 30) - 5;
+
+/// A value that would be longer than [`MAX_BYTES`].
+pub fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+}
 
 /// Why work must end; nothing if it may go on.
 pub type Interrupt = Box<dyn Fn() -> Result<(), SqlError> + Send + Sync>;

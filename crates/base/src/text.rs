@@ -5,15 +5,8 @@
 //! **Invariant:** a change of case keeps the number of characters: one whose other case is several
 //! characters (`ß`) stays as it is.
 
-use crate::{SqlError, SqlState, budget};
-
-/// The longest value that is made of shorter ones, in bytes: PostgreSQL's largest allocation without its header.
-pub const MAX_BYTES: usize = (1 << 30) - 5;
-
-/// A value that would be longer than [`MAX_BYTES`].
-pub fn too_long() -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
-}
+use crate::SqlError;
+use crate::budget::{self, MAX_BYTES, too_long};
 
 /// The character's capital.
 fn capital(c: char) -> char {

@@ -10,6 +10,8 @@ use thiserror::Error;
 use crate::ch::queries::Selection;
 use crate::tpcc::Scale;
 use crate::tpcc::input::Mix;
+use crate::tpcc::population::Population;
+use crate::tpcc::rows::Timestamp;
 use crate::tpcc::schema::Layout;
 
 /// Which benchmark runs.
@@ -166,6 +168,11 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// The population of a run that begins at this time.
+    pub fn population(&self, loaded_at: Timestamp) -> Population {
+        Population { scale: self.scale, warehouses: self.warehouses, seed: self.seed, loaded_at }
+    }
+
     /// Checks what no type can.
     ///
     /// # Errors

@@ -6,24 +6,23 @@ use std::sync::atomic::Ordering;
 
 use albireo_base::budget::Budget;
 use albireo_base::progress::{Progress, StatementProgress};
-use albireo_base::{SqlError, SqlState, SqlType, Value};
+use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
 use albireo_sql::ScriptStatement;
 use albireo_sql::ast::Statement;
 use albireo_sql::classify::{self, Explain, Setting, StatementClass, TransactionCommand, classify};
-use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
 use crate::copy::{Client, Watched};
 use crate::durability;
+use crate::outcome::text_column;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
 use crate::statements::{Explained, Kept, Trial, Wanted};
-use crate::{BackupOptions, Column, Database, Outcome, QueryResult, ReadOnlySession};
+use crate::{BackupOptions, Database, Outcome, QueryResult, ReadOnlySession};
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
 /// after another; [`Connection::cancel_token`] stops the running one from another thread.
@@ -590,20 +589,5 @@ fn shift(error: SqlError, statement: &ScriptStatement<'_>) -> SqlError {
     match error.position() {
         Some(position) => error.with_position(position + statement.position - 1),
         None => error,
-    }
-}
-
-/// Lines as the rows of a result.
-pub(crate) fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
-    let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Utf8, false)]));
-    let array = Arc::new(lines.map(Some).collect::<StringArray>());
-    let batch =
-        RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("one column of the schema's type");
-    QueryResult {
-        columns: vec![Column { name: name.to_owned(), ty: SqlType::Text }],
-        schema,
-        batches: vec![batch],
-        planning: std::time::Duration::ZERO,
-        execution: std::time::Duration::ZERO,
     }
 }

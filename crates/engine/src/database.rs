@@ -18,7 +18,8 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::durability::{Archiving, Closer, Home};
+use crate::durability::{Archiving, Home};
+use crate::errors::no_thread;
 use crate::procedures::Made;
 use crate::routines::{Library, Limits};
 use crate::settings::Settings;
@@ -34,8 +35,24 @@ use crate::{
 pub struct Database {
     /// Dropped first: what still runs must be told that nobody uses the database any more. None without a
     /// thread of that kind.
-    pub(crate) closer: Option<Arc<Closer>>,
+    closer: Option<Arc<Closer>>,
     pub(crate) inner: Arc<Inner>,
+}
+
+/// Closes the database's thread for archives when the last handle goes.
+pub(crate) struct Closer {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<albireo_env::JoinHandle<()>>>,
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.inner.archiving.close();
+        if let Some(thread) = self.thread.get_mut().take() {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
 }
 
 pub(crate) struct Inner {
@@ -274,6 +291,17 @@ impl Database {
             env,
         };
         Ok(Self { closer: None, inner: Arc::new(inner) })
+    }
+
+    /// The same database, by a handle that does not keep it open.
+    pub(crate) fn without_closer(&self) -> Self {
+        Self { closer: None, inner: Arc::clone(&self.inner) }
+    }
+
+    /// Leaves it to the last handle that goes to wait for the thread that writes archives.
+    pub(crate) fn closes_with(&mut self, thread: albireo_env::JoinHandle<()>) {
+        let thread = Mutex::new(Some(thread));
+        self.closer = Some(Arc::new(Closer { inner: Arc::clone(&self.inner), thread }));
     }
 
     /// A connection: settings, and at most one open transaction.
@@ -598,8 +626,4 @@ fn olap_config(config: &Config, env: &Env) -> OlapConfig {
         })),
         ..OlapConfig::default()
     }
-}
-
-pub(crate) fn no_thread(error: std::io::Error) -> SqlError {
-    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("could not start a thread: {error}"))
 }

@@ -59,3 +59,8 @@ pub(crate) fn log(error: &LogError) -> SqlError {
 pub(crate) fn closed() -> SqlError {
     SqlError::new(SqlState::ADMIN_SHUTDOWN, "the database is closing")
 }
+
+/// What the system said when it was asked for a thread.
+pub(crate) fn no_thread(error: std::io::Error) -> SqlError {
+    SqlError::new(SqlState::INSUFFICIENT_RESOURCES, format!("could not start a thread: {error}"))
+}

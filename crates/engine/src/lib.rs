@@ -39,6 +39,7 @@ mod query;
 mod routines;
 mod settings;
 mod statements;
+mod stored;
 
 pub use albireo_base::progress;
 pub use albireo_base::{Decimal, SqlError, SqlState, SqlType, Value, ValueRef};

@@ -1,9 +1,11 @@
 //! What statements give back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlType, Value};
-use arrow::datatypes::SchemaRef;
+use arrow::array::StringArray;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 
 /// A column of a result.
@@ -91,5 +93,20 @@ impl QueryResult {
             }
         }
         rows
+    }
+}
+
+/// Lines as the rows of a result.
+pub(crate) fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> QueryResult {
+    let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Utf8, false)]));
+    let array = Arc::new(lines.map(Some).collect::<StringArray>());
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("one column of the schema's type");
+    QueryResult {
+        columns: vec![Column { name: name.to_owned(), ty: SqlType::Text }],
+        schema,
+        batches: vec![batch],
+        planning: Duration::ZERO,
+        execution: Duration::ZERO,
     }
 }

@@ -22,9 +22,9 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 use futures::future::Either;
 
+use crate::context::QueryContext;
 use crate::errors::{internal, to_sql_error};
 use crate::pool::{Account, QueryPool};
-use crate::run::QueryContext;
 use crate::scan::Caches;
 use crate::spill::SpillFiles;
 use crate::{nodes, physical};

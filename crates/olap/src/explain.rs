@@ -6,12 +6,14 @@ use albireo_base::{SqlError, Value};
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use futures::StreamExt;
 
+use crate::context::QueryContext;
 use crate::engine::Olap;
 use crate::errors::to_sql_error;
 use crate::guard::without_guards;
-use crate::prepare::{OutputColumn, Prepared};
+use crate::output::OutputColumn;
+use crate::prepare::Prepared;
 use crate::relation::Snapshot;
-use crate::run::{Purpose, QueryContext, RunOptions, Started, start};
+use crate::run::{Purpose, RunOptions, Started, start};
 
 impl Olap {
     /// The logical and the physical plan the query would run with on this snapshot, one node a

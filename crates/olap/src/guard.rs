@@ -26,8 +26,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 
+use crate::context::QueryContext;
 use crate::errors::{cancelled, external, internal};
-use crate::run::QueryContext;
 
 /// Guards the outputs of all joins and file scans of a finished plan.
 pub(crate) fn cancellable(

@@ -18,6 +18,7 @@
 //! [`SqlError`]: albireo_base::SqlError
 #![forbid(unsafe_code)]
 
+mod context;
 mod engine;
 mod errors;
 mod explain;
@@ -38,12 +39,13 @@ mod scan;
 mod spill;
 mod spool;
 mod types;
+mod values;
 
+pub use context::CancelToken;
 pub use engine::{Olap, OlapConfig};
 pub use files::{StatementFiles, write_parquet};
-pub use prepare::{OutputColumn, Prepared};
-pub use run::{
-    BoxedBatch, BoxedRun, CancelToken, LEAST_PLANNING_BYTES, QueryOutput, QueryStream, RunOptions,
-};
+pub use output::OutputColumn;
+pub use prepare::Prepared;
+pub use run::{BoxedBatch, BoxedRun, LEAST_PLANNING_BYTES, QueryOutput, QueryStream, RunOptions};
 pub use spill::SpillFiles;
 pub use types::{result_type, sql_type};

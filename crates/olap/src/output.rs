@@ -16,8 +16,19 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use crate::errors::from_arrow;
-use crate::lower::{OPEN, datum_at, decode};
-use crate::prepare::OutputColumn;
+use crate::values::datum_at;
+use crate::values::numeric::{OPEN, decode};
+
+/// A column of a result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutputColumn {
+    /// Its name; names need not be unique.
+    pub name: String,
+    /// Its SQL type; `None` for what SQL has no type for here. Intervals are given as text.
+    pub ty: Option<SqlType>,
+    /// The Arrow type of its values.
+    pub arrow: DataType,
+}
 
 /// The Arrow schema of a result.
 pub(crate) fn schema_of(columns: &[OutputColumn]) -> SchemaRef {

@@ -29,22 +29,12 @@ use crate::engine::{Olap, Shared};
 use crate::errors::to_sql_error;
 use crate::lower::{self, Lowered};
 use crate::optimize::{self, without_misleading_keys};
-use crate::output::OPEN_RESULT;
+use crate::output::{OPEN_RESULT, OutputColumn};
 use crate::relation::{Relation, Relations, Snapshot};
 use crate::scan::provider::SnapshotTable;
 use crate::spool;
 use crate::types::{result_type, sql_type};
-
-/// A column of a result.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OutputColumn {
-    /// Its name; names need not be unique.
-    pub name: String,
-    /// Its SQL type; `None` for what SQL has no type for here. Intervals are given as text.
-    pub ty: Option<SqlType>,
-    /// The Arrow type of its values.
-    pub arrow: DataType,
-}
+use crate::values::{self, numeric};
 
 /// A statement with its cached plan. Shared by any number of concurrent runs.
 #[derive(Debug)]
@@ -122,7 +112,7 @@ impl Prepared {
     /// text with the digits of each value.
     pub(crate) fn streamed(&self) -> Vec<OutputColumn> {
         let fields = self.plan.analyzed.schema().fields();
-        let column = |(column, field): (&OutputColumn, &FieldRef)| match *field.data_type() == lower::OPEN {
+        let column = |(column, field): (&OutputColumn, &FieldRef)| match *field.data_type() == numeric::OPEN {
             true => OutputColumn { arrow: DataType::Utf8View, ..column.clone() },
             false => column.clone(),
         };
@@ -264,11 +254,11 @@ fn plan_still_serves(then: u64, now: u64) -> bool {
 
 /// A parameter's value as a literal of the type that the statement was bound with.
 fn argument(value: &Value, ty: Option<&Type>) -> Result<ScalarValue, SqlError> {
-    let Some((ty, arrow)) = ty.and_then(|ty| Some((ty, lower::arrow_of(ty)?))) else {
+    let Some((ty, arrow)) = ty.and_then(|ty| Some((ty, values::arrow_of(ty)?))) else {
         return Ok(ScalarValue::Null);
     };
     let datum = given(value, ty)?;
-    let array = lower::array_of(std::slice::from_ref(&datum), &arrow)?;
+    let array = values::array_of(std::slice::from_ref(&datum), &arrow)?;
     ScalarValue::try_from_array(&array, 0).map_err(|e| to_sql_error(&e))
 }
 
@@ -344,7 +334,7 @@ fn analyze(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan, Da
 fn sql_type_of(ty: &Type) -> Option<SqlType> {
     match ty {
         Type::Scalar(Scalar::Numeric { .. } | Scalar::Interval) => None,
-        _ => sql_type(&lower::arrow_of(ty)?),
+        _ => sql_type(&values::arrow_of(ty)?),
     }
 }
 
@@ -354,7 +344,7 @@ fn bound_columns(plan: &LogicalPlan, query: &SelectPlan) -> Result<Vec<OutputCol
     let fields = plan.schema().fields().iter().zip(&query.columns).enumerate();
     let columns = fields.map(|(at, (field, (name, _)))| {
         let arrow = match (field.data_type(), query.declared(at)) {
-            (ty, _) if *ty == lower::OPEN => OPEN_RESULT,
+            (ty, _) if *ty == numeric::OPEN => OPEN_RESULT,
             (DataType::Decimal128(_, scale), Some(SqlType::Decimal { precision, scale: declared }))
                 if *scale == declared as i8 =>
             {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::budget::Budget;
-use albireo_base::{CancelFlag, SqlError, SqlState, Value};
+use albireo_base::{SqlError, SqlState, Value};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
@@ -16,78 +16,17 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use futures::future::Either;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::context::{CancelToken, QueryContext};
 use crate::engine::{Olap, Shared};
 use crate::errors::{cancelled, from_panic, internal, timed_out, to_sql_error};
-use crate::output;
+use crate::output::{self, OutputColumn};
 use crate::pool::QueryPool;
-use crate::prepare::{CachedPlan, OutputColumn, Prepared};
+use crate::prepare::{CachedPlan, Prepared};
 use crate::relation::Snapshot;
 use crate::{files, guard};
-
-/// Stops a query from another thread. Clones stop the same query.
-#[derive(Clone, Default)]
-pub struct CancelToken {
-    inner: Arc<CancelState>,
-}
-
-#[derive(Default)]
-struct CancelState {
-    flag: CancelFlag,
-    notify: Notify,
-    /// Cancelling it cancels this one too.
-    parent: Option<CancelToken>,
-}
-
-impl CancelToken {
-    /// A token that has not been used.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Asks the query to stop; it ends with 57014 within about ten milliseconds.
-    pub fn cancel(&self) {
-        self.inner.flag.set();
-        self.inner.notify.notify_waiters();
-    }
-
-    /// Whether [`Self::cancel`] was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.inner.flag.is_set() || self.inner.parent.as_ref().is_some_and(Self::is_cancelled)
-    }
-
-    /// What is set once [`Self::cancel`] was called.
-    pub fn flag(&self) -> CancelFlag {
-        self.inner.flag.clone()
-    }
-
-    /// A token for a part of what this one stops: it can be stopped without the rest.
-    fn child(&self) -> Self {
-        Self { inner: Arc::new(CancelState { parent: Some(self.clone()), ..CancelState::default() }) }
-    }
-
-    async fn wait(&self) {
-        let notified = self.inner.notify.notified();
-        if self.is_cancelled() {
-            return;
-        }
-        match &self.inner.parent {
-            None => notified.await,
-            Some(parent) => {
-                let parent = Box::pin(parent.wait());
-                futures::future::select(std::pin::pin!(notified), parent).await;
-            }
-        }
-    }
-}
-
-impl fmt::Debug for CancelToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
-    }
-}
 
 /// How to run one query.
 #[derive(Clone, Debug, Default)]
@@ -100,18 +39,6 @@ pub struct RunOptions {
     pub threads: Option<usize>,
     /// Bytes it may hold; `None` takes the engine's limit for one query.
     pub memory_limit_bytes: Option<usize>,
-}
-
-/// What operators find in the session while a query runs.
-pub(crate) struct QueryContext {
-    pub(crate) snapshot: Arc<dyn Snapshot>,
-    pub(crate) cancel: CancelToken,
-}
-
-impl QueryContext {
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled() || self.snapshot.is_cancelled()
-    }
 }
 
 /// A complete result.

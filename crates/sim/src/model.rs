@@ -8,8 +8,6 @@ use std::fmt;
 use albireo::{Receipt, Value};
 use albireo_bench::tpcc::input::Transaction;
 
-use crate::tpcc::Part;
-
 /// A value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cell {
@@ -195,6 +193,17 @@ impl Table {
             (mine != theirs).then(|| format!("row ({}) is there {theirs} times, not {mine}", shown()))
         })
     }
+}
+
+/// What one transaction fills of TPC-C's tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The items, which all partitions share.
+    Items,
+    /// A warehouse and its stock.
+    Warehouse(i16),
+    /// A district and all that is in it.
+    District(i16, i16),
 }
 
 /// What a transaction did.

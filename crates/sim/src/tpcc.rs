@@ -17,21 +17,10 @@ use albireo_bench::tpcc::{DISTRICTS, Scale};
 use albireo_env::Env;
 
 use crate::check;
-use crate::model::Deed;
+use crate::model::{Deed, Part};
 
 /// Small enough that a thousand worlds can have it.
 const SCALE: Scale = Scale { items: 60, customers: 10 };
-
-/// What one transaction fills.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// The items, which all partitions share.
-    Items,
-    /// A warehouse and its stock.
-    Warehouse(i16),
-    /// A district and all that is in it.
-    District(i16, i16),
-}
 
 /// The benchmark in a world.
 #[derive(Debug)]

@@ -27,10 +27,10 @@ pub mod walk;
 /// The syntax tree, as the parser we use defines it.
 pub use sqlparser::ast;
 
-pub use catalog::{Catalog, ColumnDef, IndexDef, IndexKind, Layout, StoredCatalog, TableDef};
+pub use catalog::{Catalog, ColumnDef, DdlChange, IndexDef, IndexKind, Layout, StoredCatalog, TableDef};
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};
-pub use ddl::{DdlChange, DdlPlan, plan_ddl};
+pub use ddl::{DdlPlan, plan_ddl};
 pub use label::column_label;
 pub use parse::{parse, parse_one};
 pub use script::{ScriptStatement, is_complete, split};

@@ -3,6 +3,7 @@
 //! Each check is a function from what was read to findings, so that a test can feed it a bad sample.
 //! I-1 A check is passed only by mending the tree or by a line with a reason in `exceptions.txt`.
 
+mod circles;
 mod code;
 mod determinism;
 mod documents;
@@ -67,6 +68,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     }
     findings.extend(words::check_lock_file(&files));
     findings.extend(layers::check(&workspace));
+    findings.extend(circles::check(&files));
     findings.extend(documents::check(&files, &workspace));
     let findings = exceptions::apply(&files, findings)?;
     for finding in &findings {

@@ -350,7 +350,7 @@ impl BenchmarkRun<'_> {
     }
 
     fn load(&self, report: &mut Report) -> Result<(), Failure> {
-        let population = Population::of(self.config, Timestamp(self.clock.unix_us()));
+        let population = self.config.population(Timestamp(self.clock.unix_us()));
         self.target.take_memory(self.config, &mut |there, wanted| {
             self.observer.taking_memory(there, wanted);
             !self.cancel.is_cancelled()

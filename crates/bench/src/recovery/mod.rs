@@ -26,7 +26,6 @@ use crate::report::Report;
 use crate::target::Albireo;
 use crate::tpcc::Scale;
 use crate::tpcc::input::{Inputs, Kind, Mix};
-use crate::tpcc::population::Population;
 use crate::tpcc::procedures::logged;
 use crate::tpcc::rows::Timestamp;
 
@@ -189,7 +188,7 @@ impl Bench<'_> {
                 ..self.config.clone()
             };
             let target = Albireo::open_with(&config, self.env, self.cancel, records)?;
-            let population = Population::of(&config, Timestamp(self.env.clock.unix_us()));
+            let population = config.population(Timestamp(self.env.clock.unix_us()));
             target.load(&config, &population, &Loading::new(&population, self.observer, self.cancel))?;
             let mut inputs = Inputs::new(Mix::Two, config.scale, 1, &[1], config.seed, 0);
             let orders = std::iter::repeat_with(|| inputs.next_transaction());

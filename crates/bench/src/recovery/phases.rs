@@ -11,7 +11,6 @@ use crate::config::Config;
 use crate::driver::{Loading, SystemUnderTest};
 use crate::target::Albireo;
 use crate::tpcc::input::Inputs;
-use crate::tpcc::population::Population;
 use crate::tpcc::rows::Timestamp;
 
 /// Transactions handed to the worker at once.
@@ -68,7 +67,7 @@ pub(super) fn beside_archive(
     config: &Config,
     target: &Albireo,
 ) -> Result<BesideArchive, End> {
-    let population = Population::of(config, Timestamp(bench.env.clock.unix_us()));
+    let population = config.population(Timestamp(bench.env.clock.unix_us()));
     target.load(config, &population, &Loading::new(&population, bench.observer, bench.cancel))?;
     bench.go_on()?;
     let (stop, failed, ended) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));

@@ -23,9 +23,9 @@ use parking_lot::Mutex;
 
 use super::Home;
 use super::recovery::utc;
-use super::stored::Definitions;
 use crate::Database;
 use crate::errors::{log as log_error, session as snapshot_error};
+use crate::stored::Definitions;
 
 /// Looks whether a log for which room was made has found it, and the time between two.
 const LOG_TRIES: u32 = 40;

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use super::checkpoint::archive_error;
 use super::progress::RecoveryPhase;
 use super::recovery::{How, RecoveryReport};
-use super::stored::Definitions;
 use crate::Database;
 use crate::ddl::{handle, spec_of};
 use crate::routines::Library;
+use crate::stored::Definitions;
 
 /// An empty table of one partition, and what is to be loaded into it.
 struct Job<'m> {

@@ -36,7 +36,6 @@ mod progress;
 mod recovery;
 mod replay;
 mod schedule;
-mod stored;
 mod target;
 
 use std::time::Duration;
@@ -63,15 +62,14 @@ pub use kind::DirectoryKind;
 pub use point::CopyReport;
 pub use progress::{RecoveryPhase, RecoveryProgress};
 pub use recovery::RecoveryReport;
+pub(crate) use schedule::Archiving;
 pub use schedule::{ArchiveStatus, CheckpointSchedule};
-pub(crate) use schedule::{Archiving, Closer};
-pub(crate) use stored::{Definitions, StoredRoutine};
 pub use target::RecoveryTarget;
 
 use progress::Reporter;
 use recovery::How;
 
-use crate::database::no_thread;
+use crate::errors::no_thread;
 use crate::{Config, Database};
 
 /// How long a good disk takes for a write and a sync.

@@ -27,7 +27,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::CheckpointOptions;
 use crate::Database;
-use crate::database::{Inner, no_thread};
+use crate::errors::no_thread;
 
 /// Between two looks whether an archive is due; less where the schedule is closer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -135,12 +135,6 @@ struct State {
     is_closing: bool,
 }
 
-/// Closes the database's thread for archives when the last handle goes.
-pub(crate) struct Closer {
-    inner: Arc<Inner>,
-    thread: Mutex<Option<albireo_env::JoinHandle<()>>>,
-}
-
 impl Archiving {
     pub(crate) fn new(schedule: CheckpointSchedule, began_ns: u64) -> Self {
         let state = State {
@@ -220,7 +214,7 @@ impl Archiving {
         !state.is_closing
     }
 
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closing = true;
         if let Some(cancel) = &state.scheduled {
@@ -296,10 +290,9 @@ impl Database {
             return Ok(());
         }
         // Without a closer: it is not this handle that keeps the database open.
-        let database = Self { inner: Arc::clone(&self.inner), closer: None };
+        let database = self.without_closer();
         let thread = albireo_env::spawn("albireo-archive", move || database.run_schedule());
-        let thread = Mutex::new(Some(thread.map_err(no_thread)?));
-        self.closer = Some(Arc::new(Closer { inner: Arc::clone(&self.inner), thread }));
+        self.closes_with(thread.map_err(no_thread)?);
         Ok(())
     }
 
@@ -310,16 +303,6 @@ impl Database {
                 // What failed can be seen in the status, and is tried again.
                 let _ = self.write_scheduled(true);
             }
-        }
-    }
-}
-
-impl Drop for Closer {
-    fn drop(&mut self) {
-        self.inner.archiving.close();
-        if let Some(thread) = self.thread.get_mut().take() {
-            // A thread that panicked has said so already.
-            let _ = thread.join();
         }
     }
 }

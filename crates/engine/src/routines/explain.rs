@@ -7,7 +7,7 @@ use albireo_plpgsql::define::Explanation;
 use albireo_semantics::expr::RoutineId;
 
 use super::Library;
-use crate::connection::text_column;
+use crate::outcome::text_column;
 use crate::{Database, Outcome};
 
 /// How a routine is run.

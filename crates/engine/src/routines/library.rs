@@ -19,7 +19,7 @@ use albireo_semantics::expr::RoutineId;
 use albireo_sql::Catalog;
 
 use super::log_policy::{Costs, Logged};
-use crate::durability::{Definitions, StoredRoutine};
+use crate::stored::{Definitions, StoredRoutine};
 
 /// A routine as it was defined.
 struct Registered {

@@ -28,8 +28,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
 use super::{Format, Request, empty};
+use crate::context::QueryContext;
 use crate::errors::{cancelled, external};
-use crate::run::QueryContext;
 
 /// Files whose columns are known, and the same in all.
 #[derive(Debug)]

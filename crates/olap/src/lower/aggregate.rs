@@ -25,8 +25,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Expr as Planned, Signature, Volatility,
 };
 
-use super::datums::{array_of, arrow_of, datum_at};
 use crate::errors::external;
+use crate::values::{array_of, arrow_of, datum_at};
 
 /// An aggregate over its arguments, then the keys of its order; it gives `gives`.
 pub(super) fn call(

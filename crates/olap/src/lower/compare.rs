@@ -1,6 +1,6 @@
 //! Comparisons of NUMERIC values of several scales, without making keys of them.
 //!
-//! Responsible for: `<`, `<=`, `>`, `>=` where one side is [open](super::numeric). Equality stays one of keys, by
+//! Responsible for: `<`, `<=`, `>`, `>=` where one side is [open](crate::values::numeric). Equality stays one of keys, by
 //! which rows are joined.
 
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::numeric::{self, OPEN};
 use crate::errors::{external, internal};
+use crate::values::numeric::{self, OPEN};
 
 /// Whether an operator is one that [`compare`] computes.
 pub(super) fn orders(op: Operator) -> bool {

@@ -20,16 +20,16 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr as Planned, Like, Operator, lit};
 
-use super::datums::arrow_of;
 use super::kernel::kernel;
 use super::keys::{has_key, key};
-use super::numeric::OPEN;
 use super::{EXPR_BYTES, Level, Lowering, Typed, take, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::arithmetic::{self, Operation};
 use crate::functions::decimal::Shape;
 use crate::functions::{now, temporal};
 use crate::types::decimal;
+use crate::values::arrow_of;
+use crate::values::numeric::OPEN;
 
 impl Lowering<'_> {
     /// An expression over the columns of `level`.
@@ -118,7 +118,7 @@ impl Lowering<'_> {
             }
             (Datum::Value(Value::Null), _) => ScalarValue::try_new_null(&arrow)?,
             _ => {
-                let array = super::datums::array_of(std::slice::from_ref(datum), &arrow).map_err(external)?;
+                let array = crate::values::array_of(std::slice::from_ref(datum), &arrow).map_err(external)?;
                 ScalarValue::try_from_array(&array, 0)?
             }
         };
@@ -302,7 +302,7 @@ impl Lowering<'_> {
         match (from, to) {
             (Text | Bpchar, Text) => self.typed(level, inner),
             (SmallInt, Integer | BigInt | Double) | (Integer, BigInt | Double) | (Real, Double) => {
-                let ty = super::datums::arrow_of_scalar(to);
+                let ty = crate::values::arrow_of_scalar(to);
                 let expr = self.expr(level, inner)?;
                 Ok((Planned::Cast(Cast::new(Box::new(expr), ty.clone())), ty))
             }

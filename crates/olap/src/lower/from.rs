@@ -18,12 +18,13 @@ use datafusion::logical_expr::{
 
 use super::select::Stage;
 use super::subquery::{free_columns, has_query};
-use super::{Domain, Level, Lowering, Rows, Typed, all_of, arrow_of, filter, typed_column, unsupported};
+use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
 use crate::files;
 use crate::nodes::expand::{Expand, Source};
 use crate::relation::Relation;
 use crate::scan::provider::SnapshotTable;
+use crate::values::arrow_of;
 
 impl Lowering<'_> {
     /// Reads FROM and keeps what WHERE lets pass.

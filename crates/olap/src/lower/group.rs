@@ -25,9 +25,11 @@ use super::keys::{has_key, key};
 use super::query::sorted;
 use super::scaled::Scaled;
 use super::select::{Stage, own_columns};
-use super::{Domain, Level, Lowering, Typed, arrow_of, filter, typed_column, unsupported};
+use super::{Domain, Level, Lowering, Typed, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
 use crate::functions::{float, sums};
+use crate::values::arrow_of;
+use crate::values::numeric::OPEN;
 
 /// The columns of groups while they are planned.
 #[derive(Default)]
@@ -447,7 +449,7 @@ impl Lowering<'_> {
             (a, b) if a == b => Ok((expr, found)),
             (DataType::Decimal128(_, a), DataType::Decimal128(_, b)) if a == b => Ok((expr, found)),
             (DataType::List(_), DataType::List(_)) => Ok((expr, found)),
-            (DataType::Decimal128(..), _) if arrow == super::OPEN => {
+            (DataType::Decimal128(..), _) if arrow == OPEN => {
                 self.in_type((expr, found), &Type::Scalar(Scalar::Numeric { scale: Some(0) }), ty)
             }
             _ => Ok((Planned::Cast(Cast::new(Box::new(expr), arrow.clone())), arrow)),
@@ -466,7 +468,7 @@ impl Lowering<'_> {
         };
         let sum_expr = match &sum.1 {
             DataType::Decimal128(_, scale) => column(0, Scalar::Numeric { scale: Some(*scale as u8) }),
-            ty if *ty == super::OPEN => column(0, Scalar::Numeric { scale: None }),
+            ty if *ty == OPEN => column(0, Scalar::Numeric { scale: None }),
             _ => number(column(0, Scalar::BigInt)),
         };
         let pair = Box::new((sum_expr, number(column(1, Scalar::BigInt))));

@@ -22,10 +22,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::datums::{array_of, datum_at};
-use super::numeric::{self, OPEN};
 use crate::errors::{external, from_arrow, internal};
 use crate::pool::Account;
+use crate::values::numeric::{self, OPEN};
+use crate::values::{array_of, datum_at};
 
 /// A bound expression whose columns are its arguments: column `i` of relation 0 is argument `i`.
 struct Kernel {

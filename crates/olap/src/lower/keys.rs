@@ -18,8 +18,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::numeric::{KEY_BYTES, OPEN};
 use crate::errors::{external, from_arrow, internal};
+use crate::values::numeric::{KEY_BYTES, OPEN};
 
 /// An expression as it is compared; itself if that is what Arrow compares.
 pub(super) fn key(expr: Planned, ty: &Type) -> Planned {

@@ -16,13 +16,11 @@
 mod aggregate;
 mod checks;
 mod compare;
-mod datums;
 mod expr;
 mod from;
 mod group;
 mod kernel;
 mod keys;
-mod numeric;
 mod once;
 mod outer;
 mod query;
@@ -56,8 +54,6 @@ use crate::relation::{Relation, Relations};
 use crate::spool::{SpoolId, with_spools};
 use spools::Named;
 
-pub(crate) use datums::{array_of, arrow_of, datum_at};
-pub(crate) use numeric::{OPEN, decode};
 pub(crate) use once::left_open;
 
 /// The parameters of a statement: their numbers from 0, and their types.

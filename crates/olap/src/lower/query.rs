@@ -80,7 +80,7 @@ impl Lowering<'_> {
         for (value, to) in row.iter().zip(types) {
             let typed = self.typed(level, value)?;
             let (expr, found) = self.in_type(typed, &value.ty, to)?;
-            let ty = super::arrow_of(to).unwrap_or(found);
+            let ty = crate::values::arrow_of(to).unwrap_or(found);
             exprs.push(Planned::Cast(Cast::new(Box::new(expr), ty)));
         }
         Ok(exprs)

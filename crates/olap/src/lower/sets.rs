@@ -12,7 +12,8 @@ use datafusion::logical_expr::{
 
 use super::keys::key;
 use super::query::output_types;
-use super::{Domain, Lowering, Rows, arrow_of, typed_column, unsupported};
+use super::{Domain, Lowering, Rows, typed_column, unsupported};
+use crate::values::arrow_of;
 
 impl Lowering<'_> {
     /// A set operation, for each row of `domain` if there is one.

@@ -15,7 +15,8 @@ use datafusion::logical_expr::{Expr as Planned, ExprFunctionExt, LogicalPlanBuil
 use super::query::output_types;
 use super::select::Stage;
 use super::subquery::{Joined, join};
-use super::{Level, Lowering, Rows, Typed, arrow_of, unsupported};
+use super::{Level, Lowering, Rows, Typed, unsupported};
+use crate::values::arrow_of;
 
 impl Lowering<'_> {
     /// The values of a query as an array, in its order.

@@ -24,8 +24,9 @@ use datafusion::logical_expr::{
 
 use super::group::{aggregate_function, is_vectorised};
 use super::select::Stage;
-use super::{Lowering, Typed, arrow_of, typed_column, unsupported, windowed};
+use super::{Lowering, Typed, typed_column, unsupported, windowed};
 use crate::errors::{external, internal};
+use crate::values::arrow_of;
 
 impl Lowering<'_> {
     /// Computes the window functions of a SELECT.

@@ -17,8 +17,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 
-use super::datums::{array_of, datum_at};
 use crate::errors::external;
+use crate::values::{array_of, datum_at};
 
 /// The function of a call. Its arguments are the call's, then the keys of its order, then how far the bounds of
 /// its frame are where they say, then its FILTER; it gives `gives`.

@@ -21,9 +21,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 
+use crate::context::QueryContext;
 use crate::errors::{cancelled, external, from_arrow, internal};
-use crate::lower::{array_of, datum_at};
-use crate::run::QueryContext;
+use crate::values::{array_of, datum_at};
 
 /// What makes the values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -29,8 +29,8 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use parking_lot::Mutex;
 
+use crate::context::QueryContext;
 use crate::errors::{cancelled, external, from_arrow, internal};
-use crate::run::QueryContext;
 
 /// The rows of the last round.
 type Table = Arc<Mutex<Vec<RecordBatch>>>;

@@ -1,7 +1,7 @@
 //! How many rows a logical plan gives, and what is known about its columns.
 //!
 //! Responsible for: cardinalities of every operator, and following a column down to the table it
-//! comes from. Not responsible for: filters of one table ([`super::selectivity`]).
+//! comes from. Not responsible for: filters of one table ([`crate::scan::selectivity`]).
 //!
 //! A join over several columns is estimated over the whole key: the number of distinct keys of a
 //! side is the product of the columns' distinct counts, but never more than the rows of the table
@@ -17,10 +17,10 @@ use datafusion::common::{Column, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, TableScan};
 
-use super::selectivity;
 use crate::relation::{RelationData, Snapshot};
 use crate::scan::Caches;
 use crate::scan::provider::SnapshotTable;
+use crate::scan::selectivity;
 use crate::scan::statistics::{ColumnFacts, StatisticsCache};
 use crate::scan::zones::ZoneCache;
 use crate::spool::{self, SpoolId};

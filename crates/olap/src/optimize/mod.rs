@@ -2,7 +2,7 @@
 //!
 //! Responsible for: the order of rules. DataFusion's rules simplify and push filters down; ours
 //! order the joins, with statistics of the snapshot; DataFusion's push down what the new order
-//! allows. Lowered plans have no subqueries, so none of the rules for these is here. Not responsible for: estimates ([`estimate`], [`selectivity`]).
+//! allows. Lowered plans have no subqueries, so none of the rules for these is here. Not responsible for: estimates ([`estimate`], [`crate::scan::selectivity`]).
 
 use std::sync::Arc;
 
@@ -24,7 +24,6 @@ mod graph;
 mod join_order;
 mod keys;
 mod order;
-pub(crate) mod selectivity;
 mod whole;
 
 pub(crate) use dependencies::without_misleading_keys;

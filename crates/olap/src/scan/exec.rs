@@ -46,9 +46,9 @@ use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
 use super::zones::{self, ZoneReader};
+use crate::context::QueryContext;
 use crate::errors::{cancelled, external, internal};
 use crate::relation::{ChunkData, Relation, RelationData};
-use crate::run::QueryContext;
 
 /// What a scan reads and keeps.
 #[derive(Clone)]

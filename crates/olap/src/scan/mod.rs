@@ -9,6 +9,7 @@ pub(crate) mod kept;
 pub(crate) mod masks;
 pub(crate) mod predicate;
 pub(crate) mod provider;
+pub(crate) mod selectivity;
 mod sketch;
 pub(crate) mod statistics;
 pub(crate) mod zones;

@@ -20,10 +20,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::Caches;
 use super::exec::{OtherFilter, ScanExec, ScanSpec};
 use super::predicate::Predicate;
+use super::selectivity;
+use crate::context::QueryContext;
 use crate::errors::{external, internal};
-use crate::optimize::selectivity;
 use crate::relation::{Relation, RelationData};
-use crate::run::QueryContext;
 
 /// The provider of one relation.
 pub(crate) struct SnapshotTable {

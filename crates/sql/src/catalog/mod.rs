@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use albireo_base::{IndexId, SqlError, SqlState, TableId};
 
-use crate::ddl::DdlChange;
 use crate::names::{self, QualifiedName};
 use crate::source::Source;
 
@@ -24,6 +23,35 @@ pub use stored::{
     StoredCatalog, StoredCheck, StoredColumn, StoredIndex, StoredLayout, StoredRole, StoredTable,
 };
 pub use table::{CheckDef, ColumnDef, IndexDef, IndexKind, IndexRole, Layout, StoredExpr, TableDef};
+
+/// One change of the catalog.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DdlChange {
+    /// A new schema.
+    CreateSchema(String),
+    /// A schema less; its tables are dropped by changes before this one.
+    DropSchema(String),
+    /// A new table with all its indexes.
+    CreateTable(Arc<TableDef>),
+    /// A table less, with its indexes.
+    DropTable(TableId),
+    /// A new index of a table that may have rows.
+    CreateIndex {
+        /// The table.
+        table: TableId,
+        /// The index.
+        index: IndexDef,
+    },
+    /// An index less.
+    DropIndex {
+        /// The table.
+        table: TableId,
+        /// The index.
+        index: IndexId,
+    },
+    /// A table's rows less; the catalog stays as it is.
+    Truncate(TableId),
+}
 
 /// The schema that names without a schema mean.
 pub const DEFAULT_SCHEMA: &str = "public";

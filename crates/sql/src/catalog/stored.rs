@@ -302,7 +302,7 @@ fn type_named(name: &str) -> Result<SqlType, SqlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ddl::DdlChange;
+    use crate::catalog::DdlChange;
     use crate::{parse_one, plan_ddl};
 
     fn catalog(script: &str) -> Catalog {

@@ -11,10 +11,10 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::index::{can_partition_by, check_partitioned_key, free_name, index_kind, key_columns};
-use super::{DdlChange, DdlPlan, layout, object};
+use super::{DdlPlan, layout, object};
 use crate::catalog::{
-    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, IndexDef, IndexKind, IndexRole, Layout, StoredExpr,
-    TableDef,
+    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, DdlChange, IndexDef, IndexKind, IndexRole, Layout,
+    StoredExpr, TableDef,
 };
 use crate::names::{self, QualifiedName};
 use crate::source::Source;

@@ -3,8 +3,8 @@
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType};
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType};
 
-use super::{DdlChange, DdlPlan};
-use crate::catalog::{Catalog, IndexDef, IndexKind, IndexRole, TableDef};
+use super::DdlPlan;
+use crate::catalog::{Catalog, DdlChange, IndexDef, IndexKind, IndexRole, TableDef};
 use crate::names;
 use crate::source::Source;
 

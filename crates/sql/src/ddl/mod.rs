@@ -13,42 +13,11 @@ mod object;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use albireo_base::{IndexId, SqlError, SqlState, TableId};
+use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{ObjectType, Statement};
 
-use crate::catalog::{Catalog, IndexDef, TableDef};
+use crate::catalog::{Catalog, DdlChange};
 use crate::source::Source;
-
-/// One change of the catalog.
-#[derive(Clone, PartialEq, Debug)]
-pub enum DdlChange {
-    /// A new schema.
-    CreateSchema(String),
-    /// A schema less; its tables are dropped by changes before this one.
-    DropSchema(String),
-    /// A new table with all its indexes.
-    CreateTable(Arc<TableDef>),
-    /// A table less, with its indexes.
-    DropTable(TableId),
-    /// A new index of a table that may have rows.
-    CreateIndex {
-        /// The table.
-        table: TableId,
-        /// The index.
-        index: IndexDef,
-    },
-    /// An index less.
-    DropIndex {
-        /// The table.
-        table: TableId,
-        /// The index.
-        index: IndexId,
-    },
-    /// A table's rows less; the catalog stays as it is.
-    Truncate(TableId),
-}
 
 /// What a definition statement does.
 #[derive(Clone, PartialEq, Debug)]

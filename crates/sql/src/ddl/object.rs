@@ -3,8 +3,8 @@
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, SchemaName, Statement, Truncate, TruncateIdentityOption};
 
-use super::{DdlChange, DdlPlan};
-use crate::catalog::{Catalog, DEFAULT_SCHEMA, IndexRole, Relation};
+use super::DdlPlan;
+use crate::catalog::{Catalog, DEFAULT_SCHEMA, DdlChange, IndexRole, Relation};
 use crate::names;
 use crate::source::Source;
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, SqlState, SqlType};
 
 use super::*;
+use crate::TableDef;
 use crate::catalog::{IndexKind, IndexRole, Layout};
 use crate::parse::parse_one;
 

@@ -17,7 +17,6 @@ use super::rows::{
 use super::schema::Table;
 use super::text::Text;
 use super::{DISTRICTS, Scale};
-use crate::config::Config;
 
 /// Every customer's only payment so far: 10.00.
 const FIRST_PAYMENT: i64 = 1_000;
@@ -50,11 +49,6 @@ pub trait Sink {
 }
 
 impl Population {
-    /// That of a run which begins at this time.
-    pub fn of(config: &Config, loaded_at: Timestamp) -> Self {
-        Self { scale: config.scale, warehouses: config.warehouses, seed: config.seed, loaded_at }
-    }
-
     /// Hands all rows to `sink`: shared tables first, then warehouse by warehouse.
     ///
     /// # Errors

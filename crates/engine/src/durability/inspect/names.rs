@@ -17,8 +17,8 @@ use albireo_storage::{SHARED_SITE, Shape, WriteReader};
 
 use super::LogContent;
 use super::rows::{LogRows, Part, Table};
-use crate::durability::stored::Definitions;
 use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement};
+use crate::stored::Definitions;
 
 /// Tables and routines as the records so far define them.
 pub(super) struct Names {

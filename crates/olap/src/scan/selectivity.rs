@@ -7,8 +7,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
 
-use crate::scan::predicate::raw_constant;
-use crate::scan::statistics::ColumnFacts;
+use super::predicate::raw_constant;
+use super::statistics::ColumnFacts;
 
 /// Share of rows that equal an unknown value of an unknown column.
 const UNKNOWN_EQUAL: f64 = 0.1;

@@ -3,6 +3,8 @@
 //! Responsible for: which Arrow type each SQL type has between operators; one value of an array; arrays of
 //! values. NUMERIC of one scale is `Decimal128`, of any scale [`OPEN`].
 
+pub(crate) mod numeric;
+
 use std::sync::Arc;
 
 use albireo_base::{Decimal, Interval, SqlError, SqlType, Value, arrow_type};
@@ -21,8 +23,8 @@ use arrow::datatypes::{
     TimestampMicrosecondType,
 };
 
-use super::numeric::{self, OPEN};
 use crate::errors::{from_arrow, internal};
+use numeric::OPEN;
 
 /// The Arrow type of values of a type between operators; `None` for what is no value.
 pub(crate) fn arrow_of(ty: &Type) -> Option<DataType> {
