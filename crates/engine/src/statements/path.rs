@@ -147,7 +147,7 @@ impl Judge {
         match &relation.source {
             RelationSource::Table(_) => self.tables += 1,
             RelationSource::Query(query) => self.query(query),
-            RelationSource::Cte(_) | RelationSource::Given => {}
+            RelationSource::Cte(..) | RelationSource::Given => {}
             RelationSource::Series(_)
             | RelationSource::Unnest(_)
             | RelationSource::Routine(..)

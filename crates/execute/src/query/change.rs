@@ -191,7 +191,7 @@ impl Running<'_> {
                     let rows = self.query(query, usize::MAX)?;
                     Some(Arc::new(rows.into_iter().map(Arc::from).collect()))
                 }
-                RelationSource::Cte(id) => Some(self.ctes.get(id).cloned().unwrap_or_default()),
+                RelationSource::Cte(id, _) => Some(self.ctes.get(id).cloned().unwrap_or_default()),
                 _ => None,
             });
         }

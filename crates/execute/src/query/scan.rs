@@ -140,7 +140,7 @@ impl<'h> Running<'h> {
             RelationSource::Table(table) => self.table_rows(table, access, each),
             // LATERAL and files are refused before (`refuse`).
             RelationSource::Given | RelationSource::Lateral(_) | RelationSource::File(_) => each(self),
-            RelationSource::Query(_) | RelationSource::Cte(_) => {
+            RelationSource::Query(_) | RelationSource::Cte(..) => {
                 let rows = self.level().derived.get(usize::from(access.relation)).cloned().flatten();
                 let rows = rows.unwrap_or_default();
                 self.made_rows(access.relation, rows.iter().cloned(), each)

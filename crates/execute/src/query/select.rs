@@ -70,7 +70,7 @@ impl Running<'_> {
         for relation in &select.relations {
             derived.push(match &relation.source {
                 RelationSource::Query(query) => Some(shared(self.query(query, usize::MAX)?)),
-                RelationSource::Cte(id) => Some(self.ctes.get(id).cloned().unwrap_or_default()),
+                RelationSource::Cte(id, _) => Some(self.ctes.get(id).cloned().unwrap_or_default()),
                 _ => None,
             });
         }

@@ -16,8 +16,9 @@ use datafusion::logical_expr::{
     Expr as Planned, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, cast, lit,
 };
 
+use super::free::{free_columns, has_query};
+use super::outer::columns_beside;
 use super::select::Stage;
-use super::subquery::{free_columns, has_query};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column, unsupported};
 use crate::errors::{external, internal};
 use crate::files;
@@ -70,9 +71,9 @@ impl Lowering<'_> {
                     placed |= pool.relations();
                 }
                 Item::Full { left, right, on, .. }
-                    if !stage.keys.is_empty()
-                        && ([left, right].into_iter().any(|side| self.reads_around(side, select))
-                            || on.iter().any(|condition| reads_outside(&condition.expr))) =>
+                    if !columns_beside(left, select).is_empty()
+                        || !columns_beside(right, select).is_empty()
+                        || !stage.keys.is_empty() && self.item_reads_around(item, select) =>
                 {
                     plan = self.full_join_around(stage, plan, [left, right], on, select)?;
                     placed |= left.relations() | right.relations();
@@ -121,7 +122,8 @@ impl Lowering<'_> {
             }
             return self.left_joined(stage, left, right, pool);
         }
-        if !stage.keys.is_empty() && self.items_read_around(pool, select) {
+        let around = !stage.keys.is_empty() && self.items_read_around(pool, select);
+        if around || !columns_beside(pool, select).is_empty() {
             return self.left_join_around(stage, left, pool, select);
         }
         let right = self.side(stage, pool, select)?;
@@ -131,13 +133,14 @@ impl Lowering<'_> {
     /// A left join with rows that depend on those of the left side by these keys.
     pub(super) fn left_dependent(
         &self,
-        stage: &Stage,
+        stage: &mut Stage,
         (left, right): (LogicalPlan, LogicalPlan),
         keys: Equal,
         pool: &Pool,
     ) -> Result<LogicalPlan> {
         if pool.conditions.iter().any(|condition| has_query(&condition.expr)) {
-            return Err(unsupported("a query in the condition of an outer join with LATERAL"));
+            let conditions: Vec<&Condition> = pool.conditions.iter().collect();
+            return self.joined_in_parts(stage, (left, right), keys, &conditions, false);
         }
         let on = pool.conditions.iter().map(|condition| self.expr(&stage.level, &condition.expr));
         dependent(left, right, keys, all_of(on.collect::<Result<_>>()?), JoinType::Left)
@@ -155,7 +158,7 @@ impl Lowering<'_> {
         let conditions: Vec<&Condition> = pool.conditions.iter().collect();
         let (mut left, mut right) = (left, right);
         if !self.attach_to_sides(stage, &mut left, &mut right, own, &conditions)? {
-            return self.joined_in_parts(stage, left, right, &conditions, false);
+            return self.joined_in_parts(stage, (left, right), Vec::new(), &conditions, false);
         }
         let mut inside = Vec::new();
         let mut on = Vec::new();
@@ -200,19 +203,23 @@ impl Lowering<'_> {
     }
 
     /// An outer join whose condition asks queries about both sides: the pairs of which it is true, and the rows
-    /// that are in none.
-    fn joined_in_parts(
+    /// that are in none. `keys`: what must be equal besides.
+    pub(super) fn joined_in_parts(
         &self,
         stage: &mut Stage,
-        left: LogicalPlan,
-        right: LogicalPlan,
+        (left, right): (LogicalPlan, LogicalPlan),
+        keys: Equal,
         conditions: &[&Condition],
         full: bool,
     ) -> Result<LogicalPlan> {
+        let (left, right) = (self.readable_twice(left)?, self.readable_twice(right)?);
         let sides = [left.schema().columns(), right.schema().columns()];
         let columns: Vec<Column> = sides.iter().flatten().cloned().collect();
-        let cross = LogicalPlanBuilder::from(left.clone()).cross_join(right.clone())?.build()?;
-        let mut both = Stage { plan: cross, level: stage.level.clone(), keys: stage.keys.clone() };
+        let pairs = match keys.is_empty() {
+            true => LogicalPlanBuilder::from(left.clone()).cross_join(right.clone())?.build()?,
+            false => dependent(left.clone(), right.clone(), keys, None, JoinType::Inner)?,
+        };
+        let mut both = Stage { plan: pairs, level: stage.level.clone(), keys: stage.keys.clone() };
         for condition in conditions {
             self.attach_queries(&mut both, [&condition.expr])?;
             let condition = self.expr(&both.level, &condition.expr)?;
@@ -273,7 +280,7 @@ impl Lowering<'_> {
         };
         let on: Vec<&Condition> = on.iter().collect();
         if !self.attach_to_sides(stage, &mut left, &mut right, own, &on)? {
-            return self.joined_in_parts(stage, left, right, &on, true);
+            return self.joined_in_parts(stage, (left, right), Vec::new(), &on, true);
         }
         let on = on.into_iter().map(|condition| self.expr(&stage.level, &condition.expr));
         let on: Vec<Planned> = on.collect::<Result<_>>()?;
@@ -298,10 +305,8 @@ impl Lowering<'_> {
             RelationSource::Lateral(query) => {
                 typed_columns(self.dependent_query(stage, left, query, 1, &mut on)?)?
             }
-            RelationSource::Cte(id) => match self.keyed_rows(&stage.level, *id, &mut on)? {
-                Some(keyed) => keyed,
-                None => self.cte_rows(*id)?,
-            },
+            RelationSource::Cte(id, around) if around.is_empty() => self.cte_rows(*id)?,
+            RelationSource::Cte(id, around) => self.keyed_rows(&stage.level, *id, around, &mut on)?,
             RelationSource::File(file) => self.file(file)?,
             RelationSource::Series(_) | RelationSource::Unnest(_) => {
                 self.generated(stage, left, number, relations, &mut on)?

@@ -571,7 +571,7 @@ fn after<'s>(select: &'s Select, grouping: &'s Grouping, order: &'s [OrderKey]) 
 fn each_query(expr: &Expr, visit: &mut dyn FnMut(std::collections::BTreeSet<ColumnRef>)) {
     expr.walk(&mut |part| {
         if let ExprKind::Subquery(subquery) = &part.kind {
-            visit(super::subquery::free_columns(&subquery.plan.query));
+            visit(super::free::free_columns(&subquery.plan.query));
         }
     });
 }

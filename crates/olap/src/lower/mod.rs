@@ -17,6 +17,7 @@ mod aggregate;
 mod checks;
 mod compare;
 mod expr;
+mod free;
 mod from;
 mod group;
 mod kernel;
@@ -90,7 +91,6 @@ pub(crate) fn lower(
         reads_files: Cell::new(false),
         next: Cell::new(0),
         ctes: RefCell::default(),
-        keyed: RefCell::default(),
         spools: RefCell::default(),
         repeating: Cell::new(false),
         next_parameter: Cell::new(parameter_count),
@@ -119,8 +119,6 @@ struct Lowering<'a> {
     spools: RefCell<Vec<(SpoolId, LogicalPlan)>>,
     /// Whether a part of a recursive query is lowered that is run again and again.
     repeating: Cell<bool>,
-    /// Of those that read columns around them, these columns.
-    keyed: RefCell<HashMap<u32, Vec<ColumnRef>>>,
     /// The last parameter that is taken.
     next_parameter: Cell<usize>,
     /// Plans to be run before.

@@ -21,9 +21,10 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
+use super::free::free_columns;
 use super::query::output_types;
 use super::select::Stage;
-use super::subquery::{free_columns, join};
+use super::subquery::join;
 use super::{Lowering, Rows, Typed, filter, type_of};
 use crate::errors::{external, internal};
 use crate::spool::{SpoolId, with_spools};

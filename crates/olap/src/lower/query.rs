@@ -5,19 +5,20 @@ use std::collections::BTreeSet;
 use albireo_base::Value;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{ColumnRef, Expr, ExprKind};
-use albireo_semantics::query::inline::inlined;
+use albireo_semantics::query::inline::{inlined, keyed};
 use albireo_semantics::query::tree::{Body, Cte, OrderBy, OrderKey, Query};
 use albireo_semantics::types::Type;
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{
-    Cast, Expr as Planned, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr, cast, lit,
+    Cast, Expr as Planned, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, SortExpr, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, cast, lit,
 };
 
+use super::free::{free_columns, free_columns_of_cte, has_query};
 use super::keys::key;
 use super::select::Stage;
-use super::subquery::{free_columns, has_query};
 use super::{Domain, Level, Lowering, NODE_BYTES, Rows, filter, take, typed_column};
 use crate::errors::{external, internal};
 
@@ -31,6 +32,19 @@ impl Lowering<'_> {
         if !dependent.is_empty() {
             return self.query(&inlined(query, &dependent), domain);
         }
+        if query.ctes.iter().any(|cte| !free_columns_of_cte(cte).is_empty()) {
+            let mut keyed_query = query.clone();
+            for at in 0..query.ctes.len() {
+                let columns = free_columns_of_cte(&keyed_query.ctes[at]);
+                keyed(&mut keyed_query, query.ctes[at].id, &columns);
+            }
+            return self.independent(&keyed_query, domain);
+        }
+        self.independent(query, domain)
+    }
+
+    /// A query none of whose queries of WITH reads columns around it unseen.
+    fn independent(&self, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
         for cte in &query.ctes {
             let rows = self.cte(cte, domain)?;
             self.ctes.borrow_mut().insert(cte.id, rows);
@@ -162,7 +176,11 @@ impl Lowering<'_> {
     fn limited_by_number(&self, rows: Rows, query: &Query, domain: Option<&Domain>) -> Result<Rows> {
         let number = self.column("row");
         let keys: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
-        let row = row_number().partition_by(keys).order_by(rows.order.clone()).build()?;
+        // Without an order the frame that would be taken by itself has no type.
+        let (begin, end) = (WindowFrameBound::Preceding(ScalarValue::Null), WindowFrameBound::CurrentRow);
+        let frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, begin, end);
+        let numbered = row_number().partition_by(keys).order_by(rows.order.clone());
+        let row = numbered.window_frame(frame).build()?;
         let plan = LogicalPlanBuilder::from(rows.plan).window([row.alias(&number.name)])?.build()?;
         let level = around(&plan, &rows.keys, domain)?;
         let mut stage = Stage { plan, level, keys: rows.keys };

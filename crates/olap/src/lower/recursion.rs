@@ -5,26 +5,26 @@
 
 use std::sync::Arc;
 
-use albireo_semantics::expr::ColumnRef;
+use albireo_semantics::expr::{Expr, ExprKind};
 use albireo_semantics::query::tree::{Cte, Repeated};
 use albireo_semantics::types::Type;
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
 
+use super::free::free_columns_of_cte;
 use super::from::{Equal, typed_columns};
 use super::keys::{has_key, key};
 use super::query::output_types;
 use super::spools::Named;
-use super::{Domain, Level, Lowering, Rows, Typed, unsupported};
+use super::{Domain, Level, Lowering, Rows, Typed};
+use crate::errors::{external, internal};
 use crate::nodes::recursion::{Recursion, Working, nullable};
 
 impl Lowering<'_> {
-    /// A query that is repeated over its own rows, for each row of `domain` if there is one.
+    /// A query that is repeated over its own rows, for all values that `domain` has of the columns that it reads.
     pub(super) fn recursive(&self, cte: &Cte, repeated: &Repeated, domain: Option<&Domain>) -> Result<Rows> {
-        if let Some(domain) = domain {
-            let around = domain.columns.iter().map(|(reference, _)| *reference).collect();
-            self.keyed.borrow_mut().insert(cte.id, around);
-        }
+        let part = self.part_of(domain, &free_columns_of_cte(cte))?;
+        let domain = part.as_ref();
         let types = super::sets::common(&output_types(&cte.query), &output_types(&repeated.query));
         let begins = self.branch(&cte.query, &types, domain)?;
         let schema = Arc::new(nullable(begins.plan.schema())?);
@@ -46,6 +46,19 @@ impl Lowering<'_> {
         Ok(Rows { plan, outputs, keys, order: Vec::new() })
     }
 
+    /// The part of a domain that has these columns only, in their order; none without any.
+    fn part_of(&self, domain: Option<&Domain>, columns: &[Expr]) -> Result<Option<Domain>> {
+        let (Some(domain), false) = (domain, columns.is_empty()) else { return Ok(None) };
+        let column = |expr: &Expr| match &expr.kind {
+            ExprKind::Column(column) => domain.columns.iter().find(|(known, _)| known == column).cloned(),
+            _ => None,
+        };
+        let columns: Vec<_> = columns.iter().filter_map(column).collect();
+        let exprs: Vec<Planned> = columns.iter().map(|(_, column)| Planned::Column(column.clone())).collect();
+        let plan = LogicalPlanBuilder::from(domain.plan.clone()).project(exprs)?.distinct()?.build()?;
+        Ok(Some(Domain { plan, columns }))
+    }
+
     /// Rows with what tells them apart behind their columns, and where that is.
     fn with_keys(&self, rows: Rows, types: &[Type]) -> Result<(LogicalPlan, Vec<usize>)> {
         let mut exprs: Vec<Planned> = rows.keys.iter().cloned().map(Planned::Column).collect();
@@ -63,32 +76,26 @@ impl Lowering<'_> {
         Ok((plan, places))
     }
 
-    /// The rows of a recursive query that reads columns around it, and what must be equal; none if it is not
-    /// such a query.
+    /// The rows of a recursive query that reads columns around it, and what must be equal.
     pub(super) fn keyed_rows(
         &self,
         level: &Level,
         id: u32,
+        around: &[Expr],
         on: &mut Equal,
-    ) -> Result<Option<(LogicalPlan, Vec<Typed>)>> {
-        let around: Option<Vec<ColumnRef>> = self.keyed.borrow().get(&id).cloned();
-        let Some(around) = around else { return Ok(None) };
+    ) -> Result<(LogicalPlan, Vec<Typed>)> {
         let Rows { plan, outputs, keys, .. } = match self.ctes.borrow().get(&id) {
             Some(Named::Inline(rows)) => rows.clone(),
-            _ => return Err(unsupported("this query of WITH")),
+            _ => return Err(external(internal("no such query of WITH"))),
         };
         let new = |columns: &[Column]| columns.iter().map(|_| self.column("with")).collect::<Vec<_>>();
         let (new_outputs, new_keys) = (new(&outputs), new(&keys));
         let columns = keys.iter().zip(&new_keys).chain(outputs.iter().zip(&new_outputs));
         let exprs = columns.map(|(old, new)| Planned::Column(old.clone()).alias(&new.name));
         let plan = LogicalPlanBuilder::from(plan).project(exprs.collect::<Vec<_>>())?.build()?;
-        for (reference, key) in around.iter().zip(new_keys) {
-            let Some((value, _)) = level.outer.get(reference) else {
-                let what = "WITH RECURSIVE that reads columns around it, in a query inside of another";
-                return Err(unsupported(what));
-            };
-            on.push((value.clone(), Planned::Column(key)));
+        for (column, key) in around.iter().zip(new_keys) {
+            on.push((self.expr(level, column)?, Planned::Column(key)));
         }
-        typed_columns(Rows { plan, outputs: new_outputs, ..Rows::default() }).map(Some)
+        typed_columns(Rows { plan, outputs: new_outputs, ..Rows::default() })
     }
 }

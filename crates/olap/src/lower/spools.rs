@@ -15,8 +15,8 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Expr as Planned, LogicalPlan, LogicalPlanBuilder};
 
+use super::free::free_columns;
 use super::from::typed_columns;
-use super::subquery::free_columns;
 use super::{Domain, Lowering, Rows, Typed, type_of, unsupported};
 use crate::spool::{self, SpoolId};
 
@@ -33,11 +33,7 @@ impl Lowering<'_> {
     pub(super) fn cte(&self, cte: &Cte, domain: Option<&Domain>) -> Result<Named> {
         let rows = match &cte.repeated {
             None => self.query(&cte.query, None)?,
-            Some(repeated) => {
-                let reads = |query: &Query| !free_columns(query).is_empty();
-                let free = reads(&cte.query) || reads(&repeated.query);
-                self.recursive(cte, repeated, domain.filter(|_| free))?
-            }
+            Some(repeated) => self.recursive(cte, repeated, domain)?,
         };
         let used_again = cte.uses > 1 && !is_whole_table(&cte.query);
         let once = cte.materialized.unwrap_or(used_again);

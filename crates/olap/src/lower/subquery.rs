@@ -13,9 +13,7 @@ use std::sync::Arc;
 use albireo_base::Value;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::expr::{ColumnRef, Comparison, Connective, Expr, ExprKind, Subquery, SubqueryKind};
-use albireo_semantics::query::tree::{
-    AggregateKind, Body, Condition, Distinct, OrderBy, Query, RelationSource, Select,
-};
+use albireo_semantics::query::tree::{AggregateKind, Body, Condition, Distinct, Query, Select};
 use albireo_semantics::types::{Scalar, Type};
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
@@ -27,6 +25,7 @@ use datafusion::logical_expr::{
 };
 
 use super::expr::operator;
+use super::free::{columns_around, free_columns, has_query};
 use super::query::output_types;
 use super::select::{Stage, address};
 use super::{Domain, Level, Lowering, Rows, Typed, all_of, filter, typed_column};
@@ -726,73 +725,4 @@ fn without_rows(
         _ => {}
     }
     expr.each_part_mut(&mut |part| without_rows(part, groups, grouping, fits));
-}
-
-/// Whether an expression holds a query.
-pub(super) fn has_query(expr: &Expr) -> bool {
-    let mut found = false;
-    expr.walk(&mut |part| found |= matches!(part.kind, ExprKind::Subquery(_)));
-    found
-}
-
-/// The columns around that an expression names, those of queries in it included.
-fn columns_around(expr: &Expr) -> BTreeSet<ColumnRef> {
-    let mut found = BTreeSet::new();
-    expr_columns(expr, 0, &mut found);
-    found
-}
-
-/// The columns of queries around that a query reads, as its outermost SELECT sees them.
-pub(super) fn free_columns(query: &Query) -> BTreeSet<ColumnRef> {
-    let mut found = BTreeSet::new();
-    query_columns(query, 0, &mut found);
-    found
-}
-
-/// `level`: how many SELECTs of the query are around.
-fn query_columns(query: &Query, level: i32, into: &mut BTreeSet<ColumnRef>) {
-    for cte in &query.ctes {
-        query_columns(&cte.query, level, into);
-        if let Some(repeated) = &cte.repeated {
-            query_columns(&repeated.query, level, into);
-        }
-    }
-    match &query.body {
-        Body::Select(select) => select_columns(select, level, into),
-        // What stands outside of any SELECT counts from the query around.
-        Body::Values(rows) => rows.iter().flatten().for_each(|expr| expr_columns(expr, level - 1, into)),
-        Body::Nested(inner) => query_columns(inner, level, into),
-        Body::Set(set) => {
-            query_columns(&set.left, level, into);
-            query_columns(&set.right, level, into);
-        }
-    }
-    for key in &query.order {
-        if let OrderBy::Expr(expr) = &key.by {
-            expr_columns(expr, level, into);
-        }
-    }
-    query.limit.iter().chain(&query.offset).for_each(|expr| expr_columns(expr, level - 1, into));
-}
-
-fn select_columns(select: &Select, level: i32, into: &mut BTreeSet<ColumnRef>) {
-    for relation in &select.relations {
-        match &relation.source {
-            RelationSource::Query(query) => query_columns(query, level, into),
-            RelationSource::Lateral(query) => query_columns(query, level + 1, into),
-            _ => {}
-        }
-    }
-    select.each_own_expr(&mut |expr| expr_columns(expr, level, into));
-}
-
-fn expr_columns(expr: &Expr, level: i32, into: &mut BTreeSet<ColumnRef>) {
-    expr.walk(&mut |part| match &part.kind {
-        ExprKind::Column(column) if i32::from(column.depth) > level => {
-            let depth = (i32::from(column.depth) - level) as u16;
-            into.insert(ColumnRef { depth, ..*column });
-        }
-        ExprKind::Subquery(subquery) => query_columns(&subquery.plan.query, level + 1, into),
-        _ => {}
-    });
 }

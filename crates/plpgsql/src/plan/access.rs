@@ -176,7 +176,9 @@ impl<'r> Planner<'r> {
             _ => RANK_DERIVED,
         };
         match self.relations[usize::from(relation)].source {
-            RelationSource::Query(_) | RelationSource::Cte(_) => self.hash(relation, conditions, sides, rank),
+            RelationSource::Query(_) | RelationSource::Cte(..) => {
+                self.hash(relation, conditions, sides, rank)
+            }
             _ => Candidate { access: all(relation), used: Vec::new(), rank, ordered: false },
         }
     }

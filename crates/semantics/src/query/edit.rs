@@ -107,13 +107,12 @@ fn relations(relations: &mut [Relation], edit: Edit<'_>) {
     for relation in relations {
         match &mut relation.source {
             RelationSource::Query(query) | RelationSource::Lateral(query) => query.each_expr_mut(edit),
-            RelationSource::Series(args) => args.iter_mut().for_each(&mut *edit),
+            RelationSource::Series(args) | RelationSource::Cte(_, args) => {
+                args.iter_mut().for_each(&mut *edit)
+            }
             RelationSource::Unnest(array) => edit(array),
             RelationSource::Routine(call, _) => call.args.iter_mut().for_each(&mut *edit),
-            RelationSource::Table(_)
-            | RelationSource::File(_)
-            | RelationSource::Cte(_)
-            | RelationSource::Given => {}
+            RelationSource::Table(_) | RelationSource::File(_) | RelationSource::Given => {}
         }
     }
 }

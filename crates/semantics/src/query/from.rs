@@ -218,7 +218,7 @@ impl From {
                     cte.uses.set(cte.uses.get().saturating_add(1));
                     scope.recursive |= cte.recursive;
                     let named = unkeyed(cte.name.clone(), cte.columns.clone());
-                    let relation = self.add(scope, RelationSource::Cte(cte.id), named, alias)?;
+                    let relation = self.add(scope, RelationSource::Cte(cte.id, Vec::new()), named, alias)?;
                     return Ok(Pool::one(relation, 0));
                 }
                 link = ctes.parent;

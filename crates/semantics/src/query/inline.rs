@@ -1,7 +1,7 @@
 //! Queries of WITH that read columns around them, put in where they are used.
 //!
 //! Such a query has other rows for each row around; where it is used, it is a query in FROM that counts depths
-//! from there.
+//! from there. A recursive one stays where it is; where it is used, the columns say which of its rows are meant.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub fn inlined(query: &Query, numbers: &BTreeSet<u32>) -> Query {
             kept.push(cte);
             continue;
         }
-        let what = Inline { id: cte.id, query: &cte.query };
+        let what = Inline { id: cte.id, with: With::Query(&cte.query) };
         let mut rest: Vec<_> = left.collect();
         for later in &mut rest {
             what.in_query(&mut later.query, 0);
@@ -35,9 +35,20 @@ pub fn inlined(query: &Query, numbers: &BTreeSet<u32>) -> Query {
     whole
 }
 
+/// The query with these columns around it wherever it uses its recursive query of WITH of this number.
+pub fn keyed(query: &mut Query, id: u32, columns: &[Expr]) {
+    Inline { id, with: With::Columns(columns) }.in_query(query, 0);
+}
+
 struct Inline<'q> {
     id: u32,
-    query: &'q Query,
+    with: With<'q>,
+}
+
+/// What is put in.
+enum With<'q> {
+    Query(&'q Query),
+    Columns(&'q [Expr]),
 }
 
 impl Inline<'_> {
@@ -71,11 +82,17 @@ impl Inline<'_> {
     fn in_select(&self, tree: &mut Select, depth: u16) {
         for relation in &mut tree.relations {
             match &mut relation.source {
-                RelationSource::Cte(id) if *id == self.id => {
-                    let mut query = self.query.clone();
-                    levels::raise(&mut query, depth - 1);
-                    relation.source = RelationSource::Query(Box::new(query));
-                }
+                RelationSource::Cte(id, around) if *id == self.id => match self.with {
+                    With::Query(query) => {
+                        let mut query = query.clone();
+                        levels::raise(&mut query, depth - 1);
+                        relation.source = RelationSource::Query(Box::new(query));
+                    }
+                    With::Columns(columns) => {
+                        *around = columns.to_vec();
+                        levels::raise_columns(around, depth - 1);
+                    }
+                },
                 RelationSource::Query(query) => self.in_query(query, depth - 1),
                 RelationSource::Lateral(query) => self.in_query(query, depth),
                 RelationSource::Series(args) => args.iter_mut().for_each(|arg| self.in_expr(arg, depth)),
@@ -85,7 +102,7 @@ impl Inline<'_> {
                 }
                 RelationSource::Table(_)
                 | RelationSource::File(_)
-                | RelationSource::Cte(_)
+                | RelationSource::Cte(..)
                 | RelationSource::Given => {}
             }
         }

@@ -84,6 +84,15 @@ pub(super) fn raise(tree: &mut Query, by: u16) {
     });
 }
 
+/// As [`raise`], of columns.
+pub(super) fn raise_columns(columns: &mut [Expr], by: u16) {
+    for column in columns {
+        if let ExprKind::Column(column) = &mut column.kind {
+            column.depth += by;
+        }
+    }
+}
+
 /// The expressions of a query that stands where columns have this depth.
 fn query(tree: &mut Query, depth: u16, visit: Visit<'_>) -> Result {
     for cte in &mut tree.ctes {
@@ -112,13 +121,10 @@ fn select(tree: &mut Select, depth: u16, visit: Visit<'_>) -> Result {
         match &mut relation.source {
             RelationSource::Query(inner) => query(inner, depth - 1, visit)?,
             RelationSource::Lateral(inner) => query(inner, depth, visit)?,
-            RelationSource::Series(args) => all(args, depth, visit)?,
+            RelationSource::Series(args) | RelationSource::Cte(_, args) => all(args, depth, visit)?,
             RelationSource::Unnest(array) => expr(array, depth, visit)?,
             RelationSource::Routine(call, _) => all(&mut call.args, depth, visit)?,
-            RelationSource::Table(_)
-            | RelationSource::File(_)
-            | RelationSource::Cte(_)
-            | RelationSource::Given => {}
+            RelationSource::Table(_) | RelationSource::File(_) | RelationSource::Given => {}
         }
     }
     pool(&mut tree.from, depth, visit)?;

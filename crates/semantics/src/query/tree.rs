@@ -193,8 +193,9 @@ pub enum RelationSource {
     Query(Box<Query>),
     /// A query after LATERAL, inside of the level of the SELECT: it may refer to relations before it.
     Lateral(Box<Query>),
-    /// A query of WITH.
-    Cte(u32),
+    /// A query of WITH, and the columns around the SELECT that say which of its rows are meant: none, until
+    /// [`super::inline::keyed`] finds such ones.
+    Cte(u32, Vec<Expr>),
     /// `generate_series(from, to [, step])`, all of one type of numbers, or of moments with an interval.
     Series(Vec<Expr>),
     /// `unnest(array)`.

@@ -70,7 +70,7 @@ impl Query {
                 defined.insert(cte.id);
             });
             query.each_relation(&mut |relation| {
-                if let RelationSource::Cte(id) = &relation.source {
+                if let RelationSource::Cte(id, _) = &relation.source {
                     read.insert(*id);
                 }
             });
@@ -278,14 +278,13 @@ fn relations(relations: &[Relation], visit: Visit<'_>) {
 fn arguments(relations: &[Relation], visit: Visit<'_>) {
     for relation in relations {
         match &relation.source {
-            RelationSource::Series(args) => args.iter().for_each(&mut *visit),
+            RelationSource::Series(args) | RelationSource::Cte(_, args) => args.iter().for_each(&mut *visit),
             RelationSource::Unnest(array) => visit(array),
             RelationSource::Routine(call, _) => call.args.iter().for_each(&mut *visit),
             RelationSource::Table(_)
             | RelationSource::File(_)
             | RelationSource::Query(_)
             | RelationSource::Lateral(_)
-            | RelationSource::Cte(_)
             | RelationSource::Given => {}
         }
     }

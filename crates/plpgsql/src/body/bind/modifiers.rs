@@ -146,7 +146,7 @@ impl Binder<'_> {
                 around.levels.extend(inner);
                 found
             }
-            RelationSource::Cte(id) => {
+            RelationSource::Cte(id, _) => {
                 let cte = around.ctes.iter().find(|cte| cte.id == *id)?;
                 let query = &cte.query;
                 let inner = around.levels.split_off(level);

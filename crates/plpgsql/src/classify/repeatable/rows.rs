@@ -152,7 +152,7 @@ fn of_access(access: &Access, relations: &[Relation], ctes: Ctes<'_>) -> Result<
     let rows = match &relations[usize::from(access.relation)].source {
         RelationSource::Table(table) => of_table(access, table),
         RelationSource::Query(query) => within(query, ctes)?,
-        RelationSource::Cte(id) => {
+        RelationSource::Cte(id, _) => {
             ctes.iter().find(|(other, _)| other == id).map_or(Rows::Set, |(_, rows)| *rows)
         }
         RelationSource::Series(_) | RelationSource::Unnest(_) => Rows::Ordered,

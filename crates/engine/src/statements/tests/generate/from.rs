@@ -43,8 +43,20 @@ impl Generator {
                 _ if lateral => {
                     let item = self.item(true);
                     let join = self.pick(&["CROSS JOIN LATERAL", "LEFT JOIN LATERAL", "JOIN LATERAL"]);
-                    let on = if join.starts_with("CROSS") { "" } else { " ON true" };
+                    let on = match self.below(3) {
+                        _ if join.starts_with("CROSS") => String::new(),
+                        0 => format!(" ON {}", self.condition(1)),
+                        _ => " ON true".to_owned(),
+                    };
                     sql = format!("{sql} {join} {item}{on}");
+                }
+                // A side of an outer join that depends on what is beside the join.
+                2 if self.nesting < 2 && self.one_in(2) => {
+                    let (first, second) = (self.item(false), self.item(true));
+                    let join = self.pick(&["CROSS JOIN", "LEFT JOIN"]);
+                    let inner = if join.starts_with("LEFT") { " ON true" } else { "" };
+                    let on = self.condition(1);
+                    sql = format!("{sql} LEFT JOIN ({first} {join} LATERAL {second}{inner}) ON {on}");
                 }
                 1 => {
                     let before = self.scopes.last().map_or(0, |scope| scope.columns.len());
@@ -104,6 +116,20 @@ impl Generator {
                 let (name, columns) = self.ctes[at].clone();
                 self.add_query(&alias, &columns);
                 format!("{name} AS {alias}")
+            }
+            4 if self.scopes.len() > 1 && !lateral && self.one_in(2) => {
+                let beside = std::mem::take(&mut self.scopes[own]);
+                let until = self.plainly(|made| made.condition(0));
+                self.scopes[own] = beside;
+                self.add_query(&alias, &[("i".to_owned(), Int)]);
+                let first = self.pick(&["SELECT 1", "SELECT 2 WHERE true"]);
+                let next = format!("SELECT {alias}r.i + 1 FROM {alias}r WHERE {alias}r.i < 4 AND {until}");
+                let rows = self.pick(&["", " LIMIT 9", " UNION ALL SELECT max(i) FROM "]);
+                let rows = if rows.ends_with(' ') { format!("{rows}{alias}r") } else { rows.to_owned() };
+                format!(
+                    "(WITH RECURSIVE {alias}r (i) AS ({first} UNION ALL {next}) \
+                     SELECT i FROM (SELECT i FROM {alias}r{rows}) AS {alias}q) AS {alias} (i)"
+                )
             }
             3 | 4 if self.nesting < 2 => {
                 // A query in FROM sees what is beside it only if it is LATERAL.
