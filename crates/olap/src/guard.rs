@@ -3,7 +3,7 @@
 //!
 //! Scans look at the token themselves. A join whose output explodes may not come back to its
 //! scans for minutes; so the outputs of joins are guarded. Scans of files that DataFusion decodes are
-//! guarded too, against panics: a damaged file makes some.
+//! guarded too, against panics: a damaged file makes some. Joins give batches without rows, which go no further.
 
 use std::fmt;
 use std::pin::Pin;
@@ -141,9 +141,11 @@ impl ExecutionPlan for Guard {
             let decoded = Decoded { input, query };
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, decoded)));
         }
-        let guarded = input.map(move |batch| match query.is_cancelled() {
-            true => Err(external(cancelled())),
-            false => batch,
+        let guarded = input.filter_map(move |batch| {
+            std::future::ready(match query.is_cancelled() {
+                true => Some(Err(external(cancelled()))),
+                false => Some(batch).filter(has_rows),
+            })
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, guarded)))
     }
@@ -165,6 +167,11 @@ impl ExecutionPlan for Guard {
             Arc::clone,
         ))
     }
+}
+
+/// Whether there is something to compute: constants are computed of a batch without rows too, and may fail.
+fn has_rows(batch: &Result<RecordBatch>) -> bool {
+    batch.as_ref().map_or(true, |batch| batch.num_rows() > 0)
 }
 
 /// What DataFusion reads of a file, which may be damaged.

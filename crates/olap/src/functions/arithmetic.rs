@@ -231,9 +231,6 @@ impl ScalarUDFImpl for Arithmetic {
             return Err(external(internal("arithmetic takes two arguments")));
         };
         let result_type = args.return_field.data_type();
-        if args.number_rows == 0 {
-            return super::of_no_rows(result_type);
-        }
         if is_null_scalar(left) || is_null_scalar(right) {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_new_null(result_type)?));
         }

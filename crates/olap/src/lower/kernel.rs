@@ -23,7 +23,6 @@ use datafusion::logical_expr::{
 };
 
 use crate::errors::{external, from_arrow, internal};
-use crate::functions;
 use crate::pool::Account;
 use crate::values::numeric::{self, OPEN};
 use crate::values::{array_of, datum_at};
@@ -87,9 +86,6 @@ impl ScalarUDFImpl for Kernel {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.number_rows == 0 {
-            return functions::of_no_rows(&self.gives);
-        }
         if let ([ColumnarValue::Array(array)], ExprKind::Column(_)) = (args.args.as_slice(), &self.expr.kind)
             && let (Some(numbers), true) = (array.as_primitive_opt::<Decimal128Type>(), self.gives == OPEN)
         {
