@@ -1,5 +1,7 @@
 //! A connection: statements one after another, with settings and an open transaction between them.
 
+mod block;
+
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,18 +13,20 @@ use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
 use albireo_sql::ScriptStatement;
 use albireo_sql::ast::Statement;
-use albireo_sql::classify::{self, Explain, Setting, StatementClass, TransactionCommand, classify};
+use albireo_sql::classify::{self, Explain, Setting, StatementClass, classify};
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
 use crate::copy::{Client, Watched};
 use crate::durability;
+use crate::interactive;
 use crate::outcome::text_column;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Explained, Kept, Trial, Wanted};
+use crate::statements::{Explained, Kept, Parsed, Trial, Wanted};
 use crate::{BackupOptions, Database, Outcome, QueryResult, ReadOnlySession};
+use block::Block;
 
 /// One client of a database: its settings and at most one open transaction. Statements run one
 /// after another; [`Connection::cancel_token`] stops the running one from another thread.
@@ -36,8 +40,8 @@ pub struct Connection {
 #[derive(Default)]
 struct State {
     settings: Settings,
-    /// The open BEGIN READ ONLY.
-    session: Option<Arc<ReadOnlySession>>,
+    /// The open transaction.
+    block: Option<Block>,
     /// The settings after its COMMIT, and after its ROLLBACK.
     afterwards: (Settings, Settings),
     /// A statement of the open transaction failed: only ROLLBACK and COMMIT are taken.
@@ -45,10 +49,31 @@ struct State {
 }
 
 impl State {
+    /// Whether a transaction is open.
+    fn in_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// The level of the open transaction.
+    fn level(&self) -> Option<&'static str> {
+        match &self.block {
+            Some(Block::Writing(open)) => Some(open.lock().isolation().name()),
+            _ => None,
+        }
+    }
+
+    /// The snapshot of an open BEGIN READ ONLY.
+    fn session(&self) -> Option<&Arc<ReadOnlySession>> {
+        match &self.block {
+            Some(Block::ReadOnly(session, _)) => Some(session),
+            _ => None,
+        }
+    }
+
     /// Sets a setting; one that is not `local` also for the time after the open transaction.
     fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
         self.settings.set(name, value)?;
-        if !local && self.session.is_some() {
+        if !local && self.in_block() {
             self.afterwards.0.set(name, value)?;
         }
         Ok(())
@@ -180,7 +205,7 @@ impl Connection {
         };
         let result = self.copy(&parsed, sql, &settings, cancel, client);
         let mut state = self.state.lock();
-        state.failed |= result.is_err() && state.session.is_some();
+        state.failed |= result.is_err() && state.in_block();
         result.map(|outcome| match outcome {
             Outcome::Done { rows, .. } => rows,
             Outcome::Rows(_) => 0,
@@ -195,7 +220,7 @@ impl Connection {
         cancel: &CancelToken,
         client: Client<'_>,
     ) -> Result<Outcome, SqlError> {
-        let session = self.state.lock().session.clone();
+        let session = self.state.lock().session().cloned();
         let watched = Watched { cancel, progress: &self.progress };
         let outcome = self.database.run_copy(parsed, text, session.as_deref(), settings, watched, client);
         self.progress.end();
@@ -231,6 +256,7 @@ impl Connection {
     /// 25006 if a read-only transaction is open; XX000 if `work` panicked.
     pub fn rolled_back<R>(&self, work: impl FnOnce(&mut Trial<'_>) -> R) -> Result<R, SqlError> {
         self.refuse_in_session("change anything")?;
+        self.refuse_writing("a transaction that is rolled back")?;
         let cancel = self.begin_statement();
         let settings = self.state.lock().settings.clone();
         self.database.try_out(&settings, &cancel, work)
@@ -250,9 +276,13 @@ impl Connection {
             if state.failed || cancel.is_cancelled() {
                 return None;
             }
-            if state.session.is_some() {
+            if state.session().is_some() {
                 drop(state);
                 return self.run_kept_in_session(text, parameters, cancel);
+            }
+            if state.block.is_some() {
+                drop(state);
+                return self.run_writing(interactive::Statement::Kept, wanted, text, parameters, cancel);
             }
             self.database.limits(&state.settings, cancel)
         };
@@ -276,7 +306,7 @@ impl Connection {
     ) -> Option<Result<Outcome, SqlError>> {
         let (settings, open) = {
             let state = self.state.lock();
-            (state.settings.clone(), state.session.clone()?)
+            (state.settings.clone(), state.session().cloned()?)
         };
         let entry = self.database.kept_query(text, parameters).filter(|entry| !entry.calls)?;
         let session = Some(open.session());
@@ -327,9 +357,7 @@ impl Connection {
         }
         let result = self.run_class(class, &parsed, text, parameters, cancel);
         let mut state = self.state.lock();
-        if result.is_err() && state.session.is_some() {
-            state.failed = true;
-        }
+        state.failed |= result.is_err() && state.in_block();
         result
     }
 
@@ -341,8 +369,23 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
-        if matches!(class, StatementClass::Ddl | StatementClass::Change) {
-            self.refuse_in_session("change anything")?;
+        match class {
+            StatementClass::Ddl | StatementClass::Change => self.refuse_in_session("change anything")?,
+            _ => {}
+        }
+        match class {
+            StatementClass::Change => {
+                let statement = Parsed::Statement(parsed);
+                if let Some(done) = self.run_parsed_writing(statement, text, parameters, cancel) {
+                    return done;
+                }
+            }
+            StatementClass::Ddl | StatementClass::Copy => self.refuse_writing(&classify::name_of(parsed))?,
+            StatementClass::Query
+            | StatementClass::Explain
+            | StatementClass::Transaction
+            | StatementClass::Set
+            | StatementClass::Show => {}
         }
         let settings = self.state.lock().settings.clone();
         match class {
@@ -358,7 +401,7 @@ impl Connection {
             }
             StatementClass::Copy => self.copy(parsed, text, &settings, cancel, Client::None),
             StatementClass::Explain => self.explain(parsed, text, cancel),
-            StatementClass::Transaction => self.transaction(&classify::transaction(parsed)?),
+            StatementClass::Transaction => self.command(classify::transaction(parsed)?),
             StatementClass::Set | StatementClass::Show => self.setting(&classify::setting(parsed)?),
         }
     }
@@ -397,7 +440,7 @@ impl Connection {
 
     /// 25006 if a read-only transaction is open.
     fn refuse_in_session(&self, what: &str) -> Result<(), SqlError> {
-        if self.state.lock().session.is_none() {
+        if self.state.lock().session().is_none() {
             return Ok(());
         }
         let text = format!("cannot {what} in a read-only transaction");
@@ -418,8 +461,16 @@ impl Connection {
         if failed {
             return Err(aborted());
         }
+        if let RoutineStatement::Call(function) = &statement
+            && let Some(done) = self.run_parsed_writing(Parsed::Call(function), text, parameters, cancel)
+        {
+            return done;
+        }
         let calls = matches!(statement, RoutineStatement::Call(_));
-        let allowed = routines::deed(&statement).map_or(Ok(()), |deed| self.refuse_in_session(deed));
+        let allowed = routines::deed(&statement).map_or(Ok(()), |deed| {
+            self.refuse_writing("a definition of a routine")?;
+            self.refuse_in_session(deed)
+        });
         let result = match allowed {
             Ok(()) if !calls && !parameters.is_empty() => {
                 Err(SqlError::unsupported("a definition or EXPLAIN of a routine with parameters"))
@@ -431,7 +482,7 @@ impl Connection {
             Err(error) => Err(error),
         };
         let mut state = self.state.lock();
-        state.failed |= result.is_err() && state.session.is_some();
+        state.failed |= result.is_err() && state.in_block();
         result
     }
 
@@ -442,9 +493,13 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
+        let statement = Parsed::Statement(parsed);
+        if let Some(done) = self.run_parsed_writing(statement, text, parameters, cancel) {
+            return done;
+        }
         let (settings, open) = {
             let state = self.state.lock();
-            (state.settings.clone(), state.session.clone())
+            (state.settings.clone(), state.session().cloned())
         };
         let Some(open) = open else {
             return self.database.run_read(parsed, text, parameters, &settings, cancel);
@@ -485,7 +540,7 @@ impl Connection {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Result<Vec<String>, SqlError> {
-        let open = self.state.lock().session.clone();
+        let open = self.state.lock().session().cloned();
         let mut reason = None;
         if open.is_none() {
             let limits = self.database.limits(settings, cancel);
@@ -514,42 +569,11 @@ impl Connection {
         Ok(std::iter::once(head).chain(reason).chain(plan.lines().map(str::to_owned)).collect())
     }
 
-    fn transaction(&self, command: &TransactionCommand) -> Result<Outcome, SqlError> {
-        let mut state = self.state.lock();
-        let done = |tag: &str, notices: Vec<String>| Outcome::Done { tag: tag.to_owned(), rows: 0, notices };
-        match command {
-            TransactionCommand::Begin { .. } if state.session.is_some() => {
-                Ok(done("BEGIN", vec!["there is already a transaction in progress".to_owned()]))
-            }
-            TransactionCommand::Begin { read_only: Some(true), .. } => {
-                state.session = Some(Arc::new(self.database.begin_read_only()?));
-                state.afterwards = (state.settings.clone(), state.settings.clone());
-                state.failed = false;
-                Ok(done("BEGIN", Vec::new()))
-            }
-            TransactionCommand::Begin { .. } => Err(SqlError::unsupported("an interactive transaction that writes")
-                .with_hint("Use BEGIN READ ONLY for queries on one snapshot; a statement is a transaction; a procedure makes several changes one transaction.")),
-            TransactionCommand::Commit | TransactionCommand::Rollback => {
-                let tag = match command {
-                    TransactionCommand::Commit if !state.failed => "COMMIT",
-                    _ => "ROLLBACK",
-                };
-                let notice = state.session.is_none().then(|| "there is no transaction in progress".to_owned());
-                if state.session.take().is_some() {
-                    let (committed, rolled_back) = std::mem::take(&mut state.afterwards);
-                    state.settings = if tag == "COMMIT" { committed } else { rolled_back };
-                }
-                state.failed = false;
-                Ok(done(tag, notice.into_iter().collect()))
-            }
-        }
-    }
-
     fn setting(&self, setting: &Setting) -> Result<Outcome, SqlError> {
         let mut state = self.state.lock();
         let done = |tag: &str| Outcome::Done { tag: tag.to_owned(), rows: 0, notices: Vec::new() };
         match setting {
-            Setting::Set { name, value, local: true } if state.session.is_none() => {
+            Setting::Set { name, value, local: true } if !state.in_block() => {
                 state.settings.clone().set(name, value.as_deref())?;
                 let notice = "SET LOCAL can only be used in transaction blocks".to_owned();
                 Ok(Outcome::Done { tag: "SET".to_owned(), rows: 0, notices: vec![notice] })
@@ -570,6 +594,11 @@ impl Connection {
                 let lines: Result<Vec<String>, SqlError> =
                     NAMES.iter().map(|name| Ok(format!("{name} = {}", state.settings.show(name)?))).collect();
                 Ok(Outcome::Rows(text_column("setting", lines?.iter().map(String::as_str))))
+            }
+            Setting::Show(name)
+                if let Some(level) = state.level().filter(|_| name == "transaction_isolation") =>
+            {
+                Ok(Outcome::Rows(text_column(name, std::iter::once(level))))
             }
             Setting::Show(name) => {
                 Ok(Outcome::Rows(text_column(name, std::iter::once(state.settings.show(name)?.as_str()))))

@@ -17,7 +17,7 @@ use albireo_execute::query::{self, FoundRow, FoundRows};
 use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_parameters};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
-use albireo_partition::{Abort, Call, Route};
+use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_plpgsql::plan;
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
@@ -33,6 +33,7 @@ use arrow::datatypes::Int64Type;
 
 use crate::adapters::{AddressedRelations, AddressedSnapshot, scope_of, value_at};
 use crate::query::options;
+use crate::routines::Limits;
 use crate::settings::Settings;
 use crate::statements::{Bound, Judged, Parsed, Ran};
 use crate::{Database, Outcome, QueryResult};
@@ -41,7 +42,7 @@ use crate::{Database, Outcome, QueryResult};
 const MOST_CELLS: usize = 16;
 
 /// A change whose rows queries find, or make.
-struct Queried<'a> {
+pub(crate) struct Queried<'a> {
     database: &'a Database,
     bound: &'a Bound,
     /// The change as it is bound.
@@ -96,7 +97,7 @@ impl<'a> Queried<'a> {
     ///
     /// # Errors
     /// 0A000 for what has no plan over a snapshot.
-    fn new(
+    pub(crate) fn new(
         database: &'a Database,
         bound: &'a Bound,
         values: &'a [Value],
@@ -155,25 +156,46 @@ impl<'a> Queried<'a> {
         let limits = self.database.limits(self.settings, self.cancel);
         let partitions = &self.database.inner.partitions;
         let ran = partitions.crossing_with_snapshot(&self.call(), &self.scope(), |tx, snapshot| {
-            let results = self.queries.iter().map(|query| self.rows_of(query, &snapshot));
-            let results = results.collect::<Result<Vec<_>, _>>()?;
-            // What nobody sees any more need not be copied when it is written.
-            drop(snapshot);
-            let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
-            let library: &dyn Executables = self.bound.library.as_ref();
-            let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
-            let around = &self.bound.around;
-            let done = with_parameters(&mut execution, library, memory, around, arguments, |host| {
-                self.apply(host, &results)
-            });
-            match done {
-                Ok((count, rows)) => Ok(Ran { count, rows, notices: execution.take_notices() }),
-                Err(Stop::Crossing) => Err(Abort::Crossing),
-                Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
-            }
+            self.make_with(tx, snapshot, arguments, &limits)
         });
         let ran = ran.map_err(|spent| crate::errors::session(spent.into()))?;
         ran.map_err(|error| self.database.explain_call(error))
+    }
+
+    /// Makes the change in a transaction over all partitions whose rows the snapshot shows.
+    pub(crate) fn make_with(
+        &self,
+        tx: &mut Transaction,
+        snapshot: Arc<DatabaseSnapshot>,
+        arguments: &[Datum],
+        limits: &Limits,
+    ) -> Result<Ran, Abort> {
+        let results = self.queries.iter().map(|query| self.rows_of(query, &snapshot));
+        let results = results.collect::<Result<Vec<_>, _>>()?;
+        // What nobody sees any more need not be copied when it is written.
+        drop(snapshot);
+        let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
+        let library: &dyn Executables = self.bound.library.as_ref();
+        let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
+        let around = &self.bound.around;
+        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| {
+            self.apply(host, &results)
+        });
+        match done {
+            Ok((count, rows)) => Ok(Ran { count, rows, notices: execution.take_notices() }),
+            Err(Stop::Crossing) => Err(Abort::Crossing),
+            Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
+        }
+    }
+
+    /// The first word.
+    pub(crate) fn verb(&self) -> &'static str {
+        self.change.verb()
+    }
+
+    /// The queries for its rows.
+    pub(crate) fn queries(&self) -> impl Iterator<Item = &Arc<Prepared>> {
+        self.queries.iter().map(|query| &query.prepared)
     }
 
     /// Does with the rows of the queries what the statement says.
@@ -237,7 +259,8 @@ impl<'a> Queried<'a> {
         Call { synchronous: self.settings.synchronous, ..Call::new(Route::Crossing, self.change.verb()) }
     }
 
-    fn scope(&self) -> albireo_storage::SnapshotScope {
+    /// What the queries read.
+    pub(crate) fn scope(&self) -> albireo_storage::SnapshotScope {
         let queries: Vec<Arc<Prepared>> =
             self.queries.iter().map(|query| Arc::clone(&query.prepared)).collect();
         scope_of(&queries)

@@ -33,6 +33,7 @@ mod ddl;
 mod dml;
 mod durability;
 mod errors;
+mod interactive;
 mod outcome;
 mod procedures;
 mod query;

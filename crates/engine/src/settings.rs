@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use albireo_base::{SqlError, SqlState};
-use albireo_sql::classify::synchronous_commit;
+use albireo_sql::classify::{Isolation, synchronous_commit};
 
 /// What a connection has set.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +20,23 @@ pub(crate) struct Settings {
     pub(crate) interprets: bool,
     /// Whether transactions wait for the redo log; `None`: as the database was opened.
     pub(crate) synchronous: Option<bool>,
+    /// The level of transactions that do not say one.
+    pub(crate) isolation: Isolation,
+    /// Whether transactions that do not say so only read.
+    pub(crate) read_only: bool,
 }
 
 /// Names, and what they are for.
-pub(crate) const NAMES: [&str; 6] =
-    ["jit", "max_staleness", "query_memory", "query_threads", "statement_timeout", "synchronous_commit"];
+pub(crate) const NAMES: [&str; 8] = [
+    "default_transaction_isolation",
+    "default_transaction_read_only",
+    "jit",
+    "max_staleness",
+    "query_memory",
+    "query_threads",
+    "statement_timeout",
+    "synchronous_commit",
+];
 
 /// Settings of other systems that clients send unasked; taken and forgotten.
 const IGNORED: [&str; 6] = [
@@ -53,11 +65,20 @@ impl Settings {
                     _ => self.statement_timeout = (!duration.is_zero()).then_some(duration),
                 }
             }
-            "jit" => match value.map(str::to_ascii_lowercase).as_deref() {
-                None | Some("on" | "true" | "yes" | "1") => self.interprets = false,
-                Some("off" | "false" | "no" | "0") => self.interprets = true,
-                Some(_) => return wrong("Use on or off."),
+            "jit" => match value.map_or(Some(true), truth) {
+                Some(on) => self.interprets = !on,
+                None => return wrong("Use on or off."),
             },
+            "default_transaction_read_only" => match value.map_or(Some(false), truth) {
+                Some(on) => self.read_only = on,
+                None => return wrong("Use on or off."),
+            },
+            "default_transaction_isolation" => {
+                match value.map_or(Some(Isolation::default()), Isolation::named) {
+                    Some(level) => self.isolation = level,
+                    None => return wrong("Use serializable, repeatable read or read committed."),
+                }
+            }
             "synchronous_commit" => self.synchronous = synchronous_commit(value)?,
             "query_threads" => match value.map(str::parse::<usize>) {
                 None => self.query_threads = None,
@@ -97,7 +118,8 @@ impl Settings {
             "client_encoding" | "server_encoding" => "UTF8".to_owned(),
             "timezone" => "UTC".to_owned(),
             "datestyle" => "ISO, MDY".to_owned(),
-            "transaction_isolation" => "serializable".to_owned(),
+            "transaction_isolation" | "default_transaction_isolation" => self.isolation.name().to_owned(),
+            "default_transaction_read_only" => if self.read_only { "on" } else { "off" }.to_owned(),
             _ => return Err(unknown(name)),
         })
     }
@@ -113,6 +135,14 @@ fn split_unit(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, text[end..].trim()))
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn duration(text: &str) -> Option<Duration> {

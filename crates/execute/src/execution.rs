@@ -275,6 +275,23 @@ impl LiveRows<'_> {
         self.tx.delete_at(site, table, tid).map_err(|abort| self.stop(site, abort))
     }
 
+    /// Notes that it matters which rows have a key that begins so in an index.
+    pub(crate) fn note_key(&mut self, site: Site, table: TableId, index: &str, prefix: u128) {
+        self.note_range(site, table, index, prefix, prefix);
+    }
+
+    /// As [`LiveRows::note_key`], of keys that begin with what is between two.
+    pub(crate) fn note_range(&mut self, site: Site, table: TableId, index: &str, low: u128, high: u128) {
+        if !self.tx.notes_reads() {
+            return;
+        }
+        let indexes = &self.def(table).indexes;
+        match indexes.iter().position(|other| other.name == index) {
+            Some(at) => self.tx.note_range(site, table, IndexId(at as u16), low, high),
+            None => self.tx.note_table(site, table),
+        }
+    }
+
     /// Tells the client.
     pub fn notice(&mut self, level: RaiseLevel, message: String) {
         self.progress.notices.push(Notice { level, message });

@@ -8,6 +8,7 @@ use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
 
 use crate::Transaction;
+use crate::readers::Readers;
 
 /// A handle to a table in every partition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct PartitionData {
     pub(crate) tables: Vec<Option<Table>>,
     /// `None` only while a crossing owner has it.
     pub(crate) shared: Option<Arc<SharedTables>>,
+    /// What open transactions of several statements have read here.
+    pub(crate) readers: Readers,
 }
 
 /// A partition behind its token.
@@ -71,7 +74,8 @@ pub(crate) fn pauses() -> Histogram<u64> {
 impl PartitionState {
     /// An empty partition, one of `partitions`.
     pub(crate) fn new(id: PartitionId, partitions: u16, shared: Arc<SharedTables>, clock: Clock) -> Self {
-        let data = PartitionData { id, tables: Vec::new(), shared: Some(shared) };
+        let data =
+            PartitionData { id, tables: Vec::new(), shared: Some(shared), readers: Readers::default() };
         Self {
             tx: Transaction::of_partition(data, partitions, clock),
             committed: 0,
@@ -124,8 +128,9 @@ pub(crate) fn roll_back(sites: &mut [PartitionData], undo: &mut UndoLog, to: Sav
     assert!(undo.savepoint() == to, "rolling back takes back all that came after the savepoint");
 }
 
-/// Makes everything final.
-pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog) {
+/// Makes everything final; `name` says who did it.
+pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog, name: &str) {
+    tell_readers(sites, undo, name);
     let mut tidy: Vec<(u16, u32, u32, u16)> = Vec::new();
     undo.commit(
         |site, table, tid| table_of(sites, site, table).free_slot(tid),
@@ -134,5 +139,28 @@ pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog) {
     debug_assert!(undo.savepoint() == Savepoint::START, "a commit leaves nothing to take back");
     for (site, table, chunk, heap) in tidy {
         table_of(sites, site, table).tidy_heap(chunk, heap);
+    }
+}
+
+/// Tells all who have read what a transaction has changed that is about to be final.
+#[inline]
+fn tell_readers(sites: &[PartitionData], undo: &UndoLog, rival: &str) {
+    if sites.iter().any(|site| !site.readers.is_empty()) {
+        tell_them(sites, undo, rival);
+    }
+}
+
+#[cold]
+fn tell_them(sites: &[PartitionData], undo: &UndoLog, rival: &str) {
+    for (site, id, tid, event) in undo.events(Savepoint::START) {
+        if site == SHARED_SITE {
+            let shared = sites[0].shared.as_ref().expect("a writer of shared tables owns them");
+            let table = shared.tables[id.index()].as_ref().expect("a table stays as long as a transaction");
+            sites.iter().for_each(|site| site.readers.tell(table, tid, event, rival));
+        } else {
+            let data = &sites[usize::from(site)];
+            let table = data.tables[id.index()].as_ref().expect("a table stays as long as a transaction");
+            data.readers.tell(table, tid, event, rival);
+        }
     }
 }

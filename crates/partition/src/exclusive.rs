@@ -6,14 +6,15 @@ use albireo_base::progress::{Phase, StatementProgress, Unit};
 use albireo_base::{PartitionId, TableId};
 use albireo_redo::{Header, Kind, Log};
 use albireo_storage::{
-    BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotBuilder, SnapshotRegistry, SnapshotScope,
-    Table, TableError, TableSpec,
+    BudgetSpent, DatabaseSnapshot, Layout, Placement, SnapshotRegistry, SnapshotScope, Table, TableError,
+    TableSpec,
 };
 use parking_lot::MutexGuard;
 
 use crate::data::{PartitionState, SharedTables, TableHandle};
 use crate::executor::{Partition, Purpose};
 use crate::journal::Receipt;
+use crate::parts::snapshot_of;
 use crate::run::{count, run};
 use crate::{Abort, Call, CallError, Transaction};
 
@@ -51,15 +52,7 @@ impl<'a> Tokens<'a> {
         registry: &Arc<SnapshotRegistry>,
         scope: &SnapshotScope,
     ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
-        for state in &mut self.states {
-            let data = state.data_mut();
-            let id = data.id;
-            data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
-        }
-        let shared = self.shared();
-        shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
-        Ok(builder.finish())
+        snapshot_of(self.states.iter_mut().map(|state| state.data_mut()), registry, scope)
     }
 
     fn shared(&mut self) -> &mut SharedTables {

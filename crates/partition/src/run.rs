@@ -13,8 +13,8 @@ use crate::{Abort, Call, CallError, Transaction};
 pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
     match result {
         Ok(_) => state.committed += 1,
-        // It runs again and is counted then.
-        Err(CallError::Aborted(Abort::Crossing)) => {}
+        // It runs again, or is a part of another one, and is counted then.
+        Err(CallError::Aborted(Abort::Crossing | Abort::TakenBack)) => {}
         Err(_) => state.rolled_back += 1,
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn run<T>(
     }));
     match outcome {
         Ok(Ok(done)) => {
-            data::commit(&mut tx.sites, &mut tx.undo);
+            data::commit(&mut tx.sites, &mut tx.undo, call.name);
             Ok(done)
         }
         Ok(Err(error)) => {

@@ -9,11 +9,12 @@ use albireo_storage::{
 };
 
 use crate::data::{PartitionData, TableHandle, roll_back};
+use crate::readers::Reads;
 use crate::{Abort, AppendError, BulkInsert};
 
 /// A partition that the running transaction owns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Site(u16);
+pub struct Site(pub(crate) u16);
 
 impl Site {
     /// Its number among those that the transaction owns, from 0.
@@ -40,12 +41,25 @@ pub struct Transaction {
     /// Microseconds since 1970, read at first use.
     now: Option<i64>,
     synchronous: Option<bool>,
+    /// What it reads, if that is to be known.
+    pub(crate) reads: Option<Box<Reads>>,
 }
 
 impl Transaction {
     fn new(sites: Vec<PartitionData>, partitions: u16, crossing: bool, clock: Clock) -> Self {
         let (undo, writes) = (UndoLog::default(), WriteSet::default());
-        Self { sites, undo, writes, home: 0, partitions, crossing, clock, now: None, synchronous: None }
+        Self {
+            sites,
+            undo,
+            writes,
+            home: 0,
+            partitions,
+            crossing,
+            clock,
+            now: None,
+            synchronous: None,
+            reads: None,
+        }
     }
 
     /// Those of one of so many partitions.
@@ -66,6 +80,7 @@ impl Transaction {
         debug_assert!(!self.crossing || owned == all, "a crossing transaction owns all");
         debug_assert!(usize::from(home) < owned, "a transaction is at home where it owns");
         (self.home, self.now, self.synchronous) = (home, now, None);
+        self.reads = None;
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.

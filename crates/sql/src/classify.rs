@@ -21,7 +21,7 @@ pub enum StatementClass {
     Ddl,
     /// EXPLAIN of a query; see [`explain`].
     Explain,
-    /// BEGIN, COMMIT, ROLLBACK; see [`transaction`].
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION; see [`transaction`].
     Transaction,
     /// SET and RESET; see [`setting`].
     Set,
@@ -46,9 +46,12 @@ pub fn classify(statement: &Statement) -> Result<StatementClass, SqlError> {
             object_type: ObjectType::Table | ObjectType::Index | ObjectType::Schema, ..
         } => StatementClass::Ddl,
         Statement::Explain { .. } => StatementClass::Explain,
-        Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. } => {
-            StatementClass::Transaction
-        }
+        Statement::StartTransaction { .. }
+        | Statement::Commit { .. }
+        | Statement::Rollback { .. }
+        | Statement::Savepoint { .. }
+        | Statement::ReleaseSavepoint { .. }
+        | Statement::Set(Set::SetTransaction { .. }) => StatementClass::Transaction,
         Statement::Set(_) | Statement::Reset(_) => StatementClass::Set,
         Statement::ShowVariable { .. } => StatementClass::Show,
         other => return Err(SqlError::unsupported(name_of(other))),
@@ -130,62 +133,114 @@ pub fn explain(statement: &Statement) -> Result<Explain<'_>, SqlError> {
     Ok(plan)
 }
 
-/// BEGIN and what ends it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// BEGIN, what ends it and what stands between.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransactionCommand {
     /// BEGIN or START TRANSACTION.
-    Begin {
-        /// `READ ONLY` or `READ WRITE`, if said.
-        read_only: Option<bool>,
-        /// The level, if said.
-        isolation: Option<Isolation>,
-    },
+    Begin(TransactionModes),
+    /// SET TRANSACTION.
+    Set(TransactionModes),
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    SetDefault(TransactionModes),
     /// COMMIT or END.
-    Commit,
+    Commit {
+        /// Whether the next one begins at once: AND CHAIN.
+        chain: bool,
+    },
     /// ROLLBACK or ABORT.
-    Rollback,
+    Rollback {
+        /// Whether the next one begins at once: AND CHAIN.
+        chain: bool,
+    },
+    /// SAVEPOINT, with its name.
+    Savepoint(String),
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo(String),
+    /// RELEASE SAVEPOINT.
+    Release(String),
+}
+
+/// What is said of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct TransactionModes {
+    /// `READ ONLY` or `READ WRITE`.
+    pub read_only: Option<bool>,
+    /// Its level.
+    pub isolation: Option<Isolation>,
 }
 
 /// An isolation level.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Isolation {
     /// READ COMMITTED, and READ UNCOMMITTED, which is the same.
     ReadCommitted,
     /// REPEATABLE READ.
     RepeatableRead,
     /// SERIALIZABLE.
+    #[default]
     Serializable,
 }
 
-/// Reads BEGIN, COMMIT and ROLLBACK.
+impl Isolation {
+    /// Its name as settings have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => "read committed",
+            Self::RepeatableRead => "repeatable read",
+            Self::Serializable => "serializable",
+        }
+    }
+
+    /// The level of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "read committed" | "read uncommitted" => Some(Self::ReadCommitted),
+            "repeatable read" => Some(Self::RepeatableRead),
+            "serializable" => Some(Self::Serializable),
+            _ => None,
+        }
+    }
+}
+
+/// Reads BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION.
 ///
 /// # Errors
-/// 0A000 for savepoints, chaining and statements that are none of these.
+/// 0A000 for their rarer forms, and for statements that are none of these.
 pub fn transaction(statement: &Statement) -> Result<TransactionCommand, SqlError> {
     match statement {
         Statement::StartTransaction { modes, modifier: None, statements, exception: None, .. }
             if statements.is_empty() =>
         {
-            let mut read_only = None;
-            let mut isolation = None;
-            for mode in modes {
-                match mode {
-                    TransactionMode::AccessMode(mode) => {
-                        read_only = Some(*mode == TransactionAccessMode::ReadOnly);
-                    }
-                    TransactionMode::IsolationLevel(level) => isolation = Some(isolation_level(*level)?),
-                }
-            }
-            Ok(TransactionCommand::Begin { read_only, isolation })
+            transaction_modes(modes).map(TransactionCommand::Begin)
         }
-        Statement::Commit { chain: false, modifier: None, .. } => Ok(TransactionCommand::Commit),
-        Statement::Rollback { chain: false, savepoint: None } => Ok(TransactionCommand::Rollback),
-        Statement::Rollback { savepoint: Some(_), .. } => Err(SqlError::unsupported("ROLLBACK TO SAVEPOINT")),
-        Statement::Commit { chain: true, .. } | Statement::Rollback { chain: true, .. } => {
-            Err(SqlError::unsupported("AND CHAIN"))
+        Statement::Set(Set::SetTransaction { modes, snapshot: None, session: false }) => {
+            transaction_modes(modes).map(TransactionCommand::Set)
         }
-        other => Err(SqlError::unsupported(name_of(other))),
+        Statement::Set(Set::SetTransaction { modes, snapshot: None, session: true }) => {
+            transaction_modes(modes).map(TransactionCommand::SetDefault)
+        }
+        Statement::Commit { chain, modifier: None, .. } => Ok(TransactionCommand::Commit { chain: *chain }),
+        Statement::Rollback { chain, savepoint: None } => Ok(TransactionCommand::Rollback { chain: *chain }),
+        Statement::Rollback { savepoint: Some(name), .. } => {
+            Ok(TransactionCommand::RollbackTo(names::fold(name)))
+        }
+        Statement::Savepoint { name } => Ok(TransactionCommand::Savepoint(names::fold(name))),
+        Statement::ReleaseSavepoint { name } => Ok(TransactionCommand::Release(names::fold(name))),
+        other => Err(SqlError::unsupported(format!("this form of {}", name_of(other)))),
     }
+}
+
+fn transaction_modes(modes: &[TransactionMode]) -> Result<TransactionModes, SqlError> {
+    let mut said = TransactionModes::default();
+    for mode in modes {
+        match mode {
+            TransactionMode::AccessMode(mode) => {
+                said.read_only = Some(*mode == TransactionAccessMode::ReadOnly);
+            }
+            TransactionMode::IsolationLevel(level) => said.isolation = Some(isolation_level(*level)?),
+        }
+    }
+    Ok(said)
 }
 
 fn isolation_level(level: TransactionIsolationLevel) -> Result<Isolation, SqlError> {
@@ -340,7 +395,7 @@ mod tests {
             ("create or replace view v as select 1", "CREATE VIEW is not supported"),
             ("drop view v", "DROP VIEW is not supported"),
             ("grant select on t to x", "GRANT is not supported"),
-            ("savepoint s", "SAVEPOINT is not supported"),
+            ("listen s", "LISTEN is not supported"),
             ("call p(1)", "CALL is not supported"),
             ("vacuum", "VACUUM is not supported"),
         ];
@@ -366,16 +421,29 @@ mod tests {
     #[test]
     fn transaction_modes_are_read() {
         let read = |text: &str| transaction(&parse_one(text).unwrap());
-        let begin = |read_only, isolation| Ok(TransactionCommand::Begin { read_only, isolation });
+        let modes = |read_only, isolation| TransactionModes { read_only, isolation };
+        let begin = |read_only, isolation| Ok(TransactionCommand::Begin(modes(read_only, isolation)));
         assert_eq!(read("begin"), begin(None, None));
         assert_eq!(read("begin read only"), begin(Some(true), None));
         assert_eq!(
             read("start transaction isolation level repeatable read, read write"),
             begin(Some(false), Some(Isolation::RepeatableRead))
         );
-        assert_eq!(read("end"), Ok(TransactionCommand::Commit));
-        assert_eq!(read("rollback work"), Ok(TransactionCommand::Rollback));
-        assert!(read("rollback to savepoint s").is_err());
+        assert_eq!(read("end"), Ok(TransactionCommand::Commit { chain: false }));
+        assert_eq!(read("commit and chain"), Ok(TransactionCommand::Commit { chain: true }));
+        assert_eq!(read("rollback work"), Ok(TransactionCommand::Rollback { chain: false }));
+        assert_eq!(read("savepoint S"), Ok(TransactionCommand::Savepoint("s".to_owned())));
+        assert_eq!(read("rollback to savepoint s"), Ok(TransactionCommand::RollbackTo("s".to_owned())));
+        assert_eq!(read("rollback to \"S\""), Ok(TransactionCommand::RollbackTo("S".to_owned())));
+        assert_eq!(read("release s"), Ok(TransactionCommand::Release("s".to_owned())));
+        assert_eq!(
+            read("set transaction isolation level read committed, read only"),
+            Ok(TransactionCommand::Set(modes(Some(true), Some(Isolation::ReadCommitted))))
+        );
+        assert_eq!(
+            read("set session characteristics as transaction isolation level repeatable read"),
+            Ok(TransactionCommand::SetDefault(modes(None, Some(Isolation::RepeatableRead))))
+        );
     }
 
     #[test]

@@ -41,12 +41,12 @@ pub use table::{
     RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table,
     TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
-pub use undo::{Savepoint, UndoLog, UndoRecord};
+pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,
-    encode_writes,
+    encode_part, encode_writes,
 };
 
 use albireo_base::Value;

@@ -45,6 +45,8 @@ pub(crate) enum Need {
     Ordinary,
     /// To free other memory: may use what is kept for that.
     Freeing,
+    /// To take a transaction back, which must not fail: may pass the limit.
+    Undoing,
 }
 
 /// Why there is no memory.
@@ -305,9 +307,10 @@ impl BlockPool {
 
     fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
         let next_bytes = (state.slabs_in_use + 1) * SLAB_BYTES as u64;
-        let may_use_kept = need == Need::Freeing || self.inner.opened.load(Ordering::Relaxed) > 0;
+        let may_use_kept = need != Need::Ordinary || self.inner.opened.load(Ordering::Relaxed) > 0;
         let kept_bytes = if may_use_kept { 0 } else { self.inner.kept_bytes };
         if next_bytes > self.inner.limit_bytes - kept_bytes
+            && need != Need::Undoing
             && self.inner.emergency.load(Ordering::Relaxed) == 0
         {
             return Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes });

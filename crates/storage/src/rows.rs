@@ -55,6 +55,8 @@ pub struct Rows {
     chunk_entries: usize,
     /// Slots ever used; the next appended row gets this one.
     pub(crate) slots: u64,
+    /// Those that the last snapshot has.
+    frozen_slots: u64,
     pub(crate) live_rows: u64,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
@@ -127,6 +129,7 @@ impl Rows {
             base,
             chunks: 0,
             slots: 0,
+            frozen_slots: 0,
             live_rows: 0,
             epoch,
             moves: 0,
@@ -357,12 +360,7 @@ impl Rows {
     #[inline]
     pub(crate) fn set_null(&mut self, tid: Tid, at: &ColumnLocation, null: bool) -> Result<(), OutOfMemory> {
         debug_assert!(at.nullable(), "the column takes NULL");
-        self.set_bit(tid, at.null_entry as usize, !null)
-    }
-
-    #[inline]
-    fn set_bit(&mut self, tid: Tid, entry: usize, on: bool) -> Result<(), OutOfMemory> {
-        self.set_bit_for(tid, entry, on, Need::Ordinary)
+        self.set_bit_for(tid, at.null_entry as usize, !null, Need::Ordinary)
     }
 
     #[inline]
@@ -375,6 +373,20 @@ impl Rows {
         // SAFETY: a bitmap entry's block; the executor is its only writer.
         unsafe { bitmap::set(self.dir.entries[index].block, tid.slot(), on) };
         Ok(())
+    }
+
+    /// Makes what holds a value private again, for taking a write back: the transaction may have taken a snapshot
+    /// since.
+    #[inline]
+    pub(crate) fn privatize_again(&mut self, tid: Tid, at: &ColumnLocation) {
+        let first = tid.chunk() * self.layout.entries();
+        let block = at.entry as usize + (tid.slot() >> at.shift);
+        let bitmap = at.nullable().then_some(at.null_entry as usize);
+        for entry in std::iter::once(block).chain(bitmap) {
+            if self.dir.entries[first + entry].tag != self.epoch {
+                self.privatize_for(first + entry, Need::Undoing).expect("undoing is given its memory");
+            }
+        }
     }
 
     /// Replaces a block by a private copy if a live snapshot sees it, else marks it as changed in
@@ -638,9 +650,18 @@ impl Rows {
     /// Takes a row of the running transaction back: its slot is free at once.
     ///
     /// The last slot is given back as if it never was: every snapshot that saw it, dead, lost its
-    /// blocks to a private copy when the slot was reused.
+    /// blocks to a private copy when the slot was reused. A snapshot that the transaction itself has taken since sees
+    /// the row: for it the row dies like any other.
     pub(crate) fn unpublish(&mut self, tid: Tid) {
         debug_assert!(self.is_live(tid), "a row that is taken back lives");
+        let entry = tid.chunk() * self.layout.entries() + VALIDITY_ENTRY;
+        if tid.0 < self.frozen_slots && self.dir.entries[entry].tag != self.epoch {
+            let cleared = self.set_bit_for(tid, VALIDITY_ENTRY, false, Need::Undoing);
+            cleared.expect("undoing is given its memory");
+            self.live_rows -= 1;
+            self.moves += 1;
+            return self.free_slot(tid);
+        }
         let block = self.validity(tid);
         // SAFETY: the validity bitmap. No snapshot sees the slot, which was taken in this
         // transaction, and the word is shared atomically.
@@ -667,7 +688,8 @@ impl Rows {
     /// Takes [`Rows::kill`] back.
     pub(crate) fn revive(&mut self, tid: Tid) {
         debug_assert!(tid.0 < self.slots && !self.is_live(tid), "only a dead row is revived");
-        self.set_bit(tid, VALIDITY_ENTRY, true).expect("the bitmap is private since the row was killed");
+        let set = self.set_bit_for(tid, VALIDITY_ENTRY, true, Need::Undoing);
+        set.expect("undoing is given its memory");
         self.live_rows += 1;
         self.moves += 1;
     }
@@ -728,7 +750,7 @@ impl Rows {
     pub(crate) fn freeze(&mut self, next_epoch: u64) -> Arc<Directory> {
         assert!(next_epoch > self.epoch, "a table's epochs go up");
         debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
-        self.epoch = next_epoch;
+        (self.epoch, self.frozen_slots) = (next_epoch, self.slots);
         Arc::clone(&self.dir)
     }
 

@@ -4,7 +4,7 @@
 //! Commit forgets everything; abort hands the records back newest first, and the table that wrote
 //! one takes it back ([`crate::Table::undo`]).
 
-use albireo_base::{ColumnId, IndexId, Tid};
+use albireo_base::{ColumnId, IndexId, TableId, Tid};
 
 use crate::rows::RowRun;
 
@@ -79,6 +79,22 @@ impl UndoRecord {
     }
 }
 
+/// A change as those see it who have read rows before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeEvent {
+    /// So many rows came, one behind the other.
+    Came {
+        /// At least one.
+        rows: u64,
+    },
+    /// A row went.
+    Went,
+    /// A row has another value in this column.
+    Wrote(ColumnId),
+    /// A row stands in this index under another key than before.
+    Entered(IndexId),
+}
+
 /// The undo buffer of one executor; reused from transaction to transaction.
 #[derive(Default)]
 pub struct UndoLog {
@@ -136,6 +152,22 @@ impl UndoLog {
     /// The records, oldest first.
     pub(crate) fn records(&self) -> &[UndoRecord] {
         &self.records
+    }
+
+    /// What has changed since `since`, oldest first: site, table, row and what became of it.
+    pub fn events(&self, since: Savepoint) -> impl Iterator<Item = (u16, TableId, Tid, ChangeEvent)> {
+        let event = |record: &UndoRecord| {
+            let event = match record.change {
+                Change::Inserted => ChangeEvent::Came { rows: 1 },
+                Change::Appended { rows } => ChangeEvent::Came { rows: rows.into() },
+                Change::Deleted => ChangeEvent::Went,
+                Change::Wrote { column, .. } => ChangeEvent::Wrote(column),
+                Change::Indexed(index) => ChangeEvent::Entered(index),
+                Change::Unindexed(_) => return None,
+            };
+            Some((record.site, TableId(record.table), record.tid, event))
+        };
+        self.records[since.records..].iter().filter_map(event)
     }
 
     /// Where the log stands.

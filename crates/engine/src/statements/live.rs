@@ -119,7 +119,7 @@ impl Live {
 
     /// Makes the change, or reads: how many rows it concerned, and those it gives. `interprets` says whether
     /// routines that it calls do without their machine code.
-    pub(super) fn perform(
+    pub(crate) fn perform(
         &self,
         bound: &Bound,
         execution: &mut Execution<'_>,

@@ -34,6 +34,7 @@ mod trial;
 
 pub(crate) use bind::{Bound, Meaning, Parsed};
 pub(crate) use cache::{Entry, Statements};
+pub(crate) use live::Live;
 pub use path::ExecutionPath;
 pub(crate) use run::{Explained, Judged, Kept, Ran, Wanted};
 pub use trial::Trial;

@@ -7,7 +7,7 @@ use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_execute::query::Estimate;
 use albireo_execute::{Execution, Notice};
 use albireo_olap::CancelToken;
-use albireo_partition::{Abort, Call};
+use albireo_partition::{Abort, Call, Route};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_sql::ast::{Function, Statement};
@@ -231,14 +231,7 @@ impl Database {
             (_, Err(error)) => return Attempt::Not(Some(error)),
             (Err(error), _) => return Attempt::Not(Some(error.clone())),
         };
-        let judged = match (self.inner.statements.forced(), live.extent) {
-            (_, Extent::Whatever) => Judged::Runs,
-            (_, Extent::Unknown) | (Some(ExecutionPath::Analytical), _) => return Attempt::Not(None),
-            (Some(ExecutionPath::Transactional), _) | (None, Extent::Keys(_)) => Judged::Runs,
-            (None, Extent::Estimated) => {
-                Judged::ByEstimate { planned: entry.prepared.get().map_or(live.executions(), |_| u32::MAX) }
-            }
-        };
+        let Some(judged) = self.judged(entry, live) else { return Attempt::Not(None) };
         let arguments = match bound.arguments(values) {
             Ok(arguments) => arguments,
             Err(error) => return Attempt::Failed(error),
@@ -247,6 +240,26 @@ impl Database {
             Some(done) => done,
             None => self.run_live(bound, live, &arguments, judged, limits),
         }
+    }
+
+    /// Whether a statement may run as a transaction this time; `None`: it may not.
+    pub(crate) fn judged(&self, entry: &Entry, live: &Live) -> Option<Judged> {
+        match (self.inner.statements.forced(), live.extent) {
+            (_, Extent::Whatever) => Some(Judged::Runs),
+            (_, Extent::Unknown) | (Some(ExecutionPath::Analytical), _) => None,
+            (Some(ExecutionPath::Transactional), _) | (None, Extent::Keys(_)) => Some(Judged::Runs),
+            (None, Extent::Estimated) => {
+                let planned = entry.prepared.get().map_or(live.executions(), |_| u32::MAX);
+                Some(Judged::ByEstimate { planned })
+            }
+        }
+    }
+
+    /// Where a statement runs as a transaction.
+    #[inline]
+    pub(crate) fn route_of(&self, bound: &Bound, live: &Live, arguments: &[Datum]) -> Route {
+        let (statements, partitions) = (&self.inner.statements, self.inner.partitions.count());
+        live.routing.route(&bound.around, arguments, partitions, statements)
     }
 
     /// Runs a statement as a transaction; one that is judged only as long as it is the cheaper path.
@@ -258,8 +271,7 @@ impl Database {
         judged: Judged,
         limits: &Limits,
     ) -> Attempt {
-        let statements = &self.inner.statements;
-        let route = live.routing.route(&bound.around, arguments, self.inner.partitions.count(), statements);
+        let route = self.route_of(bound, live, arguments);
         let call = Call { synchronous: limits.synchronous, ..Call::new(route, live.work.verb()) };
         let code = if limits.interprets { None } else { live.code(bound) };
         let start = bound.shape.has_columns().then(|| limits.interrupts.clock.now());
@@ -340,6 +352,25 @@ pub(super) fn abort(stop: Stop) -> Abort {
 }
 
 impl Live {
+    /// The first word.
+    pub(crate) fn verb(&self) -> &'static str {
+        self.work.verb()
+    }
+
+    /// Whether it is the cheaper path, interpreted; it ends if it turns out not to be.
+    pub(crate) fn allows(
+        &self,
+        judged: Judged,
+        bound: &Bound,
+        execution: &mut Execution<'_>,
+        arguments: &[Datum],
+    ) -> Result<bool, Abort> {
+        let Judged::ByEstimate { planned } = judged else { return Ok(true) };
+        let estimate = self.estimate(bound, execution, arguments, true).map_err(abort)?;
+        execution.allow_rows(self.most_rows());
+        Ok(self.costs(&estimate, planned).path(self.most_rows()) != ExecutionPath::Analytical)
+    }
+
     /// What it would cost on either path.
     pub(super) fn costs(&self, estimate: &Estimate, planned: u32) -> Costs {
         let mut costs = Costs::of(estimate, planned);

@@ -2,6 +2,7 @@
 //! and a database that goes on.
 
 mod archiving;
+mod blocks;
 mod bulk;
 mod changes;
 mod classes;

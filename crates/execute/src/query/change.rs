@@ -441,7 +441,11 @@ impl Running<'_> {
                     SqlError::new(SqlState::UNDEFINED_OBJECT, "an index was dropped during the statement")
                 };
                 let handle = stored.index(index).map_err(missing)?;
-                if let Some(tid) = stored.find_key(handle, builder.key()) {
+                let found = stored.find_key(handle, builder.key());
+                let mut live = self.host.live();
+                live.note_key(*site, table.id, index, builder.key().prefix);
+                if let Some(tid) = found {
+                    live.tx.note_row(*site, table.id, tid);
                     return Ok(Some((*site, tid)));
                 }
             }

@@ -19,6 +19,7 @@ use super::frame::{Row, Running};
 use super::keys;
 use crate::Stop;
 use crate::datum::Datum;
+use crate::execution::LiveRows;
 use crate::expr::Expr;
 
 /// Whether a loop goes on.
@@ -259,6 +260,7 @@ impl<'h> Running<'h> {
     ) -> Result<Flow, Stop> {
         let mut seen = BTreeSet::new();
         let mut from = Tid(0);
+        note(&mut self.host.live(), site, table, index, search);
         loop {
             let live = self.host.live();
             let tids = fetch(live.table(site, table), index, search, from, &seen)?;
@@ -271,9 +273,11 @@ impl<'h> Running<'h> {
             }
             for tid in &tids {
                 self.tick()?;
-                if !self.host.live().table(site, table).is_live(*tid) {
+                let live = self.host.live();
+                if !live.table(site, table).is_live(*tid) {
                     continue;
                 }
+                live.tx.note_row(site, table, *tid);
                 self.set(relation, Row::Stored(site, *tid));
                 match each(self)? {
                     Flow::More => {}
@@ -358,6 +362,19 @@ impl<'h> Running<'h> {
         let row = self.level().rows[usize::from(relation)].clone();
         made.entry(Sorted(key)).or_default().push(row);
         Ok(Flow::More)
+    }
+}
+
+/// Notes what a search reads, if the transaction wants to know it; the rows that it comes by are noted as they are
+/// looked at.
+fn note(live: &mut LiveRows<'_>, site: Site, table: TableId, index: Option<&str>, search: &Search) {
+    match (search, index) {
+        (Search::Nothing, _) => {}
+        (Search::Equal(key), Some(index)) => live.note_key(site, table, index, key.key().prefix),
+        (Search::Between { low, high, .. }, Some(index)) => live.note_range(site, table, index, *low, *high),
+        (Search::Everything | Search::Equal(_) | Search::Between { .. }, _) => {
+            live.tx.note_table(site, table)
+        }
     }
 }
 

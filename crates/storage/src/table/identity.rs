@@ -51,6 +51,12 @@ impl Identity {
 }
 
 impl Table {
+    /// The columns that name a row where TIDs mean nothing: those of the first unique index without nullable columns,
+    /// else all.
+    pub fn identity_columns(&self) -> &[ColumnId] {
+        &self.identity.columns
+    }
+
     /// A row whose identity has these values; of several equal ones, any. Without a unique index
     /// nor another that narrows the search, all rows are looked at.
     ///

@@ -410,6 +410,20 @@ impl Table {
         self.table_index(index).find(&self.rows, key)
     }
 
+    /// The first 16 bytes of a row's key in an index, as [`Table::between`] compares them.
+    ///
+    /// # Panics
+    /// There is no such index, or no such row.
+    pub fn key_prefix(&self, index: IndexId, tid: Tid) -> u128 {
+        let index = &self.indexes[index.index()];
+        if index.index.is_short() {
+            return index.short_key(&self.rows, tid);
+        }
+        let mut key = KeyBuilder::new();
+        build_key(&index.columns, &self.rows, tid, &mut key);
+        key.key().prefix
+    }
+
     /// The rows with the key, in any index.
     pub fn find_all(&self, index: IndexRef, key: KeyRef<'_>) -> Vec<Tid> {
         self.table_index(index).find_all(&self.rows, key)

@@ -89,6 +89,7 @@ impl Table {
             self.rows.count_garbage(tid.chunk(), at.heap, bytes);
         }
         let old = log.bytes_of(image, at.width as usize);
+        self.rows.privatize_again(tid, &at);
         self.rows.write_raw(tid, &at, old).expect("the block is private since the write that is undone");
         if at.nullable() {
             self.rows.set_null(tid, &at, was_null).expect("the bitmap is private since the write");

@@ -18,14 +18,37 @@ pub fn encode_writes<'t>(
     table_of: impl Fn(u16, u32) -> &'t Table,
     out: &mut Vec<u8>,
 ) {
+    encode(set.tables(), undo, |site| site, table_of, out);
+}
+
+/// As [`encode_writes`], of what was written at one site alone, as if it were the only one.
+pub fn encode_part<'t>(
+    set: &WriteSet,
+    undo: &UndoLog,
+    site: u16,
+    table_of: impl Fn(u16, u32) -> &'t Table,
+    out: &mut Vec<u8>,
+) {
+    let part = set.tables().filter(|written| written.site == site);
+    encode(part, undo, |site| if site == SHARED_SITE { site } else { 0 }, table_of, out);
+}
+
+fn encode<'s, 't>(
+    tables: impl Iterator<Item = Written<'s>>,
+    undo: &'s UndoLog,
+    named: impl Fn(u16) -> u16,
+    table_of: impl Fn(u16, u32) -> &'t Table,
+    out: &mut Vec<u8>,
+) {
     let mut parts = Parts::default();
-    for written in set.tables() {
+    for written in tables {
         let Written { site, table, spans, .. } = written;
         let group = Group { table: table_of(site, table), undo };
         parts.sort(&group, written);
         if parts.is_empty() {
             continue;
         }
+        let site = named(site);
         put_number(out, if site == SHARED_SITE { 0 } else { u64::from(site) + 1 });
         put_number(out, u64::from(table));
         put_number(out, parts.leaving.len() as u64);

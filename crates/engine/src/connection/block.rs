@@ -1,0 +1,360 @@
+//! Transaction blocks: BEGIN, COMMIT and ROLLBACK, savepoints, and the statements between.
+
+use std::sync::Arc;
+
+use albireo_base::{SqlError, SqlState, Value};
+use albireo_olap::CancelToken;
+use albireo_sql::classify::{Isolation, TransactionCommand, TransactionModes};
+use parking_lot::Mutex;
+
+use super::{Connection, State};
+use crate::interactive::{Interactive, Statement};
+use crate::statements::{Parsed, Wanted};
+use crate::{Outcome, ReadOnlySession};
+
+/// What is open between BEGIN and COMMIT.
+pub(super) enum Block {
+    /// READ ONLY: queries on one snapshot, and the names of its savepoints, which have nothing to take back.
+    ReadOnly(Arc<ReadOnlySession>, Vec<String>),
+    /// Any other.
+    Writing(Arc<Mutex<Interactive>>),
+}
+
+impl Connection {
+    /// Begins a transaction, as BEGIN does: the statements until [`Connection::commit`] or
+    /// [`Connection::rollback`] are one transaction, SERIALIZABLE if `default_transaction_isolation` is not set.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// let db = Database::in_memory(Config::default())?;
+    /// db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, cents BIGINT NOT NULL);
+    ///             INSERT INTO account VALUES (1, 100), (2, 0)")?;
+    /// let (one, other) = (db.connect(), db.connect());
+    /// one.begin()?;
+    /// let cents = one.query("SELECT cents FROM account WHERE id = 1", &[])?.value(0, 0);
+    /// assert_eq!(cents.to_string(), "100");
+    /// // Nobody waits for the open transaction, but what it has read is not so any more.
+    /// other.execute("UPDATE account SET cents = 50 WHERE id = 1")?;
+    /// let error = one.execute("UPDATE account SET cents = cents + 100 WHERE id = 2").unwrap_err();
+    /// assert_eq!(error.state().to_string(), "40001");
+    /// one.rollback()?;
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 25001 if one is open already; those of `BEGIN READ ONLY` if that is the default.
+    pub fn begin(&self) -> Result<(), SqlError> {
+        let mut state = self.state.lock();
+        if state.block.is_some() {
+            return Err(SqlError::new(SqlState(*b"25001"), "there is already a transaction in progress"));
+        }
+        self.open(&mut state, TransactionModes::default())
+    }
+
+    /// Ends the open transaction, as COMMIT does.
+    ///
+    /// # Errors
+    /// 40001 if somebody has changed what it has read, 25P02 if one of its statements failed, 25P01 if none is
+    /// open. It has changed nothing then.
+    pub fn commit(&self) -> Result<(), SqlError> {
+        let failed = {
+            let state = self.state.lock();
+            if state.block.is_none() {
+                return Err(SqlError::new(SqlState(*b"25P01"), "there is no transaction in progress"));
+            }
+            state.failed
+        };
+        self.end(!failed)?;
+        if failed { Err(super::aborted()) } else { Ok(()) }
+    }
+
+    /// Ends the open transaction, as ROLLBACK does: it has changed nothing. Without one nothing happens.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn rollback(&self) -> Result<(), SqlError> {
+        self.end(false)
+    }
+
+    /// Runs `work` between BEGIN and COMMIT, again and again as long as others change what it has read. What it does
+    /// besides must bear to be done several times.
+    ///
+    /// ```
+    /// # use albireo::{Config, Database};
+    /// # let db = Database::in_memory(Config::default())?;
+    /// # db.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, cents BIGINT NOT NULL);
+    /// #             INSERT INTO account VALUES (1, 100), (2, 0)")?;
+    /// db.connect().transaction(|connection| {
+    ///     connection.execute("UPDATE account SET cents = cents - 10 WHERE id = 1")?;
+    ///     connection.execute("UPDATE account SET cents = cents + 10 WHERE id = 2")
+    /// })?;
+    /// # Ok::<(), albireo::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `work` and of COMMIT but 40001; the transaction has changed nothing then. 25001 if one is open
+    /// already.
+    pub fn transaction<R>(&self, mut work: impl FnMut(&Self) -> Result<R, SqlError>) -> Result<R, SqlError> {
+        loop {
+            self.begin()?;
+            let done = work(self).and_then(|value| self.commit().map(|()| value));
+            match done {
+                Ok(value) => return Ok(value),
+                Err(error) => {
+                    self.rollback()?;
+                    if error.state() != SqlState::SERIALIZATION_FAILURE {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&self, state: &mut State, modes: TransactionModes) -> Result<(), SqlError> {
+        let read_only = modes.read_only.unwrap_or(state.settings.read_only);
+        let block = match read_only {
+            true => Block::ReadOnly(Arc::new(self.database.begin_read_only()?), Vec::new()),
+            false => {
+                let isolation = modes.isolation.unwrap_or(state.settings.isolation);
+                Block::Writing(Arc::new(Mutex::new(self.database.begin_interactive(isolation))))
+            }
+        };
+        state.block = Some(block);
+        state.afterwards = (state.settings.clone(), state.settings.clone());
+        state.failed = false;
+        Ok(())
+    }
+
+    /// Ends what is open.
+    fn end(&self, commits: bool) -> Result<(), SqlError> {
+        let (block, synchronous) = {
+            let mut state = self.state.lock();
+            let Some(block) = state.block.take() else { return Ok(()) };
+            let synchronous = state.settings.synchronous;
+            let (committed, rolled_back) = std::mem::take(&mut state.afterwards);
+            state.settings = if commits { committed } else { rolled_back };
+            state.failed = false;
+            (block, synchronous)
+        };
+        let Block::Writing(open) = block else { return Ok(()) };
+        let over = Interactive::new(Isolation::Serializable, 0);
+        let open = std::mem::replace(&mut *open.lock(), over);
+        match commits {
+            true => self.database.commit_interactive(open, synchronous),
+            false => {
+                self.database.end_interactive(&open);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a transaction is open that may write.
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self.state.lock().block, Some(Block::Writing(_)))
+    }
+
+    /// Runs a statement of the open transaction; `None` if none is open that may write, or it is not kept.
+    pub(super) fn run_writing(
+        &self,
+        statement: Statement<'_>,
+        wanted: Wanted,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Option<Result<Outcome, SqlError>> {
+        let (open, settings) = {
+            let state = self.state.lock();
+            let Some(Block::Writing(open)) = &state.block else { return None };
+            (Arc::clone(open), state.settings.clone())
+        };
+        let queries = wanted == Wanted::Queries;
+        let source = (text, parameters, queries);
+        let done = self.database.run_interactive(&mut open.lock(), statement, source, &settings, cancel)?;
+        self.state.lock().failed |= done.is_err();
+        Some(done)
+    }
+
+    /// As [`Connection::run_writing`], of a statement that was parsed.
+    pub(super) fn run_parsed_writing(
+        &self,
+        parsed: Parsed<'_>,
+        text: &str,
+        parameters: &[Value],
+        cancel: &CancelToken,
+    ) -> Option<Result<Outcome, SqlError>> {
+        self.run_writing(Statement::Parsed(parsed), Wanted::Any, text, parameters, cancel)
+    }
+
+    /// # Errors
+    /// 0A000 if a transaction is open that may write.
+    pub(super) fn refuse_writing(&self, what: &str) -> Result<(), SqlError> {
+        match self.is_writing() {
+            true => Err(SqlError::unsupported(format!("{what} in a transaction block"))
+                .with_hint("Run it before BEGIN or after COMMIT: it is a transaction of its own.")),
+            false => Ok(()),
+        }
+    }
+
+    /// BEGIN, what ends it and what stands between.
+    pub(super) fn command(&self, command: TransactionCommand) -> Result<Outcome, SqlError> {
+        let done = |tag: &str| Ok(told(tag, None));
+        match command {
+            TransactionCommand::Begin(modes) => {
+                let mut state = self.state.lock();
+                if state.block.is_some() {
+                    return Ok(told("BEGIN", Some("there is already a transaction in progress")));
+                }
+                self.open(&mut state, modes)?;
+                done("BEGIN")
+            }
+            TransactionCommand::Commit { chain } => self.end_by_command(true, chain),
+            TransactionCommand::Rollback { chain } => self.end_by_command(false, chain),
+            TransactionCommand::Savepoint(name) => {
+                self.savepoint(&name, Step::Set).and_then(|()| done("SAVEPOINT"))
+            }
+            TransactionCommand::RollbackTo(name) => {
+                self.savepoint(&name, Step::RollBack)?;
+                self.state.lock().failed = false;
+                done("ROLLBACK")
+            }
+            TransactionCommand::Release(name) => {
+                self.savepoint(&name, Step::Release).and_then(|()| done("RELEASE"))
+            }
+            TransactionCommand::Set(modes) => self.set_modes(modes),
+            TransactionCommand::SetDefault(modes) => {
+                let mut state = self.state.lock();
+                let levels = modes.isolation.map(|level| ("default_transaction_isolation", level.name()));
+                let reads = modes.read_only.map(|on| if on { "on" } else { "off" });
+                for (name, value) in
+                    levels.into_iter().chain(reads.map(|on| ("default_transaction_read_only", on)))
+                {
+                    state.set(name, Some(value), false)?;
+                }
+                done("SET")
+            }
+        }
+    }
+
+    fn end_by_command(&self, commits: bool, chain: bool) -> Result<Outcome, SqlError> {
+        let (modes, failed) = {
+            let state = self.state.lock();
+            let modes = match &state.block {
+                None => None,
+                Some(Block::ReadOnly(..)) => {
+                    Some(TransactionModes { read_only: Some(true), isolation: None })
+                }
+                Some(Block::Writing(open)) => Some(TransactionModes {
+                    read_only: Some(false),
+                    isolation: Some(open.lock().isolation()),
+                }),
+            };
+            (modes, state.failed)
+        };
+        let tag = if commits && !failed { "COMMIT" } else { "ROLLBACK" };
+        let Some(modes) = modes else {
+            if chain {
+                let text = format!("{tag} AND CHAIN can only be used in transaction blocks");
+                return Err(SqlError::new(SqlState(*b"25P01"), text));
+            }
+            return Ok(told(tag, Some("there is no transaction in progress")));
+        };
+        self.end(tag == "COMMIT")?;
+        if chain {
+            self.open(&mut self.state.lock(), modes)?;
+        }
+        Ok(told(tag, None))
+    }
+
+    fn savepoint(&self, name: &str, step: Step) -> Result<(), SqlError> {
+        let mut state = self.state.lock();
+        if state.failed && step != Step::RollBack {
+            return Err(super::aborted());
+        }
+        match &mut state.block {
+            None => {
+                let text = format!("{} can only be used in transaction blocks", step.name());
+                Err(SqlError::new(SqlState(*b"25P01"), text))
+            }
+            Some(Block::Writing(open)) => {
+                let mut open = open.lock();
+                match step {
+                    Step::Set => {
+                        open.savepoint(name.to_owned());
+                        Ok(())
+                    }
+                    Step::RollBack => open.roll_back_to(name),
+                    Step::Release => open.release(name),
+                }
+            }
+            Some(Block::ReadOnly(_, names)) => {
+                let at = names.iter().rposition(|other| other == name);
+                match (step, at) {
+                    (Step::Set, _) => names.push(name.to_owned()),
+                    (Step::RollBack, Some(at)) => names.truncate(at + 1),
+                    (Step::Release, Some(at)) => names.truncate(at),
+                    (_, None) => {
+                        let text = format!("savepoint \"{name}\" does not exist");
+                        return Err(SqlError::new(SqlState(*b"3B001"), text));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn set_modes(&self, modes: TransactionModes) -> Result<Outcome, SqlError> {
+        let mut state = self.state.lock();
+        if state.failed {
+            return Err(super::aborted());
+        }
+        let open = match &state.block {
+            None => return Ok(told("SET", Some("SET TRANSACTION can only be used in transaction blocks"))),
+            Some(Block::ReadOnly(..)) if modes.read_only == Some(false) => {
+                let text = "cannot set transaction read-write mode inside a read-only transaction";
+                return Err(SqlError::new(SqlState(*b"25001"), text));
+            }
+            Some(Block::ReadOnly(..)) => return Ok(told("SET", None)),
+            Some(Block::Writing(open)) => Arc::clone(open),
+        };
+        if let Some(isolation) = modes.isolation {
+            open.lock().set_isolation(isolation)?;
+        }
+        if modes.read_only == Some(true) {
+            open.lock().set_isolation(Isolation::Serializable)?;
+            let session = self.database.begin_read_only()?;
+            state.block = Some(Block::ReadOnly(Arc::new(session), Vec::new()));
+        }
+        Ok(told("SET", None))
+    }
+}
+
+/// What is done with a savepoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Set,
+    RollBack,
+    Release,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Set => "SAVEPOINT",
+            Self::RollBack => "ROLLBACK TO SAVEPOINT",
+            Self::Release => "RELEASE SAVEPOINT",
+        }
+    }
+}
+
+fn told(tag: &str, notice: Option<&str>) -> Outcome {
+    Outcome::Done { tag: tag.to_owned(), rows: 0, notices: notice.map(str::to_owned).into_iter().collect() }
+}
+
+impl Drop for Connection {
+    /// What is open is rolled back.
+    fn drop(&mut self) {
+        if let Some(Block::Writing(open)) = &self.state.get_mut().block {
+            self.database.end_interactive(&open.lock());
+        }
+    }
+}

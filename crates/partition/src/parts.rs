@@ -1,0 +1,212 @@
+//! A transaction of several statements, as a partition sees it: one transaction for each statement.
+//!
+//! Responsible for: writing again what the statements before have written, noting what this one reads and writes,
+//! the snapshot that shows both. Not responsible for: what becomes of the statements between (the engine), telling
+//! readers (`readers`).
+//!
+//! ```text
+//! statement   write again -> run -> enter what it has read and written for the reader -> take everything back
+//! COMMIT      is the reader told of nothing? -> leave -> write again -> commit
+//! ```
+//!
+//! I-1 Between two transactions of a partition, its rows are those that were committed. Whatever runs, whichever way,
+//! reads plain rows: those committed, and those of its own transaction.
+//! I-2 A record written again does what it did: whoever changed a row or key that it names has told the reader, who
+//! does not write it again.
+
+use std::sync::Arc;
+
+use albireo_base::{IndexId, PartitionId, SqlState, TableId, Tid};
+use albireo_storage::{
+    ApplyError, BudgetSpent, ChangeEvent, DatabaseSnapshot, SHARED_SITE, Savepoint, SnapshotBuilder,
+    SnapshotRegistry, SnapshotScope, Table, UndoLog, WrittenTables, apply_writes, encode_part,
+};
+
+use crate::data::PartitionData;
+use crate::readers::{Read, Reader, Reads};
+use crate::transaction::Site;
+use crate::{Abort, Transaction};
+
+/// What one partition, or the shared tables, got by a transaction of several statements so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartWritten {
+    /// The partition; `None` for the shared tables.
+    pub partition: Option<PartitionId>,
+    /// A write record.
+    pub record: Arc<[u8]>,
+}
+
+/// Parts of a transaction of several statements.
+impl Transaction {
+    /// Notes from now on what it reads.
+    pub fn note_reads(&mut self) {
+        self.reads = Some(Box::default());
+    }
+
+    /// Whether it notes what it reads.
+    #[inline]
+    pub fn notes_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// It reads a row.
+    #[inline]
+    pub fn note_row(&mut self, site: Site, table: TableId, tid: Tid) {
+        if let Some(reads) = &mut self.reads {
+            reads.note(site.number(), Read::Row(table, tid));
+        }
+    }
+
+    /// It reads all rows whose keys in an index begin with what is between these, inclusive; see
+    /// [`Table::between`].
+    #[inline]
+    pub fn note_range(&mut self, site: Site, table: TableId, index: IndexId, low: u128, high: u128) {
+        if let Some(reads) = &mut self.reads {
+            reads.note(site.number(), Read::Range(table, index, low, high));
+        }
+    }
+
+    /// It reads all rows of a table.
+    #[inline]
+    pub fn note_table(&mut self, site: Site, table: TableId) {
+        if let Some(reads) = &mut self.reads {
+            reads.note(site.number(), Read::Table(table));
+        }
+    }
+
+    /// Enters what it has read, if `all`, and what it has written since `since`, for `reader`: whoever commits a
+    /// change of it will tell.
+    pub fn enter_reads(&mut self, reader: &Arc<Reader>, since: Savepoint, all: bool) {
+        let mut reads = self.reads.take().filter(|_| all).map_or_else(Reads::default, |reads| *reads);
+        self.note_written(&mut reads, since);
+        reads.without_own(&self.undo);
+        for (site, read) in reads.0 {
+            self.sites[usize::from(site)].readers.enter(read, reader);
+        }
+    }
+
+    /// The rows that it has changed since `since`, and the keys that these must be alone with.
+    fn note_written(&self, reads: &mut Reads, since: Savepoint) {
+        for (number, table, tid, event) in self.undo.events(since) {
+            // Of a shared table it is at home that counts: whoever changes one looks in all partitions.
+            let site = if number == SHARED_SITE { self.home() } else { Site(number) };
+            let data = self.written_table(number, table);
+            match event {
+                ChangeEvent::Went | ChangeEvent::Wrote(_) => reads.note(site.number(), Read::Row(table, tid)),
+                ChangeEvent::Came { rows } => {
+                    (tid.0..tid.0 + rows).for_each(|tid| note_keys(reads, site, data, Tid(tid), None));
+                }
+                ChangeEvent::Entered(index) => note_keys(reads, site, data, tid, Some(index)),
+            }
+        }
+    }
+
+    fn written_table(&self, site: u16, table: TableId) -> &Table {
+        let tables = match site {
+            SHARED_SITE => &self.sites[0].shared.as_ref().expect("their writer owns them").tables,
+            site => &self.sites[usize::from(site)].tables,
+        };
+        tables[table.index()].as_ref().expect("a table stays as long as a transaction")
+    }
+
+    /// Forgets what `reader` has read in the partitions that the transaction owns.
+    pub fn leave(&mut self, reader: &Reader) {
+        self.sites.iter_mut().for_each(|site| site.readers.leave(reader));
+    }
+
+    /// What it has written, by partition.
+    pub fn parts_written(&mut self) -> Vec<PartWritten> {
+        if self.undo.is_empty() {
+            return Vec::new();
+        }
+        let mut writes = std::mem::take(&mut self.writes);
+        writes.collect(&self.undo);
+        let numbers = (0..self.sites.len() as u16).chain([SHARED_SITE]);
+        let part = |site: u16| {
+            let mut record = Vec::new();
+            let table_of = |site, table| self.written_table(site, TableId(table));
+            encode_part(&writes, &self.undo, site, table_of, &mut record);
+            let partition = (site != SHARED_SITE).then(|| self.sites[usize::from(site)].id);
+            (!record.is_empty()).then(|| PartWritten { partition, record: record.into() })
+        };
+        let parts = numbers.filter_map(part).collect();
+        self.writes = writes;
+        parts
+    }
+
+    /// A snapshot that shows what it has written too, for nobody else.
+    ///
+    /// # Errors
+    /// Snapshots hold as much memory as they may.
+    ///
+    /// # Panics
+    /// It does not own all partitions.
+    pub fn snapshot(
+        &mut self,
+        registry: &Arc<SnapshotRegistry>,
+        scope: &SnapshotScope,
+    ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+        assert!(self.crossing, "a snapshot is of all partitions");
+        snapshot_of(self.sites.iter_mut(), registry, scope)
+    }
+
+    /// Writes again what statements before have written.
+    ///
+    /// # Errors
+    /// [`Abort::Crossing`] if it does not own the partition; the rows are not as those statements left them.
+    pub fn write_again(&mut self, part: &PartWritten) -> Result<(), Abort> {
+        let site = match part.partition {
+            Some(partition) => self.site_of_partition(partition)?.number(),
+            None if self.crossing => SHARED_SITE,
+            None => return Err(Abort::Crossing),
+        };
+        let again = apply_writes(&part.record, &mut At { tx: self, site });
+        again.map(drop).map_err(|error| match error {
+            ApplyError::Table(error) => Abort::Table(error),
+            error => Abort::raise(SqlState::INTERNAL_ERROR, error.to_string()),
+        })
+    }
+}
+
+/// Notes the keys of a row in unique indexes, or in one of them.
+fn note_keys(reads: &mut Reads, site: Site, table: &Table, tid: Tid, only: Option<IndexId>) {
+    if !table.is_live(tid) {
+        return;
+    }
+    for (number, index) in table.spec().indexes.iter().enumerate() {
+        let id = IndexId(number as u16);
+        if index.unique && only.is_none_or(|only| only == id) {
+            let key = table.key_prefix(id, tid);
+            reads.note(site.number(), Read::Range(table.spec().id, id, key, key));
+        }
+    }
+}
+
+/// The tables of one site, under whichever number a record has it.
+struct At<'t> {
+    tx: &'t mut Transaction,
+    site: u16,
+}
+
+impl WrittenTables for At<'_> {
+    fn table_mut(&mut self, _: u16, table: TableId) -> Option<(&mut Table, &mut UndoLog)> {
+        self.tx.table_mut(self.site, table)
+    }
+}
+
+/// A snapshot of these partitions, which are all; the first holds the only reference to the shared tables.
+pub(crate) fn snapshot_of<'d>(
+    sites: impl Iterator<Item = &'d mut PartitionData>,
+    registry: &Arc<SnapshotRegistry>,
+    scope: &SnapshotScope,
+) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
+    let mut builder = SnapshotBuilder::new(registry, scope.clone())?;
+    for data in sites {
+        let id = data.id;
+        data.tables.iter_mut().flatten().for_each(|table| builder.add(id, table));
+        if let Some(shared) = data.shared_mut() {
+            shared.tables.iter_mut().flatten().for_each(|table| builder.add(PartitionId(0), table));
+        }
+    }
+    Ok(builder.finish())
+}

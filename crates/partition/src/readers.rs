@@ -1,0 +1,222 @@
+//! What open transactions of several statements have read, and whom a commit concerns.
+//!
+//! Responsible for: entering what a statement has read in a partition, telling its reader that somebody committed a
+//! change of it. Not responsible for: which reads count (`albireo_execute`), what the reader does about it (the engine).
+//!
+//! Between two of its statements such a transaction holds nobody up. So whoever commits looks here, and tells those
+//! who have read what it changed: a row, a range of an index that a row has come to, a table. They cannot write any
+//! more then: what they have read is no longer so. As long as nobody tells them, all that they have read is still as it
+//! was, so each of their statements sees one state, the present one, and no version of a row is ever kept.
+//!
+//! I-1 What a reader has read, and was not told of, is as it was.
+//! I-2 Nothing is here while no such transaction is open: a commit looks at one word then.
+//! I-3 Reader and committer own the partition when they look, so neither misses the other.
+//!
+//! Papers: Cahill, Röhm and Fekete, *Serializable Isolation for Snapshot Databases*, SIGMOD 2008 (marks of what was
+//! read, §3.2); Neumann, Mühlbauer and Kemper, *Fast Serializable Multi-Version Concurrency Control for Main-Memory
+//! Database Systems*, SIGMOD 2015 (what was read as predicates, §2.3).
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
+use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};
+
+/// Rows of one table that a reader may have entered one by one; beyond that it has read the table.
+const MOST_ROWS: usize = 10_000;
+
+/// An open transaction of several statements.
+#[derive(Default)]
+pub struct Reader {
+    conflict: OnceLock<Conflict>,
+}
+
+/// What somebody has changed of what a reader has read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Conflict {
+    /// The table.
+    pub table: TableId,
+    /// The columns that name a row: [`Table::identity_columns`].
+    pub columns: Vec<ColumnId>,
+    /// The row that was changed, or came, by their values.
+    pub row: Vec<Value>,
+    /// The name of the call that did it.
+    pub rival: String,
+}
+
+impl Reader {
+    /// One that has read nothing.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The first change of what it has read, if there is one.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.conflict.get()
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("conflict", &self.conflict()).finish()
+    }
+}
+
+/// What a statement reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Read {
+    /// A row.
+    Row(TableId, Tid),
+    /// All rows whose keys in an index begin with what is between these, inclusive.
+    Range(TableId, IndexId, u128, u128),
+    /// All rows.
+    Table(TableId),
+}
+
+impl Read {
+    fn table(&self) -> TableId {
+        match self {
+            Self::Row(table, _) | Self::Range(table, ..) | Self::Table(table) => *table,
+        }
+    }
+}
+
+/// What a statement has read, by the number of the site.
+#[derive(Clone, Default, Debug)]
+pub struct Reads(pub(crate) Vec<(u16, Read)>);
+
+impl Reads {
+    pub(crate) fn note(&mut self, site: u16, read: Read) {
+        self.0.push((site, read));
+    }
+
+    /// Forgets rows that the transaction itself has made: they are gone when it is taken back.
+    pub(crate) fn without_own(&mut self, undo: &UndoLog) {
+        let mut own = HashSet::new();
+        for (site, table, tid, event) in undo.events(Savepoint::START) {
+            if let ChangeEvent::Came { rows } = event {
+                own.extend((tid.0..tid.0 + rows).map(|tid| (site, table, Tid(tid))));
+            }
+        }
+        if !own.is_empty() {
+            self.0.retain(|(site, read)| match read {
+                Read::Row(table, tid) => {
+                    ![*site, SHARED_SITE].into_iter().any(|site| own.contains(&(site, *table, *tid)))
+                }
+                _ => true,
+            });
+        }
+    }
+}
+
+/// What is read in a partition, and by whom.
+#[derive(Default)]
+pub(crate) struct Readers {
+    tables: HashMap<TableId, OfTable>,
+    /// What each has read, to take it out again, by the reader's address.
+    held: HashMap<usize, Held>,
+}
+
+#[derive(Default)]
+struct OfTable {
+    whole: Vec<Arc<Reader>>,
+    ranges: Vec<(IndexId, u128, u128, Arc<Reader>)>,
+    rows: HashMap<Tid, Vec<Arc<Reader>>>,
+}
+
+#[derive(Default)]
+struct Held {
+    reads: HashSet<Read>,
+    /// By table.
+    rows: HashMap<TableId, usize>,
+}
+
+impl Readers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Enters what `reader` has read.
+    pub(crate) fn enter(&mut self, read: Read, reader: &Arc<Reader>) {
+        let held = self.held.entry(Arc::as_ptr(reader) as usize).or_default();
+        let table = read.table();
+        let rows = held.rows.entry(table).or_default();
+        let read = match read {
+            Read::Row(..) if *rows >= MOST_ROWS => Read::Table(table),
+            read => read,
+        };
+        if held.reads.contains(&Read::Table(table)) || !held.reads.insert(read.clone()) {
+            return;
+        }
+        let of = self.tables.entry(table).or_default();
+        let reader = Arc::clone(reader);
+        match read {
+            Read::Table(_) => of.whole.push(reader),
+            Read::Range(_, index, low, high) => of.ranges.push((index, low, high, reader)),
+            Read::Row(_, tid) => {
+                *rows += 1;
+                of.rows.entry(tid).or_default().push(reader);
+            }
+        }
+    }
+
+    /// Forgets what `reader` has read.
+    pub(crate) fn leave(&mut self, reader: &Reader) {
+        let address = std::ptr::from_ref(reader) as usize;
+        let Some(held) = self.held.remove(&address) else { return };
+        let stays = |other: &Arc<Reader>| Arc::as_ptr(other) as usize != address;
+        for read in held.reads {
+            let table = read.table();
+            let Some(of) = self.tables.get_mut(&table) else { continue };
+            match read {
+                Read::Table(_) => of.whole.retain(stays),
+                Read::Range(..) => of.ranges.retain(|(.., reader)| stays(reader)),
+                Read::Row(_, tid) => {
+                    if let Some(readers) = of.rows.get_mut(&tid) {
+                        readers.retain(stays);
+                        if readers.is_empty() {
+                            of.rows.remove(&tid);
+                        }
+                    }
+                }
+            }
+            if of.whole.is_empty() && of.ranges.is_empty() && of.rows.is_empty() {
+                self.tables.remove(&table);
+            }
+        }
+        assert!(!self.held.is_empty() || self.tables.is_empty(), "what nobody holds is not here (I-2)");
+    }
+
+    /// Tells whoever has read what a commit changes in a table.
+    pub(crate) fn tell(&self, table: &Table, tid: Tid, event: ChangeEvent, rival: &str) {
+        let Some(of) = self.tables.get(&table.spec().id) else { return };
+        let tell = |reader: &Reader, tid| {
+            reader.conflict.get_or_init(|| {
+                let columns = table.identity_columns().to_vec();
+                let row = columns.iter().map(|column| table.value(tid, *column)).collect();
+                Conflict { table: table.spec().id, columns, row, rival: rival.to_owned() }
+            });
+        };
+        of.whole.iter().for_each(|reader| tell(reader, tid));
+        let entered = |tid: Tid, only: Option<IndexId>| {
+            // What has gone again was never there for others.
+            for (index, low, high, reader) in of.ranges.iter().filter(|_| table.is_live(tid)) {
+                let concerned = only.is_none_or(|only| only == *index);
+                if concerned && (*low..=*high).contains(&table.key_prefix(*index, tid)) {
+                    tell(reader, tid);
+                }
+            }
+        };
+        match event {
+            ChangeEvent::Came { rows } if !of.ranges.is_empty() => {
+                (tid.0..tid.0 + rows).for_each(|tid| entered(Tid(tid), None));
+            }
+            ChangeEvent::Came { .. } => {}
+            ChangeEvent::Went | ChangeEvent::Wrote(_) => {
+                of.rows.get(&tid).into_iter().flatten().for_each(|reader| tell(reader, tid));
+            }
+            ChangeEvent::Entered(index) => entered(tid, Some(index)),
+        }
+    }
+}
