@@ -193,11 +193,6 @@ impl<'a> Queried<'a> {
         self.change.verb()
     }
 
-    /// The queries for its rows.
-    pub(crate) fn queries(&self) -> impl Iterator<Item = &Arc<Prepared>> {
-        self.queries.iter().map(|query| &query.prepared)
-    }
-
     /// Does with the rows of the queries what the statement says.
     fn apply(&self, host: &mut dyn Host, results: &[QueryResult]) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
         if let Change::Insert(insert) = self.change

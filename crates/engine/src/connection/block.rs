@@ -153,6 +153,11 @@ impl Connection {
         matches!(self.state.lock().block, Some(Block::Writing(_)))
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_written(&self) -> bool {
+        matches!(&self.state.lock().block, Some(Block::Writing(open)) if open.lock().has_written())
+    }
+
     /// Runs a statement of the open transaction; `None` if none is open that may write, or it is not kept.
     pub(super) fn run_writing(
         &self,

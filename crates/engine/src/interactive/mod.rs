@@ -29,6 +29,8 @@
 //! Systems*, SIGMOD 2015.
 
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -123,6 +125,11 @@ impl Interactive {
             .iter()
             .rposition(|savepoint| savepoint.name == name)
             .ok_or_else(|| SqlError::new(SqlState(*b"3B001"), format!("savepoint \"{name}\" does not exist")))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_written(&self) -> bool {
+        !self.written.is_empty()
     }
 
     /// Whether reads count, not writes alone.

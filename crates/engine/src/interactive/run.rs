@@ -162,7 +162,7 @@ impl Inside<'_> {
         self.taken_back(open, Route::Crossing, "SELECT", |open, tx| {
             open.enter(tx, &entry.library.catalog)?;
             let since = tx.savepoint();
-            note_tables(tx, prepared);
+            note_tables(tx, &scope);
             let snapshot = self.snapshot_of(tx, &scope);
             open.keep(tx, since);
             snapshot
@@ -197,7 +197,7 @@ impl Inside<'_> {
         let end = self.taken_back(open, Route::Crossing, queried.verb(), |open, tx| {
             open.enter(tx, &bound.library.catalog)?;
             let since = tx.savepoint();
-            queried.queries().for_each(|prepared| note_tables(tx, prepared));
+            note_tables(tx, &scope);
             let snapshot = self.snapshot_of(tx, &scope)?;
             let start = limits.interrupts.clock.now();
             let done = queried.make_with(tx, snapshot, &arguments, limits);
@@ -251,11 +251,11 @@ fn finish(
     done
 }
 
-/// The tables of a query are read whole.
-fn note_tables(tx: &mut Transaction, prepared: &Prepared) {
+/// The tables that queries read are read whole.
+fn note_tables(tx: &mut Transaction, scope: &SnapshotScope) {
     tx.note_reads();
-    let sites: Vec<_> = tx.sites().collect();
-    for relation in prepared.relations() {
-        sites.iter().for_each(|site| tx.note_table(*site, relation.id));
+    let SnapshotScope::Tables(tables) = scope else { unreachable!("a statement names its tables") };
+    for site in tx.sites().collect::<Vec<_>>() {
+        tables.iter().for_each(|(table, _)| tx.note_table(site, *table));
     }
 }
