@@ -48,6 +48,8 @@ pub enum Procedures {
     PlPgSql,
     /// PL/pgSQL, interpreted.
     Interpreted,
+    /// None: statement by statement, between BEGIN and COMMIT.
+    Statements,
 }
 
 impl fmt::Display for Procedures {
@@ -56,6 +58,7 @@ impl fmt::Display for Procedures {
             Self::Native => "native",
             Self::PlPgSql => "plpgsql",
             Self::Interpreted => "interpreted",
+            Self::Statements => "statements",
         })
     }
 }

@@ -1,4 +1,5 @@
-//! The transactions in PL/pgSQL leave behind exactly what the native ones do, and show the same.
+//! The transactions in PL/pgSQL leave behind exactly what the native ones do, and show the same; statement by statement
+//! they leave it behind, too.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use albireo_base::Value;
 use albireo_bench::config::{Config, Procedures, Workload};
 use albireo_bench::driver::{Cancel, Loading, SystemUnderTest};
 use albireo_bench::progress::Silent;
-use albireo_bench::target::{Albireo, Row};
+use albireo_bench::target::{Albireo, Row, StatementTransactions};
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::{Inputs, Mix, Transaction};
 use albireo_bench::tpcc::population::Population;
@@ -139,13 +140,42 @@ fn agree(partitions: u16) {
         rolled_back += usize::from(row.is_none());
     }
     assert!(rolled_back > 1, "{rolled_back} were rolled back");
+    same_tables(&stored, &native);
+}
+
+fn same_tables(target: &Albireo, native: &Albireo) {
     for table in Table::ALL {
-        let (found, expected) = (rows(&stored, table), rows(&native, table));
+        let (found, expected) = (rows(target, table), rows(native, table));
         assert_eq!(found.len(), expected.len(), "rows of {}", table.name());
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found, expected, "a row of {}", table.name());
         }
     }
+}
+
+/// The same transactions, statement by statement.
+fn statements_agree(partitions: u16) {
+    let (native, _, native_hand) = loaded(Procedures::Native, partitions);
+    let (target, _, hand) = loaded(Procedures::Statements, partitions);
+    let mut client = StatementTransactions::new(target.database());
+    let mut inputs = Inputs::new(Mix::Spec, Scale::SMALL, 3, &[1, 2, 3], 9, 0);
+    let transactions = native.transactions().unwrap();
+    for _ in 0..TRANSACTIONS {
+        native_hand.advance(Duration::from_micros(1_234));
+        hand.advance(Duration::from_micros(1_234));
+        let transaction = inputs.next_transaction();
+        let (expected, _) = transactions.run(&transaction).unwrap();
+        let end = client.run(&transaction).unwrap_or_else(|error| panic!("{error}\n{transaction:?}"));
+        assert_eq!(end, expected, "{transaction:?}");
+    }
+    assert_eq!(client.retries(), 0, "nobody interferes");
+    same_tables(&target, &native);
+}
+
+#[test]
+fn statements_between_begin_and_commit_end_as_the_native_procedures_do() {
+    statements_agree(1);
+    statements_agree(2);
 }
 
 #[test]

@@ -192,6 +192,8 @@ pub enum ProceduresArg {
     Plpgsql,
     /// The same PL/pgSQL without machine code
     Interpreted,
+    /// No procedures: statement by statement, between BEGIN and COMMIT
+    Statements,
 }
 
 /// How a benchmark's result is printed.

@@ -122,6 +122,7 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
             ProceduresArg::Native => Procedures::Native,
             ProceduresArg::Plpgsql => Procedures::PlPgSql,
             ProceduresArg::Interpreted => Procedures::Interpreted,
+            ProceduresArg::Statements => Procedures::Statements,
         },
         logging: match args.log {
             LogArg::Off => Logging::Off,

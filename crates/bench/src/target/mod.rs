@@ -8,6 +8,7 @@
 //! As pause counts how long an executor that had a transaction to run waited for a snapshot.
 
 mod load;
+mod statements;
 mod stored;
 mod worker;
 
@@ -30,6 +31,7 @@ use crate::tpcc::population::Population;
 use crate::tpcc::procedures::logged;
 use crate::tpcc::schema::ddl;
 
+pub use statements::StatementTransactions;
 pub use stored::{Row, StoredTransactions};
 pub use worker::Transactions;
 
@@ -85,6 +87,8 @@ pub struct Albireo {
     stored: OnceLock<StoredTransactions>,
     /// Nobody waits for the log.
     asynchronous: AtomicBool,
+    /// Whether workers run transactions statement by statement.
+    by_statements: AtomicBool,
     cancel: CancelToken,
 }
 
@@ -132,6 +136,7 @@ impl Albireo {
             transactions: OnceLock::new(),
             stored: OnceLock::new(),
             asynchronous: AtomicBool::new(false),
+            by_statements: AtomicBool::new(false),
             cancel: token,
         })
     }
@@ -187,6 +192,7 @@ impl SystemUnderTest for Albireo {
         let stored = || StoredTransactions::new(&self.database);
         match config.procedures {
             Procedures::Native => {}
+            Procedures::Statements => self.by_statements.store(true, Ordering::Relaxed),
             Procedures::PlPgSql => drop(self.stored.set(stored()?)),
             Procedures::Interpreted => drop(self.stored.set(stored()?.interpreted())),
         }
@@ -198,6 +204,9 @@ impl SystemUnderTest for Albireo {
     }
 
     fn worker(&self, _partition: u16) -> Result<Box<dyn Worker + '_>, SqlError> {
+        if self.by_statements.load(Ordering::Relaxed) {
+            return Ok(Box::new(StatementTransactions::new(&self.database)));
+        }
         // A transaction finds its partition by its arguments.
         Ok(match self.stored.get() {
             Some(stored) => Box::new(stored),

@@ -102,13 +102,16 @@ fn told(done: &Result<Vec<Outcome>, SqlError>) -> String {
 #[derive(Default)]
 struct Open {
     steps: Vec<(String, String)>,
-    /// The units that were committed before its last statement.
-    seen: usize,
+    /// When its last statement ran.
+    ran: usize,
 }
 
-/// What was committed, in the order in which it was, and what its client was told.
+/// What was committed: when it was as if it had run, and what its client was told.
 #[derive(Default)]
-struct Units(Vec<Vec<(String, String)>>);
+struct Units {
+    now: usize,
+    all: Vec<(usize, Vec<(String, String)>)>,
+}
 
 /// What one history did.
 #[derive(Default)]
@@ -145,13 +148,15 @@ fn history(seed: u64, counts: &mut Counts) {
     let mut open: Vec<Option<Open>> = (0..CONNECTIONS).map(|_| None).collect();
     let mut units = Units::default();
     for _ in 0..STEPS {
+        units.now += 1;
         let at = random.index(CONNECTIONS);
         step(&mut random, &connections[at], &mut open[at], &mut units, counts);
     }
     connections.iter().for_each(|connection| drop(connection.execute("ROLLBACK")));
     let again = database(partitions, path);
     let one = again.connect();
-    for (number, unit) in units.0.iter().enumerate() {
+    units.all.sort_by_key(|(at, _)| *at);
+    for (number, (_, unit)) in units.all.iter().enumerate() {
         for (sql, expected) in unit {
             assert_eq!(told(&one.execute(sql)), *expected, "unit {number} of seed {seed}: {sql}\n{unit:#?}");
         }
@@ -170,10 +175,10 @@ fn step(
         if random.percent(30) {
             let sql = statement(random);
             let answer = told(&connection.execute(&sql));
-            return units.0.push(vec![(sql, answer)]);
+            return units.all.push((units.now, vec![(sql, answer)]));
         }
         connection.execute("BEGIN").unwrap();
-        *open = Some(Open { steps: vec![("BEGIN".to_owned(), "0 rows".to_owned())], seen: units.0.len() });
+        *open = Some(Open { steps: vec![("BEGIN".to_owned(), "0 rows".to_owned())], ran: units.now });
         return;
     };
     let sql = match random.below(20) {
@@ -200,13 +205,13 @@ fn step(
             counts.committed += 1;
             counts.writing += usize::from(writes);
             // One that has written nothing ran at its last statement.
-            let at = if writes { units.0.len() } else { block.seen };
-            units.0.insert(at, block.steps);
+            let at = if writes { units.now } else { block.ran };
+            units.all.push((at, block.steps));
         }
         _ => {
             // A savepoint reads nothing.
             if !sql.ends_with(" s") {
-                block.seen = units.0.len();
+                block.ran = units.now;
             }
             block.steps.push((sql, answer));
         }
