@@ -18,7 +18,7 @@
 //! | level | ends when somebody changes |
 //! |---|---|
 //! | SERIALIZABLE, REPEATABLE READ | what it has read or written |
-//! | READ COMMITTED | rows and unique keys that it has written |
+//! | READ COMMITTED | rows and unique keys that it has written, or read FOR UPDATE or FOR SHARE |
 //!
 //! I-1 What a transaction commits is what it would have done, and told its client, had it run at the moment of its
 //! COMMIT (SERIALIZABLE). One that has written nothing did run at the moment of its last statement.
@@ -153,9 +153,9 @@ impl Interactive {
         Ok(())
     }
 
-    /// A statement ends: keeps what it has read and written since `since`.
-    fn keep(&mut self, tx: &mut Transaction, since: Mark) {
-        tx.enter_reads(&self.reader, since, self.keeps_reads());
+    /// A statement ends: keeps what it has read and written since `since`; the reads in any case if it `locks`.
+    fn keep(&mut self, tx: &mut Transaction, since: Mark, locks: bool) {
+        tx.enter_reads(&self.reader, since, locks || self.keeps_reads());
         self.entered.extend(tx.sites().map(|site| tx.partition(site)));
         self.written.retain(|part| !owns(tx, part));
         self.written.append(&mut tx.parts_written());

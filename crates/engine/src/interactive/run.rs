@@ -14,7 +14,7 @@ use super::Interactive;
 use crate::adapters::scope_of;
 use crate::routines::Limits;
 use crate::settings::Settings;
-use crate::statements::{Bound, Entry, Judged, Live, Parsed, Ran};
+use crate::statements::{Entry, Judged, Live, Parsed, Ran};
 use crate::{Database, Outcome};
 
 /// A statement as the connection has it.
@@ -92,7 +92,7 @@ impl Inside<'_> {
         let live = entry.live(self.database.inner.partitions.count());
         if let Ok(live) = &live
             && let Some(judged) = self.database.judged(entry, live)
-            && let Some(outcome) = self.live(open, bound, live, judged, &limits)?
+            && let Some(outcome) = self.live(open, entry, live, judged, &limits)?
         {
             return Ok(Step::Done(outcome));
         }
@@ -113,11 +113,12 @@ impl Inside<'_> {
     fn live(
         &self,
         open: &mut Interactive,
-        bound: &Bound,
+        entry: &Entry,
         live: &Live,
         judged: Judged,
         limits: &Limits,
     ) -> Result<Option<Outcome>, SqlError> {
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let arguments = bound.arguments(self.values)?;
         let route = match open.wrote_shared() {
             true => Route::Crossing,
@@ -144,7 +145,7 @@ impl Inside<'_> {
                 Err(Stop::Error(error) | Stop::Fatal(error)) => Err(*error),
                 Ok((count, rows)) => bound.outcome(Ran { count, rows, notices }, lasted),
             };
-            Ok(End::Ran(finish(open, tx, since, done)))
+            Ok(End::Ran(finish(open, tx, (since, entry.locks), done)))
         })?;
         match end {
             End::Ran(done) => done.map(Some),
@@ -164,7 +165,7 @@ impl Inside<'_> {
             let since = tx.savepoint();
             note_tables(tx, &scope);
             let snapshot = self.snapshot_of(tx, &scope);
-            open.keep(tx, since);
+            open.keep(tx, since, entry.locks);
             snapshot
         })
     }
@@ -186,7 +187,7 @@ impl Inside<'_> {
             Ok(queried) => queried,
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
-                let done = self.live(open, bound, live, Judged::Runs, limits)?;
+                let done = self.live(open, entry, live, Judged::Runs, limits)?;
                 let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
                 return done.ok_or_else(dearer);
             }
@@ -207,7 +208,7 @@ impl Inside<'_> {
                 Err(abort) => Err(self.database.explain_call(CallError::Aborted(abort))),
                 Ok(ran) => bound.outcome(ran, lasted),
             };
-            Ok(End::Ran(finish(open, tx, since, done)))
+            Ok(End::Ran(finish(open, tx, (since, entry.locks), done)))
         })?;
         match end {
             End::Ran(done) => done,
@@ -241,13 +242,13 @@ impl Inside<'_> {
 fn finish(
     open: &mut Interactive,
     tx: &mut Transaction,
-    since: Savepoint,
+    (since, locks): (Savepoint, bool),
     done: Result<Outcome, SqlError>,
 ) -> Result<Outcome, SqlError> {
     if done.is_err() {
         tx.roll_back_to(since);
     }
-    open.keep(tx, since);
+    open.keep(tx, since, locks);
     done
 }
 

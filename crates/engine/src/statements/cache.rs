@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::Prepared;
 use albireo_semantics::query::{File, Files, NamedFile};
+use albireo_sql::ast::Statement;
 use parking_lot::RwLock;
 
 use super::bind::{Bound, GoodFor, Meaning, Parsed, Written};
@@ -43,6 +44,8 @@ pub(crate) struct Entry {
     pub(crate) calls: bool,
     /// Whether it names files, which may be others the next time.
     pub(crate) reads_files: bool,
+    /// Whether it is FOR UPDATE or FOR SHARE: what it reads must stay as it is, whatever the level.
+    pub(crate) locks: bool,
     /// What a transaction runs, or why none can.
     live: OnceLock<Result<Live, SqlError>>,
     /// What runs on a snapshot.
@@ -64,6 +67,10 @@ impl Entry {
             Parsed::Statement(statement) => crate::routines::calls(library, statement),
             Parsed::Call(_) => true,
         };
+        let locks = match parsed {
+            Parsed::Statement(Statement::Query(query)) => !query.locks.is_empty(),
+            _ => false,
+        };
         // Where routines run there are no files.
         let files = files.filter(|_| !calls).map(|files| Opened { files, any: Cell::new(false) });
         let source = Written { parsed, text, files: files.as_ref().map(|files| files as &dyn Files) };
@@ -74,7 +81,8 @@ impl Entry {
         let reads_files = files.is_some_and(|files| files.any.get());
         let library = Arc::clone(library);
         let (live, prepared) = (OnceLock::new(), OnceLock::new());
-        Self { text: text.into(), generation, good_for, library, bound, calls, reads_files, live, prepared }
+        let text = text.into();
+        Self { text, generation, good_for, library, bound, calls, reads_files, locks, live, prepared }
     }
 
     /// What a transaction runs.

@@ -175,6 +175,19 @@ fn updates_are_not_lost() {
 }
 
 #[test]
+fn rows_that_are_read_for_update_stay_or_end_the_transaction() {
+    history(
+        "P4 with FOR UPDATE",
+        "T1: SELECT id, value FROM test WHERE id = 1 FOR UPDATE => 1:10
+         T2: UPDATE test SET value = 12 WHERE id = 1 => ok
+         T2: COMMIT => ok
+         T1: UPDATE test SET value = 11 WHERE id = 2 => 40001
+         T1: ROLLBACK => ok
+         table: => 1:12 2:20",
+    );
+}
+
+#[test]
 fn read_skew_is_seen() {
     history(
         "G-single",
