@@ -8,6 +8,7 @@ use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
 
 use crate::Transaction;
+use crate::parked::Parked;
 use crate::readers::Readers;
 
 /// A handle to a table in every partition.
@@ -58,6 +59,8 @@ pub(crate) struct PartitionData {
 pub(crate) struct PartitionState {
     /// Its transactions, one after another, with its data.
     pub(crate) tx: Transaction,
+    /// Who has left what it has written where it is: it is taken back before anybody else runs.
+    pub(crate) parked: Option<Arc<Parked>>,
     pub(crate) committed: u64,
     pub(crate) rolled_back: u64,
     /// How long owners waited at the barrier, in nanoseconds.
@@ -78,6 +81,7 @@ impl PartitionState {
             PartitionData { id, tables: Vec::new(), shared: Some(shared), readers: Readers::default() };
         Self {
             tx: Transaction::of_partition(data, partitions, clock),
+            parked: None,
             committed: 0,
             rolled_back: 0,
             pauses: pauses(),
@@ -85,11 +89,45 @@ impl PartitionState {
         }
     }
 
-    /// What holds whenever somebody takes the token.
+    /// Somebody takes the token: whoever has parked its writes here gets them as a record.
     #[inline(always)]
-    pub(crate) fn check_at_rest(&self) {
+    pub(crate) fn take(&mut self) {
+        if self.parked.is_some() {
+            self.vacate();
+        }
+        self.check_at_rest();
+    }
+
+    /// As [`PartitionState::take`], for the next statement of `mine`; whether it finds its writes where it left them.
+    pub(crate) fn take_for(&mut self, mine: &Arc<Parked>) -> bool {
+        match &self.parked {
+            Some(parked) if Arc::ptr_eq(parked, mine) => {
+                self.parked = None;
+                true
+            }
+            _ => {
+                self.take();
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn vacate(&mut self) {
+        let Some(parked) = self.parked.take() else { return };
+        let parts = self.tx.parts_written();
+        match self.tx.partitions() {
+            1 => parked.set(parts),
+            _ => parked.put(self.data().id, parts),
+        }
+        self.tx.roll_back_to(Savepoint::START);
+    }
+
+    /// What holds whenever somebody has taken the token.
+    #[inline(always)]
+    fn check_at_rest(&self) {
         debug_assert_eq!(self.tx.sites.len(), 1, "a crossing owner has given the partition's data back");
-        debug_assert!(self.tx.undo.is_empty(), "the last transaction was committed or rolled back");
+        debug_assert!(self.tx.undo.is_empty(), "the last transaction was committed, rolled back or parked");
         debug_assert!(self.data().shared.is_some(), "a crossing owner has given the shared tables back");
     }
 

@@ -33,6 +33,7 @@ impl<'a> Tokens<'a> {
         let mut tokens = Self { states, partitions, purpose };
         for (n, state) in tokens.states.iter_mut().enumerate() {
             assert!(state.tx.undo.is_empty(), "the barrier stands between two transactions");
+            debug_assert!(state.parked.is_none(), "what was in place has been taken back");
             let data = state.data_mut();
             assert_eq!(data.id.index(), n, "tokens are taken in the order of partitions");
             assert!(data.shared.is_some(), "the owner before gave the shared tables back");

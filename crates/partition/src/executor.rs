@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::data::PartitionState;
 use crate::journal::Receipt;
+use crate::parked::Parked;
 use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
@@ -88,12 +89,23 @@ impl Partition {
     #[inline]
     pub(crate) fn enter(&self) -> MutexGuard<'_, PartitionState> {
         if self.wanted.load(Ordering::Acquire) == 0
-            && let Some(state) = self.token.try_lock()
+            && let Some(mut state) = self.token.try_lock()
         {
-            state.check_at_rest();
+            state.take();
             return state;
         }
-        self.enter_slow()
+        let mut state = self.enter_slow();
+        state.take();
+        state
+    }
+
+    /// As [`Partition::enter`], for the next statement of `mine`; whether it finds its writes where it left them.
+    pub(crate) fn enter_for(&self, mine: &Arc<Parked>) -> (MutexGuard<'_, PartitionState>, bool) {
+        let free = self.wanted.load(Ordering::Acquire) == 0;
+        let token = if free { self.token.try_lock() } else { None };
+        let mut state = token.unwrap_or_else(|| self.enter_slow());
+        let in_place = state.take_for(mine);
+        (state, in_place)
     }
 
     #[cold]
@@ -118,7 +130,6 @@ impl Partition {
                 break self.token.lock();
             }
         };
-        state.check_at_rest();
         if parked {
             let waited = self.clock.now() - start;
             state.pauses.saturating_record(waited);
@@ -157,13 +168,19 @@ impl Partition {
     /// Takes the token for a crossing owner, which has raised the barrier.
     pub(crate) fn enter_raised(&self) -> MutexGuard<'_, PartitionState> {
         assert!(self.wanted.load(Ordering::Relaxed) > 0, "whoever wants all partitions raised the barrier");
-        for _ in 0..SPINS {
-            if let Some(state) = self.token.try_lock() {
-                return state;
+        let mut turns = 0;
+        let mut state = loop {
+            match self.token.try_lock() {
+                Some(state) => break state,
+                None if turns < SPINS => {
+                    turns += 1;
+                    std::hint::spin_loop();
+                }
+                None => break self.token.lock(),
             }
-            std::hint::spin_loop();
-        }
-        self.token.lock()
+        };
+        state.take();
+        state
     }
 
     /// Queues a task; the caller decides what to do when there is no room.

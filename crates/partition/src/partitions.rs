@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{PartitionId, TableId};
 use albireo_env::Env;
 use albireo_redo::Log;
-use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotScope, Table, TableMemory};
+use albireo_storage::{
+    BudgetSpent, DatabaseSnapshot, Savepoint, SnapshotRegistry, SnapshotScope, Table, TableMemory,
+};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
@@ -13,8 +15,10 @@ use crate::data::{self, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::journal::{self, Receipt};
+use crate::parked::Parked;
 use crate::procedure::{Procedure, Route};
-use crate::run::run_in;
+use crate::readers::Reader;
+use crate::run::{run_end, run_in, run_part};
 use crate::snapshot::{Desk, Request};
 use crate::{Abort, Call, CallError, SubmitError, Transaction};
 
@@ -184,6 +188,70 @@ impl Partitions {
             Err(CallError::Aborted(Abort::Crossing)) => self.own_all().run(home as u16, call, work),
             result => result,
         }
+    }
+
+    /// Runs a statement of `mine`, a transaction of several, in one partition, and leaves what it writes there until
+    /// somebody else comes. `work` learns whether what the statements before have written there is in place; else it
+    /// has to be [written again](Transaction::write_again).
+    ///
+    /// # Errors
+    /// As [`Partitions::transact`]; [`Abort::Crossing`] too, which runs nothing again. Nothing of the statement is left.
+    pub fn part<R>(
+        &self,
+        partition: PartitionId,
+        call: &Call<'_>,
+        mine: &Arc<Parked>,
+        work: impl FnOnce(&mut Transaction, bool) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
+        let ran = run_part(&mut state, call, (mine, in_place), work);
+        let receipt = self.log().map(|log| Receipt::of_reader(log.last_ticket(partition.index())));
+        drop(state);
+        let value = ran?;
+        self.acknowledge(call.synchronous, receipt.unwrap_or_default())?;
+        Ok(value)
+    }
+
+    /// Runs the end of `mine` in the only partition where it has been; as [`Partitions::part`], but what it has written
+    /// is committed.
+    ///
+    /// # Errors
+    /// As [`Partitions::transact`]; nothing of the transaction is left.
+    pub fn last_part<R>(
+        &self,
+        partition: PartitionId,
+        call: &Call<'_>,
+        mine: &Arc<Parked>,
+        work: impl FnOnce(&mut Transaction, bool) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        if let Some(log) = self.log() {
+            journal::wait_for_room(log);
+        }
+        let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
+        let ran = run_end(&mut state, self.log(), call, |tx| work(tx, in_place));
+        drop(state);
+        let (value, receipt) = ran?;
+        self.acknowledge(call.synchronous, receipt)?;
+        Ok(value)
+    }
+
+    /// Forgets what `mine` has written in a partition, and what `reader` has read there.
+    pub fn forget_part(&self, partition: PartitionId, mine: &Arc<Parked>, reader: &Reader) {
+        let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
+        if in_place {
+            state.tx.roll_back_to(Savepoint::START);
+        }
+        state.tx.leave(reader);
+    }
+
+    /// Takes back what is in place in a partition, and keeps it as a record.
+    pub fn vacate(&self, partition: PartitionId) {
+        drop(self.partitions[partition.index()].enter());
+    }
+
+    /// The partition of rows whose partitioning column holds the whole number `key`.
+    pub fn partition_of_key(&self, key: i64) -> PartitionId {
+        PartitionId(self.home(Route::Key(key)) as u16)
     }
 
     /// Where a call with this route is at home.

@@ -5,12 +5,16 @@
 //! readers (`readers`).
 //!
 //! ```text
-//! statement   write again -> run -> enter what it has read and written for the reader -> take everything back
-//! COMMIT      is the reader told of nothing? -> leave -> write again -> commit
+//!                 somebody else comes: taken back, kept as a record
+//!   IN PLACE ---------------------------------------------------------> AWAY
+//!      |  ^                                                              |
+//!      |  `--------------------------------------------------------------'
+//!      |          the next statement: written again
+//!      `--> COMMIT, if the reader was told of nothing
 //! ```
 //!
-//! I-1 Between two transactions of a partition, its rows are those that were committed. Whatever runs, whichever way,
-//! reads plain rows: those committed, and those of its own transaction.
+//! I-1 Whatever runs, whichever way, reads plain rows: those that were committed, and those of its own transaction.
+//! Nobody else runs while those of an open transaction are in place.
 //! I-2 A record written again does what it did: whoever changed a row or key that it names has told the reader, who
 //! does not write it again.
 
@@ -23,18 +27,10 @@ use albireo_storage::{
 };
 
 use crate::data::PartitionData;
+use crate::parked::PartWritten;
 use crate::readers::{Read, Reader, Reads};
 use crate::transaction::Site;
 use crate::{Abort, Transaction};
-
-/// What one partition, or the shared tables, got by a transaction of several statements so far.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PartWritten {
-    /// The partition; `None` for the shared tables.
-    pub partition: Option<PartitionId>,
-    /// A write record.
-    pub record: Arc<[u8]>,
-}
 
 /// Parts of a transaction of several statements.
 impl Transaction {
@@ -157,7 +153,7 @@ impl Transaction {
     pub fn write_again(&mut self, part: &PartWritten) -> Result<(), Abort> {
         let site = match part.partition {
             Some(partition) => self.site_of_partition(partition)?.number(),
-            None if self.crossing => SHARED_SITE,
+            None if self.sites.len() == usize::from(self.partitions()) => SHARED_SITE,
             None => return Err(Abort::Crossing),
         };
         let again = apply_writes(&part.record, &mut At { tx: self, site });

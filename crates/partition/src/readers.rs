@@ -91,22 +91,29 @@ impl Reads {
         self.0.push((site, read));
     }
 
-    /// Forgets rows that the transaction itself has made: they are gone when it is taken back.
+    /// Forgets rows that the transaction itself has made: whoever else reads them there reads others.
     pub(crate) fn without_own(&mut self, undo: &UndoLog) {
-        let mut own = HashSet::new();
-        for (site, table, tid, event) in undo.events(Savepoint::START) {
-            if let ChangeEvent::Came { rows } = event {
-                own.extend((tid.0..tid.0 + rows).map(|tid| (site, table, Tid(tid))));
-            }
+        if !self.0.iter().any(|(_, read)| matches!(read, Read::Row(..))) {
+            return;
         }
-        if !own.is_empty() {
-            self.0.retain(|(site, read)| match read {
-                Read::Row(table, tid) => {
-                    ![*site, SHARED_SITE].into_iter().any(|site| own.contains(&(site, *table, *tid)))
-                }
-                _ => true,
-            });
+        let came = |(site, table, tid, event)| match event {
+            ChangeEvent::Came { rows } => Some((site, table, tid, rows)),
+            _ => None,
+        };
+        let mut own: Vec<(u16, TableId, Tid, u64)> = undo.events(Savepoint::START).filter_map(came).collect();
+        if own.is_empty() {
+            return;
         }
+        own.sort_unstable();
+        let is_own = |site: u16, table: TableId, tid: Tid| {
+            let at = own.partition_point(|(s, t, first, _)| (*s, *t, *first) <= (site, table, tid));
+            let before = at.checked_sub(1).map(|at| own[at]);
+            before.is_some_and(|(s, t, first, rows)| (s, t) == (site, table) && tid.0 - first.0 < rows)
+        };
+        self.0.retain(|(site, read)| match read {
+            Read::Row(table, tid) => !is_own(*site, *table, *tid) && !is_own(SHARED_SITE, *table, *tid),
+            _ => true,
+        });
     }
 }
 

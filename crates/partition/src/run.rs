@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use albireo_redo::Log;
 use albireo_storage::Savepoint;
 
 use crate::data::{self, PartitionState};
 use crate::journal::Receipt;
+use crate::parked::Parked;
 use crate::{Abort, Call, CallError, Transaction};
 
 pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>) {
@@ -42,10 +44,21 @@ pub(crate) fn run<T>(
     call: &Call<'_>,
     work: impl FnOnce(&mut Transaction) -> Result<T, Abort>,
 ) -> Result<(T, Receipt), CallError> {
+    tx.begin(home, call.time_us);
+    run_to_end(tx, log, call, work)
+}
+
+/// As [`run`], of a transaction that has begun.
+#[inline]
+fn run_to_end<T>(
+    tx: &mut Transaction,
+    log: Option<&Log>,
+    call: &Call<'_>,
+    work: impl FnOnce(&mut Transaction) -> Result<T, Abort>,
+) -> Result<(T, Receipt), CallError> {
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let start = call.measure.map(|_| tx.clock.now());
-        tx.begin(home, call.time_us);
         let value = work(tx).map_err(CallError::Aborted)?;
         if let (Some(measure), Some(start)) = (call.measure, start) {
             measure.run_ns.set(tx.clock.now() - start);
@@ -73,6 +86,48 @@ pub(crate) fn run<T>(
             Err(CallError::Panicked { procedure: call.name.to_owned(), message: panic_message(&*panic) })
         }
     }
+}
+
+/// Runs a statement of `mine`, a transaction of several, and leaves what it writes where it is. `work` learns whether
+/// what the statements before have written is in place. If it fails, nothing of it is left.
+pub(crate) fn run_part<T>(
+    state: &mut PartitionState,
+    call: &Call<'_>,
+    (mine, in_place): (&Arc<Parked>, bool),
+    work: impl FnOnce(&mut Transaction, bool) -> Result<T, Abort>,
+) -> Result<T, CallError> {
+    let before = state.tx.savepoint();
+    debug_assert!(in_place || before == Savepoint::START, "what is not in place was taken back");
+    let tx = &mut state.tx;
+    tx.resume(0, call.time_us);
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(tx, in_place).map_err(CallError::Aborted)));
+    let result = match outcome {
+        Ok(result) => result,
+        Err(panic) => {
+            let (procedure, message) = (call.name.to_owned(), panic_message(&*panic));
+            Err(CallError::Panicked { procedure, message })
+        }
+    };
+    if result.is_err() {
+        state.tx.roll_back_to(before);
+    }
+    if !state.tx.undo.is_empty() {
+        state.parked = Some(Arc::clone(mine));
+    }
+    result
+}
+
+/// Runs the end of such a transaction: commit, or no trace.
+pub(crate) fn run_end<T>(
+    state: &mut PartitionState,
+    log: Option<&Log>,
+    call: &Call<'_>,
+    work: impl FnOnce(&mut Transaction) -> Result<T, Abort>,
+) -> Result<(T, Receipt), CallError> {
+    state.tx.resume(0, call.time_us);
+    let result = run_to_end(&mut state.tx, log, call, work);
+    count(state, &result);
+    result
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

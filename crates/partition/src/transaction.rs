@@ -75,6 +75,11 @@ impl Transaction {
     /// The next one begins, at home in the site `home`.
     pub(crate) fn begin(&mut self, home: u16, now: Option<i64>) {
         debug_assert!(self.undo.is_empty(), "the last transaction has ended");
+        self.resume(home, now);
+    }
+
+    /// A part of one begins whose writes may be in place.
+    pub(crate) fn resume(&mut self, home: u16, now: Option<i64>) {
         let (owned, all) = (self.sites.len(), usize::from(self.partitions));
         debug_assert!(owned == 1 || owned == all, "one partition is owned, or all");
         debug_assert!(!self.crossing || owned == all, "a crossing transaction owns all");
@@ -104,6 +109,11 @@ impl Transaction {
     /// How often it has inserted or deleted a row so far.
     pub fn rows_moved(&self) -> u64 {
         self.undo.rows_moved()
+    }
+
+    /// Whether it owns all partitions, as one that crosses them.
+    pub fn is_crossing(&self) -> bool {
+        self.crossing
     }
 
     /// Where the transaction is at home.

@@ -284,10 +284,10 @@ impl Connection {
                 let mut open = open.lock();
                 match step {
                     Step::Set => {
-                        open.savepoint(name.to_owned());
+                        self.database.set_savepoint(&mut open, name.to_owned());
                         Ok(())
                     }
-                    Step::RollBack => open.roll_back_to(name),
+                    Step::RollBack => self.database.roll_back_to(&mut open, name),
                     Step::Release => open.release(name),
                 }
             }

@@ -4,12 +4,12 @@
 //! statements (`run`). Not responsible for: what its partitions know of it (`albireo_partition`), the connection's state
 //! between its statements (`connection`).
 //!
-//! It is optimistic, and nobody waits for it. Each statement is a short transaction of the partitions that it concerns:
-//! what the statements before have written is written again, the statement runs, its writes are kept as a record, and
-//! everything is taken back. So it sees its own writes whichever way it runs, and nobody else sees them. What it has
+//! It is optimistic, and nobody waits for it. Each statement is a short transaction of the partitions that it concerns.
+//! What it writes stays in place until somebody else comes, who takes it back and keeps it as a record; then the next
+//! statement writes it again. So it sees its own writes whichever way it runs, and nobody else sees them. What it has
 //! read is entered in the partitions; whoever commits a change of it ends the transaction, which learns of it at its
 //! next statement or at COMMIT: 40001. As long as that has not happened, all that it has read is as it was, so its
-//! statements see the present state as one. COMMIT writes everything again, for good.
+//! statements see the present state as one. COMMIT makes final what is in place, or writes it again.
 //!
 //! Where others keep versions of rows, so that a transaction goes on reading what was there when it began, this one
 //! moves on to the present with each statement, or ends. Reads that must never be disturbed belong into a READ ONLY
@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState};
-use albireo_partition::{Abort, Call, CallError, Conflict, PartWritten, Reader, Route, Transaction};
+use albireo_partition::{Abort, Call, Conflict, Parked, PartWritten, Reader, Route, Transaction};
 use albireo_sql::Catalog;
 use albireo_sql::classify::Isolation;
 use albireo_storage::Savepoint as Mark;
@@ -53,8 +53,10 @@ pub(crate) struct Interactive {
     generation: Option<u64>,
     /// When it began, in microseconds since 1970: what now() is.
     began_us: i64,
-    /// What it has written, a record for each partition.
-    written: Vec<PartWritten>,
+    /// What it has written, where that is not in place.
+    parked: Arc<Parked>,
+    /// Whether it has written anything.
+    wrote: bool,
     /// The partitions in which it is entered.
     entered: BTreeSet<PartitionId>,
     savepoints: Vec<Savepoint>,
@@ -72,7 +74,8 @@ impl Interactive {
             reader: Reader::new(),
             generation: None,
             began_us,
-            written: Vec::new(),
+            parked: Parked::new(),
+            wrote: false,
             entered: BTreeSet::new(),
             savepoints: Vec::new(),
         }
@@ -95,21 +98,6 @@ impl Interactive {
         Ok(())
     }
 
-    pub(crate) fn savepoint(&mut self, name: String) {
-        self.savepoints.push(Savepoint { name, written: self.written.clone() });
-    }
-
-    /// Forgets what was written since a savepoint, and the savepoints since.
-    ///
-    /// # Errors
-    /// 3B001 without such a savepoint.
-    pub(crate) fn roll_back_to(&mut self, name: &str) -> Result<(), SqlError> {
-        let at = self.position(name)?;
-        self.written = self.savepoints[at].written.clone();
-        self.savepoints.truncate(at + 1);
-        Ok(())
-    }
-
     /// Forgets a savepoint and those since.
     ///
     /// # Errors
@@ -129,7 +117,7 @@ impl Interactive {
 
     #[cfg(test)]
     pub(crate) fn has_written(&self) -> bool {
-        !self.written.is_empty()
+        self.wrote
     }
 
     /// Whether reads count, not writes alone.
@@ -137,17 +125,24 @@ impl Interactive {
         self.isolation != Isolation::ReadCommitted
     }
 
-    /// Whether its next statement needs all partitions, because it has written what they share.
-    fn wrote_shared(&self) -> bool {
-        self.written.iter().any(|part| part.partition.is_none())
+    /// Whether its next statement needs all of so many partitions, because it has written what they share.
+    fn needs_all(&self, partitions: u16) -> bool {
+        partitions > 1 && self.parked.has_shared()
     }
 
-    /// A statement begins: the partitions become what they are for this transaction.
-    fn enter(&self, tx: &mut Transaction, catalog: &Catalog) -> Result<(), Abort> {
+    /// A statement begins: the partitions become what they are for this transaction, if they are not so any more.
+    fn enter(&self, tx: &mut Transaction, in_place: bool, catalog: &Catalog) -> Result<(), Abort> {
         self.check(catalog)?;
-        for part in &self.written {
-            if owns(tx, part) {
-                tx.write_again(part)?;
+        match in_place {
+            true => Ok(()),
+            false => self.write_again(tx),
+        }
+    }
+
+    fn write_again(&self, tx: &mut Transaction) -> Result<(), Abort> {
+        for part in self.parked.parts() {
+            if owns(tx, &part) {
+                tx.write_again(&part)?;
             }
         }
         Ok(())
@@ -157,8 +152,11 @@ impl Interactive {
     fn keep(&mut self, tx: &mut Transaction, since: Mark, locks: bool) {
         tx.enter_reads(&self.reader, since, locks || self.keeps_reads());
         self.entered.extend(tx.sites().map(|site| tx.partition(site)));
-        self.written.retain(|part| !owns(tx, part));
-        self.written.append(&mut tx.parts_written());
+        self.wrote |= tx.changes() > 0;
+        if tx.is_crossing() {
+            // It is taken back.
+            self.parked.set(tx.parts_written());
+        }
     }
 
     /// # Errors
@@ -174,7 +172,7 @@ impl Interactive {
     /// 40001 if the definitions are others than those of its statements so far.
     fn stay_with(&mut self, generation: u64) -> Result<(), SqlError> {
         let known = *self.generation.get_or_insert(generation);
-        match known == generation || self.entered.is_empty() && self.written.is_empty() {
+        match known == generation || self.entered.is_empty() {
             true => {
                 self.generation = Some(generation);
                 Ok(())
@@ -233,12 +231,8 @@ impl Database {
         mut open: Interactive,
         synchronous: Option<bool>,
     ) -> Result<(), SqlError> {
-        if open.written.is_empty() {
-            self.end_interactive(&open);
-            return Ok(());
-        }
-        let done = self.write_for_good(&mut open, synchronous);
-        if done.is_err() {
+        let done = if open.wrote { self.write_for_good(&mut open, synchronous) } else { Ok(()) };
+        if done.is_err() || !open.wrote {
             self.end_interactive(&open);
         }
         done
@@ -248,33 +242,52 @@ impl Database {
         let generation = self.inner.definitions.read();
         open.stay_with(*generation)?;
         let catalog = self.catalog();
-        let route = match (open.entered.len(), open.entered.first()) {
-            (1, Some(only)) if !open.wrote_shared() => Route::Partition(*only),
-            _ => Route::Crossing,
-        };
-        let call = Call {
-            synchronous,
-            time_us: Some(open.began_us),
-            ..Call::new(route, "a transaction that committed")
-        };
-        let committed = self.inner.partitions.transact(&call, |tx| {
+        let name = "a transaction that committed";
+        let call = Call { synchronous, time_us: Some(open.began_us), ..Call::new(Route::Crossing, name) };
+        let work = |tx: &mut Transaction, in_place| {
             open.check(&catalog)?;
             // Not told of its own changes.
             tx.leave(&open.reader);
-            open.written.iter().try_for_each(|part| tx.write_again(part))
-        });
+            if in_place { Ok(()) } else { open.write_again(tx) }
+        };
+        let partitions = &self.inner.partitions;
+        let committed = match (open.entered.len(), open.entered.first()) {
+            (1, Some(only)) if !open.needs_all(partitions.count()) => {
+                partitions.last_part(*only, &call, &open.parked, work)
+            }
+            _ => partitions.crossing(&call, |tx| work(tx, false)),
+        };
         committed.map_err(|error| self.explain_call(error))
     }
 
     /// Forgets a transaction that is over.
     pub(crate) fn end_interactive(&self, open: &Interactive) {
         for partition in &open.entered {
-            let call = Call::new(Route::Partition(*partition), "the end of a transaction");
-            let left = self.inner.partitions.transact(&call, |tx| -> Result<(), Abort> {
-                tx.leave(&open.reader);
-                Err(Abort::TakenBack)
-            });
-            debug_assert!(matches!(left, Err(CallError::Aborted(Abort::TakenBack) | CallError::Closed)));
+            self.inner.partitions.forget_part(*partition, &open.parked, &open.reader);
         }
+    }
+
+    /// SAVEPOINT.
+    pub(crate) fn set_savepoint(&self, open: &mut Interactive, name: String) {
+        self.put_away(open);
+        open.savepoints.push(Savepoint { name, written: open.parked.parts() });
+    }
+
+    /// Forgets what was written since a savepoint, and the savepoints since.
+    ///
+    /// # Errors
+    /// 3B001 without such a savepoint.
+    pub(crate) fn roll_back_to(&self, open: &mut Interactive, name: &str) -> Result<(), SqlError> {
+        let at = open.position(name)?;
+        self.put_away(open);
+        open.parked.set(open.savepoints[at].written.clone());
+        open.wrote = !open.savepoints[at].written.is_empty();
+        open.savepoints.truncate(at + 1);
+        Ok(())
+    }
+
+    /// Nothing of it is in place any more.
+    fn put_away(&self, open: &Interactive) {
+        open.entered.iter().for_each(|partition| self.inner.partitions.vacate(*partition));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use albireo_base::{SqlError, SqlState, Value};
+use albireo_base::{PartitionId, SqlError, SqlState, Value};
 use albireo_execute::Execution;
 use albireo_olap::{CancelToken, Prepared};
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
@@ -120,13 +120,9 @@ impl Inside<'_> {
     ) -> Result<Option<Outcome>, SqlError> {
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let arguments = bound.arguments(self.values)?;
-        let route = match open.wrote_shared() {
-            true => Route::Crossing,
-            false => self.database.route_of(bound, live, &arguments),
-        };
-        let end = self.taken_back(open, route, live.verb(), |open, tx| {
+        let run = |open: &mut Interactive, tx: &mut Transaction, in_place| -> Result<End, Abort> {
             let (catalog, interrupts) = (&bound.library.catalog, &limits.interrupts);
-            open.enter(tx, catalog)?;
+            open.enter(tx, in_place, catalog)?;
             let since = tx.savepoint();
             tx.note_reads();
             let start = interrupts.clock.now();
@@ -137,6 +133,7 @@ impl Inside<'_> {
             let done = live.perform(bound, &mut execution, &arguments, None, true);
             let (too_many, notices) = (execution.met_too_many_rows(), execution.take_notices());
             if too_many {
+                tx.roll_back_to(since);
                 return Ok(End::Dearer);
             }
             let lasted = Duration::from_nanos(interrupts.clock.now().saturating_sub(start));
@@ -146,7 +143,17 @@ impl Inside<'_> {
                 Ok((count, rows)) => bound.outcome(Ran { count, rows, notices }, lasted),
             };
             Ok(End::Ran(finish(open, tx, (since, entry.locks), done)))
-        })?;
+        };
+        let alone = match self.database.route_of(bound, live, &arguments) {
+            _ if open.needs_all(self.database.inner.partitions.count()) => None,
+            Route::Crossing => None,
+            Route::Partition(partition) => Some(partition),
+            Route::Key(key) => Some(self.database.inner.partitions.partition_of_key(key)),
+        };
+        let end = match alone.map(|partition| self.in_partition(open, (partition, live.verb()), run)) {
+            None | Some(Err(CallError::Aborted(Abort::Crossing))) => self.over_all(open, live.verb(), run)?,
+            Some(end) => end.map_err(|error| self.database.explain_call(error))?,
+        };
         match end {
             End::Ran(done) => done.map(Some),
             End::Dearer => Ok(None),
@@ -160,8 +167,8 @@ impl Inside<'_> {
         prepared: &Arc<Prepared>,
     ) -> Result<Arc<DatabaseSnapshot>, SqlError> {
         let scope = scope_of(std::slice::from_ref(prepared));
-        self.taken_back(open, Route::Crossing, "SELECT", |open, tx| {
-            open.enter(tx, &entry.library.catalog)?;
+        self.over_all(open, "SELECT", |open, tx, in_place| {
+            open.enter(tx, in_place, &entry.library.catalog)?;
             let since = tx.savepoint();
             note_tables(tx, &scope);
             let snapshot = self.snapshot_of(tx, &scope);
@@ -195,8 +202,8 @@ impl Inside<'_> {
         };
         let arguments = bound.arguments(self.values)?;
         let scope = queried.scope();
-        let end = self.taken_back(open, Route::Crossing, queried.verb(), |open, tx| {
-            open.enter(tx, &bound.library.catalog)?;
+        let end = self.over_all(open, queried.verb(), |open, tx, in_place| {
+            open.enter(tx, in_place, &bound.library.catalog)?;
             let since = tx.savepoint();
             note_tables(tx, &scope);
             let snapshot = self.snapshot_of(tx, &scope)?;
@@ -216,18 +223,32 @@ impl Inside<'_> {
         }
     }
 
-    /// Runs `work` in a transaction of its partitions, and takes everything back.
-    fn taken_back<R>(
+    /// Runs `work` in one partition, where what it writes stays as long as nobody else comes.
+    fn in_partition<R>(
         &self,
         open: &mut Interactive,
-        route: Route,
+        (partition, name): (PartitionId, &str),
+        work: impl FnOnce(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let call = self.call(open, Route::Partition(partition), name);
+        let parked = Arc::clone(&open.parked);
+        self.database
+            .inner
+            .partitions
+            .part(partition, &call, &parked, |tx, in_place| work(open, tx, in_place))
+    }
+
+    /// Runs `work` over all partitions, and takes everything back.
+    fn over_all<R>(
+        &self,
+        open: &mut Interactive,
         name: &str,
-        mut work: impl FnMut(&mut Interactive, &mut Transaction) -> Result<R, Abort>,
+        work: impl FnOnce(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let call = Call { time_us: Some(open.began_us), ..Call::new(route, name) };
+        let call = self.call(open, Route::Crossing, name);
         let mut given = None;
-        let ended = self.database.inner.partitions.transact(&call, |tx| -> Result<(), Abort> {
-            given = Some(work(open, tx)?);
+        let ended = self.database.inner.partitions.crossing(&call, |tx| -> Result<(), Abort> {
+            given = Some(work(open, tx, false)?);
             Err(Abort::TakenBack)
         });
         match (ended, given) {
@@ -235,6 +256,11 @@ impl Inside<'_> {
             (Err(error), _) => Err(self.database.explain_call(error)),
             (Ok(()), _) => unreachable!("the transaction ends with an error"),
         }
+    }
+
+    fn call<'n>(&self, open: &Interactive, route: Route, name: &'n str) -> Call<'n> {
+        let synchronous = self.settings.synchronous;
+        Call { synchronous, time_us: Some(open.began_us), ..Call::new(route, name) }
     }
 }
 
