@@ -3,7 +3,10 @@
 //!
 //! The anomalies are those of Adya, *Weak Consistency*, 1999, in the form of Kleppmann's tests for PostgreSQL.
 
-use albireo::{Config, Connection, Database, Outcome, SqlError};
+use std::sync::Arc;
+
+use albireo::{Config, Connection, Database, Outcome, SqlError, Value};
+use albireo_env::{CrashDisk, Env};
 
 const LEVELS: [&str; 3] = ["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"];
 
@@ -494,4 +497,67 @@ fn modes_are_set_and_shown() {
          COMMIT => ok
          SET default_transaction_isolation = 'chaos' => 22023",
     );
+}
+
+#[test]
+fn increments_of_many_threads_all_count() {
+    let db = database(2);
+    db.execute(
+        "CREATE PROCEDURE bump(p INTEGER) LANGUAGE plpgsql AS $$ BEGIN UPDATE test SET value = value + 1 WHERE id = p; END $$",
+    )
+    .unwrap();
+    let increment = |connection: &Connection, id: i32| {
+        connection.transaction(|connection| {
+            let value = connection.query("SELECT value FROM test WHERE id = $1", &[id.into()])?.value(0, 0);
+            let Value::Integer(value) = value else { panic!("{value}") };
+            connection
+                .execute_with("UPDATE test SET value = $1 WHERE id = $2", &[(value + 1).into(), id.into()])
+        })
+    };
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (db, increment) = (&db, &increment);
+            scope.spawn(move || {
+                let connection = db.connect();
+                for round in 0..50 {
+                    increment(&connection, 1 + (number + round) % 2).unwrap();
+                    db.execute_with("CALL bump($1)", &[(1 + round % 2).into()]).unwrap();
+                }
+            });
+        }
+    });
+    // 4 threads, 50 rounds, twice each.
+    assert_eq!(told(db.execute("SELECT sum(value) FROM test")), "430");
+}
+
+#[test]
+fn what_was_committed_is_there_again_and_what_was_open_is_not() {
+    let open = |disk: &CrashDisk| {
+        let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+        Database::open_in("/data", Config { partitions: 2, ..Config::default() }, env).unwrap()
+    };
+    let disk = CrashDisk::new(1);
+    {
+        let db = open(&disk);
+        db.execute(
+            "CREATE TABLE test (id INTEGER PRIMARY KEY, value INTEGER) PARTITION BY HASH (id);
+             CREATE TABLE shared (id INTEGER PRIMARY KEY, note TEXT);
+             INSERT INTO test VALUES (1, 10), (2, 20)",
+        )
+        .unwrap();
+        let (one, other) = (db.connect(), db.connect());
+        one.execute("BEGIN; UPDATE test SET value = 11 WHERE id = 1; INSERT INTO test VALUES (3, 30)")
+            .unwrap();
+        one.execute("INSERT INTO shared VALUES (1, repeat('long ', 20)); COMMIT").unwrap();
+        other
+            .execute("BEGIN; UPDATE test SET value = 99 WHERE id = 2; DELETE FROM test WHERE id = 1")
+            .unwrap();
+        db.execute("INSERT INTO test VALUES (4, 40)").unwrap();
+        disk.crash();
+    }
+    let again = CrashDisk::new(2);
+    disk.files().iter().for_each(|(path, bytes)| again.put(path, bytes));
+    let db = open(&again);
+    assert_eq!(told(db.execute("SELECT id, value FROM test ORDER BY id")), "1:11 2:20 3:30 4:40");
+    assert_eq!(told(db.execute("SELECT id, length(note) FROM shared")), "1:100");
 }
