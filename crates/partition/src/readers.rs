@@ -16,15 +16,19 @@
 //! read, §3.2); Neumann, Mühlbauer and Kemper, *Fast Serializable Multi-Version Concurrency Control for Main-Memory
 //! Database Systems*, SIGMOD 2015 (what was read as predicates, §2.3).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
 use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};
+use rustc_hash::FxHashMap;
 
-/// Rows of one table that a reader may have entered one by one; beyond that it has read the table.
-const MOST_ROWS: usize = 10_000;
+/// Rows and ranges that a reader may have entered in a partition; what it reads beyond that is whole tables.
+const MOST_READS: usize = 10_000;
+
+/// Ranges among which the same one is looked for.
+const LAST_RANGES: usize = 8;
 
 /// An open transaction of several statements.
 #[derive(Default)]
@@ -120,84 +124,125 @@ impl Reads {
 /// What is read in a partition, and by whom.
 #[derive(Default)]
 pub(crate) struct Readers {
-    tables: HashMap<TableId, OfTable>,
-    /// What each has read, to take it out again, by the reader's address.
-    held: HashMap<usize, Held>,
+    /// By the number of the table.
+    tables: Vec<OfTable>,
+    /// What each has read, to take it out again.
+    held: Vec<Held>,
 }
 
 #[derive(Default)]
 struct OfTable {
     whole: Vec<Arc<Reader>>,
     ranges: Vec<(IndexId, u128, u128, Arc<Reader>)>,
-    rows: HashMap<Tid, Vec<Arc<Reader>>>,
+    /// Most rows have one reader.
+    rows: FxHashMap<Tid, (Arc<Reader>, Vec<Arc<Reader>>)>,
 }
 
-#[derive(Default)]
 struct Held {
-    reads: HashSet<Read>,
-    /// By table.
-    rows: HashMap<TableId, usize>,
+    reader: Arc<Reader>,
+    reads: Vec<Read>,
+}
+
+impl OfTable {
+    fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.ranges.is_empty() && self.rows.is_empty()
+    }
+
+    /// Enters a read; whether it was new.
+    fn enter(&mut self, read: &Read, reader: &Arc<Reader>) -> bool {
+        let is_reader = |other: &Arc<Reader>| Arc::ptr_eq(other, reader);
+        if self.whole.iter().any(is_reader) {
+            return false;
+        }
+        match *read {
+            Read::Table(_) => self.whole.push(Arc::clone(reader)),
+            Read::Range(_, index, low, high) => {
+                let known = |range: &(IndexId, u128, u128, Arc<Reader>)| {
+                    (range.0, range.1, range.2) == (index, low, high) && is_reader(&range.3)
+                };
+                // Those of a transaction come one behind the other: what was read last is often read again.
+                if self.ranges.iter().rev().take(LAST_RANGES).any(known) {
+                    return false;
+                }
+                self.ranges.push((index, low, high, Arc::clone(reader)));
+            }
+            Read::Row(_, tid) => match self.rows.entry(tid) {
+                Entry::Vacant(place) => drop(place.insert((Arc::clone(reader), Vec::new()))),
+                Entry::Occupied(mut place) => {
+                    let (first, others) = place.get_mut();
+                    if is_reader(first) || others.iter().any(is_reader) {
+                        return false;
+                    }
+                    others.push(Arc::clone(reader));
+                }
+            },
+        }
+        true
+    }
+
+    fn leave(&mut self, read: &Read, reader: &Arc<Reader>) {
+        let stays = |other: &Arc<Reader>| !Arc::ptr_eq(other, reader);
+        match *read {
+            Read::Table(_) => self.whole.retain(stays),
+            Read::Range(..) => self.ranges.retain(|(.., reader)| stays(reader)),
+            Read::Row(_, tid) => {
+                let Entry::Occupied(mut place) = self.rows.entry(tid) else { return };
+                let (first, others) = place.get_mut();
+                others.retain(stays);
+                if stays(first) {
+                    return;
+                }
+                match others.pop() {
+                    Some(other) => *first = other,
+                    None => drop(place.remove()),
+                }
+            }
+        }
+    }
 }
 
 impl Readers {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tables.is_empty()
+        self.held.is_empty()
     }
 
     /// Enters what `reader` has read.
     pub(crate) fn enter(&mut self, read: Read, reader: &Arc<Reader>) {
-        let held = self.held.entry(Arc::as_ptr(reader) as usize).or_default();
-        let table = read.table();
-        let rows = held.rows.entry(table).or_default();
-        let read = match read {
-            Read::Row(..) if *rows >= MOST_ROWS => Read::Table(table),
-            read => read,
-        };
-        if held.reads.contains(&Read::Table(table)) || !held.reads.insert(read.clone()) {
-            return;
-        }
-        let of = self.tables.entry(table).or_default();
-        let reader = Arc::clone(reader);
-        match read {
-            Read::Table(_) => of.whole.push(reader),
-            Read::Range(_, index, low, high) => of.ranges.push((index, low, high, reader)),
-            Read::Row(_, tid) => {
-                *rows += 1;
-                of.rows.entry(tid).or_default().push(reader);
+        let at = match self.held.iter().position(|held| Arc::ptr_eq(&held.reader, reader)) {
+            Some(at) => at,
+            None => {
+                self.held.push(Held { reader: Arc::clone(reader), reads: Vec::new() });
+                self.held.len() - 1
             }
+        };
+        let held = &mut self.held[at];
+        let table = read.table();
+        let read = if held.reads.len() < MOST_READS { read } else { Read::Table(table) };
+        if self.tables.len() <= table.index() {
+            self.tables.resize_with(table.index() + 1, OfTable::default);
+        }
+        if self.tables[table.index()].enter(&read, reader) {
+            held.reads.push(read);
         }
     }
 
     /// Forgets what `reader` has read.
     pub(crate) fn leave(&mut self, reader: &Reader) {
-        let address = std::ptr::from_ref(reader) as usize;
-        let Some(held) = self.held.remove(&address) else { return };
-        let stays = |other: &Arc<Reader>| Arc::as_ptr(other) as usize != address;
-        for read in held.reads {
-            let table = read.table();
-            let Some(of) = self.tables.get_mut(&table) else { continue };
-            match read {
-                Read::Table(_) => of.whole.retain(stays),
-                Read::Range(..) => of.ranges.retain(|(.., reader)| stays(reader)),
-                Read::Row(_, tid) => {
-                    if let Some(readers) = of.rows.get_mut(&tid) {
-                        readers.retain(stays);
-                        if readers.is_empty() {
-                            of.rows.remove(&tid);
-                        }
-                    }
-                }
-            }
-            if of.whole.is_empty() && of.ranges.is_empty() && of.rows.is_empty() {
-                self.tables.remove(&table);
-            }
+        let is_reader = |held: &Held| std::ptr::eq(Arc::as_ptr(&held.reader), reader);
+        let Some(at) = self.held.iter().position(is_reader) else { return };
+        let Held { reader, reads } = self.held.swap_remove(at);
+        for read in &reads {
+            self.tables[read.table().index()].leave(read, &reader);
         }
-        assert!(!self.held.is_empty() || self.tables.is_empty(), "what nobody holds is not here (I-2)");
+        debug_assert!(
+            !self.held.is_empty() || self.tables.iter().all(OfTable::is_empty),
+            "what nobody holds is not here (I-2)"
+        );
     }
 
     /// Tells whoever has read what a commit changes in a table.
     pub(crate) fn tell(&self, table: &Table, tid: Tid, event: ChangeEvent, rival: &str) {
-        let Some(of) = self.tables.get(&table.spec().id) else { return };
+        let Some(of) = self.tables.get(table.spec().id.index()) else { return };
         let tell = |reader: &Reader, tid| {
             reader.conflict.get_or_init(|| {
                 let columns = table.identity_columns().to_vec();
@@ -221,7 +266,10 @@ impl Readers {
             }
             ChangeEvent::Came { .. } => {}
             ChangeEvent::Went | ChangeEvent::Wrote(_) => {
-                of.rows.get(&tid).into_iter().flatten().for_each(|reader| tell(reader, tid));
+                if let Some((first, others)) = of.rows.get(&tid) {
+                    tell(first, tid);
+                    others.iter().for_each(|reader| tell(reader, tid));
+                }
             }
             ChangeEvent::Entered(index) => entered(tid, Some(index)),
         }
