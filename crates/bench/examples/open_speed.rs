@@ -77,6 +77,7 @@ impl Client {
 
 /// Runs `work` while ten transactions are open; those write too, if they are `active`.
 fn beside<R>(
+    env: &Env,
     db: &Database,
     active: bool,
     warehouses: i16,
@@ -89,21 +90,22 @@ fn beside<R>(
         client.step(warehouses, number as u64 * 31)?;
     }
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    albireo_env::scope(|scope| {
         let over = &over;
-        let writer = scope.spawn(move || -> Result<(), SqlError> {
+        let writes = move || -> Result<(), SqlError> {
             let mut number = 1_000;
             while active && !over.load(Ordering::Relaxed) {
                 number += 1;
                 let lived = clients[number as usize % OPEN].step(warehouses, number)?;
                 failed.fetch_add(u64::from(!lived), Ordering::Relaxed);
-                std::thread::sleep(PAUSE);
+                env.clock.sleep(PAUSE);
             }
             while !over.load(Ordering::Relaxed) {
-                std::thread::sleep(TURN / 100);
+                env.clock.sleep(TURN / 100);
             }
             Ok(())
-        });
+        };
+        let writer = albireo_env::spawn_scoped(scope, "open", writes).expect("there is a thread");
         let given = work();
         over.store(true, Ordering::Relaxed);
         writer.join().expect("the writer does not panic")?;
@@ -146,7 +148,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (at, active) in [(1, false), (2, true)] {
             let mut stored = target.stored()?;
             let run = || turn(&env, &mut stored, &mut inputs);
-            times[at].push(beside(db, active, warehouses, &failed, run)??);
+            times[at].push(beside(&env, db, active, warehouses, &failed, run)??);
         }
     }
     let alone = median(&mut times[0]);

@@ -514,16 +514,17 @@ fn increments_of_many_threads_all_count() {
                 .execute_with("UPDATE test SET value = $1 WHERE id = $2", &[(value + 1).into(), id.into()])
         })
     };
-    std::thread::scope(|scope| {
+    albireo_env::scope(|scope| {
         for number in 0..4 {
             let (db, increment) = (&db, &increment);
-            scope.spawn(move || {
+            let rounds = move || {
                 let connection = db.connect();
                 for round in 0..50 {
                     increment(&connection, 1 + (number + round) % 2).unwrap();
                     db.execute_with("CALL bump($1)", &[(1 + round % 2).into()]).unwrap();
                 }
-            });
+            };
+            albireo_env::spawn_scoped(scope, "increments", rounds).unwrap();
         }
     });
     // 4 threads, 50 rounds, twice each.
