@@ -14,7 +14,7 @@ use super::Interactive;
 use crate::adapters::scope_of;
 use crate::routines::Limits;
 use crate::settings::Settings;
-use crate::statements::{Entry, Judged, Live, Parsed, Ran};
+use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
 use crate::{Database, Outcome};
 
 /// A statement as the connection has it.
@@ -132,7 +132,11 @@ impl Inside<'_> {
             }
             let done = live.perform(bound, &mut execution, &arguments, None, true);
             let (too_many, notices) = (execution.met_too_many_rows(), execution.take_notices());
-            if too_many {
+            let refused = match &done {
+                Err(Stop::Error(error) | Stop::Fatal(error)) => judged != Judged::Runs && is_refusal(error),
+                _ => false,
+            };
+            if too_many || refused {
                 tx.roll_back_to(since);
                 return Ok(End::Dearer);
             }

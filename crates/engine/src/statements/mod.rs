@@ -36,5 +36,5 @@ pub(crate) use bind::{Bound, Meaning, Parsed};
 pub(crate) use cache::{Entry, Statements};
 pub(crate) use live::Live;
 pub use path::ExecutionPath;
-pub(crate) use run::{Explained, Judged, Kept, Ran, Wanted};
+pub(crate) use run::{Explained, Judged, Kept, Ran, Wanted, is_refusal};
 pub use trial::Trial;

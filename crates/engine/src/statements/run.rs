@@ -391,7 +391,7 @@ impl Live {
 }
 
 /// Whether an error says that this path cannot do it: not supported, too much memory, too complex.
-fn is_refusal(error: &SqlError) -> bool {
+pub(crate) fn is_refusal(error: &SqlError) -> bool {
     [SqlState::FEATURE_NOT_SUPPORTED, SqlState::OUT_OF_MEMORY, SqlState::STATEMENT_TOO_COMPLEX]
         .contains(&error.state())
 }
