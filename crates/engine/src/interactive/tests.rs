@@ -209,8 +209,8 @@ fn step(
             units.all.push((at, block.steps));
         }
         _ => {
-            // A savepoint reads nothing.
-            if !sql.ends_with(" s") {
+            // A savepoint reads nothing, and what is refused after an error does not either.
+            if !sql.ends_with(" s") && answer != "25P02" {
                 block.ran = units.now;
             }
             block.steps.push((sql, answer));
