@@ -55,6 +55,6 @@ pub use journal::Receipt;
 pub use parked::{Parked, PartWritten};
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
 pub use procedure::{Procedure, Route};
-pub use readers::{Conflict, Reader, Reads};
+pub use readers::{Conflict, Reader};
 pub use session::{QuerySession, SessionError, Sessions, SnapshotStatistics};
 pub use transaction::{Site, Transaction};

@@ -18,6 +18,7 @@
 
 use std::collections::hash_map::Entry;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
@@ -26,9 +27,6 @@ use rustc_hash::FxHashMap;
 
 /// Rows and ranges that a reader may have entered in a partition; what it reads beyond that is whole tables.
 const MOST_READS: usize = 10_000;
-
-/// Ranges among which the same one is looked for.
-const LAST_RANGES: usize = 8;
 
 /// An open transaction of several statements.
 #[derive(Default)]
@@ -68,7 +66,7 @@ impl fmt::Debug for Reader {
 }
 
 /// What a statement reads.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Read {
     /// A row.
     Row(TableId, Tid),
@@ -134,8 +132,18 @@ pub(crate) struct Readers {
 struct OfTable {
     whole: Vec<Arc<Reader>>,
     ranges: Vec<(IndexId, u128, u128, Arc<Reader>)>,
-    /// Most rows have one reader.
-    rows: FxHashMap<Tid, (Arc<Reader>, Vec<Arc<Reader>>)>,
+    /// Ranges of one key.
+    keys: FxHashMap<(IndexId, u128), Several>,
+    rows: FxHashMap<Tid, Several>,
+}
+
+/// The readers of a row or key: mostly one.
+struct Several(Arc<Reader>, Vec<Arc<Reader>>);
+
+impl Several {
+    fn iter(&self) -> impl Iterator<Item = &Arc<Reader>> {
+        std::iter::once(&self.0).chain(&self.1)
+    }
 }
 
 struct Held {
@@ -143,9 +151,33 @@ struct Held {
     reads: Vec<Read>,
 }
 
+/// Enters a reader; whether it was new.
+fn join<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, reader: &Arc<Reader>) -> bool {
+    match all.entry(key) {
+        Entry::Vacant(place) => drop(place.insert(Several(Arc::clone(reader), Vec::new()))),
+        Entry::Occupied(place) if place.get().iter().any(|other| Arc::ptr_eq(other, reader)) => return false,
+        Entry::Occupied(mut place) => place.get_mut().1.push(Arc::clone(reader)),
+    }
+    true
+}
+
+/// Takes a reader out.
+fn part<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, reader: &Arc<Reader>) {
+    let Entry::Occupied(mut place) = all.entry(key) else { return };
+    let Several(first, others) = place.get_mut();
+    others.retain(|other| !Arc::ptr_eq(other, reader));
+    if !Arc::ptr_eq(first, reader) {
+        return;
+    }
+    match others.pop() {
+        Some(other) => *first = other,
+        None => drop(place.remove()),
+    }
+}
+
 impl OfTable {
     fn is_empty(&self) -> bool {
-        self.whole.is_empty() && self.ranges.is_empty() && self.rows.is_empty()
+        self.whole.is_empty() && self.ranges.is_empty() && self.keys.is_empty() && self.rows.is_empty()
     }
 
     /// Enters a read; whether it was new.
@@ -156,45 +188,45 @@ impl OfTable {
         }
         match *read {
             Read::Table(_) => self.whole.push(Arc::clone(reader)),
-            Read::Range(_, index, low, high) => {
-                let known = |range: &(IndexId, u128, u128, Arc<Reader>)| {
-                    (range.0, range.1, range.2) == (index, low, high) && is_reader(&range.3)
-                };
-                // Those of a transaction come one behind the other: what was read last is often read again.
-                if self.ranges.iter().rev().take(LAST_RANGES).any(known) {
-                    return false;
-                }
-                self.ranges.push((index, low, high, Arc::clone(reader)));
+            Read::Range(_, index, low, high) if low == high => {
+                return join(&mut self.keys, (index, low), reader);
             }
-            Read::Row(_, tid) => match self.rows.entry(tid) {
-                Entry::Vacant(place) => drop(place.insert((Arc::clone(reader), Vec::new()))),
-                Entry::Occupied(mut place) => {
-                    let (first, others) = place.get_mut();
-                    if is_reader(first) || others.iter().any(is_reader) {
-                        return false;
-                    }
-                    others.push(Arc::clone(reader));
-                }
-            },
+            Read::Range(_, index, low, high) => self.ranges.push((index, low, high, Arc::clone(reader))),
+            Read::Row(_, tid) => return join(&mut self.rows, tid, reader),
         }
         true
     }
 
     fn leave(&mut self, read: &Read, reader: &Arc<Reader>) {
-        let stays = |other: &Arc<Reader>| !Arc::ptr_eq(other, reader);
         match *read {
-            Read::Table(_) => self.whole.retain(stays),
-            Read::Range(..) => self.ranges.retain(|(.., reader)| stays(reader)),
-            Read::Row(_, tid) => {
-                let Entry::Occupied(mut place) = self.rows.entry(tid) else { return };
-                let (first, others) = place.get_mut();
-                others.retain(stays);
-                if stays(first) {
-                    return;
-                }
-                match others.pop() {
-                    Some(other) => *first = other,
-                    None => drop(place.remove()),
+            Read::Range(_, index, low, high) if low == high => part(&mut self.keys, (index, low), reader),
+            Read::Row(_, tid) => part(&mut self.rows, tid, reader),
+            Read::Table(_) | Read::Range(..) => {}
+        }
+    }
+
+    /// Takes out what [`OfTable::leave`] leaves, whatever its number.
+    fn leave_ranges(&mut self, reader: &Arc<Reader>) {
+        self.whole.retain(|other| !Arc::ptr_eq(other, reader));
+        self.ranges.retain(|(.., other)| !Arc::ptr_eq(other, reader));
+    }
+
+    /// Calls `tell` for whoever has read a key of a row that came to an index, or to all.
+    fn entered(&self, table: &Table, tid: Tid, only: Option<IndexId>, tell: &dyn Fn(&Reader)) {
+        // What has gone again was never there for others.
+        if !table.is_live(tid) || self.keys.is_empty() && self.ranges.is_empty() {
+            return;
+        }
+        // An index that was dropped has no readers that may still commit.
+        for index in (0..table.spec().indexes.len() as u16).map(IndexId) {
+            if only.is_some_and(|only| only != index) {
+                continue;
+            }
+            let key = table.key_prefix(index, tid);
+            self.keys.get(&(index, key)).into_iter().flat_map(Several::iter).for_each(|reader| tell(reader));
+            for (other, low, high, reader) in &self.ranges {
+                if *other == index && (*low..=*high).contains(&key) {
+                    tell(reader);
                 }
             }
         }
@@ -234,6 +266,7 @@ impl Readers {
         for read in &reads {
             self.tables[read.table().index()].leave(read, &reader);
         }
+        self.tables.iter_mut().for_each(|of| of.leave_ranges(&reader));
         debug_assert!(
             !self.held.is_empty() || self.tables.iter().all(OfTable::is_empty),
             "what nobody holds is not here (I-2)"
@@ -251,27 +284,17 @@ impl Readers {
             });
         };
         of.whole.iter().for_each(|reader| tell(reader, tid));
-        let entered = |tid: Tid, only: Option<IndexId>| {
-            // What has gone again was never there for others.
-            for (index, low, high, reader) in of.ranges.iter().filter(|_| table.is_live(tid)) {
-                let concerned = only.is_none_or(|only| only == *index);
-                if concerned && (*low..=*high).contains(&table.key_prefix(*index, tid)) {
-                    tell(reader, tid);
-                }
-            }
-        };
         match event {
-            ChangeEvent::Came { rows } if !of.ranges.is_empty() => {
-                (tid.0..tid.0 + rows).for_each(|tid| entered(Tid(tid), None));
-            }
-            ChangeEvent::Came { .. } => {}
-            ChangeEvent::Went | ChangeEvent::Wrote(_) => {
-                if let Some((first, others)) = of.rows.get(&tid) {
-                    tell(first, tid);
-                    others.iter().for_each(|reader| tell(reader, tid));
+            ChangeEvent::Came { rows } => {
+                for tid in (tid.0..tid.0 + rows).map(Tid) {
+                    of.entered(table, tid, None, &|reader| tell(reader, tid));
                 }
             }
-            ChangeEvent::Entered(index) => entered(tid, Some(index)),
+            ChangeEvent::Went | ChangeEvent::Wrote(_) => {
+                let readers = of.rows.get(&tid).into_iter().flat_map(Several::iter);
+                readers.for_each(|reader| tell(reader, tid));
+            }
+            ChangeEvent::Entered(index) => of.entered(table, tid, Some(index), &|reader| tell(reader, tid)),
         }
     }
 }

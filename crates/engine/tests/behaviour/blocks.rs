@@ -449,6 +449,27 @@ fn definition_that_changes_meanwhile_ends_the_block() {
 }
 
 #[test]
+fn index_that_is_dropped_under_an_open_block_hinders_nobody_else() {
+    let db = database(1);
+    db.execute("CREATE INDEX by_value ON test (value); INSERT INTO test SELECT i, i FROM generate_series(3, 99) AS s(i)")
+        .unwrap();
+    let connection = db.connect();
+    script(
+        &db,
+        &connection,
+        "BEGIN => ok
+         SELECT id, value FROM test WHERE value = 5 => 5:5
+         SELECT count(*) FROM test WHERE value BETWEEN 50 AND 52 => 3",
+    );
+    db.execute(
+        "DROP INDEX by_value; INSERT INTO test VALUES (100, 51); UPDATE test SET value = 5 WHERE id = 6",
+    )
+    .unwrap();
+    script(&db, &connection, "SELECT id, value FROM test WHERE id = 7 => 40001\nROLLBACK => ok");
+    assert_eq!(told(db.execute("SELECT count(*), sum(value) FROM test WHERE value = 51")), "2:102");
+}
+
+#[test]
 fn closure_runs_again_until_nobody_interferes() {
     let db = database(1);
     let connection = db.connect();
