@@ -24,5 +24,6 @@ pub mod latency;
 pub mod progress;
 pub mod recovery;
 pub mod report;
+pub mod stall;
 pub mod target;
 pub mod tpcc;

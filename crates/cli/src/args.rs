@@ -87,6 +87,25 @@ pub enum Bench {
     Snapshot(BenchArgs),
     /// What the redo log and archives cost, and how fast recovery is; in the new directory --data
     Recovery(BenchArgs),
+    /// How long updates of single rows wait beside statements over a whole table
+    Stall(StallArgs),
+}
+
+/// Options of `bench stall`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct StallArgs {
+    /// Rows of the table; each is about 100 bytes
+    #[arg(long, default_value_t = 2_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    pub rows: u64,
+    /// Number of partitions over which the rows are spread
+    #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub partitions: u16,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
 }
 
 /// Options of every benchmark.

@@ -3,7 +3,7 @@
 //! Responsible for: options, progress, the result's format, exit status. Not responsible for: what is
 //! measured and how (`albireo_bench`).
 
-use crate::args::{Bench, BenchArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat};
+use crate::args::{Bench, BenchArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat, StallArgs};
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
 use albireo_base::SqlError;
@@ -12,6 +12,7 @@ use albireo_bench::driver::{self, Cancel, SystemUnderTest};
 use albireo_bench::progress::Bars;
 use albireo_bench::recovery;
 use albireo_bench::report::Report;
+use albireo_bench::stall::{self, StallConfig};
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::Mix;
 use albireo_bench::tpcc::schema::Layout;
@@ -32,16 +33,15 @@ pub fn run<'a>(
     interrupt: &Interrupt,
     open: impl FnOnce(&Config, &Cancel) -> Result<Box<dyn SystemUnderTest + 'a>, SqlError>,
 ) -> u8 {
-    if let Bench::Recovery(args) = bench {
-        return run_recovery(args, env, interrupt);
-    }
     let (args, workload) = match bench {
+        Bench::Recovery(args) => return run_recovery(args, env, interrupt),
+        Bench::Stall(args) => return run_stall(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
             let streams = usize::from(args.query_streams);
             (&args.bench, Workload::Ch { queries: args.queries.clone(), streams })
         }
-        Bench::Snapshot(args) | Bench::Recovery(args) => (args, Workload::Tpcc),
+        Bench::Snapshot(args) => (args, Workload::Tpcc),
     };
     let config = config(args, workload);
     if let Err(error) = config.validate() {
@@ -55,7 +55,7 @@ pub fn run<'a>(
     let pressed = cancel.clone();
     let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
     let done = interrupt.during(Box::new(move || pressed.cancel()), || match bench {
-        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) => {
+        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) | Bench::Stall(_) => {
             let report = driver::run(&config, target, clock, &bars, &cancel)?;
             let text = match args.format {
                 ReportFormat::Table => report.table(),
@@ -92,10 +92,34 @@ fn run_recovery(args: &BenchArgs, env: &Env, interrupt: &Interrupt) -> u8 {
         ReportFormat::Table => report.table(),
         ReportFormat::Json => report.json(),
     };
+    print_figures(&text, report.error.as_deref(), report.interrupted)
+}
+
+/// Runs `bench stall`, whose database it makes itself.
+fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let cancel = Cancel::default();
+    let config = StallConfig {
+        rows: args.rows,
+        partitions: args.partitions,
+        directory: std::env::temp_dir(),
+        database: args.memory.config(),
+    };
+    let (pressed, bars) = (cancel.clone(), Bars::default());
+    let report =
+        interrupt.during(Box::new(move || pressed.cancel()), || stall::run(&config, env, &bars, &cancel));
+    let text = match args.format {
+        ReportFormat::Table => report.table(),
+        ReportFormat::Json => report.json(),
+    };
+    print_figures(&text, report.error.as_deref(), report.interrupted)
+}
+
+/// Prints figures; returns the exit status.
+fn print_figures(text: &str, error: Option<&str>, interrupted: bool) -> u8 {
     if let Err(error) = writeln!(io::stdout().lock(), "{}", text.trim_end()) {
         return failed(FAILED, &format!("cannot write the result: {error}"));
     }
-    match (&report.error, report.interrupted) {
+    match (error, interrupted) {
         (Some(error), _) => failed(FAILED, error),
         (None, true) => interrupt::EXIT_STATUS,
         (None, false) => 0,

@@ -395,7 +395,8 @@ impl Connection {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))
             }
             StatementClass::Ddl => {
-                let outcome = self.database.run_ddl(parsed, text, &self.progress);
+                let interrupts = self.database.limits(&settings, cancel).interrupts;
+                let outcome = self.database.run_ddl(parsed, text, &self.progress, &interrupts);
                 self.progress.end();
                 outcome
             }

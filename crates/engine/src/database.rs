@@ -16,8 +16,9 @@ use albireo_partition::{
 };
 use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 
+use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
 use crate::procedures::Made;
@@ -87,32 +88,6 @@ pub(crate) struct Inner {
     pub(crate) home: OnceLock<Home>,
     pub(crate) pool: BlockPool,
     pub(crate) threads: Mutex<Threads>,
-}
-
-/// The lock of the definitions, and how often they may have changed.
-#[derive(Default)]
-pub(crate) struct Definitions {
-    generation: RwLock<u64>,
-}
-
-impl Definitions {
-    /// Keeps them as they are; the guard is their generation.
-    #[inline]
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, u64> {
-        self.generation.read()
-    }
-
-    /// As [`Definitions::read`], if nobody changes them or waits to.
-    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, u64>> {
-        self.generation.try_read()
-    }
-
-    /// Alone, to change them: the next generation.
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, u64> {
-        let mut generation = self.generation.write();
-        *generation += 1;
-        generation
-    }
 }
 
 #[derive(Default)]

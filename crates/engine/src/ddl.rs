@@ -1,15 +1,18 @@
 //! CREATE, DROP and TRUNCATE: storage first, then the catalog; or, for what goes, the other way
 //! round, so that nobody is sent to a table that is not there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, StatementProgress, TableId};
+use albireo_execute::Interrupts;
 use albireo_execute::errors::Explainer;
-use albireo_partition::Exclusive;
+use albireo_partition::{BuiltIndex, Exclusive, IndexBuildError, Receipt};
 use albireo_sql::ast::Statement;
-use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
-use albireo_storage::Table;
+use albireo_sql::{Catalog, DdlChange, IndexDef, TableDef, plan_ddl};
+use albireo_storage::{Table, TableSpec};
 
+use crate::definitions::Changing;
 use crate::{Database, Outcome};
 
 pub(crate) use albireo_execute::tables::{handle, spec_of};
@@ -20,20 +23,20 @@ impl Database {
         statement: &Statement,
         text: &str,
         progress: &StatementProgress,
+        interrupts: &Interrupts,
     ) -> Result<Outcome, SqlError> {
-        let _alone = self.inner.definitions.write();
+        let changing = self.inner.definitions.begin(interrupts)?;
         let catalog = self.catalog();
         let plan = plan_ddl(&catalog, statement, text)?;
         for change in &plan.changes {
             if let DdlChange::CreateTable(table) = change {
                 self.validate_expressions(table, text)?;
             }
-            if let DdlChange::DropIndex { table, .. } = change {
-                self.check_handles(&catalog, *table)?;
-            }
         }
         if !plan.changes.is_empty() {
-            self.make_changes(&catalog, &plan.changes, text, progress)?;
+            let next = Arc::new(catalog.with(&plan.changes));
+            let changes = Changes { database: self, catalog, next, changes: &plan.changes, text };
+            changes.make(&changing, progress, interrupts)?;
         }
         Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
     }
@@ -50,86 +53,179 @@ impl Database {
             .with_detail("Handles made by Database::with_table name indexes by their position.")
             .with_hint("Drop the index before the procedures are made, or drop the table."))
     }
+}
 
-    /// Makes the changes of the catalog that `text` says, all or none, at one moment for everybody.
-    fn make_changes(
+/// Changes of the catalog that a statement makes.
+struct Changes<'a> {
+    database: &'a Database,
+    /// As it is, and as it will be.
+    catalog: Arc<Catalog>,
+    next: Arc<Catalog>,
+    changes: &'a [DdlChange],
+    /// The statement.
+    text: &'a str,
+}
+
+impl Changes<'_> {
+    /// Makes them, all or none, at one moment for everybody. Indexes of tables that are there are built before, beside
+    /// whoever reads and writes these.
+    fn make(
         &self,
-        catalog: &Arc<Catalog>,
-        changes: &[DdlChange],
-        text: &str,
+        changing: &Changing<'_>,
         progress: &StatementProgress,
+        interrupts: &Interrupts,
     ) -> Result<(), SqlError> {
-        let next = Arc::new(catalog.with(changes));
-        let receipt = self.inner.partitions.exclusively(|all| {
-            // What can fail comes before what cannot: building, and the log.
-            let mut done = 0;
-            let built = changes.iter().try_for_each(|change| {
-                build(all, &next, change, progress)?;
-                done += 1;
-                Ok(())
-            });
-            let receipt = built.and_then(|()| self.log_definition(all, text));
-            let receipt = receipt.inspect_err(|_| {
-                changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
-            })?;
-            *self.inner.catalog.write() = next;
-            let mut before = Arc::clone(catalog);
-            for change in changes {
-                tear_down(all, &before, change);
-                // Indexes are known by their positions, which a dropped one moves.
-                if matches!(change, DdlChange::DropIndex { .. }) {
-                    before = Arc::new(before.with(std::slice::from_ref(change)));
-                }
-            }
-            Ok::<_, SqlError>(receipt)
+        let partitions = &self.database.inner.partitions;
+        let goes_on = || interrupts.check().is_ok();
+        let mut built = self.build_indexes(progress, interrupts)?;
+        let alone = changing.write(interrupts, || {
+            let mut behind = built.values_mut().flatten();
+            behind.try_for_each(|index| self.caught_up(index.catch_up(partitions, &goes_on)))
         })?;
-        for change in changes {
+        for change in self.changes {
+            if let DdlChange::DropIndex { table, .. } = change {
+                self.database.check_handles(&self.catalog, *table)?;
+            }
+        }
+        for index in built.values_mut().flatten() {
+            self.caught_up(index.catch_up(partitions, &goes_on))?;
+        }
+        let receipt = partitions.exclusively(|all| self.switch(all, built, progress))?;
+        for change in self.changes {
             match change {
-                DdlChange::Truncate(id) => self.inner.olap.forget(*id),
+                DdlChange::Truncate(id) => self.database.inner.olap.forget(*id),
                 DdlChange::DropTable(id) => {
-                    self.inner.handed_out.lock().remove(id);
-                    self.inner.olap.forget(*id);
+                    self.database.inner.handed_out.lock().remove(id);
+                    self.database.inner.olap.forget(*id);
                 }
                 _ => {}
             }
         }
-        self.acknowledge_call(None, receipt)
+        drop(alone);
+        self.database.acknowledge_call(None, receipt)
     }
-}
 
-/// Makes what a change adds.
-fn build(
-    all: &mut Exclusive<'_>,
-    next: &Catalog,
-    change: &DdlChange,
-    progress: &StatementProgress,
-) -> Result<(), SqlError> {
-    match change {
-        DdlChange::CreateTable(table) => create_table(all, table),
-        DdlChange::CreateIndex { table, index } => {
-            let def = next.table(*table).expect("the new catalog has the table of a new index");
-            let mut spec = spec_of(def);
-            // Several indexes may come in one statement; this one is the last built.
-            let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
-            spec.indexes.truncate(end);
-            all.create_index(handle(def), spec, progress).map_err(|error| {
-                let key_of = |_, _, _| None;
-                let error = Explainer { catalog: next, key_of: &key_of }.table(error);
-                match error.state() {
-                    SqlState::UNIQUE_VIOLATION => SqlError::new(
-                        error.state(),
-                        format!("could not create unique index \"{}\"", index.name),
-                    )
-                    .with_detail("The table holds rows with the same key."),
-                    _ => error,
-                }
-            })
+    /// What [`Exclusive`] does: what can fail comes before what cannot: building, and the log.
+    fn switch(
+        &self,
+        all: &mut Exclusive<'_>,
+        mut built: BTreeMap<usize, Option<BuiltIndex>>,
+        progress: &StatementProgress,
+    ) -> Result<Receipt, SqlError> {
+        let (catalog, changes) = (&self.catalog, self.changes);
+        let mut done = 0;
+        let mut made = Ok(());
+        for (at, change) in changes.iter().enumerate() {
+            made = self.build(all, change, built.remove(&at).flatten(), progress);
+            if made.is_err() {
+                break;
+            }
+            done += 1;
         }
-        DdlChange::CreateSchema(_)
-        | DdlChange::DropSchema(_)
-        | DdlChange::DropTable(_)
-        | DdlChange::Truncate(_)
-        | DdlChange::DropIndex { .. } => Ok(()),
+        let receipt = made.and_then(|()| self.database.log_definition(all, self.text));
+        let receipt = receipt.inspect_err(|_| {
+            changes[..done].iter().for_each(|change| unbuild(all, catalog, change));
+        })?;
+        *self.database.inner.catalog.write() = Arc::clone(&self.next);
+        let mut before = Arc::clone(catalog);
+        for change in changes {
+            tear_down(all, &before, change);
+            // Indexes are known by their positions, which a dropped one moves.
+            if matches!(change, DdlChange::DropIndex { .. }) {
+                before = Arc::new(before.with(std::slice::from_ref(change)));
+            }
+        }
+        Ok(receipt)
+    }
+
+    /// Builds indexes of tables that are there, by the positions of their changes; `None` where that is to be done with
+    /// all partitions owned.
+    fn build_indexes(
+        &self,
+        progress: &StatementProgress,
+        interrupts: &Interrupts,
+    ) -> Result<BTreeMap<usize, Option<BuiltIndex>>, SqlError> {
+        let mut built = BTreeMap::new();
+        for (at, change) in self.changes.iter().enumerate() {
+            let DdlChange::CreateIndex { table, index } = change else { continue };
+            let index_name = index.name.clone();
+            let Some(def) = self.catalog.table(*table) else { continue };
+            let spec = Arc::new(self.spec_with(*table, index));
+            let index = self
+                .database
+                .inner
+                .partitions
+                .build_index(handle(def), &spec, progress, &|| interrupts.check().is_ok());
+            let index = index.map_err(|error| {
+                let ended = interrupts.check().err().filter(|_| error == IndexBuildError::Ended);
+                ended.unwrap_or_else(|| self.explain_build(error, Some(&index_name)))
+            })?;
+            built.insert(at, index);
+        }
+        Ok(built)
+    }
+
+    /// The shape of a table with a new index as its last: several may come in one statement.
+    fn spec_with(&self, table: TableId, index: &IndexDef) -> TableSpec {
+        let def = self.next.table(table).expect("the new catalog has the table of a new index");
+        let mut spec = spec_of(def);
+        let end = def.indexes.iter().position(|i| i.id == index.id).expect("the index is new") + 1;
+        spec.indexes.truncate(end);
+        spec
+    }
+
+    /// Makes what a change adds.
+    fn build(
+        &self,
+        all: &mut Exclusive<'_>,
+        change: &DdlChange,
+        built: Option<BuiltIndex>,
+        progress: &StatementProgress,
+    ) -> Result<(), SqlError> {
+        match change {
+            DdlChange::CreateTable(table) => create_table(all, table),
+            DdlChange::CreateIndex { table, index } => {
+                let def = self.next.table(*table).expect("the new catalog has the table of a new index");
+                let is_there = match built {
+                    Some(built) => all.install_index(built),
+                    None => Ok(false),
+                };
+                let created = match is_there {
+                    Ok(false) => all.create_index(handle(def), self.spec_with(*table, index), progress),
+                    done => done.map(drop),
+                };
+                created.map_err(|error| self.explain_build(error.into(), Some(&index.name)))
+            }
+            DdlChange::CreateSchema(_)
+            | DdlChange::DropSchema(_)
+            | DdlChange::DropTable(_)
+            | DdlChange::Truncate(_)
+            | DdlChange::DropIndex { .. } => Ok(()),
+        }
+    }
+
+    fn caught_up(&self, done: Result<bool, IndexBuildError>) -> Result<(), SqlError> {
+        // What is lost is found, and built, when all partitions are owned.
+        done.map(drop).map_err(|error| self.explain_build(error, None))
+    }
+
+    fn explain_build(&self, error: IndexBuildError, index: Option<&str>) -> SqlError {
+        let error = match error {
+            IndexBuildError::Table(error) => {
+                let key_of = |_, _, _| None;
+                Explainer { catalog: &self.next, key_of: &key_of }.table(error)
+            }
+            IndexBuildError::Budget(spent) => crate::errors::session(spent.into()),
+            IndexBuildError::Dropped => SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped"),
+            IndexBuildError::Ended => SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended"),
+        };
+        match (error.state(), index) {
+            (SqlState::UNIQUE_VIOLATION, Some(index)) => {
+                SqlError::new(error.state(), format!("could not create unique index \"{index}\""))
+                    .with_detail("The table holds rows with the same key.")
+            }
+            _ => error,
+        }
     }
 }
 

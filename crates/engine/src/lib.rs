@@ -30,6 +30,7 @@ mod connection;
 mod copy;
 mod database;
 mod ddl;
+mod definitions;
 mod dml;
 mod durability;
 mod errors;

@@ -8,6 +8,7 @@ use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
 
 use crate::Transaction;
+use crate::feed::{self, Feeds};
 use crate::parked::Parked;
 use crate::readers::Readers;
 
@@ -53,6 +54,15 @@ pub(crate) struct PartitionData {
     pub(crate) shared: Option<Arc<SharedTables>>,
     /// What open transactions of several statements have read here.
     pub(crate) readers: Readers,
+    /// Who is told of changes of its tables; of shared ones in the first partition.
+    pub(crate) feeds: Feeds,
+}
+
+impl PartitionData {
+    /// Whether nobody is told of what a commit changes.
+    fn is_unwatched(&self) -> bool {
+        self.readers.is_empty() && self.feeds.is_empty()
+    }
 }
 
 /// A partition behind its token.
@@ -77,8 +87,8 @@ pub(crate) fn pauses() -> Histogram<u64> {
 impl PartitionState {
     /// An empty partition, one of `partitions`.
     pub(crate) fn new(id: PartitionId, partitions: u16, shared: Arc<SharedTables>, clock: Clock) -> Self {
-        let data =
-            PartitionData { id, tables: Vec::new(), shared: Some(shared), readers: Readers::default() };
+        let (readers, feeds) = (Readers::default(), Feeds::default());
+        let data = PartitionData { id, tables: Vec::new(), shared: Some(shared), readers, feeds };
         Self {
             tx: Transaction::of_partition(data, partitions, clock),
             parked: None,
@@ -168,7 +178,7 @@ pub(crate) fn roll_back(sites: &mut [PartitionData], undo: &mut UndoLog, to: Sav
 
 /// Makes everything final; `name` says who did it.
 pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog, name: &str) {
-    tell_readers(sites, undo, name);
+    tell_of_changes(sites, undo, name);
     let mut tidy: Vec<(u16, u32, u32, u16)> = Vec::new();
     undo.commit(
         |site, table, tid| table_of(sites, site, table).free_slot(tid),
@@ -180,23 +190,25 @@ pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog, name: &str
     }
 }
 
-/// Tells all who have read what a transaction has changed that is about to be final.
+/// Tells all who have read, or follow, what a transaction has changed that is about to be final.
 #[inline]
-fn tell_readers(sites: &[PartitionData], undo: &UndoLog, rival: &str) {
-    if sites.iter().any(|site| !site.readers.is_empty()) {
+fn tell_of_changes(sites: &mut [PartitionData], undo: &UndoLog, rival: &str) {
+    if !sites.iter().all(PartitionData::is_unwatched) {
         tell_them(sites, undo, rival);
     }
 }
 
 #[cold]
-fn tell_them(sites: &[PartitionData], undo: &UndoLog, rival: &str) {
+fn tell_them(sites: &mut [PartitionData], undo: &UndoLog, rival: &str) {
     for (site, id, tid, event) in undo.events(Savepoint::START) {
+        let at = if site == SHARED_SITE { 0 } else { usize::from(site) };
+        feed::tell(sites, at, id, tid, event);
         if site == SHARED_SITE {
             let shared = sites[0].shared.as_ref().expect("a writer of shared tables owns them");
             let table = shared.tables[id.index()].as_ref().expect("a table stays as long as a transaction");
             sites.iter().for_each(|site| site.readers.tell(table, tid, event, rival));
         } else {
-            let data = &sites[usize::from(site)];
+            let data = &sites[at];
             let table = data.tables[id.index()].as_ref().expect("a table stays as long as a transaction");
             data.readers.tell(table, tid, event, rival);
         }

@@ -11,7 +11,7 @@ use albireo_storage::{
 };
 use parking_lot::MutexGuard;
 
-use crate::data::{PartitionState, SharedTables, TableHandle};
+use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
 use crate::executor::{Partition, Purpose};
 use crate::journal::Receipt;
 use crate::parts::snapshot_of;
@@ -269,11 +269,21 @@ impl<'a> Exclusive<'a> {
         }
     }
 
+    /// How many partitions there are.
+    pub(crate) fn count(&self) -> u16 {
+        self.tokens.states.len() as u16
+    }
+
+    /// What each partition holds, in order.
+    pub(crate) fn each_data(&mut self) -> impl Iterator<Item = &mut PartitionData> {
+        self.tokens.states.iter_mut().map(|state| state.data_mut())
+    }
+
     fn shared(&mut self) -> &mut SharedTables {
         self.tokens.shared()
     }
 
-    fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
+    pub(crate) fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
         let index = table.id.index();
         match table.shared {
             true => self.shared().tables[index].iter_mut().collect(),

@@ -36,10 +36,10 @@ pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, 
 pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use table::{
-    Asked, Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
-    FixedRow, INLINE_TEXT_APART, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement,
-    RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table,
-    TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
+    Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape,
+    Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader,
+    NewRow, Placement, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue,
+    Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};

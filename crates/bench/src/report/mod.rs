@@ -5,6 +5,7 @@
 //! transaction when the last has ended. A query's time runs from the question to the answer and so
 //! includes its snapshot and its plan; freshness is the age of its snapshot at the answer.
 
+mod shows;
 mod snapshots;
 mod table;
 
@@ -19,6 +20,7 @@ use crate::latency::{Durations, Quantiles, round};
 use crate::tpcc::input::Mix;
 use crate::tpcc::schema::Layout;
 
+pub use shows::Shown;
 pub use snapshots::{RateReport, SnapshotMemory, SnapshotReport};
 pub(crate) use table::thousands;
 

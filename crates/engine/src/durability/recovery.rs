@@ -217,14 +217,18 @@ impl Database {
     fn redo_definition(&self, record: &Record<'_>) -> Result<(), SqlError> {
         let text = std::str::from_utf8(record.payload);
         let text = text.map_err(|_| SqlError::new(SqlState::DATA_CORRUPTED, "the definition is no text"))?;
+        let unlimited = &self.inner.unlimited.interrupts;
         if let Some(statement) = routines::parse(text)? {
             return match statement {
-                RoutineStatement::Create(definition) => self.create_routine(*definition, text).map(drop),
-                RoutineStatement::Drop(removal) => self.drop_routines(&removal, text).map(drop),
+                RoutineStatement::Create(definition) => {
+                    self.create_routine(*definition, text, unlimited).map(drop)
+                }
+                RoutineStatement::Drop(removal) => self.drop_routines(&removal, text, unlimited).map(drop),
                 _ => Err(SqlError::new(SqlState::DATA_CORRUPTED, "the record is no definition")),
             };
         }
-        self.run_ddl(&albireo_sql::parse_one(text)?, text, &StatementProgress::default()).map(drop)
+        let statement = albireo_sql::parse_one(text)?;
+        self.run_ddl(&statement, text, &StatementProgress::default(), unlimited).map(drop)
     }
 }
 

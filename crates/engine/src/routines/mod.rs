@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, Value};
 use albireo_compile::TableLayout;
+use albireo_execute::Interrupts;
 use albireo_execute::tables::handle;
 use albireo_partition::Receipt;
 use albireo_plpgsql::body::{Signature, find_removed};
@@ -102,16 +103,24 @@ impl Database {
         limits: &Limits,
     ) -> Result<Outcome, SqlError> {
         match statement {
-            RoutineStatement::Create(definition) => self.create_routine(*definition, text),
-            RoutineStatement::Drop(removal) => self.drop_routines(&removal, text),
+            RoutineStatement::Create(definition) => {
+                self.create_routine(*definition, text, &limits.interrupts)
+            }
+            RoutineStatement::Drop(removal) => self.drop_routines(&removal, text, &limits.interrupts),
             RoutineStatement::Explain(explanation) => self.explain_routine(&explanation),
             RoutineStatement::Call(function) => self.run_call(&function, text, parameters, limits),
         }
     }
 
-    pub(crate) fn create_routine(&self, definition: Definition, text: &str) -> Result<Outcome, SqlError> {
+    pub(crate) fn create_routine(
+        &self,
+        definition: Definition,
+        text: &str,
+        interrupts: &Interrupts,
+    ) -> Result<Outcome, SqlError> {
         // Alone, so that the library is the newest and the catalog does not change meanwhile.
-        let _alone = self.inner.definitions.write();
+        let changing = self.inner.definitions.begin(interrupts)?;
+        let _alone = changing.write(interrupts, || Ok(()))?;
         let tag = format!("CREATE {}", definition.kind.word().to_uppercase());
         let signature = Signature::new(&self.catalog(), &definition)?;
         let (library, id, wrong) = self.library().with(definition, text)?;
@@ -134,8 +143,14 @@ impl Database {
         Ok(receipt)
     }
 
-    pub(crate) fn drop_routines(&self, removal: &Removal, text: &str) -> Result<Outcome, SqlError> {
-        let _alone = self.inner.definitions.write();
+    pub(crate) fn drop_routines(
+        &self,
+        removal: &Removal,
+        text: &str,
+        interrupts: &Interrupts,
+    ) -> Result<Outcome, SqlError> {
+        let changing = self.inner.definitions.begin(interrupts)?;
+        let _alone = changing.write(interrupts, || Ok(()))?;
         let mut library = self.library();
         let mut notices = Vec::new();
         for reference in &removal.routines {

@@ -1,5 +1,6 @@
 //! A table's indexes: keys from rows, ties decided in the rows, uniqueness with NULLs.
 
+mod aside;
 mod build;
 
 use std::cmp::Ordering;
@@ -13,6 +14,8 @@ use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
 use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
 use crate::rows::Rows;
+
+pub use aside::{ChangedKeys, IndexAside};
 
 /// The kinds of index a user can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

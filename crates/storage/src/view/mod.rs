@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::ids::CHUNK_ROWS;
-use albireo_base::{ColumnId, Epoch, PartitionId, TableId, Tid};
+use albireo_base::{ColumnId, Epoch, PartitionId, StatementProgress, TableId, Tid};
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
@@ -26,7 +26,8 @@ use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
-use crate::table::Table;
+use crate::rows::{FrozenPart, FrozenRows};
+use crate::table::{IndexAside, Table, TableError, TableSpec};
 
 /// A transaction-consistent state of all tables, or of what its scope covers, frozen. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
@@ -41,6 +42,7 @@ pub struct DatabaseSnapshot {
 
 /// One table in a snapshot.
 pub(crate) struct TableParts {
+    id: TableId,
     columns: ColumnSet,
     pub(crate) schema: SchemaRef,
     pub(crate) layout: Arc<Layout>,
@@ -143,6 +145,7 @@ impl SnapshotBuilder {
             self.parts.resize_with(id + 1, || None);
         }
         let parts = self.parts[id].get_or_insert_with(|| TableParts {
+            id: table.spec().id,
             columns,
             schema: table.arrow_schema(),
             layout: Arc::clone(table.layout()),
@@ -251,6 +254,38 @@ impl TableView {
     /// Names and Arrow types of the columns.
     pub fn arrow_schema(&self) -> SchemaRef {
         Arc::clone(&self.parts.schema)
+    }
+
+    /// Makes the last index of `spec` beside the table, of the rows of one partition, and counts them in `progress`;
+    /// `None` if the table is not there.
+    ///
+    /// # Errors
+    /// Two rows have the same key, or memory is at its limit.
+    ///
+    /// # Panics
+    /// The snapshot does not cover the index's columns.
+    pub fn index_aside(
+        &self,
+        partition: PartitionId,
+        spec: Arc<TableSpec>,
+        progress: &StatementProgress,
+    ) -> Result<Option<IndexAside>, TableError> {
+        let columns = spec.indexes.last().map_or(&[][..], |index| &index.columns);
+        let rows = self.rows_of(partition, columns);
+        rows.map(|rows| IndexAside::new(rows, spec, progress)).transpose()
+    }
+
+    /// The rows of one partition, to be read as live ones are; `None` if the table is not there.
+    ///
+    /// # Panics
+    /// The snapshot does not cover one of the `columns`, which are those that are read.
+    fn rows_of(&self, partition: PartitionId, columns: &[ColumnId]) -> Option<FrozenRows> {
+        assert!(columns.iter().all(|column| self.covers(*column)), "what is read is covered (I-2)");
+        let part = self.parts.parts.iter().find(|part| part.partition == partition)?;
+        let (dir, layout) = (Arc::clone(&part.dir), Arc::clone(&self.parts.layout));
+        let part = FrozenPart { dir, slots: part.slots, live_rows: part.live_rows };
+        let (registry, keeper) = (Arc::clone(&self.snapshot.registry), Arc::clone(&self.snapshot));
+        Some(FrozenRows::new(self.parts.id, layout, part, registry, keeper))
     }
 
     /// Whether the snapshot covers a column, so that it can be read.

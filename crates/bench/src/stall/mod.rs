@@ -1,0 +1,233 @@
+//! How long point transactions wait beside statements of many rows.
+//!
+//! One thread updates single rows by their keys, one statement after another, while another thread runs a statement
+//! over the whole table. What the first one notices is measured: its longest update, and how many it made of those that
+//! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them.
+//!
+//! Responsible for: these figures. Not responsible for: whether the statements are right (`engine`); their rows are
+//! counted all the same.
+
+mod report;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use albireo::{Config as Settings, Database, Outcome, SqlError};
+use albireo_base::SqlState;
+use albireo_env::{Clock, Env};
+
+use crate::driver::Cancel;
+use crate::latency::Durations;
+use crate::progress::Observer;
+
+pub use report::{Beside, StallReport};
+
+/// The table: a key, a number that the point updates change and one that the statements do, and a text.
+const TABLE: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, hits BIGINT NOT NULL, v BIGINT NOT NULL, \
+                     t TEXT NOT NULL) PARTITION BY HASH (id)";
+const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
+/// How long the point updates run before a statement, and are measured alone.
+const ALONE: Duration = Duration::from_secs(2);
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct StallConfig {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Partitions.
+    pub partitions: u16,
+    /// A directory for the file that COPY reads.
+    pub directory: std::path::PathBuf,
+    /// The database.
+    pub database: Settings,
+}
+
+/// A statement over many rows.
+struct Bulk {
+    name: &'static str,
+    text: String,
+    /// Rows that it must report.
+    rows: Option<u64>,
+    /// What makes it possible again.
+    before: Vec<String>,
+}
+
+fn statements(config: &StallConfig, file: &Path) -> Vec<Bulk> {
+    let (rows, file) = (config.rows, file.display());
+    let bulk = |name, text: &str, rows| Bulk { name, text: text.to_owned(), rows, before: Vec::new() };
+    let twin = || {
+        ["DROP TABLE IF EXISTS twin".to_owned(), TABLE.replace("TABLE big", "TABLE twin")]
+            .into_iter()
+            .collect()
+    };
+    vec![
+        bulk(
+            "UPDATE, unindexed, 1 of 1000",
+            "UPDATE big SET v = v + 7000 WHERE v % 1000 = 7",
+            Some(rows / 1000),
+        ),
+        bulk("UPDATE of all rows", "UPDATE big SET v = v + 1", Some(rows)),
+        bulk(
+            "UPDATE of a text",
+            "UPDATE big SET t = 'text ' || (id % 1000)::text || ' of some length'",
+            Some(rows),
+        ),
+        bulk("CREATE INDEX", "CREATE INDEX big_by_v ON big (v)", None),
+        bulk("CREATE UNIQUE INDEX", "CREATE UNIQUE INDEX big_by_id_v ON big USING HASH (id, v)", None),
+        Bulk {
+            before: twin(),
+            ..bulk(
+                "INSERT ... SELECT",
+                "INSERT INTO twin SELECT id, hits, v, t FROM big WHERE id % 4 = 0",
+                None,
+            )
+        },
+        Bulk { before: twin(), ..bulk("COPY FROM", &format!("COPY twin FROM '{file}'"), None) },
+        bulk(
+            "MERGE",
+            "MERGE INTO big USING twin ON big.id = twin.id WHEN MATCHED THEN UPDATE SET v = big.v + twin.v",
+            None,
+        ),
+        bulk("DELETE of half", "DELETE FROM big WHERE id % 2 = 1", Some(rows / 2)),
+    ]
+}
+
+/// Runs it on databases in memory. The report has whatever was measured.
+pub fn run(config: &StallConfig, env: &Env, observer: &dyn Observer, cancel: &Cancel) -> StallReport {
+    let mut report = StallReport::new(config.rows, config.partitions);
+    let done = measure(config, env, observer, cancel, &mut report);
+    report.interrupted = cancel.is_cancelled();
+    report.error = done.err().filter(|_| !report.interrupted).map(|error| error.to_string());
+    observer.finished();
+    report
+}
+
+fn measure(
+    config: &StallConfig,
+    env: &Env,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+    report: &mut StallReport,
+) -> Result<(), SqlError> {
+    let settings = Settings { partitions: config.partitions, ..config.database.clone() };
+    let db = Database::in_memory(settings)?;
+    db.execute(TABLE)?;
+    observer.loading(0, config.rows);
+    db.execute(&format!(
+        "INSERT INTO big SELECT g, 0, g % 1000, 'text ' || (g % 1000)::text FROM generate_series(0, {} - 1) s (g)",
+        config.rows
+    ))?;
+    observer.loading(config.rows, config.rows);
+    let file = config.directory.join(format!("albireo-stall-{}.csv", std::process::id()));
+    db.execute(&format!("COPY (SELECT * FROM big WHERE id % 4 = 0) TO '{}'", file.display()))?;
+    let done = statements(config, &file).iter().try_for_each(|bulk| {
+        for text in &bulk.before {
+            db.execute(text)?;
+        }
+        if cancel.is_cancelled() {
+            return Ok(());
+        }
+        observer.running(bulk.name, Duration::ZERO, ALONE, 0.0);
+        report.beside.push(beside(&db, bulk, config.rows, &env.clock)?);
+        Ok(())
+    });
+    // If it stays, no figure is wrong.
+    let _ = env.disk.remove_file(&file);
+    done
+}
+
+/// What the point updates do, as whoever runs the statement has it.
+struct Points<'a> {
+    db: &'a Database,
+    rows: u64,
+    clock: &'a Clock,
+    is_over: AtomicBool,
+    /// Updates since the statement began.
+    made: AtomicU64,
+    is_measured: AtomicBool,
+}
+
+impl Points<'_> {
+    /// Updates rows until it is over; how long each took while it was measured.
+    fn run(&self) -> Result<Durations, SqlError> {
+        let (connection, mut durations, mut state) = (self.db.connect(), Durations::default(), 1_u64);
+        let mut before = self.clock.now();
+        while !self.is_over.load(Ordering::Relaxed) {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let id = ((state >> 33) % self.rows) as i64;
+            match connection.execute_with(POINT, &[id.into()])? {
+                // The last statement deletes rows.
+                Outcome::Done { rows: 0 | 1, .. } => {}
+                other => return Err(SqlError::new(SqlState::INTERNAL_ERROR, format!("{other:?}"))),
+            }
+            let now = self.clock.now();
+            if self.is_measured.load(Ordering::Relaxed) {
+                durations.record(now - before);
+                self.made.fetch_add(1, Ordering::Relaxed);
+            }
+            before = now;
+        }
+        Ok(durations)
+    }
+
+    /// Lets them run and measures them as long as `work` takes: how many a second, and what it gave.
+    fn during<R>(&self, work: impl FnOnce() -> R) -> (f64, Duration, R) {
+        self.made.store(0, Ordering::Relaxed);
+        self.is_measured.store(true, Ordering::Relaxed);
+        let start = self.clock.now();
+        let result = work();
+        let took = self.clock.now() - start;
+        let made = self.made.load(Ordering::Relaxed);
+        self.is_measured.store(false, Ordering::Relaxed);
+        (made as f64 * 1e9 / took.max(1) as f64, Duration::from_nanos(took), result)
+    }
+}
+
+/// Runs a statement beside point updates.
+fn beside(db: &Database, bulk: &Bulk, rows: u64, clock: &Clock) -> Result<Beside, SqlError> {
+    let no_thread =
+        |error: std::io::Error| SqlError::new(SqlState::INSUFFICIENT_RESOURCES, error.to_string());
+    let points = |measured: bool| Points {
+        db,
+        rows,
+        clock,
+        is_over: AtomicBool::new(false),
+        made: AtomicU64::new(0),
+        is_measured: AtomicBool::new(measured),
+    };
+    let run = |points: &Points<'_>, work: &mut dyn FnMut() -> Result<u64, SqlError>| {
+        albireo_env::scope(|scope| {
+            let client = albireo_env::spawn_scoped(scope, "points", || points.run()).map_err(no_thread)?;
+            clock.sleep(ALONE / 10);
+            let (per_second, took, done) = points.during(work);
+            points.is_over.store(true, Ordering::Relaxed);
+            let durations = client.join().expect("the point updates do not panic")?;
+            Ok::<_, SqlError>((per_second, took, done?, durations))
+        })
+    };
+    let (alone_per_second, _, _, alone) = run(&points(false), &mut || {
+        clock.sleep(ALONE);
+        Ok(0)
+    })?;
+    let (per_second, took, changed, durations) =
+        run(&points(false), &mut || match db.execute(&bulk.text)?.pop() {
+            Some(Outcome::Done { rows, .. }) => Ok(rows),
+            _ => Ok(0),
+        })?;
+    if let Some(expected) = bulk.rows
+        && expected != changed
+    {
+        let text = format!("{} changed {changed} rows, not {expected}", bulk.name);
+        return Err(SqlError::new(SqlState::INTERNAL_ERROR, text));
+    }
+    Ok(Beside {
+        statement: bulk.name,
+        rows: changed,
+        seconds: took.as_secs_f64(),
+        alone_per_second,
+        per_second,
+        alone_us: alone.quantiles(1000),
+        latency_us: durations.quantiles(1000),
+    })
+}

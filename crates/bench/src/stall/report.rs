@@ -1,0 +1,107 @@
+//! What was measured, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::latency::Quantiles;
+use crate::report::Shown;
+
+/// What point updates noticed.
+#[derive(Clone, Debug, Serialize)]
+pub struct StallReport {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Partitions.
+    pub partitions: u16,
+    /// Of each statement.
+    pub beside: Vec<Beside>,
+    /// The figures beside what is asked of them.
+    pub shows: Vec<Shown>,
+    /// Whether it was ended early on request.
+    pub interrupted: bool,
+    /// What ended it, if it failed.
+    pub error: Option<String>,
+}
+
+/// What they noticed of one statement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beside {
+    /// Its name.
+    pub statement: &'static str,
+    /// Rows that it changed.
+    pub rows: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Point updates a second before it.
+    pub alone_per_second: f64,
+    /// Point updates a second beside it.
+    pub per_second: f64,
+    /// How long one took before it, in microseconds.
+    pub alone_us: Option<Quantiles>,
+    /// How long one took beside it, in microseconds.
+    pub latency_us: Option<Quantiles>,
+}
+
+impl Beside {
+    fn share(&self) -> f64 {
+        self.per_second / self.alone_per_second.max(1.0) * 100.0
+    }
+
+    fn worst_ms(&self) -> f64 {
+        // One that did not end while the statement ran took as long.
+        self.latency_us.map_or(self.seconds * 1e3, |latency| latency.max / 1e3)
+    }
+}
+
+impl StallReport {
+    pub(super) fn new(rows: u64, partitions: u16) -> Self {
+        let (beside, shows) = (Vec::new(), Vec::new());
+        Self { rows, partitions, beside, shows, interrupted: false, error: None }
+    }
+
+    /// With the figures beside what is asked of them.
+    fn shown(&self) -> Vec<Shown> {
+        let worst = |beside: &Beside| {
+            let what = format!("worst latency of point transactions beside {}", beside.statement);
+            Shown::new(what, "ms", beside.worst_ms(), 5.0, 0.5)
+        };
+        let share = |beside: &Beside| {
+            let what = format!("throughput of point transactions beside {}, against alone", beside.statement);
+            Shown::new(what, "%", beside.share(), 50.0, 80.0)
+        };
+        self.beside.iter().flat_map(|beside| [worst(beside), share(beside)]).collect()
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let report = Self { shows: self.shown(), ..self.clone() };
+        serde_json::to_string_pretty(&report).expect("a report is made of numbers and texts")
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "Point updates beside one statement; {} rows, {} partition(s)\n\n{:<30} {:>10} {:>9} {:>12} {:>6} {:>10} {:>10}\n",
+            self.rows,
+            self.partitions,
+            "statement",
+            "rows",
+            "seconds",
+            "updates/s",
+            "share",
+            "p99.9 us",
+            "worst ms"
+        );
+        for beside in &self.beside {
+            let p999 = beside.latency_us.map_or(f64::NAN, |latency| latency.p999);
+            let Beside { statement, rows, seconds, per_second, .. } = beside;
+            let (share, worst) = (beside.share(), beside.worst_ms());
+            let _ = writeln!(
+                text,
+                "{statement:<30} {rows:>10} {seconds:>9.3} {per_second:>12.0} {share:>5.0}% {p999:>10.1} {worst:>10.2}"
+            );
+        }
+        text
+    }
+}

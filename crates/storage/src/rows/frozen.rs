@@ -1,0 +1,60 @@
+//! The rows of a table as a snapshot shows them, read by the same code as live ones.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use albireo_base::TableId;
+
+use super::Rows;
+use crate::directory::Directory;
+use crate::layout::Layout;
+use crate::registry::SnapshotRegistry;
+
+/// Rows that nobody writes. They own no block: the snapshot does.
+///
+/// Invariant: only columns are read that the snapshot covers, and rows below its last slot.
+pub(crate) struct FrozenRows {
+    rows: Rows,
+    /// Dropped after the rows: the snapshot.
+    _keeper: Arc<dyn Any + Send + Sync>,
+}
+
+/// What a snapshot has of a table in one partition.
+pub(crate) struct FrozenPart {
+    pub(crate) dir: Arc<Directory>,
+    pub(crate) slots: u64,
+    pub(crate) live_rows: u64,
+}
+
+impl FrozenRows {
+    /// Those of a part of the snapshot `keeper`.
+    pub(crate) fn new(
+        table: TableId,
+        layout: Arc<Layout>,
+        part: FrozenPart,
+        registry: Arc<SnapshotRegistry>,
+        keeper: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        let FrozenPart { dir, slots, live_rows } = part;
+        let mut rows = Rows::new(table, layout, registry);
+        (rows.base, rows.chunks) = (dir.entries.as_ptr(), dir.entries.len() / rows.chunk_entries);
+        (rows.dir, rows.slots, rows.frozen_slots, rows.live_rows) = (dir, slots, slots, live_rows);
+        Self { rows, _keeper: keeper }
+    }
+}
+
+impl Deref for FrozenRows {
+    type Target = Rows;
+
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl Drop for FrozenRows {
+    fn drop(&mut self) {
+        // A store gives the blocks of its directory back, and these are not its own.
+        self.rows.dir = Arc::default();
+    }
+}
