@@ -144,8 +144,18 @@ impl Printer<'_> {
                 rows.tables().any(|written| written.rows() > 0 && is_named(&written.table, table))
             }
             (LogContent::Command { routine, .. }, _, Some(procedure)) => is_named(routine, procedure),
-            (LogContent::Untold { table: name, .. }, Some(table), _) => is_named(name, table),
-            (LogContent::Writes(_) | LogContent::Untold { .. } | LogContent::Command { .. }, ..) => false,
+            (
+                LogContent::Untold { table: name, .. } | LogContent::Statement { table: name, .. },
+                Some(table),
+                _,
+            ) => is_named(name, table),
+            (
+                LogContent::Writes(_)
+                | LogContent::Untold { .. }
+                | LogContent::Command { .. }
+                | LogContent::Statement { .. },
+                ..,
+            ) => false,
         }
     }
 }

@@ -11,16 +11,17 @@ use albireo_execute::Interrupts;
 use albireo_execute::errors::Explainer;
 use albireo_olap::{CancelToken, Olap, OlapConfig, SpillFiles};
 use albireo_partition::{
-    CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, Sessions, SnapshotStatistics,
-    TableHandle,
+    Abort, CallError, PartitionCounters, Partitions, PartitionsConfig, Procedure, Sessions,
+    SnapshotStatistics, TableHandle,
 };
 use albireo_sql::Catalog;
-use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table};
+use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError};
 use parking_lot::{Mutex, RwLock};
 
 use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
+use crate::meanwhile::Meanwhile;
 use crate::procedures::Made;
 use crate::routines::{Library, Limits};
 use crate::settings::Settings;
@@ -88,6 +89,8 @@ pub(crate) struct Inner {
     pub(crate) home: OnceLock<Home>,
     pub(crate) pool: BlockPool,
     pub(crate) threads: Mutex<Threads>,
+    /// What tests have happen while long statements run.
+    pub(crate) meanwhile: Meanwhile,
 }
 
 #[derive(Default)]
@@ -247,6 +250,7 @@ impl Database {
             routines: RwLock::new(Arc::new(Library::new(Arc::clone(&catalog), clock))),
             catalog: RwLock::new(catalog),
             definitions: Definitions::default(),
+            meanwhile: Meanwhile::default(),
             statements: Statements::default(),
             unlimited: Limits {
                 interrupts: Interrupts::none(env.clock.clone()),
@@ -537,6 +541,12 @@ impl Database {
         let catalog = self.catalog();
         let key_of = |table, index, tid| self.key_of(&catalog, table, index, tid);
         crate::errors::call(&Explainer { catalog: &catalog, key_of: &key_of }, error)
+    }
+
+    /// What a table's error means that no transaction met.
+    #[cold]
+    pub(crate) fn explain_table(&self, error: TableError) -> SqlError {
+        self.explain_call(CallError::Aborted(Abort::Table(error)))
     }
 
     /// What a fault among rows that were to be appended means.

@@ -1,12 +1,13 @@
 //! INSERT, UPDATE, DELETE and MERGE whose rows a query on a snapshot finds: what `statements` leaves over.
 //!
 //! The query is made of the bound change, the addresses of the table's rows among its columns. An INSERT of a
-//! query's rows runs the query and lays the rows down before it owns the partitions (`bulk`). Everything else runs
-//! over all partitions: the query runs on a snapshot of that very moment, and the changes follow before anyone else
+//! query's rows runs the query and lays the rows down before it owns the partitions (`bulk`); an UPDATE or DELETE
+//! that looks at one row at a time is worked out beside the table (`aside`). Everything else runs over all partitions: the query runs on a snapshot of that very moment, and the changes follow before anyone else
 //! gets in, so the statement is serializable. That stops the executors while the query runs. What depends on each
 //! row as it is changed, ON CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code
 //! (`albireo_execute::query`).
 
+mod aside;
 pub(crate) mod bulk;
 mod explain;
 
@@ -52,6 +53,8 @@ pub(crate) struct Queried<'a> {
     rest: ChangePlan,
     /// The columns of other relations that the rows carry.
     carried: Vec<ColumnRef>,
+    /// The statement's text, and its parameters.
+    text: &'a str,
     values: &'a [Value],
     settings: &'a Settings,
     cancel: &'a CancelToken,
@@ -79,7 +82,7 @@ impl Database {
         let generation = self.inner.definitions.read();
         let entry = self.entry(Parsed::Statement(statement), text, values, *generation);
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        match Queried::new(self, bound, values, settings, cancel) {
+        match Queried::new(self, bound, (text, values), settings, cancel) {
             Ok(queried) => queried.run(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;
@@ -92,6 +95,19 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Makes a change of the redo log again; how many rows it concerned.
+    pub(crate) fn change_again(&self, text: &str, values: &[Value]) -> Result<u64, SqlError> {
+        let statement = albireo_sql::parse_one(text)?;
+        let (settings, cancel) = (Settings::default(), CancelToken::new());
+        let generation = self.inner.definitions.read();
+        let entry = self.entry(Parsed::Statement(&statement), text, values, *generation);
+        let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        let queried = Queried::new(self, bound, (text, values), &settings, &cancel)?;
+        queried.make(&bound.arguments(values)?).map(|ran| ran.count)
+    }
+}
+
 impl<'a> Queried<'a> {
     /// Plans the queries.
     ///
@@ -100,7 +116,7 @@ impl<'a> Queried<'a> {
     pub(crate) fn new(
         database: &'a Database,
         bound: &'a Bound,
-        values: &'a [Value],
+        (text, values): (&'a str, &'a [Value]),
         settings: &'a Settings,
         cancel: &'a CancelToken,
     ) -> Result<Self, SqlError> {
@@ -133,7 +149,7 @@ impl<'a> Queried<'a> {
             (_, None) => {}
         }
         let rest = plan::rest_of(plan.clone())?;
-        Ok(Self { database, bound, change, queries, rest, carried, values, settings, cancel })
+        Ok(Self { database, bound, change, queries, rest, carried, text, values, settings, cancel })
     }
 
     fn run(&self) -> Result<Outcome, SqlError> {
@@ -145,7 +161,10 @@ impl<'a> Queried<'a> {
             {
                 self.insert_query(insert, query, &arguments)?
             }
-            _ => self.make(&arguments)?,
+            _ => match self.run_aside(&arguments)? {
+                Some(ran) => ran,
+                None => self.make(&arguments)?,
+            },
         };
         let execution = self.database.inner.env.clock.now().saturating_sub(start);
         self.bound.outcome(ran, std::time::Duration::from_nanos(execution))

@@ -269,6 +269,16 @@ impl<'a> Exclusive<'a> {
         }
     }
 
+    /// The redo log, if there is one.
+    pub(crate) fn log(&self) -> Option<&'a Log> {
+        self.log
+    }
+
+    /// The time of the transaction that ran last.
+    pub(crate) fn time_us(&mut self) -> i64 {
+        self.tx.now()
+    }
+
     /// How many partitions there are.
     pub(crate) fn count(&self) -> u16 {
         self.tokens.states.len() as u16

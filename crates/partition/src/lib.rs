@@ -45,6 +45,7 @@ mod readers;
 mod run;
 mod session;
 mod snapshot;
+mod switch;
 mod transaction;
 
 pub use bulk::{AppendError, BulkInsert};
@@ -61,4 +62,5 @@ pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig}
 pub use procedure::{Procedure, Route};
 pub use readers::{Conflict, Reader};
 pub use session::{QuerySession, SessionError, Sessions, SnapshotStatistics};
+pub use switch::NewColumns;
 pub use transaction::{Site, Transaction};

@@ -273,6 +273,17 @@ impl Readers {
         );
     }
 
+    /// Tells whoever has read anything in a table.
+    pub(crate) fn tell_all(&self, id: TableId, columns: &[ColumnId], row: &[Value], rival: &str) {
+        for held in &self.held {
+            if held.reads.iter().any(|read| read.table() == id) {
+                let (columns, row) = (columns.to_vec(), row.to_vec());
+                let conflict = || Conflict { table: id, columns, row, rival: rival.to_owned() };
+                held.reader.conflict.get_or_init(conflict);
+            }
+        }
+    }
+
     /// Tells whoever has read what a commit changes in a table.
     pub(crate) fn tell(&self, table: &Table, tid: Tid, event: ChangeEvent, rival: &str) {
         let Some(of) = self.tables.get(table.spec().id.index()) else { return };

@@ -53,6 +53,8 @@ impl Kind {
     pub const COMMAND: Self = Self(2);
     /// A definition: tables, indexes, routines.
     pub const DEFINITION: Self = Self(3);
+    /// A statement that changed many rows of one table, with its parameters, to be done again as a call is.
+    pub const STATEMENT: Self = Self(4);
 }
 
 /// The head of a segment.

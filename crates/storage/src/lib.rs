@@ -38,8 +38,9 @@ pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, Snaps
 pub use table::{
     Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape,
     Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader,
-    NewRow, Placement, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue,
-    Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
+    NewRow, Placement, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow,
+    ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};

@@ -111,6 +111,17 @@ impl SnapshotScope {
         }
     }
 
+    /// With these columns of a table too.
+    pub fn covering(&self, table: TableId, columns: ColumnSet) -> Self {
+        let Self::Tables(tables) = self else { return Self::All };
+        let mut tables = tables.to_vec();
+        match tables.iter_mut().find(|(covered, _)| *covered == table) {
+            Some((_, covered)) => *covered = covered.with(columns),
+            None => tables.push((table, columns)),
+        }
+        Self::Tables(tables.into())
+    }
+
     fn sees(&self, place: BlockContents) -> bool {
         self.columns_of(place.table).is_some_and(|columns| columns.meets(place.columns))
     }

@@ -25,6 +25,7 @@ mod absorb;
 mod bulk;
 mod frozen;
 mod heap;
+mod shadow;
 mod slots;
 
 use std::collections::VecDeque;
@@ -45,6 +46,7 @@ pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 pub(crate) use frozen::{FrozenPart, FrozenRows};
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
+pub(crate) use shadow::{Original, Shadow};
 pub(crate) use slots::NewSlot;
 
 pub struct Rows {

@@ -18,6 +18,7 @@ mod identity;
 mod indexes;
 mod insert;
 mod load;
+mod rewrite;
 mod shape;
 mod staging;
 mod update;
@@ -43,6 +44,7 @@ pub use cells::{
 pub use indexes::{Asked, ChangedKeys, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
+pub use rewrite::Rewrite;
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use staging::{RowFault, Staging};
 pub use update::RowUpdate;

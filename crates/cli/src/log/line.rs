@@ -112,6 +112,13 @@ fn content_text(content: &LogContent<'_>) -> String {
             }
             line
         }
+        LogContent::Statement { text, rows, parameters, .. } => {
+            let mut line = format!("{} rows: {}", grouped(*rows), one_line(text));
+            for (number, value) in (1..).zip(parameters) {
+                let _ = write!(line, " ${number}={}", escaped(&literal(&Argument::Value(value.clone()))));
+            }
+            line
+        }
     }
 }
 
@@ -215,6 +222,15 @@ fn content_json(content: &LogContent<'_>) -> String {
                 "\"routine\": {}, \"id\": {id}, \"version\": {version}, \"rows_moved\": {moved}, \
                  \"arguments\": {{{arguments}}}}}",
                 quoted(routine)
+            )
+        }
+        LogContent::Statement { table, text, rows, parameters } => {
+            let parameter = |value: &Value| argument_json(&Argument::Value(value.clone()));
+            let parameters = parameters.iter().map(parameter).collect::<Vec<_>>().join(", ");
+            format!(
+                "\"table\": {}, \"text\": {}, \"rows\": {rows}, \"parameters\": [{parameters}]}}",
+                quoted(table),
+                quoted(text)
             )
         }
     }

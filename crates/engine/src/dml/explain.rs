@@ -34,7 +34,7 @@ impl Database {
             Some(&self.inner.olap.files()),
         );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
-        match Queried::new(self, bound, &[], settings, cancel) {
+        match Queried::new(self, bound, (text, &[]), settings, cancel) {
             Ok(queried) => queried.explain(),
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                 let live = entry.live(self.inner.partitions.count()).map_err(|_| error)?;

@@ -6,7 +6,7 @@ use albireo_partition::{Abort, Call, Route, Transaction};
 use albireo_redo::Record;
 
 use crate::Database;
-use crate::routines::CommandRecord;
+use crate::routines::{CommandRecord, StatementRecord};
 
 impl Database {
     /// Makes a call again that was logged, at its time, in its partition or over all. The records before it
@@ -32,6 +32,20 @@ impl Database {
         match now == moved {
             true => Ok(now),
             false => Err(damaged(format!("it moved {moved} rows when it ran, and {now} in replay"))),
+        }
+    }
+
+    /// Makes a change of many rows again that was logged as its statement.
+    ///
+    /// # Errors
+    /// XX001 if the record is none, or the statement concerns another number of rows than it did; its own error.
+    pub(super) fn redo_statement(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        let damaged = |text: String| SqlError::new(SqlState::DATA_CORRUPTED, text);
+        let statement = StatementRecord::read(record.payload).map_err(|error| damaged(error.to_string()))?;
+        let StatementRecord { rows, text, parameters, .. } = &statement;
+        match self.change_again(text, parameters)? {
+            now if now == *rows => Ok(now),
+            now => Err(damaged(format!("it concerned {rows} rows when it ran, and {now} in replay"))),
         }
     }
 

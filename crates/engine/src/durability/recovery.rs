@@ -185,6 +185,7 @@ impl Database {
         match record.kind {
             Kind::WRITE => self.redo_writes(record),
             Kind::COMMAND => self.redo_command(record, &self.call_of(record)?),
+            Kind::STATEMENT => self.redo_statement(record),
             Kind::DEFINITION => self.redo_definition(record).map(|()| 0),
             Kind(other) => {
                 let text = format!("the record is of kind {other}, which this program does not know");

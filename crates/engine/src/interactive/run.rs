@@ -194,16 +194,17 @@ impl Inside<'_> {
     fn changed(&self, open: &mut Interactive, entry: &Entry, limits: &Limits) -> Result<Outcome, SqlError> {
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let (settings, cancel) = (self.settings, self.cancel);
-        let queried = match crate::dml::Queried::new(self.database, bound, self.values, settings, cancel) {
-            Ok(queried) => queried,
-            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
-                let done = self.live(open, entry, live, Judged::Runs, limits)?;
-                let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
-                return done.ok_or_else(dearer);
-            }
-            Err(error) => return Err(error),
-        };
+        let queried =
+            match crate::dml::Queried::new(self.database, bound, ("", self.values), settings, cancel) {
+                Ok(queried) => queried,
+                Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                    let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
+                    let done = self.live(open, entry, live, Judged::Runs, limits)?;
+                    let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
+                    return done.ok_or_else(dearer);
+                }
+                Err(error) => return Err(error),
+            };
         let arguments = bound.arguments(self.values)?;
         let scope = queried.scope();
         let end = self.over_all(open, queried.verb(), |open, tx, in_place| {

@@ -5,11 +5,17 @@
 //! argument := kind:byte value
 //! ```
 //!
+//! A statement that changed many rows of one table is there as its text:
+//!
+//! ```text
+//! statement := table:number rows:number text:bytes argument*
+//! ```
+//!
 //! `moved` is how many rows the call inserted and deleted: when it is done again it must be as many, or
-//! recovery stops.
+//! recovery stops; so are `rows`, those that the statement concerned.
 
 use albireo_base::packed::{Input, Malformed, put_bytes, put_number, put_signed, put_wide};
-use albireo_base::{Decimal, Value, ValueRef};
+use albireo_base::{Decimal, TableId, Value, ValueRef};
 
 use super::{Argument, ArgumentRef};
 
@@ -69,6 +75,54 @@ pub(super) fn put_command(
     put_number(out, u64::from(version));
     put_number(out, moved);
     args.iter().for_each(|argument| put_argument(out, *argument));
+}
+
+/// Appends the record of a statement.
+pub(crate) fn put_statement(
+    out: &mut Vec<u8>,
+    (table, rows): (TableId, u64),
+    text: &str,
+    parameters: &[Value],
+) {
+    put_number(out, u64::from(table.0));
+    put_number(out, rows);
+    put_bytes(out, text.as_bytes());
+    parameters.iter().for_each(|value| put_value(out, value.into()));
+}
+
+/// What the record of a statement says.
+#[derive(Debug)]
+pub(crate) struct StatementRecord {
+    /// The table.
+    pub(crate) table: TableId,
+    /// How many rows it concerned.
+    pub(crate) rows: u64,
+    /// The statement.
+    pub(crate) text: String,
+    /// Its parameters.
+    pub(crate) parameters: Vec<Value>,
+}
+
+impl StatementRecord {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// The bytes are none.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut input = Input::new(bytes);
+        let table = input.number()?;
+        let table = TableId(u32::try_from(table).map_err(|_| input.wrong("a table's number is too large"))?);
+        let rows = input.number()?;
+        let text = input.text()?.to_owned();
+        let mut parameters = Vec::new();
+        while !input.is_empty() {
+            match given(&mut input)? {
+                Given::Value(value) => parameters.push(value),
+                _ => return Err(input.wrong("a parameter of a statement is an array")),
+            }
+        }
+        Ok(Self { table, rows, text, parameters })
+    }
 }
 
 fn put_argument(out: &mut Vec<u8>, argument: ArgumentRef<'_>) {

@@ -36,7 +36,7 @@ use albireo_sql::{Catalog, TableDef};
 use crate::{Database, Outcome};
 
 pub(crate) use albireo_plpgsql::define::RoutineStatement;
-pub(crate) use command::CommandRecord;
+pub(crate) use command::{CommandRecord, StatementRecord, put_statement};
 pub use handle::{Argument, ArgumentRef, Items, Output, Reply, RoutineHandle};
 pub(crate) use handle::{Callee, argument, borrowed};
 pub(crate) use library::{Interpreted, Library, TableLayouts};

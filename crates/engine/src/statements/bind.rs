@@ -116,6 +116,11 @@ impl Meaning {
 }
 
 impl Bound {
+    /// Whether it calls routines.
+    pub(crate) fn calls_routines(&self) -> bool {
+        self.calls
+    }
+
     /// Binds a statement for these values. There may be none where it is not run.
     /// `calls`: whether it is known to call routines.
     ///

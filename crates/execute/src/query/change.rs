@@ -127,6 +127,40 @@ impl Running<'_> {
         Ok((done.count, done.returned))
     }
 
+    /// What an UPDATE or DELETE of one table makes of rows as they are now: new values, in the order of SET; none of
+    /// those that it does not concern.
+    pub(super) fn judge(
+        &mut self,
+        change: &Change,
+        rows: &[(PartitionId, Tid)],
+    ) -> Result<Vec<Option<Vec<Value>>>, Stop> {
+        let Some(target) = change.target() else { return Ok(Vec::new()) };
+        let set = match change {
+            Change::Update(update) => update.set.as_slice(),
+            _ => &[],
+        };
+        self.push_level(&target.relations, Vec::new())?;
+        let mut judged = Vec::with_capacity(rows.len());
+        for (partition, tid) in rows {
+            self.tick()?;
+            let live = self.host.live();
+            let site = live.site_of_partition(*partition)?;
+            let mut concerned = live.table(site, target.table.id).is_live(*tid);
+            if concerned {
+                self.set(0, Row::Stored(site, *tid));
+            }
+            for condition in &target.from.conditions {
+                concerned = concerned && self.is_true(&condition.expr)?;
+            }
+            judged.push(match concerned {
+                true => Some(self.assigned(set)?.into_iter().map(|(_, value)| value).collect()),
+                false => None,
+            });
+        }
+        self.levels.pop();
+        Ok(judged)
+    }
+
     fn apply_to(
         &mut self,
         change: &Change,

@@ -22,6 +22,8 @@ use estimate::Estimator;
 use frame::Running;
 pub use scan::{Search, search_of};
 
+use albireo_base::{PartitionId, Tid, Value};
+use albireo_semantics::query::tree::Change;
 use albireo_semantics::query::{ChangePlan, SelectPlan};
 
 use crate::Stop;
@@ -84,4 +86,17 @@ pub fn apply(
     found: FoundRows<'_>,
 ) -> Result<(u64, Vec<Vec<Datum>>), Stop> {
     Running::new(host).apply(&plan.change, found)
+}
+
+/// What an UPDATE or DELETE that looks at [one row at a time](Change::is_of_rows_alone), as it is bound, makes of rows
+/// as they are now: new values, in the order of SET; `None` of those that it does not concern.
+///
+/// # Errors
+/// An expression's.
+pub fn judge(
+    change: &Change,
+    host: &mut dyn Host,
+    rows: &[(PartitionId, Tid)],
+) -> Result<Vec<Option<Vec<Value>>>, Stop> {
+    Running::new(host).judge(change, rows)
 }

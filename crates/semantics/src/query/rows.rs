@@ -49,6 +49,22 @@ impl Change {
         Some(Finding { plan: plan_of(target, outputs), carried })
     }
 
+    /// Whether what it does to a row depends on that row and on parameters alone: not on other rows, nor on routines,
+    /// nor on the time.
+    pub fn is_of_rows_alone(&self) -> bool {
+        let one = |target: &Target| target.relations.len() == 1 && target.ctes.is_empty();
+        let mut alone = match self {
+            Self::Update(Update { target, .. }) | Self::Delete(target) => one(target),
+            Self::Insert(_) | Self::Merge(_) => false,
+        };
+        self.each_expr(&mut |expr| {
+            expr.walk(&mut |part| {
+                alone &= !matches!(part.kind, ExprKind::Subquery(_) | ExprKind::Call(..) | ExprKind::Now);
+            });
+        });
+        alone
+    }
+
     /// Whether what depends on each row as it is found or made has queries in it.
     pub fn asks_late(&self) -> bool {
         let mut asks = false;

@@ -2,43 +2,16 @@
 
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 
-use super::{NewRow, RowUpdate, Table, TableError};
+use super::{NewRow, RowUpdate, Table, TableError, TableSpec};
 use crate::column::has_digits;
-use crate::layout::{ColumnLocation, Physical};
+use crate::layout::Physical;
+use crate::rows::Rows;
 use crate::undo::UndoLog;
 
 impl Table {
     /// A value of a row.
     pub fn value(&self, tid: Tid, column: ColumnId) -> Value {
-        let at = self.rows.layout.column(column);
-        if self.rows.is_null(tid, at) {
-            return Value::Null;
-        }
-        let i64_at = || self.rows.get::<i64>(tid, at);
-        match self.spec.columns[column.index()].ty {
-            SqlType::Bool => Value::Bool(self.rows.get(tid, at)),
-            SqlType::SmallInt => Value::SmallInt(self.rows.get::<i16>(tid, at)),
-            SqlType::Integer => Value::Integer(self.rows.get::<i32>(tid, at)),
-            SqlType::BigInt => Value::BigInt(i64_at()),
-            SqlType::Real => Value::Real(self.rows.get::<f32>(tid, at)),
-            SqlType::Double => Value::Double(self.rows.get::<f64>(tid, at)),
-            SqlType::Decimal { scale, .. } => {
-                let unscaled = match at.physical {
-                    Physical::I64 => i128::from(i64_at()),
-                    _ => self.rows.get::<i128>(tid, at),
-                };
-                Value::Decimal(Decimal { unscaled, scale })
-            }
-            SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => {
-                Value::Text(String::from_utf8_lossy(self.rows.text(tid, at)).into_owned())
-            }
-            SqlType::Bytea => Value::Bytea(self.rows.text(tid, at).to_vec()),
-            SqlType::Date => Value::Date(self.rows.get::<i32>(tid, at)),
-            SqlType::Time => Value::Time(i64_at()),
-            SqlType::Timestamp => Value::Timestamp(i64_at()),
-            SqlType::TimestampTz => Value::TimestampTz(i64_at()),
-            SqlType::Uuid => Value::Uuid(self.rows.get(tid, at)),
-        }
+        value_of(&self.spec, &self.rows, tid, column)
     }
 
     /// All values of a row.
@@ -81,45 +54,6 @@ impl Table {
         }
     }
 
-    /// The slot's bytes for a value that is neither NULL nor text.
-    fn encode(
-        &self,
-        column: ColumnId,
-        at: &ColumnLocation,
-        value: &Value,
-    ) -> Result<([u8; 16], usize), TableError> {
-        let wrong = TableError::WrongType { table: self.spec.id, column };
-        let mut bytes = [0; 16];
-        let mut put = |from: &[u8]| {
-            bytes[..from.len()].copy_from_slice(from);
-            from.len()
-        };
-        let width = match (self.spec.columns[column.index()].ty, value) {
-            (SqlType::Bool, Value::Bool(v)) => put(&[u8::from(*v)]),
-            (SqlType::SmallInt, Value::SmallInt(v)) => put(&v.to_le_bytes()),
-            (SqlType::Integer, Value::Integer(v)) | (SqlType::Date, Value::Date(v)) => put(&v.to_le_bytes()),
-            (SqlType::BigInt, Value::BigInt(v))
-            | (SqlType::Time, Value::Time(v))
-            | (SqlType::Timestamp, Value::Timestamp(v))
-            | (SqlType::TimestampTz, Value::TimestampTz(v)) => put(&v.to_le_bytes()),
-            (SqlType::Real, Value::Real(v)) => put(&v.to_le_bytes()),
-            (SqlType::Double, Value::Double(v)) => put(&v.to_le_bytes()),
-            (SqlType::Uuid, Value::Uuid(v)) => put(v),
-            (SqlType::Decimal { precision, scale }, Value::Decimal(v)) if v.scale == scale => {
-                if !has_digits(v.unscaled, precision) {
-                    return Err(wrong);
-                }
-                match at.physical {
-                    Physical::I64 => put(&(v.unscaled as i64).to_le_bytes()),
-                    _ => put(&v.unscaled.to_le_bytes()),
-                }
-            }
-            _ => return Err(wrong),
-        };
-        debug_assert_eq!(width, at.physical.width(), "a value is as wide as its column");
-        Ok((bytes, width))
-    }
-
     /// The bytes of a text or byte string, checked; `None` for other types.
     fn text_bytes<'v>(&self, column: ColumnId, value: &'v Value) -> Result<Option<&'v [u8]>, TableError> {
         let ty = self.spec.columns[column.index()].ty;
@@ -148,7 +82,7 @@ impl NewRow<'_> {
         if let Some(bytes) = self.table().text_bytes(column, value)? {
             return self.set_bytes(&at, bytes);
         }
-        let (bytes, width) = self.table().encode(column, &at, value)?;
+        let (bytes, width) = encode(&self.table().spec, column, value)?;
         self.set_raw(&at, &bytes[..width]);
         Ok(())
     }
@@ -164,7 +98,79 @@ impl RowUpdate<'_> {
         if let Some(bytes) = self.table().text_bytes(column, value)? {
             return self.set_bytes(&at, bytes);
         }
-        let (bytes, width) = self.table().encode(column, &at, value)?;
+        let (bytes, width) = encode(&self.table().spec, column, value)?;
         self.set_raw(&at, &bytes[..width], false)
     }
+}
+
+/// A value of a row of a table of this shape.
+pub(super) fn value_of(spec: &TableSpec, rows: &Rows, tid: Tid, column: ColumnId) -> Value {
+    let at = rows.layout.column(column);
+    if rows.is_null(tid, at) {
+        return Value::Null;
+    }
+    let i64_at = || rows.get::<i64>(tid, at);
+    match spec.columns[column.index()].ty {
+        SqlType::Bool => Value::Bool(rows.get(tid, at)),
+        SqlType::SmallInt => Value::SmallInt(rows.get::<i16>(tid, at)),
+        SqlType::Integer => Value::Integer(rows.get::<i32>(tid, at)),
+        SqlType::BigInt => Value::BigInt(i64_at()),
+        SqlType::Real => Value::Real(rows.get::<f32>(tid, at)),
+        SqlType::Double => Value::Double(rows.get::<f64>(tid, at)),
+        SqlType::Decimal { scale, .. } => {
+            let unscaled = match at.physical {
+                Physical::I64 => i128::from(i64_at()),
+                _ => rows.get::<i128>(tid, at),
+            };
+            Value::Decimal(Decimal { unscaled, scale })
+        }
+        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => {
+            Value::Text(String::from_utf8_lossy(rows.text(tid, at)).into_owned())
+        }
+        SqlType::Bytea => Value::Bytea(rows.text(tid, at).to_vec()),
+        SqlType::Date => Value::Date(rows.get::<i32>(tid, at)),
+        SqlType::Time => Value::Time(i64_at()),
+        SqlType::Timestamp => Value::Timestamp(i64_at()),
+        SqlType::TimestampTz => Value::TimestampTz(i64_at()),
+        SqlType::Uuid => Value::Uuid(rows.get(tid, at)),
+    }
+}
+
+/// The slot's bytes for a value that is neither NULL nor text.
+pub(super) fn encode(
+    spec: &TableSpec,
+    column: ColumnId,
+    value: &Value,
+) -> Result<([u8; 16], usize), TableError> {
+    let physical = Physical::of(spec.columns[column.index()].ty);
+    let wrong = TableError::WrongType { table: spec.id, column };
+    let mut bytes = [0; 16];
+    let mut put = |from: &[u8]| {
+        bytes[..from.len()].copy_from_slice(from);
+        from.len()
+    };
+    let width = match (spec.columns[column.index()].ty, value) {
+        (SqlType::Bool, Value::Bool(v)) => put(&[u8::from(*v)]),
+        (SqlType::SmallInt, Value::SmallInt(v)) => put(&v.to_le_bytes()),
+        (SqlType::Integer, Value::Integer(v)) | (SqlType::Date, Value::Date(v)) => put(&v.to_le_bytes()),
+        (SqlType::BigInt, Value::BigInt(v))
+        | (SqlType::Time, Value::Time(v))
+        | (SqlType::Timestamp, Value::Timestamp(v))
+        | (SqlType::TimestampTz, Value::TimestampTz(v)) => put(&v.to_le_bytes()),
+        (SqlType::Real, Value::Real(v)) => put(&v.to_le_bytes()),
+        (SqlType::Double, Value::Double(v)) => put(&v.to_le_bytes()),
+        (SqlType::Uuid, Value::Uuid(v)) => put(v),
+        (SqlType::Decimal { precision, scale }, Value::Decimal(v)) if v.scale == scale => {
+            if !has_digits(v.unscaled, precision) {
+                return Err(wrong);
+            }
+            match physical {
+                Physical::I64 => put(&(v.unscaled as i64).to_le_bytes()),
+                _ => put(&v.unscaled.to_le_bytes()),
+            }
+        }
+        _ => return Err(wrong),
+    };
+    debug_assert_eq!(width, physical.width(), "a value is as wide as its column");
+    Ok((bytes, width))
 }

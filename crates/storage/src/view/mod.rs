@@ -27,7 +27,7 @@ use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{FrozenPart, FrozenRows};
-use crate::table::{IndexAside, Table, TableError, TableSpec};
+use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
 
 /// A transaction-consistent state of all tables, or of what its scope covers, frozen. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
@@ -273,6 +273,25 @@ impl TableView {
         let columns = spec.indexes.last().map_or(&[][..], |index| &index.columns);
         let rows = self.rows_of(partition, columns);
         rows.map(|rows| IndexAside::new(rows, spec, progress)).transpose()
+    }
+
+    /// Begins to write new values of columns beside the rows of one partition; `None` if the table is not there.
+    ///
+    /// # Panics
+    /// The snapshot does not cover the columns, or all of them if there are CHECK constraints; or they cannot be
+    /// rewritten ([`TableSpec::rewrites`]).
+    pub fn rewrite(
+        &self,
+        partition: PartitionId,
+        spec: Arc<TableSpec>,
+        columns: &[ColumnId],
+    ) -> Option<Rewrite> {
+        let all: Vec<ColumnId> = match spec.checks.is_empty() {
+            true => columns.to_vec(),
+            false => (0..spec.columns.len() as u16).map(ColumnId).collect(),
+        };
+        let rows = self.rows_of(partition, &all)?;
+        Some(Rewrite::new(rows, spec, columns))
     }
 
     /// The rows of one partition, to be read as live ones are; `None` if the table is not there.

@@ -92,6 +92,17 @@ pub enum LogContent<'a> {
         /// Its arguments with their names; of a native procedure the bytes that stand for them.
         arguments: Vec<(Arc<str>, Argument)>,
     },
+    /// A statement that changed many rows, which is run again.
+    Statement {
+        /// The table.
+        table: Arc<str>,
+        /// It.
+        text: String,
+        /// How many rows it concerned.
+        rows: u64,
+        /// Its parameters.
+        parameters: Vec<Value>,
+    },
 }
 
 impl LogContent<'_> {
@@ -101,6 +112,7 @@ impl LogContent<'_> {
             Self::Definition { .. } => "definition",
             Self::Writes(_) | Self::Untold { .. } => "write",
             Self::Command { .. } => "command",
+            Self::Statement { .. } => "statement",
         }
     }
 }
@@ -189,7 +201,7 @@ pub struct LogSummary {
     pub rows: u64,
     /// Records of rows that cannot be told, which [`LogContent::Untold`] explains.
     pub untold: u64,
-    /// Records of calls.
+    /// Records of calls and of statements.
     pub commands: u64,
     /// Records that cannot be understood.
     pub unknown: u64,
@@ -236,7 +248,7 @@ impl LogSummary {
         self.times_us = Some((from.min(record.time_us), to.max(record.time_us)));
         match content {
             Some(LogContent::Definition { .. }) => self.definitions += 1,
-            Some(LogContent::Command { .. }) => self.commands += 1,
+            Some(LogContent::Command { .. } | LogContent::Statement { .. }) => self.commands += 1,
             Some(LogContent::Untold { .. }) => self.untold += 1,
             Some(LogContent::Writes(rows)) => {
                 self.writes += 1;

@@ -17,7 +17,7 @@ use albireo_storage::{SHARED_SITE, Shape, WriteReader};
 
 use super::LogContent;
 use super::rows::{LogRows, Part, Table};
-use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement};
+use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement, StatementRecord};
 use crate::stored::Definitions;
 
 /// Tables and routines as the records so far define them.
@@ -139,6 +139,13 @@ impl Names {
                 Ok(LogContent::Definition { text: text.to_owned(), tables, routines })
             }
             Kind::COMMAND => self.command(record.payload, is_done),
+            Kind::STATEMENT => {
+                let statement = StatementRecord::read(record.payload).map_err(|error| error.to_string())?;
+                let StatementRecord { table, rows, text, parameters } = statement;
+                let known = self.table(table).map(|table| Arc::clone(&table.name));
+                let table = known.ok_or_else(|| format!("it changes table {table}, which does not exist"));
+                Ok(LogContent::Statement { table: table?, text, rows, parameters })
+            }
             Kind(kind) => Err(format!("the record is of kind {kind}, which this program does not know")),
         }
     }

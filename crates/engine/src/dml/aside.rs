@@ -1,0 +1,310 @@
+//! UPDATE and DELETE of one table's rows, worked out beside whoever reads and writes them.
+//!
+//! ```text
+//! snapshot, feed ──► query: rows and new values ──► rows that were changed since, ──► all partitions owned: the last
+//!  (all owned)       (nothing owned)                judged again, a few at a time     of these, and the change
+//! ```
+//!
+//! A statement belongs here if what it does to a row depends on that row alone: no other relation, no query, no routine.
+//! Then a row that somebody has changed is judged by itself, as it is now, and the statement is serializable: as if it
+//! had run at the moment of its end. What it does then takes a moment, whatever the size of the table: few rows are
+//! changed one by one, columns of many rows are swapped for those that were written beside them
+//! ([`albireo_storage::Rewrite`]); the redo log gets the rows, or the statement. What fits neither is left to [`super`].
+//!
+//! An error that a row meets stands: the statement would have met it had it run when the row was as it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_execute::query::{self, FoundRow, FoundRows};
+use albireo_execute::{Execution, Limits as BodyLimits, with_parameters};
+use albireo_olap::relation::Snapshot;
+use albireo_partition::{Abort, Call, ChangedRows, Follower, NewColumns, Route, TableHandle, Transaction};
+use albireo_semantics::Stop;
+use albireo_semantics::datum::Datum;
+use albireo_semantics::query::tree::{Change, Target, Update};
+use albireo_storage::{ColumnSet, Rewrite, TableSpec, TableView};
+use arrow::array::RecordBatch;
+
+use super::{Queried, address};
+use crate::adapters::{AddressedSnapshot, value_at};
+use crate::ddl::{handle, spec_of};
+use crate::query::options;
+use crate::routines::{Limits, put_statement};
+use crate::statements::Ran;
+
+/// Rows that are changed one by one while all partitions are owned, if their columns could be swapped, and if not.
+const FEW: usize = 1_000;
+const MOST_SINGLY: usize = 4_000;
+/// Rows that are judged while a partition is owned.
+const JUDGED_AT_ONCE: usize = 256;
+/// Changed rows that may be left for the moment when all partitions are owned.
+const FEW_LEFT: usize = 200;
+/// Rounds after which whatever is left is done then.
+const MOST_ROUNDS: usize = 100;
+/// How often it begins again when it was not told of all changes.
+const TRIES: usize = 2;
+
+/// The address of a row, and what it gets.
+type Found = BTreeMap<(PartitionId, Tid), Vec<Value>>;
+
+/// What a statement makes of the rows.
+enum Made {
+    /// New values of these rows; they are changed one by one.
+    Singly(Found),
+    /// New columns, one part for each partition.
+    Columns(Vec<Rewrite>),
+    /// Too much.
+    TooMany,
+}
+
+/// A statement at work beside a table.
+struct Aside<'q> {
+    queried: &'q Queried<'q>,
+    arguments: &'q [Datum],
+    limits: Limits,
+    handle: TableHandle,
+    spec: Arc<TableSpec>,
+    /// The columns that get new values.
+    columns: Vec<ColumnId>,
+    /// Until the end.
+    follower: Option<Follower>,
+    made: Made,
+}
+
+impl Queried<'_> {
+    /// Makes the change beside the table; `None` if it does not belong here.
+    pub(super) fn run_aside(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
+        let (Change::Update(Update { target, .. }) | Change::Delete(target)) = self.change else {
+            return Ok(None);
+        };
+        if !self.is_of_rows_alone(target) {
+            return Ok(None);
+        }
+        for _ in 0..TRIES {
+            let mut aside = Aside::begin(self, target, arguments)?;
+            aside.find()?;
+            if matches!(aside.made, Made::TooMany) {
+                return Ok(None);
+            }
+            if !aside.catch_up()? {
+                continue;
+            }
+            self.database.inner.meanwhile.happens();
+            if let Some(ran) = aside.finish()? {
+                return Ok(Some(ran));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether what happens to a row depends on that row alone, whenever the statement runs.
+    fn is_of_rows_alone(&self, target: &Target) -> bool {
+        let plain = target.relations.len() == 1 && target.ctes.is_empty() && target.returning.is_empty();
+        plain && self.queries.len() == 1 && !self.bound.calls_routines() && self.change.is_of_rows_alone()
+    }
+}
+
+impl<'q> Aside<'q> {
+    /// Begins to follow the table.
+    fn begin(queried: &'q Queried<'q>, target: &'q Target, arguments: &'q [Datum]) -> Result<Self, SqlError> {
+        let (handle, spec) = (handle(&target.table), Arc::new(spec_of(&target.table)));
+        let columns: Vec<ColumnId> = match queried.change {
+            Change::Update(update) => update.set.iter().map(|(column, _)| *column).collect(),
+            _ => Vec::new(),
+        };
+        // CHECK constraints look at other columns too.
+        let covered = match spec.checks.is_empty() {
+            true => ColumnSet::of(columns.iter().copied()),
+            false => ColumnSet::ALL,
+        };
+        let scope = queried.scope().covering(handle.id(), covered);
+        let partitions = &queried.database.inner.partitions;
+        let follower = partitions.follow(handle, &scope, ColumnSet::ALL);
+        let follower = follower.map_err(|spent| crate::errors::session(spent.into()))?;
+        let limits = queried.database.limits(queried.settings, queried.cancel);
+        let (made, follower) = (Made::Singly(Found::new()), Some(follower));
+        Ok(Self { queried, arguments, limits, handle, spec, columns, follower, made })
+    }
+
+    /// Finds the rows, and their new values, on the snapshot.
+    fn find(&mut self) -> Result<(), SqlError> {
+        let queried = self.queried;
+        let Some(follower) = &self.follower else { return Ok(()) };
+        let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(follower.snapshot())));
+        let options = options(queried.settings, queried.cancel);
+        let prepared = &queried.queries[0].prepared;
+        let mut stream = queried.database.inner.olap.run_stream(prepared, queried.values, &snapshot, options);
+        while let Some(batch) = stream.next_blocking() {
+            self.take(&batch?)?;
+            if matches!(self.made, Made::TooMany) {
+                return Ok(());
+            }
+            self.queried.database.inner.meanwhile.happens();
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of a batch over.
+    fn take(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
+        if let Made::Singly(found) = &mut self.made
+            && found.len() + batch.num_rows() > FEW
+        {
+            let found = std::mem::take(found);
+            let can_swap = !self.columns.is_empty() && self.spec.rewrites(&self.columns);
+            self.made = match found.len() + batch.num_rows() > MOST_SINGLY {
+                _ if can_swap => Made::Columns(self.new_columns(found)?),
+                true => Made::TooMany,
+                false => Made::Singly(found),
+            };
+        }
+        let types: Vec<_> = self.columns.iter().map(|column| self.spec.columns[column.index()].ty).collect();
+        let mut values = Vec::with_capacity(types.len());
+        for row in 0..batch.num_rows() {
+            let Some((partition, tid)) = address(batch, row) else { continue };
+            values.clear();
+            let arrays = batch.columns().iter().skip(super::ADDRESS);
+            values.extend(arrays.zip(&types).map(|(array, ty)| value_at(array, row, *ty)));
+            match &mut self.made {
+                Made::Singly(found) => drop(found.insert((partition, tid), values.clone())),
+                Made::Columns(parts) => {
+                    let put = parts[partition.index()].put(tid, &values);
+                    put.map_err(|error| self.queried.database.explain_table(error))?;
+                }
+                Made::TooMany => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// New columns with the values of the rows found so far.
+    fn new_columns(&self, found: Found) -> Result<Vec<Rewrite>, SqlError> {
+        let dropped = || SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped");
+        let follower = self.follower.as_ref().ok_or_else(dropped)?;
+        let view: TableView = follower.snapshot().table(self.handle.id()).ok_or_else(dropped)?;
+        let part = |partition| view.rewrite(partition, Arc::clone(&self.spec), &self.columns);
+        let mut parts: Vec<Rewrite> =
+            follower.partitions().map(part).collect::<Option<_>>().ok_or_else(dropped)?;
+        for ((partition, tid), values) in found {
+            let put = parts[partition.index()].put(tid, &values);
+            put.map_err(|error| self.queried.database.explain_table(error))?;
+        }
+        Ok(parts)
+    }
+
+    /// Judges rows again that were changed since they were found, until few are left; whether all were told.
+    fn catch_up(&mut self) -> Result<bool, SqlError> {
+        for _ in 0..MOST_ROUNDS {
+            let Some(follower) = &self.follower else { break };
+            let waiting = follower.partitions().map(|partition| follower.waiting(partition));
+            if waiting.sum::<usize>() <= FEW_LEFT {
+                break;
+            }
+            let taken = follower.partitions().map(|partition| (partition, follower.take(partition)));
+            for (partition, changed) in taken.collect::<Vec<_>>() {
+                let ChangedRows::These(tids) = changed else { return Ok(false) };
+                for some in tids.chunks(JUDGED_AT_ONCE) {
+                    self.limits.check()?;
+                    let rows: Vec<_> = some.iter().map(|tid| (partition, *tid)).collect();
+                    self.judge_in(partition, &rows)?;
+                }
+            }
+            self.queried.database.inner.meanwhile.happens();
+        }
+        Ok(true)
+    }
+
+    /// Judges rows of a partition, which is owned for that.
+    fn judge_in(&mut self, partition: PartitionId, rows: &[(PartitionId, Tid)]) -> Result<(), SqlError> {
+        let database = self.queried.database;
+        let call = Call::new(Route::Partition(partition), self.queried.verb());
+        let judged = database.inner.partitions.transact(&call, |tx| self.judge(tx, rows));
+        judged.map_err(|error| database.explain_call(error))
+    }
+
+    /// Judges rows as they are now.
+    fn judge(&mut self, tx: &mut Transaction, rows: &[(PartitionId, Tid)]) -> Result<(), Abort> {
+        let change = self.queried.change;
+        let judged = self.on_live_rows(tx, |host| query::judge(change, host, rows))?;
+        for (&(partition, tid), values) in rows.iter().zip(judged) {
+            match &mut self.made {
+                Made::Singly(found) => match values {
+                    Some(values) => drop(found.insert((partition, tid), values)),
+                    None => drop(found.remove(&(partition, tid))),
+                },
+                Made::Columns(parts) => {
+                    let site = tx.site_of_partition(partition)?;
+                    let table = tx.table_at(site, self.handle);
+                    parts[partition.index()].put_live(table, tid, values.as_deref()).map_err(Abort::Table)?;
+                }
+                Made::TooMany => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `act` as the statement, on the rows as they are.
+    fn on_live_rows<R>(
+        &self,
+        tx: &mut Transaction,
+        act: impl FnOnce(&mut dyn albireo_execute::Host) -> Result<R, Stop>,
+    ) -> Result<R, Abort> {
+        let bound = self.queried.bound;
+        let mut execution = Execution::new(tx, &bound.library.catalog, &self.limits.interrupts);
+        let memory = BodyLimits { memory_bytes: self.queried.memory_bytes(), ..BodyLimits::default() };
+        let done = with_parameters(
+            &mut execution,
+            bound.library.as_ref(),
+            memory,
+            &bound.around,
+            self.arguments,
+            |host| act(host),
+        );
+        done.map_err(|stop| match stop {
+            Stop::Crossing => Abort::Crossing,
+            Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
+        })
+    }
+
+    /// Makes the change, all partitions owned; `None` if not all changes of others were told.
+    fn finish(mut self) -> Result<Option<Ran>, SqlError> {
+        let queried = self.queried;
+        let Some(follower) = self.follower.take() else { return Ok(None) };
+        let counted = std::cell::Cell::new(0);
+        let table = self.handle.id();
+        let record = |out: &mut Vec<u8>| {
+            put_statement(out, (table, counted.get()), queried.text, queried.values);
+        };
+        let done = queried.database.inner.partitions.switch(follower, &queried.call(), |tx, changed| {
+            self.judge(tx, &changed)?;
+            match std::mem::replace(&mut self.made, Made::TooMany) {
+                Made::Singly(found) => {
+                    let count = self.change_singly(tx, found)?;
+                    Ok((count, None))
+                }
+                Made::Columns(parts) => {
+                    counted.set(parts.iter().map(Rewrite::count).sum());
+                    let columns = NewColumns { rewrites: parts, record: &record };
+                    Ok((counted.get(), (counted.get() > 0).then_some(columns)))
+                }
+                Made::TooMany => {
+                    Err(Abort::raise(SqlState::INTERNAL_ERROR, "a statement that does not belong here"))
+                }
+            }
+        });
+        let count = done.map_err(|error| queried.database.explain_call(error))?;
+        Ok(count.map(|count| Ran { count, rows: Vec::new(), notices: Vec::new() }))
+    }
+
+    /// Changes rows one by one, in the order in which a scan would come by them.
+    fn change_singly(&self, tx: &mut Transaction, found: Found) -> Result<u64, Abort> {
+        let row = |((partition, tid), values): ((PartitionId, Tid), Vec<Value>)| {
+            Ok(FoundRow { at: Some((partition, tid)), values: values.into_iter().map(Datum::from).collect() })
+        };
+        let rows = &mut found.into_iter().map(row);
+        let rest = &self.queried.rest;
+        let found = FoundRows { carried: &[], rows };
+        self.on_live_rows(tx, |host| query::apply(rest, host, found)).map(|(count, _)| count)
+    }
+}

@@ -1,0 +1,161 @@
+//! New values for columns of many rows, written beside the table while others use it.
+//!
+//! ```text
+//! put       (nobody owns anything)  new values of rows that a snapshot shows
+//! put_live  (the table is owned)    a row that was changed since: as it is now, or with new values
+//! install   (the table is owned)    after the last changed row: the new blocks take the place of the old ones
+//! ```
+//!
+//! Responsible for: columns of fixed width that are in no index and place no row; NOT NULL, digits, CHECK constraints.
+//! Not responsible for: which rows, and undo: what is not installed has never been there.
+
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, Tid, Value};
+
+use super::values::{encode, value_of};
+use super::{Table, TableError, TableSpec};
+use crate::layout::Physical;
+use crate::rows::{FrozenRows, Original, Rows, Shadow};
+
+/// New values beside one partition of a table.
+pub struct Rewrite {
+    spec: Arc<TableSpec>,
+    columns: Vec<ColumnId>,
+    /// The table as a snapshot shows it.
+    first: FrozenRows,
+    shadow: Shadow,
+    /// A bit for each row that has new values, and how many there are.
+    rows: Vec<u64>,
+    count: u64,
+}
+
+impl TableSpec {
+    /// Whether columns can be rewritten beside the table: they are of fixed width, in no index, and place no row.
+    pub fn rewrites(&self, columns: &[ColumnId]) -> bool {
+        columns.iter().all(|column| {
+            let is_text = Physical::of(self.columns[column.index()].ty).is_string();
+            let is_key = self.indexes.iter().any(|index| index.columns.contains(column));
+            !is_text && !is_key && self.partition_by != Some(*column)
+        })
+    }
+}
+
+impl Rewrite {
+    /// Of columns that can be rewritten.
+    pub(crate) fn new(first: FrozenRows, spec: Arc<TableSpec>, columns: &[ColumnId]) -> Self {
+        assert!(spec.rewrites(columns), "the columns can be rewritten");
+        let shadow = Shadow::new(&first, columns);
+        Self { spec, columns: columns.to_vec(), first, shadow, rows: Vec::new(), count: 0 }
+    }
+
+    /// Rows that have new values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first of them.
+    pub fn first_row(&self) -> Option<Tid> {
+        let word = self.rows.iter().position(|word| *word != 0)?;
+        Some(Tid(word as u64 * 64 + u64::from(self.rows[word].trailing_zeros())))
+    }
+
+    /// Gives a row of the snapshot new values, one for each column, each of its column's type.
+    ///
+    /// # Errors
+    /// The table does not take them, or there is no memory.
+    pub fn put(&mut self, tid: Tid, values: &[Value]) -> Result<(), TableError> {
+        let Self { spec, columns, first, shadow, .. } = self;
+        check(spec, columns, first, tid, values)?;
+        write(spec, (columns, values), shadow, tid, Original::frozen(first))?;
+        self.note(tid, true);
+        Ok(())
+    }
+
+    /// Takes a row over that was changed since, as it is now; with new values, if there are some.
+    ///
+    /// # Errors
+    /// As [`Rewrite::put`].
+    pub fn put_live(&mut self, table: &Table, tid: Tid, values: Option<&[Value]>) -> Result<(), TableError> {
+        self.shadow.follow(&table.rows, tid);
+        if let Some(values) = values {
+            let Self { spec, columns, shadow, .. } = self;
+            check(spec, columns, &table.rows, tid, values)?;
+            write(spec, (columns, values), shadow, tid, Original::live(&table.rows))?;
+        }
+        self.note(tid, values.is_some());
+        Ok(())
+    }
+
+    fn note(&mut self, tid: Tid, has_values: bool) {
+        let (word, bit) = ((tid.0 / 64) as usize, 1 << (tid.0 % 64));
+        if self.rows.len() <= word {
+            self.rows.resize(word + 1, 0);
+        }
+        let had = self.rows[word] & bit != 0;
+        match has_values {
+            true => self.rows[word] |= bit,
+            false => self.rows[word] &= !bit,
+        }
+        self.count = self.count + u64::from(has_values) - u64::from(had);
+    }
+}
+
+/// Whether the table takes new values of a row.
+fn check(
+    spec: &TableSpec,
+    columns: &[ColumnId],
+    rows: &Rows,
+    tid: Tid,
+    values: &[Value],
+) -> Result<(), TableError> {
+    assert_eq!(values.len(), columns.len(), "one value for each column");
+    for (column, value) in columns.iter().zip(values) {
+        if matches!(value, Value::Null) && !spec.columns[column.index()].nullable {
+            return Err(TableError::NotNull { table: spec.id, column: *column });
+        }
+    }
+    if spec.checks.is_empty() {
+        return Ok(());
+    }
+    let read = |column: ColumnId| match columns.iter().position(|written| *written == column) {
+        Some(at) => values[at].clone(),
+        None => value_of(spec, rows, tid, column),
+    };
+    spec.unmet(&read).map_or(Ok(()), Err)
+}
+
+fn write(
+    spec: &TableSpec,
+    (columns, values): (&[ColumnId], &[Value]),
+    shadow: &mut Shadow,
+    tid: Tid,
+    original: Original<'_>,
+) -> Result<(), TableError> {
+    for (at, (column, value)) in columns.iter().zip(values).enumerate() {
+        match value {
+            Value::Null => shadow.put(tid, at, None, original)?,
+            value => {
+                let (bytes, width) = encode(spec, *column, value)?;
+                shadow.put(tid, at, Some(&bytes[..width]), original)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Table {
+    /// Gives rows the new values that were written beside the table: every row that was changed meanwhile has been taken
+    /// over.
+    ///
+    /// # Panics
+    /// They are of another table.
+    pub fn install(&mut self, rewrite: Rewrite) {
+        assert!(rewrite.spec.id == self.spec.id, "new values are for one table");
+        assert!(self.spec.rewrites(&rewrite.columns), "no index came meanwhile");
+        let Rewrite { shadow, first, .. } = rewrite;
+        // What only it still sees need not be kept.
+        drop(first);
+        self.rows.install(shadow);
+    }
+}
