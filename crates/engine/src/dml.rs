@@ -10,6 +10,8 @@
 mod aside;
 pub(crate) mod bulk;
 mod explain;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

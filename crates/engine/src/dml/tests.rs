@@ -1,0 +1,172 @@
+//! Statements over many rows beside others that change the same rows: as if they had run when they ended.
+//!
+//! The others run at each step of the statement, in the same thread, so that a seed says what happens.
+
+use std::sync::Arc;
+
+use albireo_testing::{Random, test};
+use parking_lot::Mutex;
+
+use crate::statements::ExecutionPath;
+use crate::{Config, Database, Outcome, SqlError};
+
+const ROWS: i64 = 6_000;
+
+fn database(partitions: u16, layout: u64) -> Database {
+    let db = Database::in_memory(Config { partitions, query_threads: 1, ..Config::default() }).unwrap();
+    let by = if partitions > 1 { " PARTITION BY HASH (id)" } else { "" };
+    let layout = match layout {
+        0 => "",
+        1 => " WITH (layout = 'row')",
+        _ => " WITH (groups = 'v w; g d')",
+    };
+    db.execute(&format!(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, g INTEGER, v BIGINT, w SMALLINT NOT NULL, d NUMERIC(30,2), s TEXT,
+             CHECK (w < 30000)){by}{layout};
+         CREATE INDEX t_g ON t (g);
+         INSERT INTO t SELECT i, i % 50, i * 10, i % 100, i, repeat('s', i % 40)
+             FROM generate_series(1, {ROWS}) AS x(i)"
+    ))
+    .unwrap();
+    db
+}
+
+/// A statement over many rows.
+fn many(random: &mut Random) -> String {
+    let (n, m) = (random.between(2, 9), random.between(0, 50));
+    match random.below(14) {
+        0 | 1 => format!("UPDATE t SET v = v + {n}"),
+        2 => format!("UPDATE t SET v = v * {n}, w = w + 1 WHERE v % {n} <> 1"),
+        3 => format!("UPDATE t SET v = NULL WHERE w > {m} AND v % 3 = 0"),
+        4 => "UPDATE t SET w = w * 250 WHERE v < 59000".to_owned(),
+        5 => format!("UPDATE t SET d = d * v / {n} WHERE w <> {m}"),
+        6 => format!("UPDATE t SET v = coalesce(v, 0) - w, d = NULL WHERE g < {m} OR v IS NULL"),
+        7 => format!("UPDATE t SET g = g + 1 WHERE v % 40 = {n} * 10 % 40 AND w % 7 = 1"),
+        8 => format!("UPDATE t SET s = s || '!' WHERE w % 20 = {n}"),
+        9 => format!("UPDATE t SET v = v + 1 WHERE w % 100 = {m}"),
+        10 => format!("DELETE FROM t WHERE w % 50 = {m}"),
+        11 => format!("DELETE FROM t WHERE v % {n} = 1 OR s IS NULL"),
+        12 => format!("UPDATE t SET id = id + 100000 WHERE w % 50 = {m}"),
+        _ => "UPDATE t SET v = v + 9223372036854775000 WHERE w > 90".to_owned(),
+    }
+}
+
+/// What others do meanwhile.
+fn point(random: &mut Random) -> String {
+    let (id, n) = (random.between(1, ROWS + 40), random.between(0, 99));
+    match random.below(12) {
+        0..4 => format!("UPDATE t SET v = v + {n} WHERE id = {id}"),
+        4 => format!("UPDATE t SET w = {n} WHERE id = {id}"),
+        5 => format!("UPDATE t SET g = {n}, d = {n} WHERE id = {id}"),
+        6 => format!("UPDATE t SET v = NULL, s = NULL WHERE id = {id}"),
+        7 => format!("UPDATE t SET s = 'other {n}' WHERE id = {id}"),
+        8 => format!("UPDATE t SET id = {} WHERE id = {id}", id + 7),
+        9 | 10 => format!("DELETE FROM t WHERE id = {id}"),
+        _ => format!("INSERT INTO t VALUES ({id}, {n}, {n}, {n}, {n}, 'new') ON CONFLICT DO NOTHING"),
+    }
+}
+
+fn told(done: &Result<Vec<Outcome>, SqlError>) -> String {
+    match done {
+        Err(error) => format!("error {}", error.state()),
+        Ok(outcomes) => match outcomes.last() {
+            Some(Outcome::Done { rows, .. }) => format!("{rows} rows"),
+            other => format!("{other:?}"),
+        },
+    }
+}
+
+/// All rows, as a snapshot has them, and as the indexes find them.
+fn contents(db: &Database) -> String {
+    let text = |sql: &str| {
+        let rows = db.query(sql, &[]).unwrap().rows();
+        rows.iter().map(|row| format!("{row:?}\n")).collect::<String>()
+    };
+    db.inner.statements.force(Some(ExecutionPath::Analytical));
+    let scanned = text("SELECT * FROM t ORDER BY id");
+    db.inner.statements.force(Some(ExecutionPath::Transactional));
+    let by_index =
+        text("SELECT g, count(*), sum(v), sum(id) FROM t WHERE g BETWEEN 0 AND 200 GROUP BY g ORDER BY g");
+    let by_key = text(&format!(
+        "SELECT sum(w), count(*) FROM t, generate_series(1, {}) AS x(i) WHERE id = i",
+        ROWS + 50
+    ));
+    db.inner.statements.force(None);
+    format!("{scanned}{by_index}{by_key}")
+}
+
+/// What became of a statement beside others.
+#[derive(Default, Debug)]
+struct Counts {
+    made: usize,
+    failed: usize,
+    beside: usize,
+}
+
+fn beside_others(seed: u64, counts: &mut Counts) {
+    let mut random = Random::new(seed);
+    let (partitions, layout) = (1 + (seed % 3) as u16, seed / 3 % 3);
+    let (db, twin) = (database(partitions, layout), database(partitions, layout));
+    for _ in 0..3 {
+        let bulk = many(&mut random);
+        let others: Arc<Mutex<(Random, Vec<String>)>> =
+            Arc::new(Mutex::new((Random::new(random.bits()), Vec::new())));
+        let acting = Arc::clone(&others);
+        let (connection, steps) = (db.connect(), random.between(0, 6));
+        let left = Mutex::new(steps);
+        db.inner.meanwhile.put(Some(Arc::new(move || {
+            if *left.lock() == 0 {
+                return;
+            }
+            *left.lock() -= 1;
+            let mut acting = acting.lock();
+            for _ in 0..[3, 40, 300][acting.0.index(3)] {
+                let statement = point(&mut acting.0);
+                let done = connection.execute(&statement);
+                assert!(
+                    !matches!(&done, Err(error) if error.state() != albireo_base::SqlState::UNIQUE_VIOLATION
+                    && error.state() != albireo_base::SqlState::NUMERIC_VALUE_OUT_OF_RANGE),
+                    "{statement}: {done:?}"
+                );
+                acting.1.push(statement);
+            }
+        })));
+        let session = db.begin_read_only().unwrap();
+        let sum = |session: &crate::ReadOnlySession| {
+            format!(
+                "{:?}",
+                session.query("SELECT sum(v), sum(w), sum(d), count(*), sum(g) FROM t", &[]).unwrap().rows()
+            )
+        };
+        let before = sum(&session);
+        let done = db.execute(&bulk);
+        db.inner.meanwhile.put(None);
+        assert_eq!(sum(&session), before, "{bulk}: a snapshot stays as it is");
+        drop(session);
+        twin.inner.statements.force(Some(ExecutionPath::Transactional));
+        let others = std::mem::take(&mut others.lock().1);
+        counts.beside += others.len();
+        for statement in &others {
+            // What failed beside fails here.
+            let _ = twin.execute(statement);
+        }
+        match &done {
+            // It met the error at some moment, and changed nothing.
+            Err(_) => counts.failed += 1,
+            Ok(_) => {
+                counts.made += 1;
+                assert_eq!(told(&done), told(&twin.execute(&bulk)), "{bulk}");
+            }
+        }
+        assert_eq!(contents(&db), contents(&twin), "{bulk} beside {} others: {}", others.len(), told(&done));
+    }
+}
+
+#[test]
+fn statements_over_many_rows_run_beside_others_as_if_they_ran_when_they_ended() {
+    let (test, mut counts) = (test!(), Counts::default());
+    test.for_each_seed(0..24, |seed| beside_others(seed, &mut counts));
+    if test.has_usual_seeds() {
+        assert!(counts.made > 40 && counts.failed > 3 && counts.beside > 5_000, "{counts:?}");
+    }
+}
