@@ -290,3 +290,29 @@ fn native_calls_are_made_again_by_the_indexes_that_there_were() {
     let db = with(procedures).unwrap();
     assert_eq!(rows(&db, "SELECT * FROM deposit ORDER BY id"), ["1|5", "2|7"]);
 }
+
+#[test]
+fn statement_that_swaps_columns_is_logged_as_itself_and_made_again() {
+    for partitions in [1, 3] {
+        let place = Place::default();
+        let db = place.open(partitions, LogRecords::Adaptive);
+        db.execute(
+            "CREATE TABLE wide (id INTEGER PRIMARY KEY, a BIGINT, b NUMERIC(20,4), c REAL, d TIMESTAMP)
+                 PARTITION BY HASH (id);
+             INSERT INTO wide SELECT i, i, i, i, NULL FROM generate_series(1, 20000) AS s(i)",
+        )
+        .unwrap();
+        let before = place.records().len();
+        db.execute("SELECT 1; UPDATE wide SET a = a * 3 + id, c = c / 7 WHERE id % 2 = 0; SELECT 2").unwrap();
+        let moment = Value::parse("2024-02-29 10:00:00.25", albireo::SqlType::Timestamp).unwrap();
+        let set = "UPDATE wide SET b = b / $1, d = $2::timestamp WHERE a > $3";
+        db.execute_with(set, &[Value::Integer(7), moment, Value::BigInt(10)]).unwrap();
+        db.execute("UPDATE wide SET a = 1 WHERE id = 5; DELETE FROM wide WHERE id = 6").unwrap();
+        assert_eq!(place.records()[before..], ["statement", "statement", "write", "write"], "{partitions}");
+        let all = || "SELECT * FROM wide ORDER BY id";
+        let expected = rows(&db, all());
+        drop(db);
+        let db = place.open(partitions, LogRecords::Adaptive);
+        assert_eq!(rows(&db, all()), expected, "{partitions} partitions");
+    }
+}
