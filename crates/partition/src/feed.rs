@@ -15,7 +15,7 @@
 use std::sync::{Arc, Weak};
 
 use albireo_base::{PartitionId, TableId, Tid};
-use albireo_storage::{BudgetSpent, ChangeEvent, ColumnSet, DatabaseSnapshot, SnapshotScope};
+use albireo_storage::{BudgetSpent, ChangeEvent, ColumnSet, DatabaseSnapshot, SnapshotScope, Table};
 use parking_lot::Mutex;
 
 use crate::data::{PartitionData, TableHandle};
@@ -90,6 +90,8 @@ pub struct Follower {
     snapshot: Arc<DatabaseSnapshot>,
     /// One for each partition, or one alone.
     feeds: Vec<Arc<Feed>>,
+    /// Texts stay where they are meanwhile.
+    _heaps: Vec<Arc<()>>,
 }
 
 /// Rows that were changed.
@@ -167,7 +169,8 @@ impl Exclusive<'_> {
             data.feeds.0.push(Arc::downgrade(&feed));
             feeds.push(feed);
         }
-        Ok(Follower { table, snapshot, feeds })
+        let heaps = self.tables(table).into_iter().map(Table::keep_heaps).collect();
+        Ok(Follower { table, snapshot, feeds, _heaps: heaps })
     }
 }
 

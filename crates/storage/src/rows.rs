@@ -30,7 +30,7 @@ mod slots;
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
 use albireo_base::{TableId, Tid};
@@ -73,6 +73,8 @@ pub struct Rows {
     heap_need: Need,
     /// Chunks and heaps that are mostly garbage, to be rewritten between two transactions.
     untidy: Vec<(u32, u16)>,
+    /// Lives while they must not be.
+    keeps_heaps: Weak<()>,
     /// Free slots and the epoch in which their rows died, oldest first.
     free: VecDeque<(u64, Tid)>,
     registry: Arc<SnapshotRegistry>,
@@ -128,6 +130,7 @@ impl Rows {
             heap_use: Vec::new(),
             heap_need: Need::Ordinary,
             untidy: Vec::new(),
+            keeps_heaps: Weak::new(),
             free: VecDeque::new(),
             registry,
             block_bytes: 0,

@@ -379,6 +379,11 @@ impl Table {
         self.rows.tidy();
     }
 
+    /// Rewrites no string heap while what is returned lives: whoever copies slots of texts aside wants that.
+    pub fn keep_heaps(&mut self) -> Arc<()> {
+        self.rows.keep_heaps()
+    }
+
     /// Counts a row's heap texts as garbage (`sign` 1) or as text again (-1).
     fn count_texts(&mut self, tid: Tid, sign: i64) {
         let layout = Arc::clone(&self.rows.layout);

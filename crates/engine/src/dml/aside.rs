@@ -143,6 +143,10 @@ impl<'q> Aside<'q> {
             }
             self.queried.database.inner.meanwhile.happens();
         }
+        if let Made::Columns(parts) = &mut self.made {
+            let sealed = parts.iter_mut().try_for_each(Rewrite::seal);
+            sealed.map_err(|error| queried.database.explain_table(error))?;
+        }
         Ok(())
     }
 

@@ -18,13 +18,13 @@ fn database(partitions: u16, layout: u64) -> Database {
     let layout = match layout {
         0 => "",
         1 => " WITH (layout = 'row')",
-        _ => " WITH (groups = 'v w; g d')",
+        _ => " WITH (groups = 'v w c; g d')",
     };
     db.execute(&format!(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, g INTEGER, v BIGINT, w SMALLINT NOT NULL, d NUMERIC(30,2), s TEXT,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, g INTEGER, v BIGINT, w SMALLINT NOT NULL, d NUMERIC(30,2), s TEXT, c VARCHAR(10),
              CHECK (w < 30000)){by}{layout};
          CREATE INDEX t_g ON t (g);
-         INSERT INTO t SELECT i, i % 50, i * 10, i % 100, i, repeat('s', i % 40)
+         INSERT INTO t SELECT i, i % 50, i * 10, i % 100, i, repeat('s', i % 40), left('äöüßé€éèêë', i % 11)
              FROM generate_series(1, {ROWS}) AS x(i)"
     ))
     .unwrap();
@@ -34,7 +34,15 @@ fn database(partitions: u16, layout: u64) -> Database {
 /// A statement over many rows.
 fn many(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
-    match random.below(14) {
+    match random.below(20) {
+        14 => format!("UPDATE t SET s = repeat('x', id % 60) || v WHERE w >= {m}"),
+        15 => format!("UPDATE t SET s = NULL, v = v + 1 WHERE w < {m} + 40"),
+        16 => format!("UPDATE t SET c = repeat('é', id % 11), d = d + {n}"),
+        17 => format!("UPDATE t SET c = c || s, w = w - {n} WHERE length(s) < 5"),
+        18 => format!(
+            "UPDATE t SET s = left(s, {n}) || 'a text that takes a heap', c = s WHERE length(s) < 11 OR s IS NULL"
+        ),
+        19 => format!("UPDATE t SET c = NULL WHERE w % {n} <> 1"),
         0 | 1 => format!("UPDATE t SET v = v + {n}"),
         2 => format!("UPDATE t SET v = v * {n}, w = w + 1 WHERE v % {n} <> 1"),
         3 => format!("UPDATE t SET v = NULL WHERE w > {m} AND v % 3 = 0"),
@@ -54,7 +62,9 @@ fn many(random: &mut Random) -> String {
 /// What others do meanwhile.
 fn point(random: &mut Random) -> String {
     let (id, n) = (random.between(1, ROWS + 40), random.between(0, 99));
-    match random.below(12) {
+    match random.below(15) {
+        12 => format!("UPDATE t SET c = repeat('ü', {n} % 11) WHERE id = {id}"),
+        13 | 14 => format!("UPDATE t SET s = repeat('z', {n} * 4) WHERE id = {id}"),
         0..4 => format!("UPDATE t SET v = v + {n} WHERE id = {id}"),
         4 => format!("UPDATE t SET w = {n} WHERE id = {id}"),
         5 => format!("UPDATE t SET g = {n}, d = {n} WHERE id = {id}"),
@@ -62,7 +72,7 @@ fn point(random: &mut Random) -> String {
         7 => format!("UPDATE t SET s = 'other {n}' WHERE id = {id}"),
         8 => format!("UPDATE t SET id = {} WHERE id = {id}", id + 7),
         9 | 10 => format!("DELETE FROM t WHERE id = {id}"),
-        _ => format!("INSERT INTO t VALUES ({id}, {n}, {n}, {n}, {n}, 'new') ON CONFLICT DO NOTHING"),
+        _ => format!("INSERT INTO t VALUES ({id}, {n}, {n}, {n}, {n}, 'new', 'çç') ON CONFLICT DO NOTHING"),
     }
 }
 

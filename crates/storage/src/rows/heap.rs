@@ -18,7 +18,7 @@ use albireo_base::ids::CHUNK_ROWS;
 use super::Rows;
 use crate::directory::{HeapBlock, HeapList};
 use crate::layout::{ColumnLocation, MAX_TEXT_BYTES, Physical};
-use crate::pool::{Need, OutOfMemory, SLAB_BYTES};
+use crate::pool::{BlockPool, Need, OutOfMemory, SLAB_BYTES};
 use crate::registry::ColumnSet;
 
 /// The length byte of an inline slot whose text lies in the heap.
@@ -86,6 +86,25 @@ pub(crate) struct HeapUse {
 }
 
 impl HeapUse {
+    pub(super) fn add_text(&mut self, bytes: usize) {
+        self.text_bytes += bytes as u64;
+        debug_assert!(self.text_bytes <= self.capacity_bytes, "a heap holds what it has room for");
+    }
+
+    /// Counts the last block of a list.
+    pub(super) fn add_block(&mut self, list: &HeapList) {
+        self.capacity_bytes += list.blocks.last().map_or(0, |block| u64::from(block.bytes));
+    }
+
+    pub(super) fn add_garbage(&mut self, bytes: u64) {
+        self.garbage_bytes += bytes;
+    }
+
+    /// Of the heap that takes the place of another.
+    pub(super) fn in_the_place_of(self, old: Self) -> Self {
+        Self { is_listed: old.is_listed, ..self }
+    }
+
     /// Bytes of text, garbage included.
     pub(crate) fn text_bytes(self) -> u64 {
         self.text_bytes
@@ -220,27 +239,7 @@ impl Rows {
         at: &ColumnLocation,
         text: &[u8],
     ) -> Result<([u8; 16], usize), OutOfMemory> {
-        match at.physical {
-            Physical::Inline(_) => {
-                assert!(text.len() <= usize::from(u8::MAX), "a short declared text's length is a byte");
-                let mut prefixed = Vec::with_capacity(text.len() + 1);
-                prefixed.push(text.len() as u8);
-                prefixed.extend_from_slice(text);
-                let (block, offset) = self.append(chunk, at.heap, &prefixed)?;
-                // Beyond lie 4 GiB of garbage that one transaction made in one heap.
-                assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
-                assert!(offset >> OVERFLOW_OFFSET_BITS == 0, "blocks of short texts are short");
-                let mut slot = [0; 16];
-                slot[0] = OVERFLOW;
-                slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
-                Ok((slot, 5))
-            }
-            Physical::View => {
-                let (block, offset) = self.append(chunk, at.heap, text)?;
-                Ok((View::long(text, block, offset).0, 16))
-            }
-            _ => panic!("column {} is no string", at.column),
-        }
+        slot_in_heap(at.physical, text, |bytes| self.append(chunk, at.heap, bytes))
     }
 
     /// Bytes of a slot's text that lie in the heap.
@@ -275,9 +274,21 @@ impl Rows {
     /// short it leaves them as they are.
     #[inline]
     pub(crate) fn tidy(&mut self) {
+        if self.untidy.is_empty() || self.keeps_heaps.strong_count() > 0 {
+            return;
+        }
         while let Some((chunk, heap)) = self.untidy.pop() {
             self.rewrite_heap(chunk as usize, heap);
         }
+    }
+
+    /// Rewrites no heap while what is returned lives: slots of texts stay as they are unless their rows are changed.
+    pub(crate) fn keep_heaps(&mut self) -> Arc<()> {
+        self.keeps_heaps.upgrade().unwrap_or_else(|| {
+            let keeper = Arc::new(());
+            self.keeps_heaps = Arc::downgrade(&keeper);
+            keeper
+        })
     }
 
     /// Appends `text` to a heap: block and offset.
@@ -290,22 +301,15 @@ impl Rows {
         }
         let list = self.dir.heaps[index].as_ref().expect("the heap has a block with room");
         let place = list.append(text);
-        let usage = &mut self.heap_use[index];
-        usage.text_bytes += text.len() as u64;
-        debug_assert!(usage.text_bytes <= usage.capacity_bytes, "a heap holds what it has room for");
+        self.heap_use[index].add_text(text.len());
         Ok(place)
     }
 
     fn add_heap_block(&mut self, index: usize, at_least: usize) -> Result<(), OutOfMemory> {
-        let old: &[HeapBlock] = self.dir.heaps[index].as_ref().map_or(&[], |list| &list.blocks);
-        let grown = (16 << 10 << (2 * old.len()).min(8)).min(HEAP_BLOCK_BYTES);
-        let bytes = grown.max(at_least.next_multiple_of(64));
-        debug_assert!(bytes >= at_least && bytes <= SLAB_BYTES, "a text has room in one block");
-        let block = self.registry.pool().alloc_for(bytes, self.heap_need)?;
-        let mut blocks = old.to_vec();
-        blocks.push(HeapBlock { block, bytes: bytes as u32, birth: self.epoch });
-        self.heap_use[index].capacity_bytes += bytes as u64;
-        self.dir_mut().heaps[index] = Some(Arc::new(HeapList::new(blocks)));
+        let (old, epoch) = (self.dir.heaps[index].as_deref(), self.epoch);
+        let list = HeapList::grown(old, at_least, epoch, self.registry.pool(), self.heap_need)?;
+        self.heap_use[index].add_block(&list);
+        self.dir_mut().heaps[index] = Some(Arc::new(list));
         Ok(())
     }
 
@@ -384,6 +388,35 @@ impl Rows {
     }
 }
 
+/// What the slot of a long text holds, which `append` lays down in a heap, and how much of that counts.
+pub(super) fn slot_in_heap(
+    physical: Physical,
+    text: &[u8],
+    append: impl FnOnce(&[u8]) -> Result<(u32, u32), OutOfMemory>,
+) -> Result<([u8; 16], usize), OutOfMemory> {
+    match physical {
+        Physical::Inline(_) => {
+            assert!(text.len() <= usize::from(u8::MAX), "a short declared text's length is a byte");
+            let mut prefixed = Vec::with_capacity(text.len() + 1);
+            prefixed.push(text.len() as u8);
+            prefixed.extend_from_slice(text);
+            let (block, offset) = append(&prefixed)?;
+            // Beyond lie 4 GiB of garbage that one transaction made in one heap.
+            assert!(block >> (u32::BITS - OVERFLOW_OFFSET_BITS) == 0, "a heap of short texts is full");
+            assert!(offset >> OVERFLOW_OFFSET_BITS == 0, "blocks of short texts are short");
+            let mut slot = [0; 16];
+            slot[0] = OVERFLOW;
+            slot[1..5].copy_from_slice(&((block << OVERFLOW_OFFSET_BITS) | offset).to_le_bytes());
+            Ok((slot, 5))
+        }
+        Physical::View => {
+            let (block, offset) = append(text)?;
+            Ok((View::long(text, block, offset).0, 16))
+        }
+        _ => panic!("a column of fixed width is no string"),
+    }
+}
+
 /// Bytes that a text of `length` bytes takes in the heap of a column.
 pub(crate) fn heap_bytes_of(physical: Physical, length: usize) -> u64 {
     match physical {
@@ -394,7 +427,7 @@ pub(crate) fn heap_bytes_of(physical: Physical, length: usize) -> u64 {
 }
 
 /// The text of a slot whose heap is `list`.
-fn old_text<'a>(list: &'a HeapList, slot: &'a [u8], at: &ColumnLocation) -> &'a [u8] {
+pub(super) fn old_text<'a>(list: &'a HeapList, slot: &'a [u8], at: &ColumnLocation) -> &'a [u8] {
     match at.physical {
         Physical::Inline(_) if slot[0] != OVERFLOW => &slot[1..=slot[0] as usize],
         Physical::Inline(_) => inline_overflow(list, slot),
@@ -425,19 +458,37 @@ pub(crate) fn inline_overflow_place(list: &HeapList, slot: &[u8]) -> (u32, u32, 
 }
 
 impl HeapList {
+    /// A list with the blocks of another and a new one that has room.
+    pub(super) fn grown(
+        old: Option<&Self>,
+        at_least: usize,
+        birth: u64,
+        pool: &BlockPool,
+        need: Need,
+    ) -> Result<Self, OutOfMemory> {
+        let old: &[HeapBlock] = old.map_or(&[], |list| &list.blocks);
+        let grown = (16 << 10 << (2 * old.len()).min(8)).min(HEAP_BLOCK_BYTES);
+        let bytes = grown.max(at_least.next_multiple_of(64));
+        debug_assert!(bytes >= at_least && bytes <= SLAB_BYTES, "a text has room in one block");
+        let block = pool.alloc_for(bytes, need)?;
+        let mut blocks = old.to_vec();
+        blocks.push(HeapBlock { block, bytes: bytes as u32, birth });
+        Ok(Self::new(blocks))
+    }
+
     fn new(blocks: Vec<HeapBlock>) -> Self {
         Self { blocks: blocks.into_boxed_slice(), used_in_last: AtomicU32::new(0) }
     }
 
     /// Bytes left in the last block.
-    fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         let last = self.blocks.last().map_or(0, |b| b.bytes);
         debug_assert!(self.used_in_last.load(Ordering::Relaxed) <= last, "text lies in its block");
         (last - self.used_in_last.load(Ordering::Relaxed)) as usize
     }
 
     /// Appends to the last block, which has room. Only the executor calls this.
-    fn append(&self, text: &[u8]) -> (u32, u32) {
+    pub(super) fn append(&self, text: &[u8]) -> (u32, u32) {
         let offset = self.used_in_last.load(Ordering::Relaxed);
         let last = self.blocks.last().expect("a heap list has a block");
         assert!(offset as usize + text.len() <= last.bytes as usize, "the last block has room for the text");

@@ -8,18 +8,23 @@
 //! - I-1 A block holds, in each slot that is in use, what the rows hold there, unless the slot was given another value
 //!   since it was followed last: also of columns that lie in the block and are not written.
 //! - I-2 Nobody else knows a block before it is installed.
+//! - I-3 A column of texts gets a new heap for each chunk in which it has blocks, with all texts of the chunk in the
+//!   end. Of other columns of texts in the same blocks the slots are copied: no heap is rewritten meanwhile
+//!   ([`Rows::keep_heaps`]).
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Tid};
+use rustc_hash::FxHashMap;
 
+use super::heap::{HeapUse, heap_bytes_of, old_text, slot_in_heap};
 use super::{FrozenRows, Rows};
 use crate::bitmap;
-use crate::directory::Entry;
-use crate::layout::{ColumnLocation, Layout};
-use crate::pool::{BlockPool, OutOfMemory};
+use crate::directory::{Entry, HeapList};
+use crate::layout::{ColumnLocation, Layout, Physical};
+use crate::pool::{BlockPool, Need, OutOfMemory};
 
 /// Blocks beside the rows of one table in one partition.
 pub(crate) struct Shadow {
@@ -31,6 +36,38 @@ pub(crate) struct Shadow {
     beside: Vec<ColumnLocation>,
     /// As in a directory.
     blocks: Vec<Option<NonNull<u8>>>,
+    /// By their numbers in a directory.
+    heaps: FxHashMap<usize, ShadowHeap>,
+}
+
+/// The new heap of a column of texts in a chunk.
+#[derive(Default)]
+struct ShadowHeap {
+    list: Option<HeapList>,
+    usage: HeapUse,
+}
+
+impl ShadowHeap {
+    fn append(&mut self, text: &[u8], pool: &BlockPool) -> Result<(u32, u32), OutOfMemory> {
+        if self.list.as_ref().is_none_or(|list| list.room() < text.len()) {
+            // It is born when it is installed.
+            let list = HeapList::grown(self.list.as_ref(), text.len(), 0, pool, Need::Ordinary)?;
+            self.usage.add_block(&list);
+            self.list = Some(list);
+        }
+        let list = self.list.as_ref().expect("the heap has a block with room");
+        self.usage.add_text(text.len());
+        Ok(list.append(text))
+    }
+
+    /// The bytes of the text that a slot holds.
+    fn length(&self, slot: &[u8], at: &ColumnLocation) -> usize {
+        match (at.physical, &self.list) {
+            (Physical::Inline(_), Some(list)) => old_text(list, slot, at).len(),
+            (Physical::Inline(_), None) => usize::from(slot[0]),
+            _ => super::View(slot.try_into().expect("a view has 16 bytes")).length(),
+        }
+    }
 }
 
 // SAFETY: the blocks are known to this alone (I-2), and it is used by one thread at a time.
@@ -41,30 +78,30 @@ unsafe impl Send for Shadow {}
 pub(crate) struct Original<'r> {
     rows: &'r Rows,
     slots: u64,
+    is_live: bool,
 }
 
 impl<'r> Original<'r> {
     /// Rows as a snapshot shows them: others may write into slots that it does not have.
     pub(crate) fn frozen(rows: &'r FrozenRows) -> Self {
-        Self { rows, slots: rows.slots }
+        Self { rows, slots: rows.slots, is_live: false }
     }
 
     /// Rows whose partition the caller owns.
     pub(crate) fn live(rows: &'r Rows) -> Self {
-        Self { rows, slots: rows.slots }
+        Self { rows, slots: rows.slots, is_live: true }
     }
 }
 
 impl Shadow {
-    /// Of these columns of fixed width, without a block so far.
+    /// Of these columns, without a block so far.
     pub(crate) fn new(rows: &Rows, columns: &[ColumnId]) -> Self {
         let layout = Arc::clone(&rows.layout);
         let columns: Vec<ColumnLocation> = columns.iter().map(|column| *layout.column(*column)).collect();
-        assert!(columns.iter().all(|at| !at.physical.is_string()), "texts lie in heaps");
         let lies_beside = |at: &&ColumnLocation| columns.iter().any(|written| written.entry == at.entry);
         let beside = layout.columns.iter().filter(lies_beside).copied().collect();
         let pool = rows.pool().clone();
-        Self { layout, pool, columns, beside, blocks: Vec::new() }
+        Self { layout, pool, columns, beside, blocks: Vec::new(), heaps: FxHashMap::default() }
     }
 
     /// The index of a value's block, as in a directory, and the value's place in it.
@@ -115,7 +152,8 @@ impl Shadow {
         Ok(block)
     }
 
-    /// Writes a value of the column at a position among those that are written; `None` for NULL.
+    /// Writes a value of the column at a position among those that are written, the bytes of its slot or of its text;
+    /// `None` for NULL.
     ///
     /// # Panics
     /// It has another width, or is NULL where that is not allowed.
@@ -127,10 +165,19 @@ impl Shadow {
         original: Original<'_>,
     ) -> Result<(), OutOfMemory> {
         let at = self.columns[column];
-        let (index, offset) = self.place_of(tid, &at);
-        let first = Tid(tid.0 & !u64::from(at.mask));
-        let block = self.block(index, first, Some(at.stride), original)?;
         assert!(value.is_some() || at.nullable(), "NULL for the NOT NULL column {}", at.column);
+        if at.nullable() {
+            let index = self.null_index(tid, &at);
+            let bits = self.block(index, Tid::new(tid.chunk(), 0), None, original)?;
+            // SAFETY: a bitmap's block, nobody else's (I-2).
+            unsafe { bitmap::set(bits, tid.slot(), value.is_some()) };
+        }
+        if at.physical.is_string() {
+            self.begin_texts(tid.chunk(), &at, original)?;
+            return self.put_text(tid, &at, value.unwrap_or_default());
+        }
+        let (index, offset) = self.place_of(tid, &at);
+        let block = self.block(index, Tid(tid.0 & !u64::from(at.mask)), Some(at.stride), original)?;
         assert!(
             value.is_none_or(|value| value.len() == at.width as usize),
             "a value is as wide as its column"
@@ -143,21 +190,122 @@ impl Shadow {
                 None => place.write_bytes(0, at.width as usize),
             }
         }
-        if at.nullable() {
-            let bits = self.block(self.null_index(tid, &at), Tid::new(tid.chunk(), 0), None, original)?;
-            // SAFETY: a bitmap's block, nobody else's (I-2).
-            unsafe { bitmap::set(bits, tid.slot(), value.is_some()) };
+        Ok(())
+    }
+
+    fn heap_number(&self, chunk: usize, at: &ColumnLocation) -> usize {
+        chunk * self.layout.heap_columns.len() + at.heap as usize
+    }
+
+    /// The slot of a value whose block is there.
+    fn slot(&self, tid: Tid, at: &ColumnLocation) -> *mut u8 {
+        let (index, offset) = self.place_of(tid, at);
+        let block = self.blocks.get(index).copied().flatten().expect("the block is there");
+        // SAFETY: in the block by the layout's I-1.
+        unsafe { block.as_ptr().add(offset) }
+    }
+
+    /// Makes a chunk's blocks and heap of a column of texts, without a text: of live rows these follow at once if the
+    /// original is live, else [`Shadow::seal`] brings them.
+    fn begin_texts(
+        &mut self,
+        chunk: usize,
+        at: &ColumnLocation,
+        original: Original<'_>,
+    ) -> Result<(), OutOfMemory> {
+        let number = self.heap_number(chunk, at);
+        if self.heaps.contains_key(&number) {
+            return Ok(());
+        }
+        for block in 0..CHUNK_ROWS >> at.shift {
+            let first = Tid::new(chunk, block << at.shift);
+            let (index, _) = self.place_of(first, at);
+            self.block(index, first, Some(at.stride), original)?;
+        }
+        self.heaps.insert(number, ShadowHeap::default());
+        for slot in 0..CHUNK_ROWS {
+            // SAFETY: `width` bytes lie there by the layout's I-1; the block is nobody else's (I-2).
+            unsafe { self.slot(Tid::new(chunk, slot), at).write_bytes(0, at.width as usize) };
+        }
+        match original.is_live {
+            true => self.bring_texts(chunk, at, original.rows, |_| true),
+            false => Ok(()),
+        }
+    }
+
+    /// Copies the texts of a chunk's rows for which `wants` is true.
+    fn bring_texts(
+        &mut self,
+        chunk: usize,
+        at: &ColumnLocation,
+        rows: &Rows,
+        wants: impl Fn(Tid) -> bool,
+    ) -> Result<(), OutOfMemory> {
+        let tids = (0..CHUNK_ROWS).map(|slot| Tid::new(chunk, slot));
+        for tid in tids.take_while(|tid| tid.0 < rows.slots) {
+            if rows.is_live(tid) && !rows.is_null(tid, at) && wants(tid) {
+                self.put_text(tid, at, rows.text(tid, at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the part in which values are put for the rows of a snapshot: brings the texts of all other rows.
+    pub(crate) fn seal(
+        &mut self,
+        rows: &FrozenRows,
+        has_value: impl Fn(Tid) -> bool,
+    ) -> Result<(), OutOfMemory> {
+        let heaps = self.layout.heap_columns.len().max(1);
+        let mut begun: Vec<usize> = self.heaps.keys().copied().collect();
+        begun.sort_unstable();
+        for number in begun {
+            let at = *self.layout.column(self.layout.heap_columns[number % heaps]);
+            self.bring_texts(number / heaps, &at, rows, |tid| !has_value(tid))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a text into a slot of a chunk that has a heap.
+    fn put_text(&mut self, tid: Tid, at: &ColumnLocation, text: &[u8]) -> Result<(), OutOfMemory> {
+        let (number, place) = (self.heap_number(tid.chunk(), at), self.slot(tid, at));
+        let heap = self.heaps.get_mut(&number).expect("the heap was begun");
+        // SAFETY: `width` bytes lie there by the layout's I-1; the block is nobody else's (I-2), and nothing else
+        // refers to it.
+        let slot = unsafe { std::slice::from_raw_parts_mut(place, at.width as usize) };
+        let garbage = heap_bytes_of(at.physical, heap.length(slot, at));
+        heap.usage.add_garbage(garbage);
+        match at.physical {
+            Physical::Inline(capacity) if text.len() <= capacity as usize => {
+                slot[0] = text.len() as u8;
+                slot[1..=text.len()].copy_from_slice(text);
+            }
+            physical if heap_bytes_of(physical, text.len()) == 0 => {
+                slot.copy_from_slice(&super::View::short(text).0);
+            }
+            physical => {
+                let (bytes, width) = slot_in_heap(physical, text, |bytes| heap.append(bytes, &self.pool))?;
+                slot[..width].copy_from_slice(&bytes[..width]);
+            }
         }
         Ok(())
     }
 
     /// Takes over what the rows hold in a slot, where there are blocks. The caller owns the partition.
-    pub(crate) fn follow(&mut self, rows: &Rows, tid: Tid) {
+    pub(crate) fn follow(&mut self, rows: &Rows, tid: Tid) -> Result<(), OutOfMemory> {
         assert!(rows.layout_id == self.layout.id, "the rows are of the table");
-        for at in &self.beside {
-            let (index, offset) = self.place_of(tid, at);
+        for position in 0..self.beside.len() {
+            let at = self.beside[position];
+            let (index, offset) = self.place_of(tid, &at);
             let Some(Some(block)) = self.blocks.get(index) else { continue };
-            let value = rows.raw(tid, at);
+            if at.physical.is_string() && self.heaps.contains_key(&self.heap_number(tid.chunk(), &at)) {
+                // What is dead has no text.
+                let text =
+                    if rows.is_live(tid) && !rows.is_null(tid, &at) { rows.text(tid, &at) } else { &[] };
+                self.put_text(tid, &at, text)?;
+                continue;
+            }
+            let value = rows.raw(tid, &at);
             // SAFETY: `width` bytes lie there by the layout's I-1; the block is nobody else's (I-2).
             unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), block.as_ptr().add(offset), value.len()) };
         }
@@ -166,6 +314,7 @@ impl Shadow {
             // SAFETY: a bitmap's block, nobody else's (I-2).
             unsafe { bitmap::set(*bits, tid.slot(), !rows.is_null(tid, at)) };
         }
+        Ok(())
     }
 }
 
@@ -178,6 +327,10 @@ impl Drop for Shadow {
                 // SAFETY: taken from this pool with this size, and known to nobody else (I-2).
                 unsafe { self.pool.free(*block, bytes) };
             }
+        }
+        for block in self.heaps.values().filter_map(|heap| heap.list.as_ref()).flat_map(|list| &list.blocks) {
+            // SAFETY: as above.
+            unsafe { self.pool.free(block.block, block.bytes as usize) };
         }
     }
 }
@@ -198,6 +351,18 @@ impl Rows {
             let Some(block) = block else { continue };
             let old = std::mem::replace(&mut self.dir_mut().entries[index], Entry { block, tag: epoch });
             self.retire_entry(index, old);
+        }
+        for (number, heap) in std::mem::take(&mut shadow.heaps) {
+            let ShadowHeap { list, usage } = heap;
+            let list = list.map(|mut list| {
+                list.blocks.iter_mut().for_each(|block| block.birth = epoch);
+                Arc::new(list)
+            });
+            let old = std::mem::replace(&mut self.dir_mut().heaps[number], list);
+            self.heap_use[number] = usage.in_the_place_of(self.heap_use[number]);
+            if let Some(old) = old {
+                self.retire_heap(&old, (number % self.layout.heap_columns.len()) as u16);
+            }
         }
         self.note_move();
     }

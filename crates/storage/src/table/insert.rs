@@ -4,7 +4,7 @@
 use albireo_base::{ColumnId, IndexId, Tid};
 
 use super::{Table, TableError};
-use crate::column::{Col, Fixed, TextCol, TextLimit, Unfit};
+use crate::column::{Col, Fixed, TextCol, Unfit};
 use crate::layout::{ColumnLocation, Physical, ZEROES};
 use crate::pool::OutOfMemory;
 use crate::rows::{NewSlot, RowPlace, Rows, heap_bytes_of};
@@ -86,13 +86,6 @@ impl Table {
             overflow: None,
             is_published: false,
         }
-    }
-
-    /// Checks a text against its column's limits and returns what is stored of it: CHAR loses
-    /// trailing blanks.
-    pub(super) fn check_text<'t>(&self, column: ColumnId, text: &'t str) -> Result<&'t str, TableError> {
-        let limit = TextLimit::of(self.spec.columns[column.index()].ty);
-        limit.fit(text).map_err(|unfit| self.unfit(column, text, unfit))
     }
 
     #[cold]

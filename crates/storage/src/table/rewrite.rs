@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! put       (nobody owns anything)  new values of rows that a snapshot shows
+//! seal      (nobody owns anything)  after the last of them
 //! put_live  (the table is owned)    a row that was changed since: as it is now, or with new values
 //! install   (the table is owned)    after the last changed row: the new blocks take the place of the old ones
 //! ```
 //!
-//! Responsible for: columns of fixed width that are in no index and place no row; NOT NULL, digits, CHECK constraints.
+//! Responsible for: columns that are in no index and place no row; NOT NULL, lengths, digits, CHECK constraints.
 //! Not responsible for: which rows, and undo: what is not installed has never been there.
 
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, Tid, Value};
 
-use super::values::{encode, value_of};
+use super::values::{encode, text_bytes, value_of};
 use super::{Table, TableError, TableSpec};
-use crate::layout::Physical;
 use crate::rows::{FrozenRows, Original, Rows, Shadow};
 
 /// New values beside one partition of a table.
@@ -31,12 +31,11 @@ pub struct Rewrite {
 }
 
 impl TableSpec {
-    /// Whether columns can be rewritten beside the table: they are of fixed width, in no index, and place no row.
+    /// Whether columns can be rewritten beside the table: they are in no index, and place no row.
     pub fn rewrites(&self, columns: &[ColumnId]) -> bool {
         columns.iter().all(|column| {
-            let is_text = Physical::of(self.columns[column.index()].ty).is_string();
             let is_key = self.indexes.iter().any(|index| index.columns.contains(column));
-            !is_text && !is_key && self.partition_by != Some(*column)
+            !is_key && self.partition_by != Some(*column)
         })
     }
 }
@@ -72,12 +71,23 @@ impl Rewrite {
         Ok(())
     }
 
+    /// Ends [`Rewrite::put`].
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn seal(&mut self) -> Result<(), TableError> {
+        let Self { first, shadow, rows, .. } = self;
+        let has_value =
+            |tid: Tid| rows.get((tid.0 / 64) as usize).is_some_and(|word| word >> (tid.0 % 64) & 1 == 1);
+        Ok(shadow.seal(first, has_value)?)
+    }
+
     /// Takes a row over that was changed since, as it is now; with new values, if there are some.
     ///
     /// # Errors
     /// As [`Rewrite::put`].
     pub fn put_live(&mut self, table: &Table, tid: Tid, values: Option<&[Value]>) -> Result<(), TableError> {
-        self.shadow.follow(&table.rows, tid);
+        self.shadow.follow(&table.rows, tid)?;
         if let Some(values) = values {
             let Self { spec, columns, shadow, .. } = self;
             check(spec, columns, &table.rows, tid, values)?;
@@ -135,10 +145,13 @@ fn write(
     for (at, (column, value)) in columns.iter().zip(values).enumerate() {
         match value {
             Value::Null => shadow.put(tid, at, None, original)?,
-            value => {
-                let (bytes, width) = encode(spec, *column, value)?;
-                shadow.put(tid, at, Some(&bytes[..width]), original)?;
-            }
+            value => match text_bytes(spec, *column, value)? {
+                Some(text) => shadow.put(tid, at, Some(text), original)?,
+                None => {
+                    let (bytes, width) = encode(spec, *column, value)?;
+                    shadow.put(tid, at, Some(&bytes[..width]), original)?;
+                }
+            },
         }
     }
     Ok(())

@@ -204,7 +204,7 @@ impl RowUpdate<'_> {
 
     /// Overwrites a text.
     pub fn set_text(&mut self, column: TextCol, text: &str) -> Result<(), TableError> {
-        let text = self.table.check_text(column.id(), text)?;
+        let text = super::values::check_text(&self.table.spec, column.id(), text)?;
         self.set_bytes(&column.at, text.as_bytes())
     }
 

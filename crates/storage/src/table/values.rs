@@ -3,7 +3,7 @@
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 
 use super::{NewRow, RowUpdate, Table, TableError, TableSpec};
-use crate::column::has_digits;
+use crate::column::{TextLimit, has_digits};
 use crate::layout::Physical;
 use crate::rows::Rows;
 use crate::undo::UndoLog;
@@ -53,21 +53,6 @@ impl Table {
             false => Ok(()),
         }
     }
-
-    /// The bytes of a text or byte string, checked; `None` for other types.
-    fn text_bytes<'v>(&self, column: ColumnId, value: &'v Value) -> Result<Option<&'v [u8]>, TableError> {
-        let ty = self.spec.columns[column.index()].ty;
-        match value {
-            Value::Text(text) if ty.is_string() => Ok(Some(self.check_text(column, text)?.as_bytes())),
-            Value::Bytea(bytes) if ty == SqlType::Bytea => {
-                if bytes.len() > crate::MAX_TEXT_BYTES {
-                    return Err(TableError::TooLong { table: self.spec.id, column, bytes: bytes.len() });
-                }
-                Ok(Some(bytes))
-            }
-            _ => Ok(None),
-        }
-    }
 }
 
 impl NewRow<'_> {
@@ -79,7 +64,7 @@ impl NewRow<'_> {
             self.set_null(&at);
             return Ok(());
         }
-        if let Some(bytes) = self.table().text_bytes(column, value)? {
+        if let Some(bytes) = text_bytes(&self.table().spec, column, value)? {
             return self.set_bytes(&at, bytes);
         }
         let (bytes, width) = encode(&self.table().spec, column, value)?;
@@ -95,7 +80,7 @@ impl RowUpdate<'_> {
         if matches!(value, Value::Null) {
             return self.set_null_at(&at);
         }
-        if let Some(bytes) = self.table().text_bytes(column, value)? {
+        if let Some(bytes) = text_bytes(&self.table().spec, column, value)? {
             return self.set_bytes(&at, bytes);
         }
         let (bytes, width) = encode(&self.table().spec, column, value)?;
@@ -173,4 +158,33 @@ pub(super) fn encode(
     };
     debug_assert_eq!(width, physical.width(), "a value is as wide as its column");
     Ok((bytes, width))
+}
+
+/// The bytes of a text or byte string, checked; `None` for other types.
+pub(super) fn text_bytes<'v>(
+    spec: &TableSpec,
+    column: ColumnId,
+    value: &'v Value,
+) -> Result<Option<&'v [u8]>, TableError> {
+    let ty = spec.columns[column.index()].ty;
+    match value {
+        Value::Text(text) if ty.is_string() => Ok(Some(check_text(spec, column, text)?.as_bytes())),
+        Value::Bytea(bytes) if ty == SqlType::Bytea => {
+            if bytes.len() > crate::MAX_TEXT_BYTES {
+                return Err(TableError::TooLong { table: spec.id, column, bytes: bytes.len() });
+            }
+            Ok(Some(bytes))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Checks a text against its column's limits and returns what is stored of it: CHAR loses trailing blanks.
+pub(super) fn check_text<'t>(
+    spec: &TableSpec,
+    column: ColumnId,
+    text: &'t str,
+) -> Result<&'t str, TableError> {
+    let limit = TextLimit::of(spec.columns[column.index()].ty);
+    limit.fit(text).map_err(|unfit| unfit.error(spec.id, column, text))
 }
