@@ -1,7 +1,16 @@
 //! What happens while a long statement works beside its table: nothing, but for tests, in which others run there.
 
 #[cfg(test)]
-type Others = std::sync::Arc<dyn Fn() + Send + Sync>;
+type Others = std::sync::Arc<dyn Fn(Moment) + Send + Sync>;
+
+/// When it happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moment {
+    /// Before what the statement does is there for all to see.
+    Before,
+    /// After.
+    After,
+}
 
 /// What tests have happen.
 #[derive(Default)]
@@ -13,13 +22,16 @@ pub(crate) struct Meanwhile {
 impl Meanwhile {
     /// A step of a long statement ends, which owns no partition.
     #[inline]
-    pub(crate) fn happens(&self) {
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "only tests have others"))]
+    pub(crate) fn happens(&self, moment: Moment) {
+        #[cfg(not(test))]
+        let _ = moment;
         #[cfg(test)]
         {
             // Not while it happens already.
             let others = self.others.lock().take();
             if let Some(others) = others {
-                others();
+                others(moment);
                 *self.others.lock() = Some(others);
             }
         }

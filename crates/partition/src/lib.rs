@@ -62,5 +62,5 @@ pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig}
 pub use procedure::{Procedure, Route};
 pub use readers::{Conflict, Reader};
 pub use session::{QuerySession, SessionError, Sessions, SnapshotStatistics};
-pub use switch::NewColumns;
+pub use switch::{Change, Switch, Switched};
 pub use transaction::{Site, Transaction};

@@ -11,7 +11,7 @@ use albireo_storage::{
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use crate::data::{self, PartitionState, SharedTables, TableHandle};
+use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::journal::{self, Receipt};
@@ -470,6 +470,11 @@ impl Partitions {
             false => &state.data().tables,
         };
         tables.get(table.id.index())?.as_ref().map(look)
+    }
+
+    /// Lets somebody work on what a partition holds, between two transactions.
+    pub(crate) fn own<R>(&self, partition: PartitionId, work: impl FnOnce(&mut PartitionData) -> R) -> R {
+        work(self.partitions[partition.index()].enter().data_mut())
     }
 
     /// What happened so far, over all partitions.

@@ -3,34 +3,71 @@
 //! ```text
 //! follow ──► work beside ──► take up changed rows, a few at a time ──► switch: all partitions owned
 //!                            (one partition owned, for each few)       the last changed rows, then either ordinary
-//!                                                                      changes, or new blocks for whole columns
+//!                                                                      changes, or new blocks for whole columns, or
+//!                                                                      the death of many rows
+//!                                                                 ──► tidy: rows that died leave the indexes
+//!                                                                      (one partition owned, for each few)
 //! ```
 //!
 //! I-1 A switch sees every row that was changed since its snapshot, or does nothing.
-//! I-2 New blocks are in the redo log as the statement that made them before they are in the table; the log not taking
-//! it, nothing was done.
+//! I-2 What is switched is in the redo log, as the statement that made it, before it is in the table; if the log does
+//! not take it, nothing was done.
 
 use albireo_base::{PartitionId, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::Rewrite;
+use albireo_storage::{Rewrite, RowSet, Table};
 
 use crate::data::TableHandle;
 use crate::feed::{ChangedRows, Follower};
 use crate::journal::Receipt;
 use crate::{Abort, Call, CallError, Exclusive, Partitions, Transaction};
 
+/// Rows that are tidied away while a partition is owned.
+const TIDIED_AT_ONCE: usize = 256;
+
+/// What becomes of the rows of one partition.
+pub enum Change {
+    /// Some get new values in some columns.
+    Columns(Rewrite),
+    /// These die.
+    Gone(RowSet),
+}
+
+impl Change {
+    fn rows(&self) -> &RowSet {
+        match self {
+            Self::Columns(rewrite) => rewrite.rows(),
+            Self::Gone(rows) => rows,
+        }
+    }
+
+    /// How many rows it concerns.
+    pub fn count(&self) -> u64 {
+        self.rows().count()
+    }
+}
+
 /// What a switch does at its end, beside what its transaction changed.
-pub struct NewColumns<'r> {
-    /// New values, one for each partition of the table.
-    pub rewrites: Vec<Rewrite>,
+pub struct Switch<'r> {
+    /// Of each partition of the table.
+    pub changes: Vec<Change>,
     /// Appends the statement to a record of the redo log.
     pub record: &'r dyn Fn(&mut Vec<u8>),
 }
 
+/// What is left to do after a switch.
+#[derive(Default)]
+pub struct Switched {
+    receipt: Receipt,
+    table: Option<TableHandle>,
+    /// Rows that stand in indexes and do not live, and from where on.
+    gone: Vec<(PartitionId, RowSet, Tid)>,
+}
+
 impl Partitions {
     /// Ends what was worked out beside a table: runs `work` as a transaction over all partitions, which is told the rows
-    /// that were changed since they were taken last, and puts the new columns that it gives in place. `None`: it was not
-    /// told of all changes, and nothing was done.
+    /// that were changed since they were taken last, and makes the changes that it gives. `None`: it was not told of all
+    /// changes, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -38,10 +75,10 @@ impl Partitions {
         &self,
         follower: Follower,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction, Vec<(PartitionId, Tid)>) -> Result<(R, Option<NewColumns<'r>>), Abort>,
-    ) -> Result<Option<R>, CallError> {
+        work: impl FnOnce(&mut Transaction, Vec<(PartitionId, Tid)>) -> Result<(R, Option<Switch<'r>>), Abort>,
+    ) -> Result<Option<(R, Switched)>, CallError> {
         let table = follower.table();
-        let done = self.exclusively(|all| {
+        self.exclusively(|all| {
             let mut changed = Vec::new();
             for partition in follower.partitions() {
                 let ChangedRows::These(tids) = follower.take(partition) else { return Ok(None) };
@@ -49,37 +86,89 @@ impl Partitions {
             }
             // What nobody sees any more need not be copied when it is written.
             drop(follower);
-            let ((value, columns), receipt) = all.run(0, call, |tx| work(tx, changed))?;
-            match columns {
-                None => Ok(Some((value, receipt))),
-                Some(columns) => Ok(Some((value, all.install(table, call, columns)?))),
+            let ((value, switch), receipt) = all.run(0, call, |tx| work(tx, changed))?;
+            match switch {
+                None => Ok(Some((value, Switched { receipt, ..Switched::default() }))),
+                Some(switch) => Ok(Some((value, all.switch(table, call, switch)?))),
+            }
+        })
+    }
+
+    /// Tidies some rows away that died in a switch; whether there are more.
+    pub fn tidy(&self, switched: &mut Switched) -> bool {
+        let (Some((partition, rows, from)), Some(table)) = (switched.gone.last_mut(), switched.table) else {
+            return false;
+        };
+        let some: Vec<Tid> = rows.from(*from).take(TIDIED_AT_ONCE).collect();
+        let tidied = |target: &mut Table| target.tidy_away(some.iter().copied());
+        self.with_table_mut(table, *partition, tidied);
+        match some.last() {
+            Some(last) if some.len() == TIDIED_AT_ONCE => *from = Tid(last.0 + 1),
+            _ => drop(switched.gone.pop()),
+        }
+        !switched.gone.is_empty()
+    }
+
+    /// Ends a switch: waits until a crash cannot take it back, as [`Partitions::acknowledge`].
+    ///
+    /// # Errors
+    /// The log failed before.
+    pub fn end_switch(&self, asked: Option<bool>, switched: Switched) -> Result<(), CallError> {
+        debug_assert!(switched.gone.is_empty(), "rows that died are tidied away");
+        self.acknowledge(asked, switched.receipt)
+    }
+
+    /// Lets somebody work on a table between two transactions.
+    fn with_table_mut(&self, table: TableHandle, partition: PartitionId, work: impl FnOnce(&mut Table)) {
+        if table.is_shared() {
+            return self.exclusively(|all| {
+                if let Some(target) = all.tables(table).into_iter().next() {
+                    work(target);
+                }
+            });
+        }
+        self.own(partition, |data| {
+            if let Some(target) = data.tables.get_mut(table.id().index()).and_then(Option::as_mut) {
+                work(target);
             }
         });
-        let Some((value, receipt)) = done? else { return Ok(None) };
-        self.acknowledge(call.synchronous, receipt)?;
-        Ok(Some(value))
     }
 }
 
 impl Exclusive<'_> {
-    /// Puts new columns in place.
-    fn install(
+    /// Makes changes of many rows.
+    fn switch(
         &mut self,
         table: TableHandle,
         call: &Call<'_>,
-        columns: NewColumns<'_>,
-    ) -> Result<Receipt, CallError> {
-        let NewColumns { rewrites, record } = columns;
-        assert_eq!(self.tables(table).len(), rewrites.len(), "each partition has new values, or none");
+        switch: Switch<'_>,
+    ) -> Result<Switched, CallError> {
+        let Switch { changes, record } = switch;
+        assert_eq!(self.tables(table).len(), changes.len(), "each partition has its changes, or none");
+        // What can fail comes before what cannot: memory, and the log.
+        for (target, change) in self.tables(table).into_iter().zip(&changes) {
+            if let Change::Gone(rows) = change {
+                target.prepare_to_kill(rows).map_err(|error| CallError::Aborted(Abort::Table(error)))?;
+            }
+        }
         let receipt = self.log_statement(record)?;
-        let first = rewrites.iter().zip(0..).find_map(|(part, at)| part.first_row().map(|tid| (at, tid)));
+        let first = (0..).zip(&changes).find_map(|(at, change)| Some((at, change.rows().first()?)));
         if let Some((partition, tid)) = first {
             self.tell_of_many(table, PartitionId(partition), tid, call.name);
         }
-        for (target, rewrite) in self.tables(table).into_iter().zip(rewrites) {
-            target.install(rewrite);
+        let mut gone = Vec::new();
+        for ((target, change), partition) in
+            self.tables(table).into_iter().zip(changes).zip((0..).map(PartitionId))
+        {
+            match change {
+                Change::Columns(rewrite) => target.install(rewrite),
+                Change::Gone(rows) => {
+                    target.kill_all(&rows);
+                    gone.push((partition, rows, Tid(0)));
+                }
+            }
         }
-        Ok(receipt)
+        Ok(Switched { receipt, table: Some(table), gone })
     }
 
     fn log_statement(&mut self, record: &dyn Fn(&mut Vec<u8>)) -> Result<Receipt, CallError> {

@@ -24,7 +24,9 @@
 mod absorb;
 mod bulk;
 mod frozen;
+mod ghosts;
 mod heap;
+mod set;
 mod shadow;
 mod slots;
 
@@ -46,6 +48,7 @@ pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 pub(crate) use frozen::{FrozenPart, FrozenRows};
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
+pub use set::RowSet;
 pub(crate) use shadow::{Original, Shadow};
 pub(crate) use slots::NewSlot;
 
@@ -64,6 +67,8 @@ pub struct Rows {
     /// Those that the last snapshot has.
     frozen_slots: u64,
     pub(crate) live_rows: u64,
+    /// Rows that stand in indexes without living.
+    ghosts: u64,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
     /// How often rows came or went, keys changed or the directory moved.
@@ -125,6 +130,7 @@ impl Rows {
             slots: 0,
             frozen_slots: 0,
             live_rows: 0,
+            ghosts: 0,
             epoch,
             moves: 0,
             heap_use: Vec::new(),

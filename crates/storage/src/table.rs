@@ -14,6 +14,7 @@
 mod batch;
 mod cells;
 mod finder;
+mod ghosts;
 mod identity;
 mod indexes;
 mod insert;

@@ -20,16 +20,19 @@ use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_execute::query::{self, FoundRow, FoundRows};
 use albireo_execute::{Execution, Limits as BodyLimits, with_parameters};
 use albireo_olap::relation::Snapshot;
-use albireo_partition::{Abort, Call, ChangedRows, Follower, NewColumns, Route, TableHandle, Transaction};
+use albireo_partition::{
+    self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, TableHandle, Transaction,
+};
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::{Change, Target, Update};
-use albireo_storage::{ColumnSet, Rewrite, TableSpec, TableView};
+use albireo_storage::{ColumnSet, Rewrite, RowSet, TableSpec, TableView};
 use arrow::array::RecordBatch;
 
 use super::{Queried, address};
 use crate::adapters::{AddressedSnapshot, value_at};
 use crate::ddl::{handle, spec_of};
+use crate::meanwhile::Moment;
 use crate::query::options;
 use crate::routines::{Limits, put_statement};
 use crate::statements::Ran;
@@ -55,6 +58,8 @@ enum Made {
     Singly(Found),
     /// New columns, one part for each partition.
     Columns(Vec<Rewrite>),
+    /// Rows to be deleted, by partition.
+    Gone(Vec<RowSet>),
     /// Too much.
     TooMany,
 }
@@ -91,7 +96,7 @@ impl Queried<'_> {
             if !aside.catch_up()? {
                 continue;
             }
-            self.database.inner.meanwhile.happens();
+            self.database.inner.meanwhile.happens(Moment::Before);
             if let Some(ran) = aside.finish()? {
                 return Ok(Some(ran));
             }
@@ -141,7 +146,7 @@ impl<'q> Aside<'q> {
             if matches!(self.made, Made::TooMany) {
                 return Ok(());
             }
-            self.queried.database.inner.meanwhile.happens();
+            self.queried.database.inner.meanwhile.happens(Moment::Before);
         }
         if let Made::Columns(parts) = &mut self.made {
             let sealed = parts.iter_mut().try_for_each(Rewrite::seal);
@@ -158,6 +163,7 @@ impl<'q> Aside<'q> {
             let found = std::mem::take(found);
             let can_swap = !self.columns.is_empty() && self.spec.rewrites(&self.columns);
             self.made = match found.len() + batch.num_rows() > MOST_SINGLY {
+                _ if self.columns.is_empty() => Made::Gone(self.gone(found)),
                 _ if can_swap => Made::Columns(self.new_columns(found)?),
                 true => Made::TooMany,
                 false => Made::Singly(found),
@@ -176,10 +182,19 @@ impl<'q> Aside<'q> {
                     let put = parts[partition.index()].put(tid, &values);
                     put.map_err(|error| self.queried.database.explain_table(error))?;
                 }
+                Made::Gone(parts) => parts[partition.index()].set(tid, true),
                 Made::TooMany => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// The rows found so far, which are to be deleted.
+    fn gone(&self, found: Found) -> Vec<RowSet> {
+        let count = self.follower.as_ref().map_or(0, |follower| follower.partitions().count());
+        let mut parts = vec![RowSet::default(); count];
+        found.into_keys().for_each(|(partition, tid)| parts[partition.index()].set(tid, true));
+        parts
     }
 
     /// New columns with the values of the rows found so far.
@@ -214,7 +229,7 @@ impl<'q> Aside<'q> {
                     self.judge_in(partition, &rows)?;
                 }
             }
-            self.queried.database.inner.meanwhile.happens();
+            self.queried.database.inner.meanwhile.happens(Moment::Before);
         }
         Ok(true)
     }
@@ -242,6 +257,7 @@ impl<'q> Aside<'q> {
                     let table = tx.table_at(site, self.handle);
                     parts[partition.index()].put_live(table, tid, values.as_deref()).map_err(Abort::Table)?;
                 }
+                Made::Gone(parts) => parts[partition.index()].set(tid, values.is_some()),
                 Made::TooMany => {}
             }
         }
@@ -280,25 +296,28 @@ impl<'q> Aside<'q> {
         let record = |out: &mut Vec<u8>| {
             put_statement(out, (table, counted.get()), queried.text, queried.values);
         };
-        let done = queried.database.inner.partitions.switch(follower, &queried.call(), |tx, changed| {
+        let (partitions, call) = (&queried.database.inner.partitions, queried.call());
+        let done = partitions.switch(follower, &call, |tx, changed| {
             self.judge(tx, &changed)?;
-            match std::mem::replace(&mut self.made, Made::TooMany) {
-                Made::Singly(found) => {
-                    let count = self.change_singly(tx, found)?;
-                    Ok((count, None))
-                }
-                Made::Columns(parts) => {
-                    counted.set(parts.iter().map(Rewrite::count).sum());
-                    let columns = NewColumns { rewrites: parts, record: &record };
-                    Ok((counted.get(), (counted.get() > 0).then_some(columns)))
-                }
-                Made::TooMany => {
-                    Err(Abort::raise(SqlState::INTERNAL_ERROR, "a statement that does not belong here"))
-                }
-            }
+            let changes: Vec<partition::Change> = match std::mem::replace(&mut self.made, Made::TooMany) {
+                Made::Singly(found) => return self.change_singly(tx, found).map(|count| (count, None)),
+                Made::Columns(parts) => parts.into_iter().map(partition::Change::Columns).collect(),
+                Made::Gone(parts) => parts.into_iter().map(partition::Change::Gone).collect(),
+                Made::TooMany => Vec::new(),
+            };
+            counted.set(changes.iter().map(partition::Change::count).sum());
+            let switch = (counted.get() > 0).then_some(Switch { changes, record: &record });
+            Ok((counted.get(), switch))
         });
-        let count = done.map_err(|error| queried.database.explain_call(error))?;
-        Ok(count.map(|count| Ran { count, rows: Vec::new(), notices: Vec::new() }))
+        let Some((count, mut switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
+            return Ok(None);
+        };
+        while partitions.tidy(&mut switched) {
+            queried.database.inner.meanwhile.happens(Moment::After);
+        }
+        let ended = partitions.end_switch(call.synchronous, switched);
+        ended.map_err(|error| queried.database.explain_call(error))?;
+        Ok(Some(Ran { count, rows: Vec::new(), notices: Vec::new() }))
     }
 
     /// Changes rows one by one, in the order in which a scan would come by them.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use albireo_testing::{Random, test};
 use parking_lot::Mutex;
 
+use crate::meanwhile::Moment;
 use crate::statements::ExecutionPath;
 use crate::{Config, Database, Outcome, SqlError};
 
@@ -31,10 +32,17 @@ fn database(partitions: u16, layout: u64) -> Database {
     db
 }
 
+const BY_INDEX: &str = "SELECT count(*), sum(id), max(v) FROM t WHERE g = $1";
+const BY_SCAN: &str = "SELECT count(*), sum(id), max(v) FROM t WHERE g + 0 = $1";
+const BY_KEY: &str = "SELECT id, v, w FROM t WHERE id = $1";
+const BY_KEY_SCAN: &str = "SELECT id, v, w FROM t WHERE id + 0 = $1";
+
 /// A statement over many rows.
 fn many(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
-    match random.below(20) {
+    match random.below(22) {
+        20 => format!("DELETE FROM t WHERE id % {n} <> 0"),
+        21 => "DELETE FROM t WHERE v IS NOT NULL".to_owned(),
         14 => format!("UPDATE t SET s = repeat('x', id % 60) || v WHERE w >= {m}"),
         15 => format!("UPDATE t SET s = NULL, v = v + 1 WHERE w < {m} + 40"),
         16 => format!("UPDATE t SET c = repeat('é', id % 11), d = d + {n}"),
@@ -52,7 +60,7 @@ fn many(random: &mut Random) -> String {
         7 => format!("UPDATE t SET g = g + 1 WHERE v % 40 = {n} * 10 % 40 AND w % 7 = 1"),
         8 => format!("UPDATE t SET s = s || '!' WHERE w % 20 = {n}"),
         9 => format!("UPDATE t SET v = v + 1 WHERE w % 100 = {m}"),
-        10 => format!("DELETE FROM t WHERE w % 50 = {m}"),
+        10 => format!("DELETE FROM t WHERE w % 50 = {m} OR w < {m}"),
         11 => format!("DELETE FROM t WHERE v % {n} = 1 OR s IS NULL"),
         12 => format!("UPDATE t SET id = id + 100000 WHERE w % 50 = {m}"),
         _ => "UPDATE t SET v = v + 9223372036854775000 WHERE w > 90".to_owned(),
@@ -117,19 +125,31 @@ fn beside_others(seed: u64, counts: &mut Counts) {
     let mut random = Random::new(seed);
     let (partitions, layout) = (1 + (seed % 3) as u16, seed / 3 % 3);
     let (db, twin) = (database(partitions, layout), database(partitions, layout));
+    for _ in 0..100 {
+        [BY_INDEX, BY_KEY].map(|query| db.execute_with(query, &[1.into()]).unwrap());
+    }
     for _ in 0..3 {
         let bulk = many(&mut random);
-        let others: Arc<Mutex<(Random, Vec<String>)>> =
+        let others: Arc<Mutex<(Random, Vec<(String, Moment)>)>> =
             Arc::new(Mutex::new((Random::new(random.bits()), Vec::new())));
         let acting = Arc::clone(&others);
-        let (connection, steps) = (db.connect(), random.between(0, 6));
+        let (connection, steps) = (db.connect(), random.between(0, 14));
         let left = Mutex::new(steps);
-        db.inner.meanwhile.put(Some(Arc::new(move || {
+        db.inner.meanwhile.put(Some(Arc::new(move |moment| {
             if *left.lock() == 0 {
                 return;
             }
             *left.lock() -= 1;
             let mut acting = acting.lock();
+            for n in [acting.0.between(0, 99), acting.0.between(0, 50)] {
+                let rows = |query: &str| match connection.execute_with(query, &[(n as i32).into()]) {
+                    Ok(Outcome::Rows(result)) => result.rows(),
+                    other => panic!("{other:?}"),
+                };
+                // The first of each pair becomes machine code.
+                assert_eq!(rows(BY_INDEX), rows(BY_SCAN), "{moment:?}");
+                assert_eq!(rows(BY_KEY), rows(BY_KEY_SCAN), "{moment:?}");
+            }
             for _ in 0..[3, 40, 300][acting.0.index(3)] {
                 let statement = point(&mut acting.0);
                 let done = connection.execute(&statement);
@@ -138,7 +158,7 @@ fn beside_others(seed: u64, counts: &mut Counts) {
                     && error.state() != albireo_base::SqlState::NUMERIC_VALUE_OUT_OF_RANGE),
                     "{statement}: {done:?}"
                 );
-                acting.1.push(statement);
+                acting.1.push((statement, moment));
             }
         })));
         let session = db.begin_read_only().unwrap();
@@ -156,10 +176,13 @@ fn beside_others(seed: u64, counts: &mut Counts) {
         twin.inner.statements.force(Some(ExecutionPath::Transactional));
         let others = std::mem::take(&mut others.lock().1);
         counts.beside += others.len();
-        for statement in &others {
-            // What failed beside fails here.
-            let _ = twin.execute(statement);
-        }
+        let then = |moment: Moment| {
+            for (statement, _) in others.iter().filter(|(_, when)| *when == moment) {
+                // What failed beside fails here.
+                let _ = twin.execute(statement);
+            }
+        };
+        then(Moment::Before);
         match &done {
             // It met the error at some moment, and changed nothing.
             Err(_) => counts.failed += 1,
@@ -168,6 +191,7 @@ fn beside_others(seed: u64, counts: &mut Counts) {
                 assert_eq!(told(&done), told(&twin.execute(&bulk)), "{bulk}");
             }
         }
+        then(Moment::After);
         assert_eq!(contents(&db), contents(&twin), "{bulk} beside {} others: {}", others.len(), told(&done));
     }
 }

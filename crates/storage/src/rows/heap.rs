@@ -274,7 +274,7 @@ impl Rows {
     /// short it leaves them as they are.
     #[inline]
     pub(crate) fn tidy(&mut self) {
-        if self.untidy.is_empty() || self.keeps_heaps.strong_count() > 0 {
+        if self.untidy.is_empty() || self.keeps_heaps.strong_count() > 0 || self.has_ghosts() {
             return;
         }
         while let Some((chunk, heap)) = self.untidy.pop() {

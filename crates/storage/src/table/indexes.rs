@@ -50,6 +50,8 @@ pub struct IndexRef {
 #[derive(Clone, Copy)]
 pub struct Asked<'t> {
     index: &'t Index,
+    /// If some rows that stand in it do not live.
+    rows: Option<&'t Rows>,
     key: u128,
     /// The slot of the key's TID in an array; null: look again. Invariant: nothing has changed the
     /// index since, because it is borrowed.
@@ -60,6 +62,9 @@ impl Asked<'_> {
     /// The row with the key, as [`Table::find`] gives it.
     #[inline(always)]
     pub fn tid(self) -> Option<Tid> {
+        if let Some(rows) = self.rows {
+            return live_short(self.index, rows, self.key);
+        }
         if self.slot.is_null() {
             return self.index.find_short(self.key).map(Tid);
         }
@@ -69,6 +74,13 @@ impl Asked<'_> {
             tid => Some(Tid(tid)),
         }
     }
+}
+
+/// The live row with a short key; of several the least TID.
+#[cold]
+fn live_short(index: &Index, rows: &Rows, key: u128) -> Option<Tid> {
+    let key = KeyRef { prefix: key, rest: &[] };
+    index.tids(key, crate::key::always_equal).map(Tid).find(|tid| rows.is_live(*tid))
 }
 
 /// One index of a table, filled.
@@ -150,9 +162,45 @@ impl TableIndex {
         debug_assert!(rows.is_live(tid), "only live rows stand in indexes (I-1)");
         if self.index.is_short() && !self.unique_unless_null {
             let key = self.short_key(rows, tid);
-            return Ok(self.index.insert_short(key, tid.0)?);
+            return match self.index.insert_short(key, tid.0) {
+                Ok(()) => Ok(()),
+                Err(error) => self.insert_over(rows, tid, KeyRef { prefix: key, rest: &[] }, error),
+            };
         }
         self.insert_slow(rows, tid)
+    }
+
+    /// Puts a row in whose key another has: in the place of a ghost.
+    #[cold]
+    fn insert_over(
+        &mut self,
+        rows: &Rows,
+        tid: Tid,
+        key: KeyRef<'_>,
+        error: InsertError,
+    ) -> Result<(), Failure> {
+        match error {
+            InsertError::Duplicate(existing) if rows.is_ghost(Tid(existing)) && existing != tid.0 => {
+                let (columns, mut other) = (&self.columns, KeyBuilder::new());
+                let mut tie = |stored| key_order(columns, rows, key, Tid(stored), &mut other);
+                let removed = self.index.remove(key, existing, &mut tie);
+                debug_assert!(removed, "the ghost stood in the index");
+                Ok(self.index.insert(key, tid.0, tie)?)
+            }
+            error => Err(error.into()),
+        }
+    }
+
+    /// Takes a ghost out, unless another row has its key.
+    pub(super) fn remove_ghost(&mut self, rows: &Rows, tid: Tid) {
+        debug_assert!(rows.is_ghost(tid), "a ghost is taken out");
+        let (columns, mut key, mut other) = (&self.columns, KeyBuilder::new(), KeyBuilder::new());
+        build_key(columns, rows, tid, &mut key);
+        let mut tie = |stored| key_order(columns, rows, key.key(), Tid(stored), &mut other);
+        if self.index.is_unique() && self.index.find(key.key(), &mut tie) != Some(tid.0) {
+            return;
+        }
+        self.index.remove(key.key(), tid.0, tie);
     }
 
     #[inline(never)]
@@ -178,13 +226,16 @@ impl TableIndex {
             Some(rest) => key.rest.cmp(rest),
             None => key_order(columns, rows, key, Tid(stored), &mut other),
         };
-        if self.unique_unless_null
-            && !has_null
-            && let Some(existing) = self.index.find(key, &mut tie)
-        {
-            return Err(Failure::Duplicate(Tid(existing)));
+        if self.unique_unless_null && !has_null {
+            let mut tids = self.index.tids(key, &mut tie).map(Tid);
+            if let Some(existing) = tids.find(|existing| !rows.is_ghost(*existing)) {
+                return Err(Failure::Duplicate(existing));
+            }
         }
-        Ok(self.index.insert(key, tid.0, tie)?)
+        match self.index.insert(key, tid.0, tie) {
+            Ok(()) => Ok(()),
+            Err(error) => self.insert_over(rows, tid, key, error),
+        }
     }
 
     /// Takes a row out, which must be in.
@@ -215,6 +266,9 @@ impl TableIndex {
 
     /// A row with this key; of several, the least TID.
     pub(super) fn find(&self, rows: &Rows, key: KeyRef<'_>) -> Option<Tid> {
+        if rows.has_ghosts() {
+            return self.find_all(rows, key).into_iter().next();
+        }
         let mut other = KeyBuilder::new();
         self.index.find(key, |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other)).map(Tid)
     }
@@ -248,7 +302,7 @@ impl TableIndex {
     pub(super) fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
         let mut other = KeyBuilder::new();
         let tie = |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other);
-        self.index.tids(key, tie).map(Tid).collect()
+        self.index.tids(key, tie).map(Tid).filter(|tid| !rows.is_ghost(*tid)).collect()
     }
 
     #[inline(always)]
@@ -405,7 +459,11 @@ impl Table {
     /// rows the least TID.
     #[inline(always)]
     pub fn find(&self, index: IndexRef, key: ShortKey) -> Option<Tid> {
-        self.table_index(index).index.find_short(key.get()).map(Tid)
+        let index = &self.table_index(index).index;
+        match self.rows.has_ghosts() {
+            false => index.find_short(key.get()).map(Tid),
+            true => live_short(index, &self.rows, key.get()),
+        }
     }
 
     /// A row with the key, in any index; of several, any.
@@ -450,6 +508,9 @@ impl Table {
     #[inline]
     pub fn first(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
         let (low, high) = prefix.range();
+        if self.rows.has_ghosts() {
+            return self.between(index, low, high).next();
+        }
         self.table_index(index).index.first_in(low, high).map(Tid)
     }
 
@@ -460,6 +521,9 @@ impl Table {
     #[inline]
     pub fn last(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
         let (low, high) = prefix.range();
+        if self.rows.has_ghosts() {
+            return self.between(index, low, high).next_back();
+        }
         self.table_index(index).index.last_in(low, high).map(Tid)
     }
 
@@ -474,7 +538,8 @@ impl Table {
         low: u128,
         high: u128,
     ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
-        self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid))
+        let tids = self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid));
+        tids.filter(|tid| !self.rows.is_ghost(*tid))
     }
 
     /// About how many rows [`Table::between`] gives.
@@ -491,7 +556,8 @@ impl Table {
     #[inline(always)]
     pub fn ask(&self, index: IndexRef, key: ShortKey) -> Asked<'_> {
         let index = &self.table_index(index).index;
-        Asked { index, key: key.get(), slot: index.ask_short(key.get()) }
+        let rows = self.rows.has_ghosts().then_some(&self.rows);
+        Asked { index, rows, key: key.get(), slot: index.ask_short(key.get()) }
     }
 
     /// Asks the processor to bring what a search for `key` will look at first.

@@ -16,7 +16,7 @@ use albireo_base::{ColumnId, Tid, Value};
 
 use super::values::{encode, text_bytes, value_of};
 use super::{Table, TableError, TableSpec};
-use crate::rows::{FrozenRows, Original, Rows, Shadow};
+use crate::rows::{FrozenRows, Original, RowSet, Rows, Shadow};
 
 /// New values beside one partition of a table.
 pub struct Rewrite {
@@ -25,9 +25,8 @@ pub struct Rewrite {
     /// The table as a snapshot shows it.
     first: FrozenRows,
     shadow: Shadow,
-    /// A bit for each row that has new values, and how many there are.
-    rows: Vec<u64>,
-    count: u64,
+    /// Those that have new values.
+    rows: RowSet,
 }
 
 impl TableSpec {
@@ -45,18 +44,12 @@ impl Rewrite {
     pub(crate) fn new(first: FrozenRows, spec: Arc<TableSpec>, columns: &[ColumnId]) -> Self {
         assert!(spec.rewrites(columns), "the columns can be rewritten");
         let shadow = Shadow::new(&first, columns);
-        Self { spec, columns: columns.to_vec(), first, shadow, rows: Vec::new(), count: 0 }
+        Self { spec, columns: columns.to_vec(), first, shadow, rows: RowSet::default() }
     }
 
-    /// Rows that have new values.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The first of them.
-    pub fn first_row(&self) -> Option<Tid> {
-        let word = self.rows.iter().position(|word| *word != 0)?;
-        Some(Tid(word as u64 * 64 + u64::from(self.rows[word].trailing_zeros())))
+    /// The rows that have new values.
+    pub fn rows(&self) -> &RowSet {
+        &self.rows
     }
 
     /// Gives a row of the snapshot new values, one for each column, each of its column's type.
@@ -67,7 +60,7 @@ impl Rewrite {
         let Self { spec, columns, first, shadow, .. } = self;
         check(spec, columns, first, tid, values)?;
         write(spec, (columns, values), shadow, tid, Original::frozen(first))?;
-        self.note(tid, true);
+        self.rows.set(tid, true);
         Ok(())
     }
 
@@ -77,9 +70,7 @@ impl Rewrite {
     /// There is no memory.
     pub fn seal(&mut self) -> Result<(), TableError> {
         let Self { first, shadow, rows, .. } = self;
-        let has_value =
-            |tid: Tid| rows.get((tid.0 / 64) as usize).is_some_and(|word| word >> (tid.0 % 64) & 1 == 1);
-        Ok(shadow.seal(first, has_value)?)
+        Ok(shadow.seal(first, |tid| rows.has(tid))?)
     }
 
     /// Takes a row over that was changed since, as it is now; with new values, if there are some.
@@ -93,21 +84,8 @@ impl Rewrite {
             check(spec, columns, &table.rows, tid, values)?;
             write(spec, (columns, values), shadow, tid, Original::live(&table.rows))?;
         }
-        self.note(tid, values.is_some());
+        self.rows.set(tid, values.is_some());
         Ok(())
-    }
-
-    fn note(&mut self, tid: Tid, has_values: bool) {
-        let (word, bit) = ((tid.0 / 64) as usize, 1 << (tid.0 % 64));
-        if self.rows.len() <= word {
-            self.rows.resize(word + 1, 0);
-        }
-        let had = self.rows[word] & bit != 0;
-        match has_values {
-            true => self.rows[word] |= bit,
-            false => self.rows[word] &= !bit,
-        }
-        self.count = self.count + u64::from(has_values) - u64::from(had);
     }
 }
 

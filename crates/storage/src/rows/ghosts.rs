@@ -1,0 +1,76 @@
+//! Rows that stand in indexes without living: those that a statement over many rows has killed, or is about to bring.
+//!
+//! They keep their slots and what lies there until they stand in no index any more. While there are some, whoever
+//! finds a row by an index looks whether it lives, and string heaps are not rewritten, as a ghost's key may be a text.
+//!
+//! - I-1 `ghosts` is how many there are; without any, indexes hold live rows alone.
+//! - I-2 A slot that a ghost has is not free.
+
+use albireo_base::Tid;
+
+use super::{RowSet, Rows};
+use crate::bitmap;
+use crate::layout::VALIDITY_ENTRY;
+use crate::pool::{Need, OutOfMemory};
+
+impl Rows {
+    /// Whether some row is a ghost.
+    #[inline(always)]
+    pub(crate) fn has_ghosts(&self) -> bool {
+        self.ghosts > 0
+    }
+
+    /// Whether a row that stands in an index is a ghost.
+    #[inline]
+    pub(crate) fn is_ghost(&self, tid: Tid) -> bool {
+        self.ghosts > 0 && !self.is_live(tid)
+    }
+
+    /// Gets ready for [`Rows::kill_all`] or [`Rows::wake_all`] of these rows, which then need no memory.
+    pub(crate) fn prepare(&mut self, set: &RowSet, need: Need) -> Result<(), OutOfMemory> {
+        for (chunk, _) in set.chunks() {
+            let index = chunk * self.chunk_entries + VALIDITY_ENTRY;
+            if self.dir.entries[index].tag != self.epoch {
+                self.privatize_for(index, need)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes ghosts of rows, all of which live.
+    pub(crate) fn kill_all(&mut self, set: &RowSet) {
+        self.flip(set, |bits, these| {
+            debug_assert_eq!(bits & these, these, "a row dies once");
+            bits & !these
+        });
+        assert!(self.live_rows >= set.count(), "rows that die lived");
+        self.live_rows -= set.count();
+        self.ghosts += set.count();
+    }
+
+    fn flip(&mut self, set: &RowSet, change: impl Fn(u64, u64) -> u64) {
+        for (chunk, words) in set.chunks() {
+            let entry = self.dir.entries[chunk * self.chunk_entries + VALIDITY_ENTRY];
+            assert_eq!(entry.tag, self.epoch, "only private blocks are written (I-3 of `rows`)");
+            let count = words.len() * 64;
+            // SAFETY: the validity bitmap, `self` its only writer.
+            unsafe {
+                let bits = bitmap::copy(entry.block, count);
+                bitmap::put(
+                    entry.block,
+                    0,
+                    count,
+                    bits.iter().zip(words).map(|(bits, these)| change(*bits, *these)),
+                );
+            }
+        }
+        self.moves += 1;
+    }
+
+    /// Lets the slot of a ghost that stands in no index be used again, in time.
+    pub(crate) fn lay_to_rest(&mut self, tid: Tid) {
+        assert!(self.is_ghost(tid), "a ghost is laid to rest");
+        self.ghosts -= 1;
+        self.free_slot(tid);
+    }
+}
