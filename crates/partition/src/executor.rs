@@ -160,6 +160,11 @@ impl Partition {
         }
     }
 
+    /// The transactions that ended here; `None` while somebody has the token.
+    pub(crate) fn transactions_so_far(&self) -> Option<u64> {
+        self.token.try_lock().map(|state| state.committed + state.rolled_back)
+    }
+
     /// Whether nobody has the token.
     pub(crate) fn is_free(&self) -> bool {
         !self.token.is_locked()

@@ -131,12 +131,14 @@ impl BuiltIndex {
         tids.append(again);
         tids.sort_unstable();
         tids.dedup();
-        let mut keys = ChangedKeys::default();
+        let (mut keys, mut pace) = (ChangedKeys::default(), partitions.pace());
         for some in tids.chunks(READ_AT_ONCE) {
+            pace.begin();
             let read = partitions.with_table_if_there(self.follower.table(), partition, |table| {
                 part.read(table, some.iter().copied(), &mut keys);
             });
             read.ok_or(IndexBuildError::Dropped)?;
+            pace.rest(partition, 0);
         }
         *again = part.enter(keys)?;
         Ok(Round::Done)

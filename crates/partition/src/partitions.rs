@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{PartitionId, TableId};
-use albireo_env::Env;
+use albireo_env::{Clock, Env};
 use albireo_redo::Log;
 use albireo_storage::{
     BudgetSpent, DatabaseSnapshot, Savepoint, SnapshotRegistry, SnapshotScope, Table, TableMemory,
@@ -15,6 +15,7 @@ use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::journal::{self, Receipt};
+use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::procedure::{Procedure, Route};
 use crate::readers::Reader;
@@ -68,6 +69,7 @@ pub struct Partitions {
     /// Held by whoever wants all partitions, so that there is one at a time.
     crossing: Mutex<Transaction>,
     log: OnceLock<Started>,
+    clock: Clock,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -90,7 +92,7 @@ impl Partitions {
             })
             .collect();
         let crossing = Mutex::new(Transaction::crossing(count, env.clock.clone()));
-        Self { partitions, desk, registry, crossing, log: OnceLock::new() }
+        Self { partitions, desk, registry, crossing, log: OnceLock::new(), clock: env.clock.clone() }
     }
 
     /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
@@ -470,6 +472,20 @@ impl Partitions {
             false => &state.data().tables,
         };
         tables.get(table.id.index())?.as_ref().map(look)
+    }
+
+    /// For steps of something long.
+    pub fn pace(&self) -> Pace<'_> {
+        Pace::new(self)
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The transactions of a partition so far; `None` while somebody owns it.
+    pub(crate) fn transactions_so_far(&self, partition: PartitionId) -> Option<u64> {
+        self.partitions[partition.index()].transactions_so_far()
     }
 
     /// Lets somebody work on what a partition holds, between two transactions.

@@ -13,6 +13,8 @@
 //! I-2 What is switched is in the redo log, as the statement that made it, before it is in the table; if the log does
 //! not take it, nothing was done.
 
+use std::sync::Arc;
+
 use albireo_base::{PartitionId, Tid};
 use albireo_redo::{Header, Kind};
 use albireo_storage::{Rewrite, RowSet, Table};
@@ -20,7 +22,7 @@ use albireo_storage::{Rewrite, RowSet, Table};
 use crate::data::TableHandle;
 use crate::feed::{ChangedRows, Follower};
 use crate::journal::Receipt;
-use crate::{Abort, Call, CallError, Exclusive, Partitions, Transaction};
+use crate::{Abort, Call, CallError, Exclusive, Pace, Partitions, Transaction};
 
 /// Rows that are tidied away while a partition is owned.
 const TIDIED_AT_ONCE: usize = 256;
@@ -62,6 +64,8 @@ pub struct Switched {
     table: Option<TableHandle>,
     /// Rows that stand in indexes and do not live, and from where on.
     gone: Vec<(PartitionId, RowSet, Tid)>,
+    /// Partitions whose string heaps may be garbage, which nobody else rewrites meanwhile.
+    untidy: Vec<(PartitionId, Arc<()>)>,
 }
 
 impl Partitions {
@@ -95,18 +99,32 @@ impl Partitions {
     }
 
     /// Tidies some rows away that died in a switch; whether there are more.
-    pub fn tidy(&self, switched: &mut Switched) -> bool {
-        let (Some((partition, rows, from)), Some(table)) = (switched.gone.last_mut(), switched.table) else {
-            return false;
+    pub fn tidy(&self, switched: &mut Switched, pace: &mut Pace<'_>) -> bool {
+        let Some(table) = switched.table else { return false };
+        pace.begin();
+        let partition = match (switched.gone.last_mut(), switched.untidy.last()) {
+            (Some((partition, rows, from)), _) => {
+                let partition = *partition;
+                let some: Vec<Tid> = rows.from(*from).take(TIDIED_AT_ONCE).collect();
+                self.with_table_mut(table, partition, |target| target.tidy_away(some.iter().copied()));
+                match some.last() {
+                    Some(last) if some.len() == TIDIED_AT_ONCE => *from = Tid(last.0 + 1),
+                    _ => drop(switched.gone.pop()),
+                }
+                partition
+            }
+            (None, Some((partition, _))) => {
+                let (partition, mut more) = (*partition, false);
+                self.with_table_mut(table, partition, |target| more = target.tidy_one_heap());
+                if !more {
+                    switched.untidy.pop();
+                }
+                partition
+            }
+            (None, None) => return false,
         };
-        let some: Vec<Tid> = rows.from(*from).take(TIDIED_AT_ONCE).collect();
-        let tidied = |target: &mut Table| target.tidy_away(some.iter().copied());
-        self.with_table_mut(table, *partition, tidied);
-        match some.last() {
-            Some(last) if some.len() == TIDIED_AT_ONCE => *from = Tid(last.0 + 1),
-            _ => drop(switched.gone.pop()),
-        }
-        !switched.gone.is_empty()
+        pace.rest(partition, 0);
+        true
     }
 
     /// Ends a switch: waits until a crash cannot take it back, as [`Partitions::acknowledge`].
@@ -114,7 +132,7 @@ impl Partitions {
     /// # Errors
     /// The log failed before.
     pub fn end_switch(&self, asked: Option<bool>, switched: Switched) -> Result<(), CallError> {
-        debug_assert!(switched.gone.is_empty(), "rows that died are tidied away");
+        debug_assert!(switched.gone.is_empty() && switched.untidy.is_empty(), "all is tidied");
         self.acknowledge(asked, switched.receipt)
     }
 
@@ -156,10 +174,11 @@ impl Exclusive<'_> {
         if let Some((partition, tid)) = first {
             self.tell_of_many(table, PartitionId(partition), tid, call.name);
         }
-        let mut gone = Vec::new();
+        let (mut gone, mut untidy) = (Vec::new(), Vec::new());
         for ((target, change), partition) in
             self.tables(table).into_iter().zip(changes).zip((0..).map(PartitionId))
         {
+            untidy.push((partition, target.keep_heaps()));
             match change {
                 Change::Columns(rewrite) => target.install(rewrite),
                 Change::Gone(rows) => {
@@ -168,7 +187,7 @@ impl Exclusive<'_> {
                 }
             }
         }
-        Ok(Switched { receipt, table: Some(table), gone })
+        Ok(Switched { receipt, table: Some(table), gone, untidy })
     }
 
     fn log_statement(&mut self, record: &dyn Fn(&mut Vec<u8>)) -> Result<Receipt, CallError> {

@@ -23,6 +23,7 @@
 
 mod absorb;
 mod bulk;
+mod free;
 mod frozen;
 mod ghosts;
 mod heap;
@@ -30,7 +31,6 @@ mod set;
 mod shadow;
 mod slots;
 
-use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
@@ -46,6 +46,7 @@ use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 
 pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
+use free::FreeSlots;
 pub(crate) use frozen::{FrozenPart, FrozenRows};
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub use set::RowSet;
@@ -81,7 +82,7 @@ pub struct Rows {
     /// Lives while they must not be.
     keeps_heaps: Weak<()>,
     /// Free slots and the epoch in which their rows died, oldest first.
-    free: VecDeque<(u64, Tid)>,
+    free: FreeSlots,
     registry: Arc<SnapshotRegistry>,
     block_bytes: u64,
 }
@@ -137,7 +138,7 @@ impl Rows {
             heap_need: Need::Ordinary,
             untidy: Vec::new(),
             keeps_heaps: Weak::new(),
-            free: VecDeque::new(),
+            free: FreeSlots::default(),
             registry,
             block_bytes: 0,
         }

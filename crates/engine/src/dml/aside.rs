@@ -214,19 +214,27 @@ impl<'q> Aside<'q> {
 
     /// Judges rows again that were changed since they were found, until few are left; whether all were told.
     fn catch_up(&mut self) -> Result<bool, SqlError> {
+        let mut pace = self.queried.database.inner.partitions.pace();
+        let mut before = usize::MAX;
         for _ in 0..MOST_ROUNDS {
             let Some(follower) = &self.follower else { break };
-            let waiting = follower.partitions().map(|partition| follower.waiting(partition));
-            if waiting.sum::<usize>() <= FEW_LEFT {
+            let waiting = follower.partitions().map(|partition| follower.waiting(partition)).sum::<usize>();
+            if waiting <= FEW_LEFT {
                 break;
             }
+            if waiting > before / 2 {
+                pace.hurry();
+            }
+            before = waiting;
             let taken = follower.partitions().map(|partition| (partition, follower.take(partition)));
             for (partition, changed) in taken.collect::<Vec<_>>() {
                 let ChangedRows::These(tids) = changed else { return Ok(false) };
                 for some in tids.chunks(JUDGED_AT_ONCE) {
                     self.limits.check()?;
                     let rows: Vec<_> = some.iter().map(|tid| (partition, *tid)).collect();
+                    pace.begin();
                     self.judge_in(partition, &rows)?;
+                    pace.rest(partition, 1);
                 }
             }
             self.queried.database.inner.meanwhile.happens(Moment::Before);
@@ -312,7 +320,8 @@ impl<'q> Aside<'q> {
         let Some((count, mut switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
             return Ok(None);
         };
-        while partitions.tidy(&mut switched) {
+        let mut pace = partitions.pace();
+        while partitions.tidy(&mut switched, &mut pace) {
             queried.database.inner.meanwhile.happens(Moment::After);
         }
         let ended = partitions.end_switch(call.synchronous, switched);

@@ -74,7 +74,7 @@ impl Rows {
     /// Free slots that no snapshot sees.
     fn reusable_slots(&self) -> u64 {
         let oldest = self.registry.oldest_live();
-        self.free.partition_point(|(death, _)| *death <= oldest) as u64
+        self.free.count_until(oldest)
     }
 
     /// Copies the rows of a chunk, to free slots first if they are to be used.

@@ -277,9 +277,17 @@ impl Rows {
         if self.untidy.is_empty() || self.keeps_heaps.strong_count() > 0 || self.has_ghosts() {
             return;
         }
-        while let Some((chunk, heap)) = self.untidy.pop() {
-            self.rewrite_heap(chunk as usize, heap);
+        while self.tidy_one() {}
+    }
+
+    /// Rewrites one of them; whether there was one.
+    pub(crate) fn tidy_one(&mut self) -> bool {
+        if self.has_ghosts() {
+            return false;
         }
+        let Some((chunk, heap)) = self.untidy.pop() else { return false };
+        self.rewrite_heap(chunk as usize, heap);
+        true
     }
 
     /// Rewrites no heap while what is returned lives: slots of texts stay as they are unless their rows are changed.

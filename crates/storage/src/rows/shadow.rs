@@ -60,6 +60,11 @@ impl ShadowHeap {
         Ok(list.append(text))
     }
 
+    /// Whether a slot, whose text lies in the heap, holds this one.
+    fn holds(&self, slot: &[u8], at: &ColumnLocation, text: &[u8]) -> bool {
+        self.list.as_ref().is_some_and(|list| old_text(list, slot, at) == text)
+    }
+
     /// The bytes of the text that a slot holds.
     fn length(&self, slot: &[u8], at: &ColumnLocation) -> usize {
         match (at.physical, &self.list) {
@@ -274,6 +279,9 @@ impl Shadow {
         // refers to it.
         let slot = unsafe { std::slice::from_raw_parts_mut(place, at.width as usize) };
         let garbage = heap_bytes_of(at.physical, heap.length(slot, at));
+        if garbage > 0 && garbage == heap_bytes_of(at.physical, text.len()) && heap.holds(slot, at, text) {
+            return Ok(());
+        }
         heap.usage.add_garbage(garbage);
         match at.physical {
             Physical::Inline(capacity) if text.len() <= capacity as usize => {

@@ -35,7 +35,11 @@ impl Table {
             self.count_texts(tid, 1);
             self.rows.lay_to_rest(tid);
         }
-        // Whoever commits rewrites heaps; between two transactions no before image refers to one.
-        self.rows.tidy();
+    }
+
+    /// Rewrites a string heap that is mostly garbage, also while heaps are kept as they are; whether there was one. The
+    /// caller is between two transactions, and has [kept the heaps](Table::keep_heaps) alone.
+    pub fn tidy_one_heap(&mut self) -> bool {
+        self.rows.tidy_one()
     }
 }
