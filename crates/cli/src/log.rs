@@ -140,7 +140,7 @@ impl Printer<'_> {
             (LogContent::Definition { routines, .. }, _, Some(procedure)) => {
                 routines.iter().any(|name| is_named(name, procedure))
             }
-            (LogContent::Writes(rows), Some(table), _) => {
+            (LogContent::Writes(rows) | LogContent::Part { rows, .. }, Some(table), _) => {
                 rows.tables().any(|written| written.rows() > 0 && is_named(&written.table, table))
             }
             (LogContent::Command { routine, .. }, _, Some(procedure)) => is_named(routine, procedure),
@@ -152,6 +152,8 @@ impl Printer<'_> {
             (
                 LogContent::Writes(_)
                 | LogContent::Untold { .. }
+                | LogContent::Part { .. }
+                | LogContent::Joined { .. }
                 | LogContent::Command { .. }
                 | LogContent::Statement { .. },
                 ..,

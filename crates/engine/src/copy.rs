@@ -19,6 +19,7 @@ mod write;
 use std::io::{Read, Write};
 
 use albireo_base::{ColumnId, SqlError, SqlState, StatementProgress, Value};
+use albireo_execute::Interrupts;
 use albireo_files::{Cause, CellError, Fault, refuse_url};
 use albireo_olap::CancelToken;
 use albireo_sql::ast::Statement;
@@ -143,6 +144,14 @@ impl CopyTarget<'_> {
 }
 
 impl Limits<'_> {
+    /// The same, as a statement that runs as a transaction has them.
+    fn of_statement(&self) -> crate::routines::Limits {
+        let clock = self.database.inner.env.clock.clone();
+        let (cancelled, deadline_ns) = (self.cancel.flag(), self.deadline_ns);
+        let interrupts = Interrupts { cancelled, clock, deadline_ns };
+        crate::routines::Limits { interrupts, interprets: false, synchronous: None }
+    }
+
     /// Ends the statement with 57014 when it was cancelled or is out of time, with 53200 when the
     /// rows of a load can have no place in the end.
     fn check(&self, staged_bytes: u64) -> Result<(), SqlError> {

@@ -1,6 +1,6 @@
 //! A database: its parts, and how they start and end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) files_written: AtomicU64,
     /// Tables whose indexes native procedures may know by their position.
     pub(crate) handed_out: Mutex<BTreeSet<TableId>>,
+    /// Parts of transactions, by their numbers, whose end recovery has not come to.
+    pub(crate) parts: Mutex<BTreeMap<u64, Vec<Vec<u8>>>>,
     /// What opening did.
     pub(crate) recovered: OnceLock<RecoveryReport>,
     /// What the last archive of this process holds.
@@ -251,6 +253,7 @@ impl Database {
             catalog: RwLock::new(catalog),
             definitions: Definitions::default(),
             meanwhile: Meanwhile::default(),
+            parts: Mutex::default(),
             statements: Statements::default(),
             unlimited: Limits {
                 interrupts: Interrupts::none(env.clock.clone()),

@@ -21,7 +21,7 @@ pub struct BulkInsert {
     /// The column that places rows, and its type, if there are several partitions.
     place: Option<(ColumnId, SqlType)>,
     /// One for each partition, or one alone.
-    parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     count: u64,
     /// The partition of each row of a batch, and the rows of each.
     places: Vec<u16>,
@@ -29,10 +29,10 @@ pub struct BulkInsert {
 }
 
 /// The rows of one partition.
-struct Part {
-    staging: Staging,
+pub(crate) struct Part {
+    pub(crate) staging: Staging,
     /// Which of all rows they are; empty with one partition.
-    numbers: Vec<u32>,
+    pub(crate) numbers: Vec<u32>,
 }
 
 /// Why rows were not appended.
@@ -172,13 +172,13 @@ impl Part {
 }
 
 /// The fault by its row's position among all rows.
-fn numbered(numbers: &[u32], mut fault: RowFault) -> RowFault {
+pub(crate) fn numbered(numbers: &[u32], mut fault: RowFault) -> RowFault {
     fault.row = fault.row.map(|row| numbers.get(row as usize).map_or(row, |number| u64::from(*number)));
     fault
 }
 
 /// Keeps the fault of the first row; one without a row, which want of memory leaves, only if there is no other.
-fn keep_first(first: &mut Option<RowFault>, fault: RowFault) {
+pub(crate) fn keep_first(first: &mut Option<RowFault>, fault: RowFault) {
     let place = |fault: &RowFault| fault.row.unwrap_or(u64::MAX);
     if first.as_ref().is_none_or(|first| place(&fault) < place(first)) {
         *first = Some(fault);

@@ -2,11 +2,15 @@
 
 use std::cell::Cell;
 
+use albireo_redo::Kind;
+
 use crate::Route;
 
 /// How to say in the redo log what ran, if running it again gives the same rows: a command record.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
+    /// What kind of record it is.
+    pub kind: Kind,
     /// Appends which procedure it was with which arguments; before come how many rows it inserted and deleted.
     pub write: &'a dyn Fn(u64, &mut Vec<u8>),
     /// Transactions with at most so many changes have the rows in the log nevertheless: a change is a row that

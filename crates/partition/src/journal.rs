@@ -99,7 +99,7 @@ impl Transaction {
         let lane = (!*crossing).then(|| sites[0].id.index());
         let frees = log.is_short() && undo.only_deletes();
         let command = call.command.filter(|command| undo.len() > command.rows_up_to);
-        let kind = if command.is_some() { Kind::COMMAND } else { Kind::WRITE };
+        let kind = command.map_or(Kind::WRITE, |command| command.kind);
         let mut encode = |out: &mut Vec<u8>| match command {
             Some(command) => (command.write)(undo.rows_moved(), out),
             None => {

@@ -28,6 +28,7 @@
 //! transactions).
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod bulk;
 mod call;
 mod data;
@@ -49,6 +50,7 @@ mod snapshot;
 mod switch;
 mod transaction;
 
+pub use arrivals::{ArrivalError, Bringing};
 pub use bulk::{AppendError, BulkInsert};
 pub use call::{Call, Command, Measure};
 pub use data::TableHandle;

@@ -11,6 +11,7 @@ use albireo_storage::{
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
+use crate::arrivals::Arrivals;
 use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
@@ -70,6 +71,7 @@ pub struct Partitions {
     crossing: Mutex<Transaction>,
     log: OnceLock<Started>,
     clock: Clock,
+    arrivals: Arrivals,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -92,7 +94,15 @@ impl Partitions {
             })
             .collect();
         let crossing = Mutex::new(Transaction::crossing(count, env.clock.clone()));
-        Self { partitions, desk, registry, crossing, log: OnceLock::new(), clock: env.clock.clone() }
+        Self {
+            partitions,
+            desk,
+            registry,
+            crossing,
+            log: OnceLock::new(),
+            clock: env.clock.clone(),
+            arrivals: Arrivals::default(),
+        }
     }
 
     /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
@@ -477,6 +487,10 @@ impl Partitions {
     /// For steps of something long.
     pub fn pace(&self) -> Pace<'_> {
         Pace::new(self)
+    }
+
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -137,7 +137,12 @@ impl Partitions {
     }
 
     /// Lets somebody work on a table between two transactions.
-    fn with_table_mut(&self, table: TableHandle, partition: PartitionId, work: impl FnOnce(&mut Table)) {
+    pub(crate) fn with_table_mut(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        work: impl FnOnce(&mut Table),
+    ) {
         if table.is_shared() {
             return self.exclusively(|all| {
                 if let Some(target) = all.tables(table).into_iter().next() {
@@ -169,7 +174,7 @@ impl Exclusive<'_> {
                 target.prepare_to_kill(rows).map_err(|error| CallError::Aborted(Abort::Table(error)))?;
             }
         }
-        let receipt = self.log_statement(record)?;
+        let receipt = self.log_record(Kind::STATEMENT, record)?;
         let first = (0..).zip(&changes).find_map(|(at, change)| Some((at, change.rows().first()?)));
         if let Some((partition, tid)) = first {
             self.tell_of_many(table, PartitionId(partition), tid, call.name);
@@ -190,15 +195,20 @@ impl Exclusive<'_> {
         Ok(Switched { receipt, table: Some(table), gone, untidy })
     }
 
-    fn log_statement(&mut self, record: &dyn Fn(&mut Vec<u8>)) -> Result<Receipt, CallError> {
+    /// Appends a record of something that is about to be done.
+    pub(crate) fn log_record(
+        &mut self,
+        kind: Kind,
+        record: &dyn Fn(&mut Vec<u8>),
+    ) -> Result<Receipt, CallError> {
         let time_us = self.time_us();
         let Some(log) = self.log() else { return Ok(Receipt::default()) };
-        let header = Header { kind: Kind::STATEMENT, time_us };
+        let header = Header { kind, time_us };
         log.append_crossing(header, |out| record(out)).map(Receipt::of_record).map_err(CallError::Log)
     }
 
     /// Tells all who have read a table, or follow it, that many of its rows were changed, this one among them.
-    fn tell_of_many(&mut self, table: TableHandle, partition: PartitionId, tid: Tid, rival: &str) {
+    pub(crate) fn tell_of_many(&mut self, table: TableHandle, partition: PartitionId, tid: Tid, rival: &str) {
         let example = &self.tables(table)[partition.index()];
         let columns = example.identity_columns().to_vec();
         let row = columns.iter().map(|column| example.value(tid, *column)).collect::<Vec<_>>();

@@ -55,6 +55,10 @@ impl Kind {
     pub const DEFINITION: Self = Self(3);
     /// A statement that changed many rows of one table, with its parameters, to be done again as a call is.
     pub const STATEMENT: Self = Self(4);
+    /// A part of what a transaction writes that ends with [`Kind::JOINED`]; without that, nothing.
+    pub const PART: Self = Self(5);
+    /// The end of a transaction that left what it wrote in parts.
+    pub const JOINED: Self = Self(6);
 }
 
 /// The head of a segment.

@@ -37,11 +37,11 @@ pub use pool::{BlockPool, OutOfMemory, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::RowSet;
 pub use table::{
-    Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape,
-    Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader,
-    NewRow, Placement, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow,
-    ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
-    partitions_of,
+    Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES,
+    Entering, FillShape, Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef,
+    IndexSpec, Loader, NewRow, Placement, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape,
+    RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
+    VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};

@@ -68,8 +68,9 @@ pub struct Rows {
     /// Those that the last snapshot has.
     frozen_slots: u64,
     pub(crate) live_rows: u64,
-    /// Rows that stand in indexes without living.
+    /// Rows that stand in indexes without living, and those of them that are about to come.
     ghosts: u64,
+    pending: RowSet,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
     /// How often rows came or went, keys changed or the directory moved.
@@ -132,6 +133,7 @@ impl Rows {
             frozen_slots: 0,
             live_rows: 0,
             ghosts: 0,
+            pending: RowSet::default(),
             epoch,
             moves: 0,
             heap_use: Vec::new(),

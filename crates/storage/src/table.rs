@@ -42,7 +42,7 @@ pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     INLINE_TEXT_APART, RowAddress, RowLines, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
-pub use indexes::{Asked, ChangedKeys, IndexAside, IndexKind, IndexRef, IndexSpec};
+pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
 pub use rewrite::Rewrite;

@@ -44,7 +44,7 @@ impl Lines<'_> {
         };
         let mut line = |rest: &str| writeln!(out, "{head}{rest}");
         match (&entry.content, self.format) {
-            (LogContent::Writes(rows), _) if rows.count() > 0 => {
+            (LogContent::Writes(rows) | LogContent::Part { rows, .. }, _) if rows.count() > 0 => {
                 self.changes(rows, &mut |at| line(&change(&at)))
             }
             (content, LogFormat::Text) => line(&content_text(content)),
@@ -102,6 +102,12 @@ fn content_text(content: &LogContent<'_>) -> String {
     match content {
         LogContent::Definition { text, .. } => one_line(text),
         LogContent::Writes(rows) => format!("{} rows", grouped(rows.count())),
+        LogContent::Part { transaction, rows } => {
+            format!("{} rows of transaction {transaction}", grouped(rows.count()))
+        }
+        LogContent::Joined { transaction, parts } => {
+            format!("the end of transaction {transaction}, which has {parts} parts")
+        }
         LogContent::Untold { archive, table } => {
             format!("rows of table {table}, which archive {archive} has no longer as it was")
         }
@@ -210,6 +216,12 @@ fn content_json(content: &LogContent<'_>) -> String {
             format!("\"text\": {}, \"tables\": {tables}, \"routines\": {routines}}}", quoted(text))
         }
         LogContent::Writes(rows) => format!("\"rows\": {}}}", rows.count()),
+        LogContent::Part { transaction, rows } => {
+            format!("\"transaction\": {transaction}, \"rows\": {}}}", rows.count())
+        }
+        LogContent::Joined { transaction, parts } => {
+            format!("\"transaction\": {transaction}, \"parts\": {parts}}}")
+        }
         LogContent::Untold { archive, table } => {
             format!("\"untold\": {{\"archive\": {archive}, \"table\": {}}}}}", quoted(table))
         }

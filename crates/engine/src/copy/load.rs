@@ -177,13 +177,23 @@ impl<'a> Load<'a> {
         let call = Call::new(Route::Crossing, "COPY");
         let mut fault = None;
         let rows = std::mem::replace(&mut self.rows, Collected::Kept(Vec::new(), 0));
-        let inserted = database.inner.partitions.crossing(&call, |tx| match rows {
-            Collected::Laid(rows) => crate::dml::bulk::append(tx, rows, progress, &mut fault),
-            Collected::Kept(batches, _) => self.insert_by_rows(tx, table, &batches, &mut fault),
-        });
+        let inserted = match rows {
+            Collected::Laid(rows) => {
+                let limits = self.limits.of_statement();
+                let brought = database.bring(&call, rows, None, progress, &limits, &mut fault);
+                brought.map(Option::unwrap_or_default)
+            }
+            Collected::Kept(batches, _) => {
+                let inserted = database
+                    .inner
+                    .partitions
+                    .crossing(&call, |tx| self.insert_by_rows(tx, table, &batches, &mut fault));
+                inserted.map_err(|error| database.explain_call(error))
+            }
+        };
         inserted.map_err(|error| match fault {
             Some(fault) => self.explain(&fault),
-            None => database.explain_call(error),
+            None => error,
         })
     }
 

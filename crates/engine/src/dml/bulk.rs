@@ -1,8 +1,8 @@
 //! INSERT ... SELECT: rows of a query into a table, column by column.
 //!
-//! The query runs on a snapshot and its rows are laid down beside the table while transactions go on. Then all
-//! partitions are owned. If what the query read is still the same, the rows are appended: the statement is
-//! serializable, as if it had run at that moment. If it is not, the query runs again; after [`TRIES_AHEAD`] runs,
+//! The query runs on a snapshot, and its rows are laid down and entered into indexes while transactions go on
+//! ([`Bringing`]). Then all partitions are owned. If what the query read is still the same, the rows are there: the
+//! statement is serializable, as if it had run at that moment. If it is not, the query runs again; after [`TRIES_AHEAD`] runs,
 //! or if the budget of snapshots ended one, it runs with the partitions owned, so that it ends however often
 //! others write. An error that a run meets stands: it is what the statement would have met had it run at the
 //! moment of its snapshot, and it changes nothing.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, StatementProgress, arrow_type};
 use albireo_olap::relation::Snapshot;
-use albireo_partition::{Abort, AppendError, BulkInsert, Transaction};
+use albireo_partition::{Abort, AppendError, ArrivalError, Bringing, BulkInsert, Call, Transaction};
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::Insert;
 use albireo_sql::TableDef;
@@ -22,10 +22,13 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
 
 use super::{Queried, RowQuery};
+use crate::Database;
 use crate::adapters::AddressedSnapshot;
 use crate::arrays;
 use crate::ddl::handle;
+use crate::meanwhile::Moment;
 use crate::query::options;
+use crate::routines::Limits;
 use crate::statements::Ran;
 
 /// How often a query runs while others may change what it reads, before it runs alone.
@@ -68,10 +71,10 @@ impl Queried<'_> {
                 Err(_) if fault.is_none() && seen.is_cancelled() && !self.cancel.is_cancelled() => break,
                 filled => filled?,
             }
-            let inserted = partitions.crossing_if_current(&call, seen, |tx| {
-                append(tx, rows, &StatementProgress::default(), fault)
-            });
-            if let Some(rows) = inserted.map_err(|error| self.database.explain_call(error))? {
+            self.database.inner.meanwhile.happens(Moment::Before);
+            let (limits, progress) =
+                (self.database.limits(self.settings, self.cancel), StatementProgress::default());
+            if let Some(rows) = self.database.bring(&call, rows, Some(seen), &progress, &limits, fault)? {
                 return Ok(rows);
             }
         }
@@ -107,6 +110,39 @@ impl Queried<'_> {
         }
         rows.index(&StatementProgress::default());
         Ok(())
+    }
+}
+
+impl Database {
+    /// Makes rows that were collected rows of their table; `None`: what was `seen` has changed. What is wrong with one of
+    /// them is left in `fault`.
+    pub(crate) fn bring(
+        &self,
+        call: &Call<'_>,
+        rows: BulkInsert,
+        seen: Option<Arc<DatabaseSnapshot>>,
+        progress: &StatementProgress,
+        limits: &Limits,
+        fault: &mut Option<RowFault>,
+    ) -> Result<Option<u64>, SqlError> {
+        let goes_on = || {
+            self.inner.meanwhile.happens(Moment::Before);
+            limits.check().is_ok()
+        };
+        let number = self.inner.env.seeds.next_seed();
+        let bringing = Bringing { seen, progress, goes_on: &goes_on, number };
+        self.inner.partitions.bring(call, rows, bringing).map_err(|error| match error {
+            ArrivalError::Row(row) => {
+                let error = self.explain_fault(&row);
+                *fault = Some(row);
+                error
+            }
+            ArrivalError::Call(error) => self.explain_call(error),
+            ArrivalError::Ended => {
+                let ended = || SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended");
+                limits.check().err().unwrap_or_else(ended)
+            }
+        })
     }
 }
 

@@ -40,7 +40,15 @@ const BY_KEY_SCAN: &str = "SELECT id, v, w FROM t WHERE id + 0 = $1";
 /// A statement over many rows.
 fn many(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
-    match random.below(22) {
+    match random.below(26) {
+        22 | 23 => format!(
+            "INSERT INTO t SELECT 10000 + i * {n}, i % {m} + 1, i, i % 50, i, repeat('i', i % 30), 'neu' \
+             FROM generate_series(1, 3000) AS x(i)"
+        ),
+        24 => format!(
+            "INSERT INTO t (id, v, w) SELECT 20000 + i, i, i % {n} FROM generate_series(1, 1500) AS x(i)"
+        ),
+        25 => format!("INSERT INTO t SELECT id + 10000, g, v, w, d, s, c FROM t WHERE w % {n} <> 1"),
         20 => format!("DELETE FROM t WHERE id % {n} <> 0"),
         21 => "DELETE FROM t WHERE v IS NOT NULL".to_owned(),
         14 => format!("UPDATE t SET s = repeat('x', id % 60) || v WHERE w >= {m}"),
@@ -70,7 +78,16 @@ fn many(random: &mut Random) -> String {
 /// What others do meanwhile.
 fn point(random: &mut Random) -> String {
     let (id, n) = (random.between(1, ROWS + 40), random.between(0, 99));
-    match random.below(15) {
+    match random.below(18) {
+        15 => format!(
+            "INSERT INTO t VALUES ({}, {n}, {n}, {n}, {n}, 'before', '') ON CONFLICT DO NOTHING",
+            10000 + id * 3
+        ),
+        16 => format!("DELETE FROM t WHERE id = {}", 10000 + id * 3),
+        17 => format!(
+            "INSERT INTO t VALUES ({}, {n}, {n}, {n}, {n}, 'before', '') ON CONFLICT DO NOTHING",
+            20000 + id / 4
+        ),
         12 => format!("UPDATE t SET c = repeat('ü', {n} % 11) WHERE id = {id}"),
         13 | 14 => format!("UPDATE t SET s = repeat('z', {n} * 4) WHERE id = {id}"),
         0..4 => format!("UPDATE t SET v = v + {n} WHERE id = {id}"),
@@ -105,10 +122,7 @@ fn contents(db: &Database) -> String {
     db.inner.statements.force(Some(ExecutionPath::Transactional));
     let by_index =
         text("SELECT g, count(*), sum(v), sum(id) FROM t WHERE g BETWEEN 0 AND 200 GROUP BY g ORDER BY g");
-    let by_key = text(&format!(
-        "SELECT sum(w), count(*) FROM t, generate_series(1, {}) AS x(i) WHERE id = i",
-        ROWS + 50
-    ));
+    let by_key = text("SELECT sum(w), count(*) FROM t, generate_series(1, 40000) AS x(i) WHERE id = i");
     db.inner.statements.force(None);
     format!("{scanned}{by_index}{by_key}")
 }
@@ -126,7 +140,9 @@ fn beside_others(seed: u64, counts: &mut Counts) {
     let (partitions, layout) = (1 + (seed % 3) as u16, seed / 3 % 3);
     let (db, twin) = (database(partitions, layout), database(partitions, layout));
     for _ in 0..100 {
-        [BY_INDEX, BY_KEY].map(|query| db.execute_with(query, &[1.into()]).unwrap());
+        for query in [BY_INDEX, BY_KEY] {
+            db.execute_with(query, &[1.into()]).unwrap();
+        }
     }
     for _ in 0..3 {
         let bulk = many(&mut random);

@@ -225,6 +225,7 @@ impl Database {
             routines: library.stored(),
             next_routine: library.next_id(),
         };
+        let _whole = self.inner.partitions.without_parts();
         let (time_us, snapshot, sealed) = self
             .inner
             .partitions

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use albireo_archive::Manifest;
+use albireo_base::packed::{Input, Malformed};
 use albireo_base::{PartitionId, SqlError, SqlState, StatementProgress, Value};
 use albireo_env::Env;
 use albireo_partition::{Abort, Call, CallError, Route, Transaction};
@@ -168,6 +169,8 @@ impl Database {
         let replay = Replay { redo: &redo, lanes: self.partitions(), threads, target, reporter };
         let done = replay.run(reader)?;
         self.inner.partitions.exclusively(|all| all.end_replay());
+        // Without their end they mean nothing.
+        self.inner.parts.lock().clear();
         (report.records, report.rows, report.log_bytes) = (done.records, done.rows, done.log_bytes);
         report.torn = done.end.as_ref().and_then(|end| end.torn.as_ref()).map(ToString::to_string);
         (state.last, state.end) = (done.last, done.end);
@@ -186,6 +189,8 @@ impl Database {
             Kind::WRITE => self.redo_writes(record),
             Kind::COMMAND => self.redo_command(record, &self.call_of(record)?),
             Kind::STATEMENT => self.redo_statement(record),
+            Kind::PART => self.keep_part(record),
+            Kind::JOINED => self.redo_joined(record),
             Kind::DEFINITION => self.redo_definition(record).map(|()| 0),
             Kind(other) => {
                 let text = format!("the record is of kind {other}, which this program does not know");
@@ -210,6 +215,39 @@ impl Database {
         let work = |tx: &mut Transaction| tx.apply(record.payload).map_err(not_applied);
         let done = self.inner.partitions.transact(&call, work);
         done.map(|applied| applied.rows).map_err(|error| match error {
+            CallError::Aborted(Abort::Raised(error)) => error,
+            error => self.explain_call(error),
+        })
+    }
+
+    /// Keeps a part of what a transaction wrote until its end comes.
+    fn keep_part(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        let (number, at, rows) = part_of(record.payload).map_err(|error| damaged_record(&error))?;
+        let mut parts = self.inner.parts.lock();
+        let kept = parts.entry(number).or_default();
+        if kept.len() as u64 != at {
+            let text = format!("it is part {at} of a transaction of which {} are there", kept.len());
+            return Err(SqlError::new(SqlState::DATA_CORRUPTED, text));
+        }
+        kept.push(rows.to_vec());
+        Ok(0)
+    }
+
+    /// Writes again what the parts of a transaction say.
+    fn redo_joined(&self, record: &Record<'_>) -> Result<u64, SqlError> {
+        let (number, wanted) = joined_of(record.payload).map_err(|error| damaged_record(&error))?;
+        let parts = self.inner.parts.lock().remove(&number).unwrap_or_default();
+        if parts.len() as u64 != wanted {
+            let text = format!("it ends a transaction of {wanted} parts, of which {} are there", parts.len());
+            return Err(SqlError::new(SqlState::DATA_CORRUPTED, text));
+        }
+        let work = |tx: &mut Transaction| {
+            parts.iter().try_fold(0, |rows, part| {
+                tx.apply(part).map(|applied| rows + applied.rows).map_err(not_applied)
+            })
+        };
+        let done = self.inner.partitions.transact(&self.call_of(record)?, work);
+        done.map_err(|error| match error {
             CallError::Aborted(Abort::Raised(error)) => error,
             error => self.explain_call(error),
         })
@@ -388,4 +426,21 @@ fn stopped(frame: &Frame, record: &Record<'_>, error: &SqlError) -> SqlError {
             .with_hint("Open the database with a larger data_limit_bytes."),
         _ => SqlError::new(SqlState::DATA_CORRUPTED, text).with_detail(place),
     }
+}
+
+/// Which transaction a part is of, which part it is, and what it wrote.
+pub(super) fn part_of(payload: &[u8]) -> Result<(u64, u64, &[u8]), Malformed> {
+    let mut input = Input::new(payload);
+    let (number, at) = (input.number()?, input.number()?);
+    Ok((number, at, input.rest()))
+}
+
+/// Which transaction ends, and how many parts it has.
+pub(super) fn joined_of(payload: &[u8]) -> Result<(u64, u64), Malformed> {
+    let mut input = Input::new(payload);
+    Ok((input.number()?, input.number()?))
+}
+
+fn damaged_record(error: &Malformed) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use albireo_partition::{Call, CallError, Command, Measure};
+use albireo_redo::Kind;
 use albireo_semantics::expr::RoutineId;
 use parking_lot::Mutex;
 
@@ -128,7 +129,7 @@ impl Database {
             LogRecords::Adaptive => costs.turn(),
             records => Turn::fixed(records),
         };
-        let command = Some(Command { write, rows_up_to });
+        let command = Some(Command { kind: Kind::COMMAND, write, rows_up_to });
         let ran = start(&Call { command, measure: measure.as_ref(), ..call });
         if let Some(measure) = measure.filter(|_| ran.is_ok()) {
             costs.learn(rows_up_to, &measure);

@@ -71,6 +71,32 @@ impl Rows {
         Ok(())
     }
 
+    /// As [`Rows::absorb`], of the chunk `chunk`, or of all from it on if that is a matter of a few words; the next
+    /// chunk that is to be absorbed, if there are more.
+    pub(crate) fn absorb_some(
+        &mut self,
+        from: &mut Self,
+        chunk: usize,
+        runs: &mut Vec<RowRun>,
+    ) -> Result<Option<usize>, OutOfMemory> {
+        assert!(from.layout_id == self.layout_id, "rows are absorbed by a table of their layout");
+        let begin = if chunk == 0 { from.slots - from.live_rows } else { (chunk * CHUNK_ROWS) as u64 };
+        let rows = from.slots.min(((chunk + 1) * CHUNK_ROWS) as u64).saturating_sub(begin);
+        if rows == 0 {
+            return Ok(None);
+        }
+        let reuses = self.reusable_slots() >= rows;
+        let is_whole = begin.is_multiple_of(CHUNK_ROWS as u64)
+            && (rows == CHUNK_ROWS as u64 || self.slots.is_multiple_of(CHUNK_ROWS as u64));
+        if reuses || !is_whole {
+            self.copy_chunk(from, chunk, reuses, runs)?;
+            return Ok((chunk + 1 < from.chunks).then_some(chunk + 1));
+        }
+        self.leave_hole();
+        self.splice(from, chunk, runs);
+        Ok(None)
+    }
+
     /// Free slots that no snapshot sees.
     fn reusable_slots(&self) -> u64 {
         let oldest = self.registry.oldest_live();

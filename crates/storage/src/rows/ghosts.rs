@@ -8,7 +8,7 @@
 
 use albireo_base::Tid;
 
-use super::{RowSet, Rows};
+use super::{RowRun, RowSet, Rows};
 use crate::bitmap;
 use crate::layout::VALIDITY_ENTRY;
 use crate::pool::{Need, OutOfMemory};
@@ -24,6 +24,39 @@ impl Rows {
     #[inline]
     pub(crate) fn is_ghost(&self, tid: Tid) -> bool {
         self.ghosts > 0 && !self.is_live(tid)
+    }
+
+    /// Whether a row is about to come.
+    pub(crate) fn is_pending(&self, tid: Tid) -> bool {
+        self.pending.has(tid)
+    }
+
+    /// Makes ghosts of rows that have come, and that nobody has seen yet: they are about to come.
+    pub(crate) fn conceal(&mut self, run: RowRun) {
+        for tid in run.tids() {
+            let block = self.validity(tid);
+            debug_assert!(self.is_live(tid), "a row that has come lives");
+            // SAFETY: the validity bitmap, `self` its only writer; no snapshot sees the slots, which were taken while
+            // the caller has owned the table.
+            unsafe { bitmap::set(block, tid.slot(), false) };
+            self.pending.set(tid, true);
+        }
+        self.live_rows -= run.rows;
+        self.ghosts += run.rows;
+        self.moves += 1;
+    }
+
+    /// Makes rows of ghosts that were about to come; the caller got ready.
+    pub(crate) fn wake_all(&mut self, set: &RowSet) {
+        self.flip(set, |bits, these| {
+            debug_assert_eq!(bits & these, 0, "a row comes once");
+            bits | these
+        });
+        assert!(self.ghosts >= set.count(), "rows that come were ghosts");
+        self.live_rows += set.count();
+        self.ghosts -= set.count();
+        // There is one such set at a time.
+        self.pending = RowSet::default();
     }
 
     /// Gets ready for [`Rows::kill_all`] or [`Rows::wake_all`] of these rows, which then need no memory.
@@ -71,6 +104,7 @@ impl Rows {
     pub(crate) fn lay_to_rest(&mut self, tid: Tid) {
         assert!(self.is_ghost(tid), "a ghost is laid to rest");
         self.ghosts -= 1;
+        self.pending.set(tid, false);
         self.free_slot(tid);
     }
 }

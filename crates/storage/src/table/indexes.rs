@@ -1,5 +1,6 @@
 //! A table's indexes: keys from rows, ties decided in the rows, uniqueness with NULLs.
 
+mod arrivals;
 mod aside;
 mod build;
 
@@ -15,6 +16,7 @@ use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
 use crate::rows::Rows;
 
+pub use arrivals::{Arrival, Entering};
 pub use aside::{ChangedKeys, IndexAside};
 
 /// The kinds of index a user can ask for.
@@ -90,6 +92,8 @@ pub(super) struct TableIndex {
     integers: Option<IntegerKey>,
     /// Unique, but for keys with a NULL: the structure takes equal keys, and inserting looks.
     unique_unless_null: bool,
+    /// Rows that are about to come, whose keys others have taken.
+    taken: Vec<Tid>,
 }
 
 #[derive(Clone, Copy)]
@@ -137,6 +141,7 @@ impl TableIndex {
             integers: IntegerKey::of(&key_columns),
             columns: key_columns,
             unique_unless_null: spec.unique && nullable,
+            taken: Vec::new(),
         }
     }
 
@@ -159,7 +164,7 @@ impl TableIndex {
     /// Puts a row in.
     #[inline]
     pub(super) fn insert(&mut self, rows: &Rows, tid: Tid) -> Result<(), Failure> {
-        debug_assert!(rows.is_live(tid), "only live rows stand in indexes (I-1)");
+        debug_assert!(rows.is_live(tid) || rows.is_pending(tid), "only live rows stand in indexes (I-1)");
         if self.index.is_short() && !self.unique_unless_null {
             let key = self.short_key(rows, tid);
             return match self.index.insert_short(key, tid.0) {
@@ -181,6 +186,12 @@ impl TableIndex {
     ) -> Result<(), Failure> {
         match error {
             InsertError::Duplicate(existing) if rows.is_ghost(Tid(existing)) && existing != tid.0 => {
+                if rows.is_pending(Tid(existing)) {
+                    if !rows.is_live(tid) {
+                        return Err(error.into());
+                    }
+                    self.taken.push(Tid(existing));
+                }
                 let (columns, mut other) = (&self.columns, KeyBuilder::new());
                 let mut tie = |stored| key_order(columns, rows, key, Tid(stored), &mut other);
                 let removed = self.index.remove(key, existing, &mut tie);
@@ -227,9 +238,16 @@ impl TableIndex {
             None => key_order(columns, rows, key, Tid(stored), &mut other),
         };
         if self.unique_unless_null && !has_null {
-            let mut tids = self.index.tids(key, &mut tie).map(Tid);
-            if let Some(existing) = tids.find(|existing| !rows.is_ghost(*existing)) {
-                return Err(Failure::Duplicate(existing));
+            let is_pending = rows.is_ghost(tid);
+            let counts =
+                |existing: Tid| !rows.is_ghost(existing) || (is_pending && rows.is_pending(existing));
+            for existing in self.index.tids(key, &mut tie).map(Tid) {
+                if counts(existing) {
+                    return Err(Failure::Duplicate(existing));
+                }
+                if rows.is_pending(existing) {
+                    self.taken.push(existing);
+                }
             }
         }
         match self.index.insert(key, tid.0, tie) {

@@ -25,7 +25,7 @@ use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{IndexId, StatementProgress, Tid, Value};
 use arrow_array::RecordBatch;
 
-use super::indexes::TableIndex;
+use super::indexes::{Arrival, TableIndex};
 use super::{Placement, Table, TableError, TableSpec, batch};
 use crate::rows::{RowRun, Rows};
 use crate::undo::UndoLog;
@@ -127,6 +127,41 @@ impl Staging {
         self.indexes = built.collect::<Result<_, _>>().unwrap_or_default();
     }
 
+    /// Lays rows down that were few, so that it can arrive.
+    ///
+    /// # Errors
+    /// There is no memory; or the first failure of [`Staging::push`].
+    pub fn lay_down(&mut self) -> Result<(), RowFault> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        for few in std::mem::take(&mut self.few) {
+            // These were checked, so only memory can be missing.
+            batch::lay(&self.spec, self.placement, &mut self.rows, &few)?;
+        }
+        (self.few_rows, self.few_bytes) = (0, 0);
+        Ok(())
+    }
+
+    /// Whether [`Table::append`] is a matter of a few words, if no row came meanwhile: the table had none, and its indexes
+    /// have been made.
+    pub fn is_ready(&self) -> bool {
+        self.is_first && self.rows.live_rows > 0 && self.indexes.len() == self.spec.indexes.len()
+    }
+
+    /// Appends rows from one number up to another to `out`, as a write record has them that is of a site.
+    pub fn encode(&self, rows: std::ops::Range<u64>, site: u16, out: &mut Vec<u8>) {
+        debug_assert!(self.few.is_empty() && rows.end <= self.rows.live_rows, "the rows are laid down");
+        let first = self.rows.slots - self.rows.live_rows;
+        crate::writes::encode_coming(&self.spec, &self.rows, first + rows.start..first + rows.end, site, out);
+    }
+
+    /// The rows on their way into the table.
+    pub fn into_arrival(self) -> Arrival {
+        debug_assert!(self.few.is_empty(), "the rows are laid down");
+        Arrival::new(self.rows)
+    }
+
     fn take(&mut self, batch: &RecordBatch) -> Result<(), RowFault> {
         let (rows, bytes) = (batch.num_rows() as u64, batch.get_array_memory_size());
         let is_few = self.row_count() + rows <= self.most_few && self.few_bytes + bytes <= FEW_BYTES;
@@ -136,11 +171,7 @@ impl Staging {
             (self.few_rows, self.few_bytes) = (self.few_rows + rows, self.few_bytes + bytes);
             return Ok(());
         }
-        for few in std::mem::take(&mut self.few) {
-            // These were checked, so only memory can be missing.
-            batch::lay(&self.spec, self.placement, &mut self.rows, &few)?;
-        }
-        (self.few_rows, self.few_bytes) = (0, 0);
+        self.lay_down()?;
         self.lay(batch)
     }
 

@@ -7,7 +7,8 @@ use super::SHARED_SITE;
 use super::collect::{Fate, Span, Touched, WriteSet, Written, rows};
 use super::value::put_value;
 use crate::layout::ColumnLocation;
-use crate::table::Table;
+use crate::rows::Rows;
+use crate::table::{Table, TableSpec};
 use crate::undo::{Change, UndoLog};
 
 /// Appends what the running transaction wrote to `out`, in the form that the module's documentation tells.
@@ -214,30 +215,7 @@ impl Group<'_> {
         columns: impl Iterator<Item = &'c ColumnLocation>,
         out: &mut Vec<u8>,
     ) {
-        let rows = &self.table.rows;
-        let (bits, mut bit) = (out.len(), 0);
-        out.resize(bits + nullable.div_ceil(8), 0);
-        debug_assert!(rows.is_live(tid), "only rows that are there are written as they are now");
-        let place = rows.locate(tid);
-        for at in columns {
-            if at.nullable() {
-                // SAFETY: located above, and nothing has changed the directory, which is borrowed; the
-                // columns are those of the table's layout.
-                let null = unsafe { rows.known_is_null(place, at) };
-                out[bits + bit / 8] |= u8::from(null) << (bit % 8);
-                bit += 1;
-                if null {
-                    continue;
-                }
-            }
-            // SAFETY: as above; `width` bytes lie there by the layout's I-1, and nobody writes while the
-            // table is borrowed.
-            let slot =
-                unsafe { std::slice::from_raw_parts(rows.known_place(place, at), usize::from(at.width)) };
-            let text = if at.physical.is_string() { rows.text_of(tid, at, slot) } else { &[] };
-            put_value(out, at.physical, slot, text);
-        }
-        debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
+        put_row(&self.table.rows, tid, nullable, columns, out);
     }
 
     fn now(&self, tid: Tid, column: ColumnId) -> Slot<'_> {
@@ -275,6 +253,58 @@ impl Group<'_> {
             put_value(out, at.physical, slot.bytes, text);
         }
         debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
+    }
+}
+
+/// Appends values of a row as they are now; `nullable` of the columns take NULL.
+#[inline]
+fn put_row<'c>(
+    rows: &Rows,
+    tid: Tid,
+    nullable: usize,
+    columns: impl Iterator<Item = &'c ColumnLocation>,
+    out: &mut Vec<u8>,
+) {
+    let (bits, mut bit) = (out.len(), 0);
+    out.resize(bits + nullable.div_ceil(8), 0);
+    debug_assert!(rows.is_live(tid), "only rows that are there are written as they are now");
+    let place = rows.locate(tid);
+    for at in columns {
+        if at.nullable() {
+            // SAFETY: located above, and nothing has changed the directory, which is borrowed; the
+            // columns are those of the table's layout.
+            let null = unsafe { rows.known_is_null(place, at) };
+            out[bits + bit / 8] |= u8::from(null) << (bit % 8);
+            bit += 1;
+            if null {
+                continue;
+            }
+        }
+        // SAFETY: as above; `width` bytes lie there by the layout's I-1, and nobody writes while the
+        // table is borrowed.
+        let slot = unsafe { std::slice::from_raw_parts(rows.known_place(place, at), usize::from(at.width)) };
+        let text = if at.physical.is_string() { rows.text_of(tid, at, slot) } else { &[] };
+        put_value(out, at.physical, slot, text);
+    }
+    debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
+}
+
+/// Appends rows that come to a table, as a write record has them.
+pub(crate) fn encode_coming(
+    spec: &TableSpec,
+    rows: &Rows,
+    tids: std::ops::Range<u64>,
+    site: u16,
+    out: &mut Vec<u8>,
+) {
+    put_number(out, if site == SHARED_SITE { 0 } else { u64::from(site) + 1 });
+    put_number(out, u64::from(spec.id.0));
+    put_number(out, 0);
+    put_number(out, 0);
+    put_number(out, tids.end - tids.start);
+    let nullable = spec.columns.iter().filter(|column| column.nullable).count();
+    for tid in tids.map(Tid) {
+        put_row(rows, tid, nullable, rows.layout.columns().iter(), out);
     }
 }
 

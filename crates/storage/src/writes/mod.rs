@@ -47,6 +47,7 @@ mod value;
 
 pub use apply::{Applied, ApplyError, WrittenTables, apply_writes};
 pub use collect::WriteSet;
+pub(crate) use encode::encode_coming;
 pub use encode::{encode_part, encode_writes};
 pub use read::{RowWrite, Shape, WriteReader};
 

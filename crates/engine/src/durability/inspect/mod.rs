@@ -92,6 +92,20 @@ pub enum LogContent<'a> {
         /// Its arguments with their names; of a native procedure the bytes that stand for them.
         arguments: Vec<(Arc<str>, Argument)>,
     },
+    /// A part of the rows of a transaction; they count if it ends.
+    Part {
+        /// Its number.
+        transaction: u64,
+        /// The rows.
+        rows: LogRows<'a>,
+    },
+    /// The end of a transaction of several parts.
+    Joined {
+        /// Its number.
+        transaction: u64,
+        /// How many parts there are.
+        parts: u64,
+    },
     /// A statement that changed many rows, which is run again.
     Statement {
         /// The table.
@@ -113,6 +127,8 @@ impl LogContent<'_> {
             Self::Writes(_) | Self::Untold { .. } => "write",
             Self::Command { .. } => "command",
             Self::Statement { .. } => "statement",
+            Self::Part { .. } => "part",
+            Self::Joined { .. } => "joined",
         }
     }
 }
@@ -250,7 +266,8 @@ impl LogSummary {
             Some(LogContent::Definition { .. }) => self.definitions += 1,
             Some(LogContent::Command { .. } | LogContent::Statement { .. }) => self.commands += 1,
             Some(LogContent::Untold { .. }) => self.untold += 1,
-            Some(LogContent::Writes(rows)) => {
+            Some(LogContent::Joined { .. }) => self.writes += 1,
+            Some(LogContent::Writes(rows) | LogContent::Part { rows, .. }) => {
                 self.writes += 1;
                 self.rows += rows.count();
             }

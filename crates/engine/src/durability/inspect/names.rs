@@ -15,6 +15,7 @@ use albireo_sql::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 use albireo_sql::{Catalog, DdlChange, TableDef, plan_ddl};
 use albireo_storage::{SHARED_SITE, Shape, WriteReader};
 
+use super::super::recovery::{joined_of, part_of};
 use super::LogContent;
 use super::rows::{LogRows, Part, Table};
 use crate::routines::{self, Argument, CommandRecord, Library, RoutineStatement, StatementRecord};
@@ -139,6 +140,18 @@ impl Names {
                 Ok(LogContent::Definition { text: text.to_owned(), tables, routines })
             }
             Kind::COMMAND => self.command(record.payload, is_done),
+            Kind::PART => {
+                let (transaction, _, rows) = part_of(record.payload).map_err(|error| error.to_string())?;
+                let part = Record { payload: rows, crossing: true, ..*record };
+                match self.writes(&part, frame.lanes, is_done)? {
+                    LogContent::Writes(rows) => Ok(LogContent::Part { transaction, rows }),
+                    other => Ok(other),
+                }
+            }
+            Kind::JOINED => {
+                let (transaction, parts) = joined_of(record.payload).map_err(|error| error.to_string())?;
+                Ok(LogContent::Joined { transaction, parts })
+            }
             Kind::STATEMENT => {
                 let statement = StatementRecord::read(record.payload).map_err(|error| error.to_string())?;
                 let StatementRecord { table, rows, text, parameters } = statement;

@@ -4,6 +4,8 @@
 //! one after another, and filled; elsewhere the processor is asked for places ahead. Keys are built once each,
 //! and rows with equal beginnings of keys are told apart by the keys of the batch as far as it goes.
 
+use std::ops::Range;
+
 use albireo_base::{StatementProgress, Tid};
 
 use super::{Failure, TableIndex, build_key};
@@ -19,11 +21,11 @@ const AHEAD: usize = 16;
 
 /// Keys of some rows.
 #[derive(Default)]
-struct Batch {
+pub(super) struct Batch {
     /// The first 16 bytes, and the row's position in what follows.
-    keys: Vec<(u128, u32)>,
+    pub(super) keys: Vec<(u128, u32)>,
     /// Ascending, unless rows went to free slots.
-    tids: Vec<Tid>,
+    pub(super) tids: Vec<Tid>,
     /// Where each key's other bytes end in `rests`.
     ends: Vec<u32>,
     rests: Vec<u8>,
@@ -31,7 +33,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.tids.clear();
         self.ends.clear();
@@ -39,7 +41,7 @@ impl Batch {
         self.nulls.clear();
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.keys.len() >= BATCH_ROWS || self.rests.len() >= BATCH_BYTES
     }
 
@@ -71,7 +73,7 @@ impl Batch {
     }
 
     /// Brings the keys into their order; rows of one key stay as they are.
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         let mut keys = std::mem::take(&mut self.keys);
         let by_prefix = self.rests.is_empty();
         if by_prefix && !keys.is_sorted() {
@@ -172,12 +174,13 @@ impl TableIndex {
             if batch.keys.is_empty() {
                 return Ok(());
             }
-            self.insert_batch(rows, batch)?;
+            self.prepare_batch(batch);
+            self.insert_batch(rows, batch, 0..batch.keys.len())?;
             progress.add(batch.keys.len() as u64);
         }
     }
 
-    fn push(&self, rows: &Rows, tid: Tid, batch: &mut Batch, key: &mut KeyBuilder) {
+    pub(super) fn push(&self, rows: &Rows, tid: Tid, batch: &mut Batch, key: &mut KeyBuilder) {
         if self.integers.is_some() {
             batch.push(tid, KeyRef { prefix: self.short_key(rows, tid), rest: &[] }, false);
             return;
@@ -186,17 +189,26 @@ impl TableIndex {
         batch.push(tid, key.key(), has_null);
     }
 
-    /// Puts a batch in; after a failure so many of its keys, in their present order, are in.
-    fn insert_batch(&mut self, rows: &Rows, batch: &mut Batch) -> Result<(), (usize, Failure)> {
-        let is_tree = self.index.ordered().is_some();
-        let is_simple = self.index.is_short() && !self.unique_unless_null;
-        if is_tree {
+    /// Brings the keys of a batch into the order in which they are put in.
+    pub(super) fn prepare_batch(&mut self, batch: &mut Batch) {
+        if self.index.ordered().is_some() {
             batch.sort();
         } else if self.index.is_empty() {
             self.index.expect(batch.keys.iter().map(|&(prefix, _)| prefix));
         }
+    }
+
+    /// Puts some of a batch in; after a failure those before this position are in.
+    pub(super) fn insert_batch(
+        &mut self,
+        rows: &Rows,
+        batch: &Batch,
+        range: Range<usize>,
+    ) -> Result<(), (usize, Failure)> {
+        let is_tree = self.index.ordered().is_some();
+        let is_simple = self.index.is_short() && !self.unique_unless_null;
         let key_of = |&(prefix, row): &(u128, u32)| KeyRef { prefix, rest: batch.rest(row as usize) };
-        for (group, first) in batch.keys.chunks(AHEAD).zip((0..).step_by(AHEAD)) {
+        for (group, first) in batch.keys[range.clone()].chunks(AHEAD).zip((range.start..).step_by(AHEAD)) {
             if !is_tree {
                 group.iter().for_each(|entry| self.index.prefetch(key_of(entry)));
             }
