@@ -42,7 +42,7 @@ fn many(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
     match random.below(26) {
         22 | 23 => format!(
-            "INSERT INTO t SELECT 10000 + i * {n}, i % {m} + 1, i, i % 50, i, repeat('i', i % 30), 'neu' \
+            "INSERT INTO t SELECT 10000 + i * 3, i % {n} + 1, i, i % 50, i, repeat('i', i % 30), 'neu' \
              FROM generate_series(1, 3000) AS x(i)"
         ),
         24 => format!(
@@ -81,7 +81,7 @@ fn point(random: &mut Random) -> String {
     match random.below(18) {
         15 => format!(
             "INSERT INTO t VALUES ({}, {n}, {n}, {n}, {n}, 'before', '') ON CONFLICT DO NOTHING",
-            10000 + id * 3
+            10000 + id / 2 * 3
         ),
         16 => format!("DELETE FROM t WHERE id = {}", 10000 + id * 3),
         17 => format!(
@@ -152,11 +152,11 @@ fn beside_others(seed: u64, counts: &mut Counts) {
         let (connection, steps) = (db.connect(), random.between(0, 14));
         let left = Mutex::new(steps);
         db.inner.meanwhile.put(Some(Arc::new(move |moment| {
-            if *left.lock() == 0 {
+            let mut acting = acting.lock();
+            if *left.lock() == 0 || acting.0.percent(60) {
                 return;
             }
             *left.lock() -= 1;
-            let mut acting = acting.lock();
             for n in [acting.0.between(0, 99), acting.0.between(0, 50)] {
                 let rows = |query: &str| match connection.execute_with(query, &[(n as i32).into()]) {
                     Ok(Outcome::Rows(result)) => result.rows(),
@@ -219,4 +219,70 @@ fn statements_over_many_rows_run_beside_others_as_if_they_ran_when_they_ended() 
     if test.has_usual_seeds() {
         assert!(counts.made > 40 && counts.failed > 3 && counts.beside > 5_000, "{counts:?}");
     }
+}
+
+/// Inserts rows of which others bring one at a step, and perhaps take it away again some steps later; whether it was
+/// inserted, and whether the statement had so many steps.
+fn insert_beside(at: usize, gone_after: Option<usize>) -> (Result<Vec<Outcome>, SqlError>, Database, bool) {
+    let db = database(1, 0);
+    db.execute("CREATE UNIQUE INDEX t_c ON t (s, d)").unwrap();
+    let (connection, step) = (db.connect(), Arc::new(Mutex::new(0)));
+    let steps = Arc::clone(&step);
+    db.inner.meanwhile.put(Some(Arc::new(move |_| {
+        let mut step = step.lock();
+        if *step == at {
+            let key = "INSERT INTO t VALUES (21000, 1, 1, 1, 1, NULL, ''), (77, 1, 1, 1, 1501, 'i', '')";
+            connection.execute(&key.replace("(77,", "(60077,")).unwrap();
+        }
+        if gone_after.is_some_and(|after| *step == at + after) {
+            connection.execute("DELETE FROM t WHERE id IN (21000, 60077)").unwrap();
+        }
+        *step += 1;
+    })));
+    let done = db
+        .execute("INSERT INTO t SELECT 20000 + i, i, i, 1, i, 'i', '' FROM generate_series(1, 2000) AS x(i)");
+    db.inner.meanwhile.put(None);
+    let reached = *steps.lock() > at + gone_after.unwrap_or(0);
+    (done, db, reached)
+}
+
+#[test]
+fn row_that_others_bring_meanwhile_is_there_first() {
+    let count = |db: &Database, what: &str| {
+        let query = format!("SELECT count(*) FROM t WHERE {what}");
+        db.query(&query, &[]).unwrap().value(0, 0).to_string()
+    };
+    let mut met = [0; 2];
+    for at in 0.. {
+        let (done, db, reached) = insert_beside(at, None);
+        if !reached {
+            break;
+        }
+        met[0] += 1;
+        let error = done.unwrap_err();
+        assert_eq!(error.state(), albireo_base::SqlState::UNIQUE_VIOLATION, "{at}: {error}");
+        assert_eq!((count(&db, "id > 20000"), count(&db, "id = 21000")), ("2".to_owned(), "1".to_owned()));
+        // What did not come is in nobody's way.
+        db.execute("DELETE FROM t WHERE id IN (21000, 60077)").unwrap();
+        let again =
+            "INSERT INTO t SELECT 20000 + i, i, i, 1, i, 'i', '' FROM generate_series(1, 2000) AS x(i)";
+        let again = db.execute(again);
+        assert_eq!(told(&again), "2000 rows", "{at} {again:?}");
+        assert_eq!(count(&db, "id = 21000 AND g = 1000"), "1");
+    }
+    for at in 0.. {
+        let (done, db, reached) = insert_beside(at, Some(3));
+        if !reached {
+            break;
+        }
+        met[1] += usize::from(done.is_ok());
+        let expected = if done.is_ok() { "2000" } else { "0" };
+        assert_eq!(count(&db, "id > 20000"), expected, "{at}: {done:?}");
+        let found = if done.is_ok() { "1" } else { "0" };
+        assert_eq!(
+            (count(&db, "id = 21000"), count(&db, "g = 1000 AND id = 21000")),
+            (found.into(), found.into())
+        );
+    }
+    assert!(met[0] > 15 && met[1] > 10, "{met:?}");
 }

@@ -116,6 +116,10 @@ impl Table {
     /// There is no memory.
     pub fn admit_some(&mut self, arrival: &mut Arrival) -> Result<bool, TableError> {
         let Some((mut staged, chunk)) = arrival.staged.take() else { return Ok(false) };
+        if arrival.runs.is_empty() {
+            // Of rows that did not come, whose slots these may get.
+            self.indexes.iter_mut().for_each(|index| index.taken.clear());
+        }
         let mut runs = Vec::new();
         let next = self.rows.absorb_some(&mut staged, chunk, &mut runs);
         for run in runs {
