@@ -10,6 +10,7 @@
 mod aside;
 pub(crate) mod bulk;
 mod explain;
+mod found;
 #[cfg(test)]
 mod tests;
 
@@ -163,13 +164,19 @@ impl<'a> Queried<'a> {
             {
                 self.insert_query(insert, query, &arguments)?
             }
-            _ => match self.run_aside(&arguments)? {
-                Some(ran) => ran,
-                None => self.make(&arguments)?,
-            },
+            _ => self.make_beside(&arguments)?,
         };
         let execution = self.database.inner.env.clock.now().saturating_sub(start);
         self.bound.outcome(ran, std::time::Duration::from_nanos(execution))
+    }
+
+    /// Makes the change beside the table, if it can be made there; else over all partitions.
+    fn make_beside(&self, arguments: &[Datum]) -> Result<Ran, SqlError> {
+        let ran = match self.run_aside(arguments)? {
+            None => self.run_found(arguments)?,
+            ran => ran,
+        };
+        ran.map_or_else(|| self.make(arguments), Ok)
     }
 
     /// Makes the change over all partitions.
@@ -237,20 +244,8 @@ impl<'a> Queried<'a> {
             Change::Merge(_) => (ADDRESS, false),
             Change::Update(_) | Change::Delete(_) => (ADDRESS, true),
         };
-        let row = |(batch, row): (usize, usize)| -> Result<FoundRow, SqlError> {
-            let batch = &result.batches[batch];
-            let at = if addressed > 0 { address(batch, row) } else { None };
-            Ok(FoundRow { at, values: query.values(result, batch, row, addressed)? })
-        };
-        let mut places: Vec<(usize, usize)> = Vec::with_capacity(result.row_count());
-        for (number, batch) in result.batches.iter().enumerate() {
-            places.extend((0..batch.num_rows()).map(|row| (number, row)));
-        }
-        if sorted {
-            // As a scan would come by them.
-            places.sort_by_cached_key(|(batch, row)| address(&result.batches[*batch], *row));
-        }
-        let rows = &mut places.into_iter().map(row);
+        let places = places_of(result, sorted);
+        let rows = &mut places.into_iter().map(|place| query.found(result, place, addressed));
         query::apply(&self.rest, host, FoundRows { carried: &self.carried, rows })
     }
 
@@ -283,7 +278,31 @@ impl<'a> Queried<'a> {
     }
 }
 
+/// The rows of a result by batch and position; `sorted`: as a scan would come by those of the table.
+fn places_of(result: &QueryResult, sorted: bool) -> Vec<(usize, usize)> {
+    let mut places: Vec<(usize, usize)> = Vec::with_capacity(result.row_count());
+    for (number, batch) in result.batches.iter().enumerate() {
+        places.extend((0..batch.num_rows()).map(|row| (number, row)));
+    }
+    if sorted {
+        places.sort_by_cached_key(|(batch, row)| address(&result.batches[*batch], *row));
+    }
+    places
+}
+
 impl RowQuery {
+    /// A row of a result, of which so many columns say where the table's row is.
+    fn found(
+        &self,
+        result: &QueryResult,
+        (batch, row): (usize, usize),
+        addressed: usize,
+    ) -> Result<FoundRow, SqlError> {
+        let batch = &result.batches[batch];
+        let at = if addressed > 0 { address(batch, row) } else { None };
+        Ok(FoundRow { at, values: self.values(result, batch, row, addressed)? })
+    }
+
     /// The values of a row from column `first` on.
     fn values(
         &self,

@@ -355,6 +355,11 @@ impl Partitions {
         Ok(Some(value))
     }
 
+    /// Whether all that a snapshot covers is still as it shows it.
+    pub fn is_current(&self, seen: &DatabaseSnapshot) -> bool {
+        self.own_all().is_current(seen)
+    }
+
     /// Queues a call for the partition's executor thread; waits while the queue is full.
     pub fn submit<P: Procedure>(
         self: &Arc<Self>,

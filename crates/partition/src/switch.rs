@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::{Rewrite, RowSet, Table};
+use albireo_storage::{DatabaseSnapshot, Rewrite, RowSet, Table};
 
+use crate::call::Command;
 use crate::data::TableHandle;
 use crate::feed::{ChangedRows, Follower};
 use crate::journal::Receipt;
@@ -30,17 +31,40 @@ const TIDIED_AT_ONCE: usize = 256;
 /// What becomes of the rows of one partition.
 pub enum Change {
     /// Some get new values in some columns.
-    Columns(Rewrite),
+    Columns(PartitionId, Rewrite),
     /// These die.
-    Gone(RowSet),
+    Gone(PartitionId, RowSet),
 }
 
 impl Change {
+    fn partition(&self) -> PartitionId {
+        let (Self::Columns(partition, _) | Self::Gone(partition, _)) = self;
+        *partition
+    }
+
     fn rows(&self) -> &RowSet {
         match self {
-            Self::Columns(rewrite) => rewrite.rows(),
-            Self::Gone(rows) => rows,
+            Self::Columns(_, rewrite) => rewrite.rows(),
+            Self::Gone(_, rows) => rows,
         }
+    }
+
+    /// A row came to the table since: new columns take it over.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn follow(&mut self, partition: PartitionId, table: &Table, tid: Tid) -> Result<(), Abort> {
+        match self {
+            Self::Columns(at, rewrite) if *at == partition => {
+                rewrite.put_live(table, tid, None).map_err(Abort::Table)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Those of each partition, in order.
+    pub fn of_each<P>(parts: Vec<P>, of: impl Fn(PartitionId, P) -> Self) -> Vec<Self> {
+        (0..).map(PartitionId).zip(parts).map(|(partition, part)| of(partition, part)).collect()
     }
 
     /// How many rows it concerns.
@@ -51,7 +75,7 @@ impl Change {
 
 /// What a switch does at its end, beside what its transaction changed.
 pub struct Switch<'r> {
-    /// Of each partition of the table.
+    /// Of partitions of the table.
     pub changes: Vec<Change>,
     /// Appends the statement to a record of the redo log.
     pub record: &'r dyn Fn(&mut Vec<u8>),
@@ -95,6 +119,46 @@ impl Partitions {
                 None => Ok(Some((value, Switched { receipt, ..Switched::default() }))),
                 Some(switch) => Ok(Some((value, all.switch(table, call, switch)?))),
             }
+        })
+    }
+
+    /// As [`Partitions::switch`], of changes of a table that were worked out of what was `seen`: if it is still so, runs
+    /// `work` as a transaction over all partitions and makes the changes, in the log as one. The changes
+    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, and nothing was done.
+    ///
+    /// # Errors
+    /// As [`Partitions::crossing`].
+    pub fn switch_if_current<R>(
+        &self,
+        table: TableHandle,
+        seen: Arc<DatabaseSnapshot>,
+        call: &Call<'_>,
+        mut switch: Switch<'_>,
+        work: impl FnOnce(&mut Transaction, &mut [Change]) -> Result<R, Abort>,
+    ) -> Result<Option<(R, Switched)>, CallError> {
+        if let Some(log) = self.log() {
+            crate::journal::wait_for_room(log);
+        }
+        self.exclusively(|all| {
+            if !all.is_current(&seen) {
+                return Ok(None);
+            }
+            // What nobody sees any more need not be copied when it is written.
+            drop(seen);
+            all.prepare(table, &switch)?;
+            let record = switch.record;
+            let write = move |_: u64, out: &mut Vec<u8>| record(out);
+            let command = Command { kind: Kind::STATEMENT, write: &write, rows_up_to: 0 };
+            let call = Call { command: Some(command), ..*call };
+            let mut changes = false;
+            let (value, receipt) = all.run(0, &call, |tx| {
+                let value = work(tx, &mut switch.changes)?;
+                changes = tx.changes() > 0;
+                Ok(value)
+            })?;
+            // One record for both.
+            let receipt = if changes { receipt } else { all.log_record(Kind::STATEMENT, record)? };
+            Ok(Some((value, all.make(table, &call, switch, receipt))))
         })
     }
 
@@ -166,33 +230,56 @@ impl Exclusive<'_> {
         call: &Call<'_>,
         switch: Switch<'_>,
     ) -> Result<Switched, CallError> {
-        let Switch { changes, record } = switch;
-        assert_eq!(self.tables(table).len(), changes.len(), "each partition has its changes, or none");
         // What can fail comes before what cannot: memory, and the log.
-        for (target, change) in self.tables(table).into_iter().zip(&changes) {
-            if let Change::Gone(rows) = change {
-                target.prepare_to_kill(rows).map_err(|error| CallError::Aborted(Abort::Table(error)))?;
+        self.prepare(table, &switch)?;
+        let receipt = self.log_record(Kind::STATEMENT, switch.record)?;
+        Ok(self.make(table, call, switch, receipt))
+    }
+
+    /// Gets ready for [`Exclusive::make`], which then cannot fail.
+    fn prepare(&mut self, table: TableHandle, switch: &Switch<'_>) -> Result<(), CallError> {
+        for change in &switch.changes {
+            if let Change::Gone(partition, rows) = change {
+                let prepared = self.table(table, *partition).prepare_to_kill(rows);
+                prepared.map_err(|error| CallError::Aborted(Abort::Table(error)))?;
             }
         }
-        let receipt = self.log_record(Kind::STATEMENT, record)?;
-        let first = (0..).zip(&changes).find_map(|(at, change)| Some((at, change.rows().first()?)));
+        Ok(())
+    }
+
+    /// Makes changes that are in the log, and for which it is ready.
+    fn make(
+        &mut self,
+        table: TableHandle,
+        call: &Call<'_>,
+        switch: Switch<'_>,
+        receipt: Receipt,
+    ) -> Switched {
+        let first =
+            switch.changes.iter().find_map(|change| Some((change.partition(), change.rows().first()?)));
         if let Some((partition, tid)) = first {
-            self.tell_of_many(table, PartitionId(partition), tid, call.name);
+            self.tell_of_many(table, partition, tid, call.name);
         }
         let (mut gone, mut untidy) = (Vec::new(), Vec::new());
-        for ((target, change), partition) in
-            self.tables(table).into_iter().zip(changes).zip((0..).map(PartitionId))
-        {
+        for change in switch.changes {
+            let partition = change.partition();
+            let target = self.table(table, partition);
             untidy.push((partition, target.keep_heaps()));
             match change {
-                Change::Columns(rewrite) => target.install(rewrite),
-                Change::Gone(rows) => {
+                Change::Columns(_, rewrite) => target.install(rewrite),
+                Change::Gone(_, rows) => {
                     target.kill_all(&rows);
                     gone.push((partition, rows, Tid(0)));
                 }
             }
         }
-        Ok(Switched { receipt, table: Some(table), gone, untidy })
+        Switched { receipt, table: Some(table), gone, untidy }
+    }
+
+    /// A table in one partition; a shared one is in the first.
+    fn table(&mut self, table: TableHandle, partition: PartitionId) -> &mut Table {
+        let at = if table.is_shared() { 0 } else { partition.index() };
+        self.tables(table).into_iter().nth(at).expect("the table is in each partition")
     }
 
     /// Appends a record of something that is about to be done.
@@ -209,7 +296,7 @@ impl Exclusive<'_> {
 
     /// Tells all who have read a table, or follow it, that many of its rows were changed, this one among them.
     pub(crate) fn tell_of_many(&mut self, table: TableHandle, partition: PartitionId, tid: Tid, rival: &str) {
-        let example = &self.tables(table)[partition.index()];
+        let example = &*self.table(table, partition);
         let columns = example.identity_columns().to_vec();
         let row = columns.iter().map(|column| example.value(tid, *column)).collect::<Vec<_>>();
         for data in self.each_data() {

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_execute::query::{self, FoundRow, FoundRows};
-use albireo_execute::{Execution, Limits as BodyLimits, with_parameters};
+use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_parameters};
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
-    self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, TableHandle, Transaction,
+    self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle, Transaction,
 };
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
@@ -102,6 +102,25 @@ impl Queried<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Runs `act` as the statement, on the rows as they are.
+    pub(super) fn on_live_rows<R>(
+        &self,
+        tx: &mut Transaction,
+        arguments: &[Datum],
+        limits: &Limits,
+        act: impl FnOnce(&mut dyn Host) -> Result<R, Stop>,
+    ) -> Result<R, Abort> {
+        let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
+        let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
+        let library: &dyn Executables = self.bound.library.as_ref();
+        let around = &self.bound.around;
+        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| act(host));
+        done.map_err(|stop| match stop {
+            Stop::Crossing => Abort::Crossing,
+            Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
+        })
     }
 
     /// Whether what happens to a row depends on that row alone, whenever the statement runs.
@@ -253,7 +272,9 @@ impl<'q> Aside<'q> {
     /// Judges rows as they are now.
     fn judge(&mut self, tx: &mut Transaction, rows: &[(PartitionId, Tid)]) -> Result<(), Abort> {
         let change = self.queried.change;
-        let judged = self.on_live_rows(tx, |host| query::judge(change, host, rows))?;
+        let judged = self
+            .queried
+            .on_live_rows(tx, self.arguments, &self.limits, |host| query::judge(change, host, rows))?;
         for (&(partition, tid), values) in rows.iter().zip(judged) {
             match &mut self.made {
                 Made::Singly(found) => match values {
@@ -272,29 +293,6 @@ impl<'q> Aside<'q> {
         Ok(())
     }
 
-    /// Runs `act` as the statement, on the rows as they are.
-    fn on_live_rows<R>(
-        &self,
-        tx: &mut Transaction,
-        act: impl FnOnce(&mut dyn albireo_execute::Host) -> Result<R, Stop>,
-    ) -> Result<R, Abort> {
-        let bound = self.queried.bound;
-        let mut execution = Execution::new(tx, &bound.library.catalog, &self.limits.interrupts);
-        let memory = BodyLimits { memory_bytes: self.queried.memory_bytes(), ..BodyLimits::default() };
-        let done = with_parameters(
-            &mut execution,
-            bound.library.as_ref(),
-            memory,
-            &bound.around,
-            self.arguments,
-            |host| act(host),
-        );
-        done.map_err(|stop| match stop {
-            Stop::Crossing => Abort::Crossing,
-            Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
-        })
-    }
-
     /// Makes the change, all partitions owned; `None` if not all changes of others were told.
     fn finish(mut self) -> Result<Option<Ran>, SqlError> {
         let queried = self.queried;
@@ -309,23 +307,18 @@ impl<'q> Aside<'q> {
             self.judge(tx, &changed)?;
             let changes: Vec<partition::Change> = match std::mem::replace(&mut self.made, Made::TooMany) {
                 Made::Singly(found) => return self.change_singly(tx, found).map(|count| (count, None)),
-                Made::Columns(parts) => parts.into_iter().map(partition::Change::Columns).collect(),
-                Made::Gone(parts) => parts.into_iter().map(partition::Change::Gone).collect(),
+                Made::Columns(parts) => partition::Change::of_each(parts, partition::Change::Columns),
+                Made::Gone(parts) => partition::Change::of_each(parts, partition::Change::Gone),
                 Made::TooMany => Vec::new(),
             };
             counted.set(changes.iter().map(partition::Change::count).sum());
             let switch = (counted.get() > 0).then_some(Switch { changes, record: &record });
             Ok((counted.get(), switch))
         });
-        let Some((count, mut switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
+        let Some((count, switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
             return Ok(None);
         };
-        let mut pace = partitions.pace();
-        while partitions.tidy(&mut switched, &mut pace) {
-            queried.database.inner.meanwhile.happens(Moment::After);
-        }
-        let ended = partitions.end_switch(call.synchronous, switched);
-        ended.map_err(|error| queried.database.explain_call(error))?;
+        queried.database.end_switch(&call, switched)?;
         Ok(Some(Ran { count, rows: Vec::new(), notices: Vec::new() }))
     }
 
@@ -337,6 +330,21 @@ impl<'q> Aside<'q> {
         let rows = &mut found.into_iter().map(row);
         let rest = &self.queried.rest;
         let found = FoundRows { carried: &[], rows };
-        self.on_live_rows(tx, |host| query::apply(rest, host, found)).map(|(count, _)| count)
+        let queried = self.queried;
+        let done =
+            queried.on_live_rows(tx, self.arguments, &self.limits, |host| query::apply(rest, host, found));
+        done.map(|(count, _)| count)
+    }
+}
+
+impl crate::Database {
+    /// Tidies up after a switch, a few rows at a time, and waits until a crash cannot take it back.
+    pub(super) fn end_switch(&self, call: &Call<'_>, mut switched: Switched) -> Result<(), SqlError> {
+        let partitions = &self.inner.partitions;
+        let mut pace = partitions.pace();
+        while partitions.tidy(&mut switched, &mut pace) {
+            self.inner.meanwhile.happens(Moment::After);
+        }
+        partitions.end_switch(call.synchronous, switched).map_err(|error| self.explain_call(error))
     }
 }

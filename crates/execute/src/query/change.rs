@@ -21,6 +21,15 @@ use crate::Stop;
 use crate::datum::Datum;
 use crate::expr::{ColumnRef, Expr};
 
+/// What is done, and where the row is if there is one.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The row.
+    pub at: Option<(PartitionId, Tid)>,
+    /// What is done.
+    pub decision: Decision,
+}
+
 /// How many rows a change concerned, and what RETURNING says of each.
 type Outcome = (u64, Vec<Vec<Datum>>);
 
@@ -45,13 +54,17 @@ pub struct FoundRows<'f> {
 /// A row to change: the current rows, and what is done.
 struct Pending {
     rows: Vec<Row>,
-    action: Action,
+    action: Decision,
 }
 
 /// What is done with a row.
-enum Action {
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// It gets these values.
     Update(Vec<(ColumnId, Value)>),
+    /// It goes.
     Delete,
+    /// One with these values comes.
     Insert(Vec<Value>),
 }
 
@@ -127,6 +140,41 @@ impl Running<'_> {
         Ok((done.count, done.returned))
     }
 
+    /// What a change does with rows that a query found, as they are now; nothing is done.
+    pub(super) fn decide_all(&mut self, change: &Change, found: FoundRows<'_>) -> Result<Vec<Decided>, Stop> {
+        let Some(target) = change.target() else { return Ok(Vec::new()) };
+        let set = match change {
+            Change::Update(update) => update.set.as_slice(),
+            _ => &[],
+        };
+        self.push_level(&target.relations, Vec::new())?;
+        let mut decided = Vec::new();
+        for row in found.rows {
+            self.tick()?;
+            let FoundRow { at, mut values } = row?;
+            let carried = values.split_off(set.len().min(values.len()));
+            let decision = match change {
+                Change::Merge(merge) => {
+                    let mut rows = carry(target, found.carried, carried);
+                    if let Some((partition, tid)) = at {
+                        rows[0] = Row::Stored(self.host.live().site_of_partition(partition)?, tid);
+                    }
+                    self.level().rows = rows;
+                    self.decide(merge)?
+                }
+                Change::Update(_) => {
+                    let values =
+                        set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
+                    Some(Decision::Update(values.collect::<Result<_, Stop>>()?))
+                }
+                _ => Some(Decision::Delete),
+            };
+            decided.extend(decision.map(|decision| Decided { at, decision }));
+        }
+        self.levels.pop();
+        Ok(decided)
+    }
+
     /// What an UPDATE or DELETE of one table makes of rows as they are now: new values, in the order of SET; none of
     /// those that it does not concern.
     pub(super) fn judge(
@@ -192,9 +240,9 @@ impl Running<'_> {
                 Change::Update(_) => {
                     let values =
                         set.iter().zip(values).map(|((column, _), value)| Ok((*column, scalar(value)?)));
-                    Some(Action::Update(values.collect::<Result<_, Stop>>()?))
+                    Some(Decision::Update(values.collect::<Result<_, Stop>>()?))
                 }
-                _ => Some(Action::Delete),
+                _ => Some(Decision::Delete),
             };
             let Some(action) = action else { continue };
             let pending = Pending { rows, action };
@@ -256,9 +304,9 @@ impl Running<'_> {
             let action = match change {
                 Change::Merge(merge) => running.decide(merge)?,
                 Change::Update(update) if once(&mut seen) => {
-                    Some(Action::Update(running.assigned(&update.set)?))
+                    Some(Decision::Update(running.assigned(&update.set)?))
                 }
-                Change::Delete(_) if once(&mut seen) => Some(Action::Delete),
+                Change::Delete(_) if once(&mut seen) => Some(Decision::Delete),
                 _ => None,
             };
             let Some(action) = action else { return Ok(Flow::More) };
@@ -267,9 +315,9 @@ impl Running<'_> {
                 false => running.keep_old(target, &mut rows),
             }
             let values = match &action {
-                Action::Update(values) => values.len(),
-                Action::Insert(values) => values.len(),
-                Action::Delete => 0,
+                Decision::Update(values) => values.len(),
+                Decision::Insert(values) => values.len(),
+                Decision::Delete => 0,
             };
             running.host.take_memory(64 + 48 * (rows.len() + values))?;
             pending.push(Pending { rows, action });
@@ -279,7 +327,7 @@ impl Running<'_> {
     }
 
     /// What MERGE does with the current rows.
-    fn decide(&mut self, merge: &Merge) -> Result<Option<Action>, Stop> {
+    fn decide(&mut self, merge: &Merge) -> Result<Option<Decision>, Stop> {
         let matched = matches!(self.level().rows.first(), Some(Row::Stored(..)));
         for clause in merge.clauses.iter().filter(|clause| clause.matched == matched) {
             if let Some(condition) = &clause.condition
@@ -289,14 +337,14 @@ impl Running<'_> {
             }
             return Ok(match &clause.action {
                 MergeAction::Nothing => None,
-                MergeAction::Delete => Some(Action::Delete),
-                MergeAction::Update(set) => Some(Action::Update(self.assigned(set)?)),
+                MergeAction::Delete => Some(Decision::Delete),
+                MergeAction::Update(set) => Some(Decision::Update(self.assigned(set)?)),
                 MergeAction::Insert(given) => {
                     let mut values = vec![Value::Null; merge.target.table.columns.len()];
                     for (column, value) in given {
                         values[column.index()] = self.scalar(value)?;
                     }
-                    Some(Action::Insert(values))
+                    Some(Decision::Insert(values))
                 }
             });
         }
@@ -344,7 +392,7 @@ impl Running<'_> {
                 .into());
         }
         match (action, at) {
-            (Action::Update(values), Some((site, tid))) => {
+            (Decision::Update(values), Some((site, tid))) => {
                 let (site, tid) = self.host.live().update(site, table, tid, &values)?;
                 if !returning.is_empty() {
                     self.level().rows = rows;
@@ -352,14 +400,14 @@ impl Running<'_> {
                     self.give_back(returning, &mut done.returned)?;
                 }
             }
-            (Action::Delete, Some((site, tid))) => {
+            (Decision::Delete, Some((site, tid))) => {
                 if !returning.is_empty() {
                     self.level().rows = rows;
                     self.give_back(returning, &mut done.returned)?;
                 }
                 self.host.live().delete(site, table, tid)?;
             }
-            (Action::Insert(values), _) => {
+            (Decision::Insert(values), _) => {
                 self.host.live().insert(table, &values)?;
             }
             (_, None) => return Ok(()),

@@ -16,7 +16,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use change::{FoundRow, FoundRows};
+pub use change::{Decided, Decision, FoundRow, FoundRows};
 pub use estimate::Estimate;
 use estimate::Estimator;
 use frame::Running;
@@ -99,4 +99,13 @@ pub fn judge(
     rows: &[(PartitionId, Tid)],
 ) -> Result<Vec<Option<Vec<Value>>>, Stop> {
     Running::new(host).judge(change, rows)
+}
+
+/// What a change, of which [`rest_of`](albireo_plpgsql::plan::rest_of) is left, does with rows that a query found, as they
+/// are now; nothing is done. A row that comes several times has several decisions.
+///
+/// # Errors
+/// An expression's; those of `found`.
+pub fn decide(plan: &ChangePlan, host: &mut dyn Host, found: FoundRows<'_>) -> Result<Vec<Decided>, Stop> {
+    Running::new(host).decide_all(&plan.change, found)
 }

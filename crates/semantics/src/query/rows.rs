@@ -10,6 +10,8 @@ use super::tree::{Body, Change, Cte, Distinct, Insert, Pool, Query, Select, Targ
 use super::{SelectPlan, levels, sets};
 use crate::datum::Datum;
 use crate::expr::{ColumnRef, Expr, ExprKind};
+use albireo_base::ColumnId;
+
 use crate::types::Scalar;
 
 /// How many columns say where a row is: its partition, and its place there. They come after the table's own
@@ -85,19 +87,39 @@ impl Change {
         asks
     }
 
+    /// Whether it does the same whenever it runs on the same rows: it calls no routine and asks for no time; and what
+    /// depends on each row as it is found or made has no queries in it.
+    pub fn is_repeatable(&self) -> bool {
+        let mut is = !self.asks_late();
+        self.each_expr(&mut |expr| {
+            expr.walk(&mut |part| is &= !matches!(part.kind, ExprKind::Call(..) | ExprKind::Now));
+        });
+        is
+    }
+
+    /// The table's columns that are read when the change is made.
+    pub fn read_late(&self) -> BTreeSet<ColumnId> {
+        let own = self.late_columns().into_iter().filter(|column| column.relation == 0);
+        own.map(|column| ColumnId(column.column)).collect()
+    }
+
     /// The columns of relations but the table that are needed when the change is made.
     fn carried(&self) -> BTreeSet<ColumnRef> {
-        let mut carried = BTreeSet::new();
-        if let Self::Insert(_) = self {
-            return carried;
+        match self {
+            Self::Insert(_) => BTreeSet::new(),
+            _ => self.late_columns().into_iter().filter(|column| column.relation > 0).collect(),
         }
+    }
+
+    /// The columns that what depends on each row as it is found or made reads.
+    fn late_columns(&self) -> BTreeSet<ColumnRef> {
+        let mut carried = BTreeSet::new();
         let mut copy = self.clone();
         copy.each_late_expr_mut(&mut |expr| {
             // The visitor has no errors.
             let _ = levels::expr(expr, 0, &mut |part, depth| {
                 if let ExprKind::Column(column) = part.kind
                     && column.depth == depth
-                    && column.relation > 0
                 {
                     carried.insert(ColumnRef { depth: 0, ..column });
                 }

@@ -1,0 +1,266 @@
+//! MERGE, and UPDATE and DELETE with other relations, worked out beside whoever uses the table.
+//!
+//! ```text
+//! snapshot ──► query: rows ──► what is done with each, a few at a time ──► all partitions owned: if all that was read
+//! (all owned)  (nothing owned) (one partition owned)                      is still so, the change
+//! ```
+//!
+//! What such a statement does to a row depends on other rows, so one that somebody has changed cannot be judged by
+//! itself: if something of what was read has changed, in a column that was read, all is worked out again; after
+//! [`TRIES`] times with all partitions owned (`super`). Rows that it brings are inserted at its end, so they are few.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_execute::query::{self, Decided, Decision, FoundRow, FoundRows};
+use albireo_partition::{self as partition, Abort, Call, Pace, Route, Switch, TableHandle, Transaction};
+use albireo_semantics::datum::Datum;
+use albireo_semantics::query::ADDRESS;
+use albireo_semantics::query::tree::{Change, MergeAction};
+use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, TableSpec};
+
+use super::{Queried, places_of};
+use crate::QueryResult;
+use crate::ddl::{handle, spec_of};
+use crate::meanwhile::Moment;
+use crate::routines::{Limits, put_statement};
+use crate::statements::Ran;
+
+/// How often it is worked out while others may change what it reads.
+const TRIES: usize = 2;
+/// Rows that are looked at while a partition is owned.
+const DECIDED_AT_ONCE: usize = 128;
+/// Rows that it changes at least: fewer are changed one by one in less time than it takes to be ready for more.
+const FEW: usize = 1_000;
+/// Rows that it inserts at most.
+const MOST_INSERTED: usize = 4_000;
+
+/// What is done, worked out so far.
+struct Plan<'q> {
+    queried: &'q Queried<'q>,
+    arguments: &'q [Datum],
+    limits: Limits,
+    handle: TableHandle,
+    spec: Arc<TableSpec>,
+    /// The columns that get new values.
+    columns: Vec<ColumnId>,
+    rewrites: Vec<Rewrite>,
+    gone: Vec<RowSet>,
+    coming: Vec<Vec<Value>>,
+    /// Rows that have been decided about.
+    touched: BTreeSet<(PartitionId, Tid)>,
+    pace: Pace<'q>,
+}
+
+/// Whether a plan can be made.
+enum Made {
+    Whole,
+    NotHere,
+}
+
+impl Queried<'_> {
+    /// Makes the change beside the table; `None` if it does not belong here, or others change too much.
+    pub(super) fn run_found(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
+        let Some(target) = self.change.target() else { return Ok(None) };
+        let fits = self.queries.len() == 1
+            && target.ctes.is_empty()
+            && target.returning.is_empty()
+            && !self.bound.calls_routines()
+            && self.change.is_repeatable();
+        let (handle, spec, columns) = (handle(&target.table), spec_of(&target.table), written(self.change));
+        if !fits || !spec.rewrites(&columns) {
+            return Ok(None);
+        }
+        let read = self.change.read_late();
+        let covered = match spec.checks.is_empty() {
+            true => ColumnSet::of(columns.iter().copied().chain(read)),
+            false => ColumnSet::ALL,
+        };
+        let scope = self.scope().covering(handle.id(), covered);
+        let partitions = &self.database.inner.partitions;
+        for _ in 0..TRIES {
+            let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
+            let result = self.rows_of(&self.queries[0], &seen)?;
+            if result.row_count() < FEW {
+                return Ok(None);
+            }
+            self.database.inner.meanwhile.happens(Moment::Before);
+            let mut plan = Plan::new(self, arguments, (handle, spec.clone()), &columns, &seen)?;
+            match plan.work_out(&result) {
+                Ok(Made::Whole) => {}
+                Ok(Made::NotHere) => return Ok(None),
+                // It may come of rows that are others by now.
+                Err(_) if !partitions.is_current(&seen) => continue,
+                Err(error) => return Err(error),
+            }
+            if let Some(ran) = plan.finish(seen)? {
+                return Ok(Some(ran));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The columns that a change gives new values.
+fn written(change: &Change) -> Vec<ColumnId> {
+    let columns: BTreeSet<ColumnId> = match change {
+        Change::Update(update) => update.set.iter().map(|(column, _)| *column).collect(),
+        Change::Merge(merge) => {
+            let updates = merge.clauses.iter().filter_map(|clause| match &clause.action {
+                MergeAction::Update(set) => Some(set),
+                _ => None,
+            });
+            updates.flatten().map(|(column, _)| *column).collect()
+        }
+        Change::Insert(_) | Change::Delete(_) => BTreeSet::new(),
+    };
+    columns.into_iter().collect()
+}
+
+impl<'q> Plan<'q> {
+    fn new(
+        queried: &'q Queried<'q>,
+        arguments: &'q [Datum],
+        (handle, spec): (TableHandle, TableSpec),
+        columns: &[ColumnId],
+        seen: &Arc<DatabaseSnapshot>,
+    ) -> Result<Self, SqlError> {
+        let dropped = || SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped");
+        let (partitions, spec) = (&queried.database.inner.partitions, Arc::new(spec));
+        let count = if handle.is_shared() { 1 } else { partitions.count() };
+        let mut rewrites = Vec::new();
+        if !columns.is_empty() {
+            let view = seen.table(handle.id()).ok_or_else(dropped)?;
+            let part = |partition| view.rewrite(PartitionId(partition), Arc::clone(&spec), columns);
+            rewrites = (0..count).map(part).collect::<Option<_>>().ok_or_else(dropped)?;
+        }
+        Ok(Self {
+            queried,
+            arguments,
+            limits: queried.database.limits(queried.settings, queried.cancel),
+            handle,
+            spec,
+            columns: columns.to_vec(),
+            rewrites,
+            gone: vec![RowSet::default(); usize::from(count)],
+            coming: Vec::new(),
+            touched: BTreeSet::new(),
+            pace: partitions.pace(),
+        })
+    }
+
+    /// Works out what is done with the rows of a result.
+    fn work_out(&mut self, result: &QueryResult) -> Result<Made, SqlError> {
+        let is_merge = matches!(self.queried.change, Change::Merge(_));
+        let mut places = places_of(result, !is_merge);
+        if is_merge {
+            places.sort_by_cached_key(|(batch, row)| {
+                super::address(&result.batches[*batch], *row).map(|(partition, _)| partition)
+            });
+        }
+        let mut some: Vec<FoundRow> = Vec::new();
+        let mut places = places.into_iter().peekable();
+        while let Some(place) = places.next() {
+            let row = self.queried.queries[0].found(result, place, ADDRESS)?;
+            let partition = row.at.map_or(PartitionId(0), |(partition, _)| partition);
+            some.push(row);
+            let goes_on = places.peek().is_some_and(|(batch, row)| {
+                let next = super::address(&result.batches[*batch], *row);
+                next.map_or(PartitionId(0), |(partition, _)| partition) == partition
+            });
+            if some.len() < DECIDED_AT_ONCE && goes_on {
+                continue;
+            }
+            if matches!(self.decide(partition, std::mem::take(&mut some))?, Made::NotHere) {
+                return Ok(Made::NotHere);
+            }
+            self.queried.database.inner.meanwhile.happens(Moment::Before);
+        }
+        for rewrite in &mut self.rewrites {
+            rewrite.seal().map_err(|error| self.queried.database.explain_table(error))?;
+        }
+        // One that goes may make room for one that comes.
+        let mixes = !self.coming.is_empty() && self.gone.iter().any(|rows| rows.count() > 0);
+        Ok(if mixes { Made::NotHere } else { Made::Whole })
+    }
+
+    /// Decides about rows, whose partition is owned for that.
+    fn decide(&mut self, partition: PartitionId, found: Vec<FoundRow>) -> Result<Made, SqlError> {
+        self.limits.check()?;
+        let (queried, count) = (self.queried, found.len());
+        let call = Call::new(Route::Partition(partition), queried.verb());
+        let mut found = Some(found);
+        self.pace.begin();
+        let decided = queried.database.inner.partitions.transact(&call, |tx| {
+            let rows = &mut found.take().unwrap_or_default().into_iter().map(Ok);
+            let found = FoundRows { carried: &queried.carried, rows };
+            let decide = |host: &mut dyn albireo_execute::Host| query::decide(&queried.rest, host, found);
+            let decided = queried.on_live_rows(tx, self.arguments, &self.limits, decide)?;
+            self.note(tx, decided)
+        });
+        self.pace.rest(partition, 1);
+        debug_assert!(count > 0, "rows are decided about");
+        decided.map_err(|error| queried.database.explain_call(error))
+    }
+
+    /// Notes what is done with rows.
+    fn note(&mut self, tx: &mut Transaction, decided: Vec<Decided>) -> Result<Made, Abort> {
+        for Decided { at, decision } in decided {
+            let is_first = at.is_none_or(|at| self.touched.insert(at));
+            match (decision, at) {
+                // Which of them counts, or what is said of it, is decided where they are changed one by one.
+                (Decision::Update(_) | Decision::Delete, Some(_)) if !is_first => return Ok(Made::NotHere),
+                (Decision::Update(values), Some((partition, tid))) => {
+                    let site = tx.site_of_partition(partition)?;
+                    let table = tx.table_at(site, self.handle);
+                    let value = |column: &ColumnId| {
+                        let given = values.iter().find(|(given, _)| given == column);
+                        given.map_or_else(|| table.value(tid, *column), |(_, value)| value.clone())
+                    };
+                    let values: Vec<Value> = self.columns.iter().map(value).collect();
+                    let rewrite = &mut self.rewrites[partition.index()];
+                    rewrite.put_live(table, tid, Some(&values)).map_err(Abort::Table)?;
+                }
+                (Decision::Delete, Some((partition, tid))) => self.gone[partition.index()].set(tid, true),
+                (Decision::Insert(values), _) if self.coming.len() < MOST_INSERTED => {
+                    self.coming.push(values)
+                }
+                (Decision::Insert(_), _) => return Ok(Made::NotHere),
+                (Decision::Update(_) | Decision::Delete, None) => {}
+            }
+        }
+        Ok(Made::Whole)
+    }
+
+    /// Makes the change, all partitions owned; `None` if something that was read has changed.
+    fn finish(self, seen: Arc<DatabaseSnapshot>) -> Result<Option<Ran>, SqlError> {
+        let Self { queried, handle, spec, rewrites, gone, coming, .. } = self;
+        let mut changes = partition::Change::of_each(rewrites, partition::Change::Columns);
+        changes.extend(partition::Change::of_each(gone, partition::Change::Gone));
+        let changed: u64 = changes.iter().map(partition::Change::count).sum();
+        let count = Cell::new(changed + coming.len() as u64);
+        let record =
+            |out: &mut Vec<u8>| put_statement(out, (handle.id(), count.get()), queried.text, queried.values);
+        let (partitions, call) = (&queried.database.inner.partitions, queried.call());
+        let switch = Switch { changes, record: &record };
+        let done = partitions.switch_if_current(handle, seen, &call, switch, |tx, changes| {
+            for values in &coming {
+                let site = match spec.partition_by {
+                    Some(column) => tx.site_of_value(&values[column.index()])?,
+                    None => tx.home(),
+                };
+                let tid = tx.insert_values_at(site, handle, values)?;
+                let (partition, table) = (tx.partition(site), tx.table_at(site, handle));
+                changes.iter_mut().try_for_each(|change| change.follow(partition, table, tid))?;
+            }
+            Ok(())
+        });
+        let Some(((), switched)) = done.map_err(|error| queried.database.explain_call(error))? else {
+            return Ok(None);
+        };
+        queried.database.end_switch(&call, switched)?;
+        Ok(Some(Ran { count: count.get(), rows: Vec::new(), notices: Vec::new() }))
+    }
+}
