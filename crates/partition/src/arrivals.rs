@@ -18,7 +18,9 @@ use std::sync::Arc;
 use albireo_base::packed::put_number;
 use albireo_base::{PartitionId, StatementProgress, TableId, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::{Arrival, DatabaseSnapshot, Entering, RowFault, SHARED_SITE, Staging, TableError};
+use albireo_storage::{
+    Arrival, DatabaseSnapshot, Entering, RowFault, SHARED_SITE, Staging, TableError, encode_staged,
+};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bulk::{keep_first, numbered};
@@ -171,7 +173,7 @@ impl Partitions {
                 let mut part = Vec::new();
                 put_number(&mut part, bringing.number);
                 put_number(&mut part, parts);
-                staging.encode(from..to, site, &mut part);
+                encode_staged(staging, from..to, site, &mut part);
                 crate::journal::wait_for_room(log);
                 let header = Header { kind: Kind::PART, time_us: self.clock().unix_us() };
                 let appended =

@@ -12,7 +12,7 @@ use albireo_storage::{RowFault, Staging, partitions_of};
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 
-use crate::data::TableHandle;
+use crate::handle::TableHandle;
 use crate::{Abort, Partitions};
 
 /// Rows to be inserted. Made by [`Partitions::bulk_insert`].

@@ -2,42 +2,15 @@
 
 use std::sync::Arc;
 
-use albireo_base::{PartitionId, TableId};
+use albireo_base::PartitionId;
 use albireo_env::Clock;
 use albireo_storage::{SHARED_SITE, Savepoint, Table, UndoLog, UndoRecord};
 use hdrhistogram::Histogram;
 
 use crate::Transaction;
-use crate::feed::{self, Feeds};
+use crate::feed::Feeds;
 use crate::parked::Parked;
 use crate::readers::Readers;
-
-/// A handle to a table in every partition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TableHandle {
-    pub(crate) id: TableId,
-    pub(crate) shared: bool,
-}
-
-impl TableHandle {
-    /// The handle of the table `id`, which is `shared` or partitioned as it was created.
-    #[inline]
-    pub fn new(id: TableId, shared: bool) -> Self {
-        Self { id, shared }
-    }
-
-    /// The table's id.
-    #[inline]
-    pub fn id(self) -> TableId {
-        self.id
-    }
-
-    /// Whether all partitions read one copy of the table.
-    #[inline]
-    pub fn is_shared(self) -> bool {
-        self.shared
-    }
-}
 
 /// The tables that all partitions read. Every partition holds a reference; whoever owns all
 /// partitions takes the references of all but the first away and so may write.
@@ -202,7 +175,10 @@ fn tell_of_changes(sites: &mut [PartitionData], undo: &UndoLog, rival: &str) {
 fn tell_them(sites: &mut [PartitionData], undo: &UndoLog, rival: &str) {
     for (site, id, tid, event) in undo.events(Savepoint::START) {
         let at = if site == SHARED_SITE { 0 } else { usize::from(site) };
-        feed::tell(sites, at, id, tid, event);
+        let feeds = &mut sites[at].feeds;
+        if !feeds.is_empty() {
+            feeds.tell(id, tid, event);
+        }
         if site == SHARED_SITE {
             let shared = sites[0].shared.as_ref().expect("a writer of shared tables owns them");
             let table = shared.tables[id.index()].as_ref().expect("a table stays as long as a transaction");

@@ -11,8 +11,9 @@ use albireo_storage::{
 };
 use parking_lot::MutexGuard;
 
-use crate::data::{PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::data::{PartitionData, PartitionState, SharedTables};
 use crate::executor::{Partition, Purpose};
+use crate::handle::TableHandle;
 use crate::journal::Receipt;
 use crate::parts::snapshot_of;
 use crate::run::{count, run};

@@ -16,7 +16,7 @@ use albireo_storage::{
     BudgetSpent, ChangedKeys, ColumnSet, IndexAside, SnapshotScope, TableError, TableSpec,
 };
 
-use crate::feed::{ChangedRows, Follower};
+use crate::follow::{ChangedRows, Follower};
 use crate::{Exclusive, Partitions, TableHandle};
 
 /// Keys that are read while a partition is owned.

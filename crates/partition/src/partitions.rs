@@ -12,9 +12,10 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use crate::arrivals::Arrivals;
-use crate::data::{self, PartitionData, PartitionState, SharedTables, TableHandle};
+use crate::data::{self, PartitionData, PartitionState, SharedTables};
 use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
+use crate::handle::TableHandle;
 use crate::journal::{self, Receipt};
 use crate::pace::Pace;
 use crate::parked::Parked;

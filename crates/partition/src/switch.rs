@@ -20,8 +20,8 @@ use albireo_redo::{Header, Kind};
 use albireo_storage::{DatabaseSnapshot, Rewrite, RowSet, Table};
 
 use crate::call::Command;
-use crate::data::TableHandle;
-use crate::feed::{ChangedRows, Follower};
+use crate::follow::{ChangedRows, Follower};
+use crate::handle::TableHandle;
 use crate::journal::Receipt;
 use crate::{Abort, Call, CallError, Exclusive, Pace, Partitions, Transaction};
 

@@ -8,7 +8,8 @@ use albireo_storage::{
     apply_writes,
 };
 
-use crate::data::{PartitionData, TableHandle, roll_back};
+use crate::data::{PartitionData, roll_back};
+use crate::handle::TableHandle;
 use crate::readers::Reads;
 use crate::{Abort, AppendError, BulkInsert};
 

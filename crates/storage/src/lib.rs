@@ -48,7 +48,7 @@ pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, Snapshot
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,
-    encode_part, encode_writes,
+    encode_part, encode_staged, encode_writes,
 };
 
 use albireo_base::Value;

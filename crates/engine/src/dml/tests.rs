@@ -145,6 +145,9 @@ fn contents(db: &Database) -> String {
     format!("{scanned}{by_index}{by_key}")
 }
 
+/// Others, and what they did when.
+type Acting = (Random, Vec<(String, Moment)>);
+
 /// What became of a statement beside others.
 #[derive(Default, Debug)]
 struct Counts {
@@ -164,8 +167,7 @@ fn beside_others(seed: u64, counts: &mut Counts) {
     }
     for _ in 0..3 {
         let bulk = many(&mut random);
-        let others: Arc<Mutex<(Random, Vec<(String, Moment)>)>> =
-            Arc::new(Mutex::new((Random::new(random.bits()), Vec::new())));
+        let others: Arc<Mutex<Acting>> = Arc::new(Mutex::new((Random::new(random.bits()), Vec::new())));
         let acting = Arc::clone(&others);
         let (connection, steps) = (db.connect(), random.between(0, 14));
         let left = Mutex::new(steps);

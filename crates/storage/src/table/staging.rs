@@ -149,11 +149,10 @@ impl Staging {
         self.is_first && self.rows.live_rows > 0 && self.indexes.len() == self.spec.indexes.len()
     }
 
-    /// Appends rows from one number up to another to `out`, as a write record has them that is of a site.
-    pub fn encode(&self, rows: std::ops::Range<u64>, site: u16, out: &mut Vec<u8>) {
-        debug_assert!(self.few.is_empty() && rows.end <= self.rows.live_rows, "the rows are laid down");
-        let first = self.rows.slots - self.rows.live_rows;
-        crate::writes::encode_coming(&self.spec, &self.rows, first + rows.start..first + rows.end, site, out);
+    /// Its rows, which are laid down, and the slot of the first.
+    pub(crate) fn laid(&self) -> (&TableSpec, &Rows, u64) {
+        debug_assert!(self.few.is_empty(), "the rows are laid down");
+        (&self.spec, &self.rows, self.rows.slots - self.rows.live_rows)
     }
 
     /// The rows on their way into the table.

@@ -8,7 +8,7 @@ use super::collect::{Fate, Span, Touched, WriteSet, Written, rows};
 use super::value::put_value;
 use crate::layout::ColumnLocation;
 use crate::rows::Rows;
-use crate::table::{Table, TableSpec};
+use crate::table::{Staging, Table};
 use crate::undo::{Change, UndoLog};
 
 /// Appends what the running transaction wrote to `out`, in the form that the module's documentation tells.
@@ -289,22 +289,17 @@ fn put_row<'c>(
     debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
 }
 
-/// Appends rows that come to a table, as a write record has them.
-pub(crate) fn encode_coming(
-    spec: &TableSpec,
-    rows: &Rows,
-    tids: std::ops::Range<u64>,
-    site: u16,
-    out: &mut Vec<u8>,
-) {
+/// Appends some of the rows that were laid down beside a table, by their numbers, as rows that come to it at a site.
+pub fn encode_staged(staging: &Staging, numbers: std::ops::Range<u64>, site: u16, out: &mut Vec<u8>) {
+    let (spec, rows, first) = staging.laid();
     put_number(out, if site == SHARED_SITE { 0 } else { u64::from(site) + 1 });
     put_number(out, u64::from(spec.id.0));
     put_number(out, 0);
     put_number(out, 0);
-    put_number(out, tids.end - tids.start);
+    put_number(out, numbers.end - numbers.start);
     let nullable = spec.columns.iter().filter(|column| column.nullable).count();
-    for tid in tids.map(Tid) {
-        put_row(rows, tid, nullable, rows.layout.columns().iter(), out);
+    for number in numbers {
+        put_row(rows, Tid(first + number), nullable, rows.layout.columns().iter(), out);
     }
 }
 

@@ -47,8 +47,7 @@ mod value;
 
 pub use apply::{Applied, ApplyError, WrittenTables, apply_writes};
 pub use collect::WriteSet;
-pub(crate) use encode::encode_coming;
-pub use encode::{encode_part, encode_writes};
+pub use encode::{encode_part, encode_staged, encode_writes};
 pub use read::{RowWrite, Shape, WriteReader};
 
 /// The site of shared tables, as undo records number them.

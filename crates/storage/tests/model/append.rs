@@ -58,8 +58,10 @@ pub fn rows_batch(shape: &Shape, rows: &[Vec<Value>]) -> RecordBatch {
 
 /// Rows that were staged, to be appended at some later time.
 pub struct Staged {
-    staging: Staging,
-    rows: Vec<Vec<Value>>,
+    /// They.
+    pub staging: Staging,
+    /// As values.
+    pub rows: Vec<Vec<Value>>,
 }
 
 impl World {
@@ -154,13 +156,14 @@ impl World {
 
     /// The first of the rows whose unique key is there already, or in a row before it, and the first index of
     /// which that is so.
-    fn first_fault(&self, rows: &[Vec<Value>]) -> Option<(usize, IndexId)> {
+    pub fn first_fault(&self, rows: &[Vec<Value>]) -> Option<(usize, IndexId)> {
         let key = |columns: &[ColumnId], row: &[Value]| {
             let key = columns.iter().map(|c| match &row[c.index()] {
                 Value::Null => None,
                 // Equal numbers have one text, but for zeroes.
                 value => {
-                    Some(value.to_string().replacen("-0", "0", usize::from(*value == Value::Double(0.0))))
+                    let is_zero = *value == Value::Double(0.0) || *value == Value::Real(0.0);
+                    Some(value.to_string().replacen("-0", "0", usize::from(is_zero)))
                 }
             });
             key.collect::<Option<Vec<String>>>()

@@ -5,6 +5,7 @@ mod append;
 mod cells;
 mod check;
 mod concurrent;
+mod ghosts;
 mod large;
 mod limits;
 mod load;

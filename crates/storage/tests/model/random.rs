@@ -46,6 +46,12 @@ enum Op {
     Stage(Vec<u16>, usize, u16, usize),
     /// They are appended, perhaps much later.
     Append,
+    /// Some rows die together; some of them leave the indexes.
+    KillSome(u16),
+    TidySome(usize),
+    /// Staged rows begin to arrive; go on for so many steps.
+    Arrive,
+    ArriveOn(usize),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -87,6 +93,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => any::<bool>().prop_map(Op::Reload),
         6 => (picks(), 1usize..40, 0u16..30, 1usize..50).prop_map(|(p, n, s, l)| Op::Stage(p, n, s, l)),
         6 => Just(Op::Append),
+        2 => row().prop_map(Op::KillSome),
+        3 => (1usize..9).prop_map(Op::TidySome),
+        4 => Just(Op::Arrive),
+        8 => (1usize..5).prop_map(Op::ArriveOn),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -186,6 +196,10 @@ impl World {
                 self.stage_few(self.some_rows(&picks, count, step), length, few);
             }
             Op::Append => self.append_staged(),
+            Op::KillSome(pick) => self.kill_some(pick),
+            Op::TidySome(count) => self.tidy_some(count),
+            Op::Arrive => self.arrive(),
+            Op::ArriveOn(steps) => self.arrive_on(steps),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

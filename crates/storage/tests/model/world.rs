@@ -69,6 +69,10 @@ pub struct World {
     ballast: Vec<(NonNull<u8>, usize)>,
     /// Rows that are to be appended some time.
     pub staged: Option<crate::append::Staged>,
+    /// Rows that were killed together and stand in indexes.
+    pub ghosts: Vec<Tid>,
+    /// Rows that arrive in steps.
+    pub arriving: Option<crate::ghosts::Arriving>,
 }
 
 impl World {
@@ -95,6 +99,8 @@ impl World {
             pool,
             ballast: Vec::new(),
             staged: None,
+            ghosts: Vec::new(),
+            arriving: None,
         }
     }
 
@@ -180,6 +186,11 @@ impl World {
         self.savepoint = None;
     }
 
+    /// Whether a row was there when the last transaction had committed.
+    pub fn committed_has(&self, tid: Tid) -> bool {
+        self.committed.contains_key(&tid)
+    }
+
     /// Takes the transaction back.
     pub fn abort(&mut self) {
         self.roll_back(Savepoint::START);
@@ -216,6 +227,8 @@ impl World {
     /// Goes on with another table, whose committed rows are `rows`.
     pub fn replace(&mut self, table: Table, rows: Rows) {
         self.snapshots.clear();
+        self.ghosts.clear();
+        self.arriving = None;
         self.table = table;
         self.current = rows;
         self.commit();
@@ -331,7 +344,7 @@ impl World {
     /// Drops everything, the table first or last, and demands every byte back.
     pub fn finish(mut self, table_first: bool) {
         self.release();
-        self.staged = None;
+        (self.staged, self.arriving) = (None, None);
         let Self { table, snapshots, kept, elsewhere, registry, pool, shape, .. } = self;
         let table = if table_first {
             drop(table);
