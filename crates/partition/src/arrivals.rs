@@ -283,17 +283,17 @@ impl UnderWay<'_> {
     }
 
     /// Sends rows of a partition away that have slots.
-    fn send_away(&self, partition: PartitionId, arrival: &Arrival, pace: &mut Pace<'_>) {
-        let mut from = Tid(0);
-        loop {
-            let some: Vec<Tid> = arrival.rows().from(from).take(SENT_AT_ONCE).collect();
-            let Some(last) = some.last() else { return };
-            from = Tid(last.0 + 1);
+    fn send_away(&self, partition: PartitionId, arrival: Arrival, pace: &mut Pace<'_>) {
+        let mut from = Some(Tid(0));
+        while let Some(first) = from {
+            let some: Vec<Tid> = arrival.rows().from(first).take(SENT_AT_ONCE).collect();
+            from = some.last().map(|last| Tid(last.0 + 1));
             pace.begin();
             self.partitions
-                .with_table_mut(self.table, partition, |target| target.tidy_away(some.iter().copied()));
+                .with_table_mut(self.table, partition, |target| target.leave_some(some.iter().copied()));
             pace.rest(partition, 0);
         }
+        self.partitions.with_table_mut(self.table, partition, |target| target.dismiss(arrival));
     }
 }
 
@@ -302,7 +302,7 @@ impl Drop for UnderWay<'_> {
         let mut pace = self.partitions.pace();
         for (partition, arrival, _) in std::mem::take(&mut self.parts) {
             if let Some(arrival) = arrival {
-                self.send_away(partition, &arrival, &mut pace);
+                self.send_away(partition, arrival, &mut pace);
             }
         }
     }

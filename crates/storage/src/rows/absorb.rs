@@ -364,7 +364,7 @@ impl Rows {
     }
 
     /// Gives back the chunks in which no slot is in use.
-    fn drop_vacant_chunks(&mut self) {
+    pub(super) fn drop_vacant_chunks(&mut self) {
         let kept = self.slots.div_ceil(CHUNK_ROWS as u64) as usize;
         if kept >= self.chunks {
             return;

@@ -100,6 +100,19 @@ impl Rows {
         self.moves += 1;
     }
 
+    /// Gives the slots of rows back that were about to come and stand in no index: the last as if they never were.
+    /// What their texts take in a chunk that stays has been counted.
+    pub(crate) fn withdraw(&mut self, run: RowRun) {
+        if !self.are_last(run) {
+            return run.tids().for_each(|tid| self.lay_to_rest(tid));
+        }
+        run.tids().for_each(|tid| self.pending.set(tid, false));
+        assert!(self.ghosts >= run.rows, "rows that do not come were ghosts");
+        self.ghosts -= run.rows;
+        self.slots = run.first.0;
+        self.drop_vacant_chunks();
+    }
+
     /// Lets the slot of a ghost that stands in no index be used again, in time.
     pub(crate) fn lay_to_rest(&mut self, tid: Tid) {
         assert!(self.is_ghost(tid), "a ghost is laid to rest");

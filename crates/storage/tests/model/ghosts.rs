@@ -80,7 +80,7 @@ impl World {
                 Ok(Entering::Done) => self.settle(arriving),
                 Err(TableError::OutOfMemory(_)) => {
                     assert!(self.is_squeezed(), "there was memory");
-                    self.send_away(&arriving.arrival);
+                    self.send_away(arriving.arrival);
                 }
                 Err(other) => panic!("unexpected {other}"),
             }
@@ -92,7 +92,7 @@ impl World {
         let Arriving { mut arrival, rows, .. } = arriving;
         if self.table.fault_of(&arrival).is_some() {
             // The row that was in the way may have gone since.
-            return self.send_away(&arrival);
+            return self.send_away(arrival);
         }
         let fault = self.first_fault(&rows);
         match self.table.settle(&mut arrival) {
@@ -122,18 +122,19 @@ impl World {
             }
             Err(fault) if matches!(fault.error, TableError::OutOfMemory(_)) => {
                 assert!(self.is_squeezed(), "there was memory");
-                self.send_away(&arrival);
+                self.send_away(arrival);
             }
             Err(found) => {
                 assert!(matches!(found.error, TableError::Duplicate { .. }), "{found:?}");
                 assert!(fault.is_some(), "no key is there twice, but {found:?}");
-                self.send_away(&arrival);
+                self.send_away(arrival);
             }
         }
     }
 
-    fn send_away(&mut self, arrival: &Arrival) {
-        self.table.tidy_away(arrival.rows().from(Tid(0)));
+    fn send_away(&mut self, arrival: Arrival) {
+        self.table.leave_some(arrival.rows().from(Tid(0)));
+        self.table.dismiss(arrival);
         self.check();
     }
 }

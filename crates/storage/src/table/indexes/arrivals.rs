@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{IndexId, StatementProgress, Tid};
 
 use super::build::Batch;
@@ -234,6 +235,30 @@ impl Table {
         let key = columns.map(|column| self.value(tid, *column)).collect();
         let error = TableError::Duplicate { table: self.spec.id, index, existing };
         Some(RowFault { row: Some(number), error, key })
+    }
+
+    /// Takes rows out of the indexes that do not come.
+    pub fn leave_some(&mut self, tids: impl Iterator<Item = Tid>) {
+        for tid in tids {
+            self.indexes.iter_mut().for_each(|index| index.remove_ghost(&self.rows, tid));
+        }
+    }
+
+    /// Gives the slots of rows back that do not come, and stand in no index.
+    pub fn dismiss(&mut self, arrival: Arrival) {
+        for run in arrival.runs.into_iter().rev() {
+            if !self.rows.layout.heap_columns.is_empty() {
+                // Chunks that begin with one of the last rows go with their heaps.
+                let stays = match (self.rows.are_last(run), run.first.slot()) {
+                    (true, 0) => 0,
+                    (true, slot) => (CHUNK_ROWS - slot) as u64,
+                    (false, _) => run.rows,
+                };
+                run.tids().take(stays as usize).for_each(|tid| self.count_texts(tid, 1));
+            }
+            self.rows.withdraw(run);
+        }
+        self.rows.tidy();
     }
 
     /// Makes rows of the table of rows that have settled.
