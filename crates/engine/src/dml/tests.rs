@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use albireo_env::disk::CrashDisk;
+use albireo_env::{Env, MemoryDisk};
 use albireo_testing::{Random, test};
 use parking_lot::Mutex;
 
@@ -15,6 +17,11 @@ const ROWS: i64 = 6_000;
 
 fn database(partitions: u16, layout: u64) -> Database {
     let db = Database::in_memory(Config { partitions, query_threads: 1, ..Config::default() }).unwrap();
+    fill(&db, partitions, layout);
+    db
+}
+
+fn fill(db: &Database, partitions: u16, layout: u64) {
     let by = if partitions > 1 { " PARTITION BY HASH (id)" } else { "" };
     let layout = match layout {
         0 => "",
@@ -31,7 +38,6 @@ fn database(partitions: u16, layout: u64) -> Database {
          INSERT INTO u SELECT i * 2, i FROM generate_series(1, {ROWS}) AS x(i) WHERE i % 3 <> 1"
     ))
     .unwrap();
-    db
 }
 
 const BY_INDEX: &str = "SELECT count(*), sum(id), max(v) FROM t WHERE g = $1";
@@ -307,4 +313,68 @@ fn row_that_others_bring_meanwhile_is_there_first() {
         );
     }
     assert!(met[0] > 15 && met[1] > 10, "{met:?}");
+}
+
+/// The database as a crash at this moment would leave it, all that was acknowledged being on the disk.
+fn crashed(disk: &CrashDisk, partitions: u16) -> Database {
+    let copy = MemoryDisk::default();
+    for (path, bytes) in disk.files() {
+        copy.put(path, &bytes);
+    }
+    let env = Env { disk: Arc::new(copy), ..Env::real() };
+    Database::open_in("/data", Config { partitions, query_threads: 1, ..Config::default() }, env).unwrap()
+}
+
+#[test]
+fn crash_at_any_step_leaves_all_of_a_statement_or_nothing() {
+    let statements = [
+        "UPDATE t SET v = v + 1, s = s || '!'",
+        "DELETE FROM t WHERE w % 3 <> 1",
+        "INSERT INTO t SELECT 20000 + i, i, i, 1, i, 'i', '' FROM generate_series(1, 2500) AS x(i)",
+        "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET v = t.v + u.x \
+         WHEN NOT MATCHED THEN INSERT (id, v, w) VALUES (u.id, u.x, 7)",
+    ];
+    for (number, (bulk, partitions)) in statements.iter().flat_map(|bulk| [(bulk, 1), (bulk, 2)]).enumerate()
+    {
+        let disk = CrashDisk::new(number as u64);
+        let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+        let config =
+            Config { partitions, query_threads: 1, log_segment_bytes: 256 << 10, ..Config::default() };
+        let db = Database::open_in("/data", config, env).unwrap();
+        fill(&db, partitions, 0);
+        db.checkpoint().unwrap();
+        let twin = database(partitions, 0);
+        let (connection, inner) = (db.connect(), twin.clone());
+        let (step, text, copied) = (Mutex::new(0), (*bulk).to_owned(), disk.clone());
+        let steps = Arc::new(Mutex::new([0; 2]));
+        let counts = Arc::clone(&steps);
+        db.inner.meanwhile.put(Some(Arc::new(move |moment| {
+            let mut step = step.lock();
+            let mut counts = counts.lock();
+            if moment == Moment::After && counts[1] == 0 {
+                inner.execute(&text).unwrap();
+            }
+            counts[usize::from(moment == Moment::After)] += 1;
+            *step += 1;
+            // Rows that the statement does not read in a column that it does, so that it goes on.
+            let others = format!("UPDATE t SET c = 'c{}' WHERE id = {}", *step % 90, 100 + *step);
+            inner.execute(&others).unwrap();
+            connection.execute(&others).unwrap();
+            if *step % 4 == 1 {
+                assert_eq!(contents(&crashed(&copied, partitions)), contents(&inner), "{text}: step {step}");
+            }
+        })));
+        assert!(db.execute(bulk).is_ok(), "{bulk}");
+        db.inner.meanwhile.put(None);
+        let counts = *steps.lock();
+        if counts[1] == 0 {
+            twin.execute(bulk).unwrap();
+        }
+        assert!(counts[0] > 0, "{bulk}: others ran beside it");
+        assert_eq!(contents(&crashed(&disk, partitions)), contents(&twin), "{bulk}");
+        db.checkpoint().unwrap();
+        db.execute("UPDATE t SET c = 'end' WHERE id = 7").unwrap();
+        twin.execute("UPDATE t SET c = 'end' WHERE id = 7").unwrap();
+        assert_eq!(contents(&crashed(&disk, partitions)), contents(&twin), "{bulk}, behind an archive");
+    }
 }
