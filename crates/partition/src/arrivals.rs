@@ -31,8 +31,10 @@ use crate::{Abort, AppendError, BulkInsert, Call, CallError, Pace, Partitions, R
 const PART_ROWS: u64 = 1024;
 /// Rows that are sent away while a partition is owned.
 const SENT_AT_ONCE: usize = 256;
-/// Rows up to which they are appended while all partitions are owned.
+/// Rows up to which they are appended while all partitions are owned; and those that then go into the redo log whole,
+/// if nothing else is left to be done.
 const FEW_ROWS: u64 = 1000;
+const FEW_IN_LOG: u64 = 10_000;
 
 /// What arrivals of a database share.
 #[derive(Default)]
@@ -119,8 +121,12 @@ impl Partitions {
                 return Err(ArrivalError::Ended);
             }
         };
+        let is_ready = rows.stagings_mut().all(|staging| staging.row_count() == 0 || staging.is_ready());
+        if is_ready && rows.row_count() <= FEW_IN_LOG {
+            return self.append_now(call, rows, bringing);
+        }
         let (parts, _kept) = self.log_parts(&rows, &bringing)?;
-        if rows.stagings_mut().all(|staging| staging.row_count() == 0 || staging.is_ready()) {
+        if is_ready {
             let number = bringing.number;
             let write = move |_: u64, out: &mut Vec<u8>| put_joined(out, number, parts);
             let command = Command { kind: Kind::JOINED, write: &write, rows_up_to: 0 };
@@ -283,7 +289,7 @@ impl UnderWay<'_> {
     }
 
     /// Sends rows of a partition away that have slots.
-    fn send_away(&self, partition: PartitionId, arrival: Arrival, pace: &mut Pace<'_>) {
+    fn send_away(&self, partition: PartitionId, mut arrival: Arrival, pace: &mut Pace<'_>) {
         let mut from = Some(Tid(0));
         while let Some(first) = from {
             let some: Vec<Tid> = arrival.rows().from(first).take(SENT_AT_ONCE).collect();
@@ -293,7 +299,15 @@ impl UnderWay<'_> {
                 .with_table_mut(self.table, partition, |target| target.leave_some(some.iter().copied()));
             pace.rest(partition, 0);
         }
-        self.partitions.with_table_mut(self.table, partition, |target| target.dismiss(arrival));
+        let mut has_more = true;
+        while has_more {
+            has_more = false;
+            pace.begin();
+            self.partitions.with_table_mut(self.table, partition, |target| {
+                has_more = target.dismiss_some(&mut arrival);
+            });
+            pace.rest(partition, 0);
+        }
     }
 }
 

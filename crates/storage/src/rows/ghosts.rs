@@ -7,6 +7,7 @@
 //! - I-2 A slot that a ghost has is not free.
 
 use albireo_base::Tid;
+use albireo_base::ids::CHUNK_ROWS;
 
 use super::{RowRun, RowSet, Rows};
 use crate::bitmap;
@@ -33,14 +34,16 @@ impl Rows {
 
     /// Makes ghosts of rows that have come, and that nobody has seen yet: they are about to come.
     pub(crate) fn conceal(&mut self, run: RowRun) {
-        for tid in run.tids() {
-            let block = self.validity(tid);
-            debug_assert!(self.is_live(tid), "a row that has come lives");
-            // SAFETY: the validity bitmap, `self` its only writer; no snapshot sees the slots, which were taken while
-            // the caller has owned the table.
-            unsafe { bitmap::set(block, tid.slot(), false) };
-            self.pending.set(tid, true);
+        let (mut first, end) = (run.first, run.first.0 + run.rows);
+        while first.0 < end {
+            let count = (CHUNK_ROWS - first.slot()).min((end - first.0) as usize);
+            let block = self.validity(first);
+            // SAFETY: the validity bitmap, `self` its only writer; the slots are of one chunk. No snapshot sees them,
+            // which were taken while the caller has owned the table.
+            unsafe { bitmap::put(block, first.slot(), count, std::iter::repeat(0)) };
+            first = Tid(first.0 + count as u64);
         }
+        self.pending.add_run(run.first, run.rows);
         self.live_rows -= run.rows;
         self.ghosts += run.rows;
         self.moves += 1;

@@ -43,6 +43,25 @@ impl RowSet {
         }
     }
 
+    /// Puts rows in that are next to each other, and not in it.
+    pub(crate) fn add_run(&mut self, first: Tid, rows: u64) {
+        let end = first.0 + rows;
+        let words = end.div_ceil(64) as usize;
+        if self.words.len() < words {
+            self.words.resize(words, 0);
+        }
+        let mut next = first.0;
+        while next < end {
+            let count = (64 - next % 64).min(end - next);
+            let bits = (u64::MAX >> (64 - count)) << (next % 64);
+            let word = &mut self.words[(next / 64) as usize];
+            debug_assert_eq!(*word & bits, 0, "the rows are not in the set");
+            *word |= bits;
+            next += count;
+        }
+        self.count += rows;
+    }
+
     /// The first row.
     pub fn first(&self) -> Option<Tid> {
         self.from(Tid(0)).next()
@@ -87,5 +106,11 @@ mod tests {
         assert_eq!(set.chunks().map(|(chunk, _)| chunk).collect::<Vec<_>>(), [0, 1, 3]);
         tids.iter().for_each(|tid| set.set(*tid, false));
         assert_eq!((set.count(), set.first(), set.has(Tid(3))), (0, None, false));
+        for (first, rows) in [(0, 1), (5, 59), (64, 64), (130, 300), (1000, 1)] {
+            set.add_run(Tid(first), rows);
+        }
+        let runs = (0..1).chain(5..64).chain(64..128).chain(130..430).chain(1000..1001);
+        let wanted: Vec<Tid> = runs.map(Tid).collect();
+        assert_eq!((set.count(), set.from(Tid(0)).collect::<Vec<_>>()), (wanted.len() as u64, wanted));
     }
 }

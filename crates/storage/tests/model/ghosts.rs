@@ -132,9 +132,9 @@ impl World {
         }
     }
 
-    fn send_away(&mut self, arrival: Arrival) {
+    fn send_away(&mut self, mut arrival: Arrival) {
         self.table.leave_some(arrival.rows().from(Tid(0)));
-        self.table.dismiss(arrival);
+        while self.table.dismiss_some(&mut arrival) {}
         self.check();
     }
 }

@@ -35,10 +35,13 @@ pub struct Arrival {
     /// Where the others lie, in their order.
     runs: Vec<RowRun>,
     set: RowSet,
-    /// The index that they enter; how many rows of it were read; keys that were read, and how many of them were entered.
+    /// The index that they enter; how many rows of it were read, and up to where in which run.
     index: usize,
     read: u64,
+    cursor: (usize, u64),
+    /// Keys that were read, the number of the first, and how many of them were entered.
     batch: Batch,
+    batch_first: u64,
     is_sorted: bool,
     entered: usize,
     /// The first row that is at fault, by its number; its index, and the row that is there already.
@@ -64,7 +67,9 @@ impl Arrival {
             set: RowSet::default(),
             index: 0,
             read: 0,
+            cursor: (0, 0),
             batch: Batch::default(),
+            batch_first: 0,
             is_sorted: false,
             entered: 0,
             fault: None,
@@ -80,6 +85,19 @@ impl Arrival {
     pub fn sort(&mut self) {
         self.batch.sort();
         self.is_sorted = true;
+    }
+
+    /// The next row that is to be read.
+    fn next(&mut self) -> Option<Tid> {
+        let (run, at) = &mut self.cursor;
+        let there = self.runs.get(*run)?;
+        let tid = Tid(there.first.0 + *at);
+        *at += 1;
+        if *at == there.rows {
+            (*run, *at) = (*run + 1, 0);
+        }
+        self.read += 1;
+        Some(tid)
     }
 
     /// The row at a number, and the number of a row.
@@ -125,7 +143,7 @@ impl Table {
         let next = self.rows.absorb_some(&mut staged, chunk, &mut runs);
         for run in runs {
             self.rows.conceal(run);
-            run.tids().for_each(|tid| arrival.set.set(tid, true));
+            arrival.set.add_run(run.first, run.rows);
             match arrival.runs.last_mut() {
                 Some(last) if last.first.0 + last.rows == run.first.0 => last.rows += run.rows,
                 _ => arrival.runs.push(run),
@@ -151,12 +169,11 @@ impl Table {
             let mut key = crate::key::KeyBuilder::new();
             let mut left = READ_AT_ONCE;
             while left > 0
-                && arrival.read < count
                 && !arrival.batch.is_full()
-                && let Some(tid) = arrival.tid_at(arrival.read)
+                && let Some(tid) = arrival.next()
             {
                 index.push(rows, tid, &mut arrival.batch, &mut key);
-                (arrival.read, left) = (arrival.read + 1, left - 1);
+                left -= 1;
             }
             if arrival.read < count && !arrival.batch.is_full() {
                 return Ok(Entering::Again);
@@ -173,8 +190,8 @@ impl Table {
             match index.insert_batch(rows, &arrival.batch, arrival.entered..end) {
                 Ok(()) => arrival.entered = end,
                 Err((at, Failure::Duplicate(existing))) => {
-                    let tid = arrival.batch.tids[arrival.batch.keys[at].1 as usize];
-                    let number = arrival.number_of(tid);
+                    // Rows of a batch are in the order of their numbers.
+                    let number = arrival.batch_first + u64::from(arrival.batch.keys[at].1);
                     arrival.note_fault(number, id, existing);
                     arrival.entered = at + 1;
                 }
@@ -188,11 +205,12 @@ impl Table {
             progress.add(arrival.entered as u64);
         }
         arrival.batch.clear();
-        (arrival.entered, arrival.is_sorted) = (0, false);
+        (arrival.entered, arrival.is_sorted, arrival.batch_first) = (0, false, arrival.read);
         if arrival.read < count {
             return Ok(Entering::Again);
         }
-        (arrival.index, arrival.read) = (arrival.index + 1, 0);
+        (arrival.index, arrival.read, arrival.cursor, arrival.batch_first) =
+            (arrival.index + 1, 0, (0, 0), 0);
         Ok(if arrival.index < self.indexes.len() { Entering::Again } else { Entering::Done })
     }
 
@@ -244,21 +262,31 @@ impl Table {
         }
     }
 
-    /// Gives the slots of rows back that do not come, and stand in no index.
-    pub fn dismiss(&mut self, arrival: Arrival) {
-        for run in arrival.runs.into_iter().rev() {
-            if !self.rows.layout.heap_columns.is_empty() {
-                // Chunks that begin with one of the last rows go with their heaps.
-                let stays = match (self.rows.are_last(run), run.first.slot()) {
-                    (true, 0) => 0,
-                    (true, slot) => (CHUNK_ROWS - slot) as u64,
-                    (false, _) => run.rows,
-                };
-                run.tids().take(stays as usize).for_each(|tid| self.count_texts(tid, 1));
+    /// Gives the slots of some rows back that do not come, and stand in no index; whether there are more.
+    pub fn dismiss_some(&mut self, arrival: &mut Arrival) -> bool {
+        let Some(run) = arrival.runs.last_mut() else {
+            self.rows.tidy();
+            return false;
+        };
+        let is_last = self.rows.are_last(*run);
+        // Chunks that begin with one of the last rows go with their heaps.
+        let (gone, texts) = match (is_last, run.first.slot()) {
+            (true, 0) => (*run, 0),
+            (true, slot) => (*run, (CHUNK_ROWS - slot) as u64),
+            (false, _) => {
+                let rows = run.rows.min(ENTERED_AT_ONCE as u64);
+                (RowRun { first: Tid(run.first.0 + run.rows - rows), rows }, rows)
             }
-            self.rows.withdraw(run);
+        };
+        run.rows -= gone.rows;
+        if run.rows == 0 {
+            arrival.runs.pop();
         }
-        self.rows.tidy();
+        if !self.rows.layout.heap_columns.is_empty() {
+            gone.tids().take(texts as usize).for_each(|tid| self.count_texts(tid, 1));
+        }
+        self.rows.withdraw(gone);
+        true
     }
 
     /// Makes rows of the table of rows that have settled.
