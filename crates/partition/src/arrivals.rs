@@ -8,12 +8,14 @@
 //! Responsible for: the steps, what of them is in the redo log, and that nothing is left of rows that do not come. Not
 //! responsible for: what the steps do (`albireo_storage`), where rows come from.
 //!
-//! I-1 Rows arrive in one table for one statement at a time: others wait, on no partition.
+//! I-1 One statement at a time works beside a table to change it ([`Turn`]): others wait, on no partition. So no row is
+//! about to come whose values new columns would lack.
 //! I-2 Parts of a transaction and its end are in the log behind the same archive: none is begun in between
 //! ([`Partitions::without_parts`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use albireo_base::packed::put_number;
 use albireo_base::{PartitionId, StatementProgress, TableId, Tid};
@@ -21,7 +23,7 @@ use albireo_redo::{Header, Kind};
 use albireo_storage::{
     Arrival, DatabaseSnapshot, Entering, RowFault, SHARED_SITE, Staging, TableError, encode_staged,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bulk::{keep_first, numbered};
 use crate::call::Command;
@@ -29,6 +31,8 @@ use crate::{Abort, AppendError, BulkInsert, Call, CallError, Pace, Partitions, R
 
 /// Rows of a part of a record.
 const PART_ROWS: u64 = 1024;
+/// How often whoever waits for its turn asks whether it goes on.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(10);
 /// Rows that are sent away while a partition is owned.
 const SENT_AT_ONCE: usize = 256;
 /// Rows up to which they are appended while all partitions are owned; and those that then go into the redo log whole,
@@ -43,9 +47,20 @@ pub(crate) struct Arrivals {
     parts: RwLock<()>,
 }
 
-impl Arrivals {
-    fn table(&self, table: TableId) -> Arc<Mutex<()>> {
-        Arc::clone(self.tables.lock().entry(table).or_default())
+/// The turn of a statement that works beside a table.
+pub struct Turn(Arc<Mutex<()>>);
+
+impl Turn {
+    /// Waits for it, as long as the statement goes on.
+    pub fn wait(&self, goes_on: &dyn Fn() -> bool) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            if let Some(alone) = self.0.try_lock_for(BETWEEN_QUESTIONS) {
+                return Some(alone);
+            }
+            if !goes_on() {
+                return None;
+            }
+        }
     }
 }
 
@@ -94,6 +109,11 @@ impl Partitions {
         self.arrivals().parts.write()
     }
 
+    /// The turn to work beside a table.
+    pub fn turn(&self, table: TableHandle) -> Turn {
+        Turn(Arc::clone(self.arrivals().tables.lock().entry(table.id()).or_default()))
+    }
+
     /// Makes rows that were collected rows of their table: all of them at one moment, or none; how many. `None`:
     /// something of what was read has changed, and nothing came.
     ///
@@ -112,15 +132,8 @@ impl Partitions {
             staging.lay_down()?;
         }
         let table = rows.table;
-        let alone = self.arrivals().table(table.id());
-        let _alone = loop {
-            if let Some(alone) = alone.try_lock_for(std::time::Duration::from_millis(10)) {
-                break alone;
-            }
-            if !(bringing.goes_on)() {
-                return Err(ArrivalError::Ended);
-            }
-        };
+        let turn = self.turn(table);
+        let _alone = turn.wait(bringing.goes_on).ok_or(ArrivalError::Ended)?;
         let is_ready = rows.stagings_mut().all(|staging| staging.row_count() == 0 || staging.is_ready());
         if is_ready && rows.row_count() <= FEW_IN_LOG {
             return self.append_now(call, rows, bringing);

@@ -52,7 +52,7 @@ mod snapshot;
 mod switch;
 mod transaction;
 
-pub use arrivals::{ArrivalError, Bringing};
+pub use arrivals::{ArrivalError, Bringing, Turn};
 pub use bulk::{AppendError, BulkInsert};
 pub use call::{Call, Command, Measure};
 pub use error::{Abort, CallError, SubmitError};

@@ -22,6 +22,7 @@ use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_p
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
     self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle, Transaction,
+    Turn,
 };
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
@@ -87,6 +88,8 @@ impl Queried<'_> {
         if !self.is_of_rows_alone(target) {
             return Ok(None);
         }
+        let turn = self.database.inner.partitions.turn(handle(&target.table));
+        let _alone = self.wait_for(&turn)?;
         for _ in 0..TRIES {
             let mut aside = Aside::begin(self, target, arguments)?;
             aside.find()?;
@@ -102,6 +105,18 @@ impl Queried<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Waits until nobody else works beside the table.
+    ///
+    /// # Errors
+    /// 57014 if it is to end before.
+    pub(super) fn wait_for<'t>(&self, turn: &'t Turn) -> Result<impl Sized + use<'t>, SqlError> {
+        let limits = self.database.limits(self.settings, self.cancel);
+        let alone = turn.wait(&|| limits.check().is_ok());
+        let over = || SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended");
+        let ended = || limits.check().err().unwrap_or_else(over);
+        alone.ok_or_else(ended)
     }
 
     /// Runs `act` as the statement, on the rows as they are.

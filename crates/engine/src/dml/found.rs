@@ -80,6 +80,8 @@ impl Queried<'_> {
         };
         let scope = self.scope().covering(handle.id(), covered);
         let partitions = &self.database.inner.partitions;
+        let turn = partitions.turn(handle);
+        let _alone = self.wait_for(&turn)?;
         for _ in 0..TRIES {
             let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
             let result = self.rows_of(&self.queries[0], &seen)?;

@@ -103,10 +103,16 @@ impl Rows {
         self.moves += 1;
     }
 
-    /// Gives the slots of rows back that were about to come and stand in no index: the last as if they never were.
+    /// Whether the slots of rows that were about to come can be as if they never were: they are the last, and no snapshot
+    /// has them.
+    pub(crate) fn leave_no_trace(&self, run: RowRun) -> bool {
+        self.are_last(run) && run.first.0 >= self.frozen_slots
+    }
+
+    /// Gives the slots of rows back that were about to come and stand in no index: as if they never were, if that can be.
     /// What their texts take in a chunk that stays has been counted.
     pub(crate) fn withdraw(&mut self, run: RowRun) {
-        if !self.are_last(run) {
+        if !self.leave_no_trace(run) {
             return run.tids().for_each(|tid| self.lay_to_rest(tid));
         }
         run.tids().for_each(|tid| self.pending.set(tid, false));

@@ -7,6 +7,7 @@
 //! Invariants:
 //! - I-1 A block holds, in each slot that is in use, what the rows hold there, unless the slot was given another value
 //!   since it was followed last: also of columns that lie in the block and are not written.
+//!   No row is about to come meanwhile ([`Rows::conceal`]): nobody would tell of it.
 //! - I-2 Nobody else knows a block before it is installed.
 //! - I-3 A column of texts gets a new heap for each chunk in which it has blocks, with all texts of the chunk in the
 //!   end. Of other columns of texts in the same blocks the slots are copied: no heap is rewritten meanwhile

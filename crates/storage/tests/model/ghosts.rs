@@ -19,6 +19,9 @@ impl World {
     /// Kills some rows in a moment.
     pub fn kill_some(&mut self, pick: u16) {
         self.commit();
+        if self.rewriting.is_some() {
+            return;
+        }
         let mut set = RowSet::default();
         let chosen = |tid: &&Tid| (tid.0.wrapping_mul(0x9e37_79b9) >> 7) % 4 == u64::from(pick) % 4;
         let tids: Vec<Tid> = self.current.keys().filter(chosen).copied().collect();
@@ -44,7 +47,7 @@ impl World {
     /// Lets what was staged begin to arrive.
     pub fn arrive(&mut self) {
         self.commit();
-        if self.arriving.is_some() {
+        if self.arriving.is_some() || self.rewriting.is_some() {
             return;
         }
         let Some(Staged { mut staging, rows }) = self.staged.take() else { return };

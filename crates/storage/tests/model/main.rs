@@ -10,6 +10,7 @@ mod large;
 mod limits;
 mod load;
 mod random;
+mod rewrites;
 mod shape;
 mod tuples;
 mod world;

@@ -52,6 +52,10 @@ enum Op {
     /// Staged rows begin to arrive; go on for so many steps.
     Arrive,
     ArriveOn(usize),
+    /// New values are written beside the table; rows that were changed are taken over, and all put in place.
+    BeginRewrite(u16),
+    RewriteOn(u16),
+    EndRewrite(u16),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -97,6 +101,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (1usize..9).prop_map(Op::TidySome),
         4 => Just(Op::Arrive),
         8 => (1usize..5).prop_map(Op::ArriveOn),
+        4 => row().prop_map(Op::BeginRewrite),
+        2 => row().prop_map(Op::RewriteOn),
+        4 => row().prop_map(Op::EndRewrite),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -200,6 +207,9 @@ impl World {
             Op::TidySome(count) => self.tidy_some(count),
             Op::Arrive => self.arrive(),
             Op::ArriveOn(steps) => self.arrive_on(steps),
+            Op::BeginRewrite(pick) => self.begin_rewrite(pick),
+            Op::RewriteOn(pick) => self.rewrite_on(pick, false),
+            Op::EndRewrite(pick) => self.rewrite_on(pick, true),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

@@ -73,6 +73,8 @@ pub struct World {
     pub ghosts: Vec<Tid>,
     /// Rows that arrive in steps.
     pub arriving: Option<crate::ghosts::Arriving>,
+    /// New values that are written beside the table.
+    pub rewriting: Option<crate::rewrites::Rewriting>,
 }
 
 impl World {
@@ -101,6 +103,7 @@ impl World {
             staged: None,
             ghosts: Vec::new(),
             arriving: None,
+            rewriting: None,
         }
     }
 
@@ -228,7 +231,7 @@ impl World {
     pub fn replace(&mut self, table: Table, rows: Rows) {
         self.snapshots.clear();
         self.ghosts.clear();
-        self.arriving = None;
+        (self.arriving, self.rewriting) = (None, None);
         self.table = table;
         self.current = rows;
         self.commit();
@@ -331,7 +334,7 @@ impl World {
             check::contents_tell_rows(&view, &self.shape, &mut self.contents);
         }
         assert!(self.elsewhere.iter().all(|snapshot| snapshot.table(TableId(3)).is_none()));
-        if self.snapshots.is_empty() && self.kept.is_empty() {
+        if self.snapshots.is_empty() && self.kept.is_empty() && self.rewriting.is_none() {
             let held = self.registry.counters().held_bytes;
             assert_eq!(held, 0, "blocks are held although no snapshot covers their table");
         }
@@ -344,7 +347,7 @@ impl World {
     /// Drops everything, the table first or last, and demands every byte back.
     pub fn finish(mut self, table_first: bool) {
         self.release();
-        (self.staged, self.arriving) = (None, None);
+        (self.staged, self.arriving, self.rewriting) = (None, None, None);
         let Self { table, snapshots, kept, elsewhere, registry, pool, shape, .. } = self;
         let table = if table_first {
             drop(table);

@@ -268,9 +268,8 @@ impl Table {
             self.rows.tidy();
             return false;
         };
-        let is_last = self.rows.are_last(*run);
         // Chunks that begin with one of the last rows go with their heaps.
-        let (gone, texts) = match (is_last, run.first.slot()) {
+        let (gone, texts) = match (self.rows.leave_no_trace(*run), run.first.slot()) {
             (true, 0) => (*run, 0),
             (true, slot) => (*run, (CHUNK_ROWS - slot) as u64),
             (false, _) => {
