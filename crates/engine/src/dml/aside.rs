@@ -61,6 +61,8 @@ enum Made {
     Columns(Vec<Rewrite>),
     /// Rows to be deleted, by partition.
     Gone(Vec<RowSet>),
+    /// Nothing yet: they are many, and another statement may be at work beside the table.
+    NeedsTurn,
     /// Too much.
     TooMany,
 }
@@ -76,6 +78,8 @@ struct Aside<'q> {
     columns: Vec<ColumnId>,
     /// Until the end.
     follower: Option<Follower>,
+    /// Whether no other statement is at work beside the table.
+    is_alone: bool,
     made: Made,
 }
 
@@ -89,12 +93,19 @@ impl Queried<'_> {
             return Ok(None);
         }
         let turn = self.database.inner.partitions.turn(handle(&target.table));
-        let _alone = self.wait_for(&turn)?;
-        for _ in 0..TRIES {
+        let (mut alone, mut tries) = (None, 0);
+        while tries < TRIES {
             let mut aside = Aside::begin(self, target, arguments)?;
+            aside.is_alone = alone.is_some();
             aside.find()?;
-            if matches!(aside.made, Made::TooMany) {
-                return Ok(None);
+            match aside.made {
+                Made::TooMany => return Ok(None),
+                Made::NeedsTurn => {
+                    drop(aside);
+                    alone = Some(self.wait_for(&turn)?);
+                    continue;
+                }
+                Made::Singly(_) | Made::Columns(_) | Made::Gone(_) => tries += 1,
             }
             if !aside.catch_up()? {
                 continue;
@@ -164,7 +175,7 @@ impl<'q> Aside<'q> {
         let follower = follower.map_err(|spent| crate::errors::session(spent.into()))?;
         let limits = queried.database.limits(queried.settings, queried.cancel);
         let (made, follower) = (Made::Singly(Found::new()), Some(follower));
-        Ok(Self { queried, arguments, limits, handle, spec, columns, follower, made })
+        Ok(Self { queried, arguments, limits, handle, spec, columns, follower, is_alone: false, made })
     }
 
     /// Finds the rows, and their new values, on the snapshot.
@@ -177,7 +188,7 @@ impl<'q> Aside<'q> {
         let mut stream = queried.database.inner.olap.run_stream(prepared, queried.values, &snapshot, options);
         while let Some(batch) = stream.next_blocking() {
             self.take(&batch?)?;
-            if matches!(self.made, Made::TooMany) {
+            if matches!(self.made, Made::TooMany | Made::NeedsTurn) {
                 return Ok(());
             }
             self.queried.database.inner.meanwhile.happens(Moment::Before);
@@ -197,6 +208,7 @@ impl<'q> Aside<'q> {
             let found = std::mem::take(found);
             let can_swap = !self.columns.is_empty() && self.spec.rewrites(&self.columns);
             self.made = match found.len() + batch.num_rows() > MOST_SINGLY {
+                _ if !self.is_alone && (can_swap || self.columns.is_empty()) => Made::NeedsTurn,
                 _ if self.columns.is_empty() => Made::Gone(self.gone(found)),
                 _ if can_swap => Made::Columns(self.new_columns(found)?),
                 true => Made::TooMany,
@@ -217,7 +229,7 @@ impl<'q> Aside<'q> {
                     put.map_err(|error| self.queried.database.explain_table(error))?;
                 }
                 Made::Gone(parts) => parts[partition.index()].set(tid, true),
-                Made::TooMany => return Ok(()),
+                Made::TooMany | Made::NeedsTurn => return Ok(()),
             }
         }
         Ok(())
@@ -302,7 +314,7 @@ impl<'q> Aside<'q> {
                     parts[partition.index()].put_live(table, tid, values.as_deref()).map_err(Abort::Table)?;
                 }
                 Made::Gone(parts) => parts[partition.index()].set(tid, values.is_some()),
-                Made::TooMany => {}
+                Made::TooMany | Made::NeedsTurn => {}
             }
         }
         Ok(())
@@ -324,7 +336,7 @@ impl<'q> Aside<'q> {
                 Made::Singly(found) => return self.change_singly(tx, found).map(|count| (count, None)),
                 Made::Columns(parts) => partition::Change::of_each(parts, partition::Change::Columns),
                 Made::Gone(parts) => partition::Change::of_each(parts, partition::Change::Gone),
-                Made::TooMany => Vec::new(),
+                Made::TooMany | Made::NeedsTurn => Vec::new(),
             };
             counted.set(changes.iter().map(partition::Change::count).sum());
             let switch = (counted.get() > 0).then_some(Switch { changes, record: &record });

@@ -81,13 +81,20 @@ impl Queried<'_> {
         let scope = self.scope().covering(handle.id(), covered);
         let partitions = &self.database.inner.partitions;
         let turn = partitions.turn(handle);
-        let _alone = self.wait_for(&turn)?;
-        for _ in 0..TRIES {
+        let (mut alone, mut tries) = (None, 0);
+        while tries < TRIES {
             let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
             let result = self.rows_of(&self.queries[0], &seen)?;
             if result.row_count() < FEW {
                 return Ok(None);
             }
+            if alone.is_none() {
+                // What it found may be others' by then.
+                drop((seen, result));
+                alone = Some(self.wait_for(&turn)?);
+                continue;
+            }
+            tries += 1;
             self.database.inner.meanwhile.happens(Moment::Before);
             let mut plan = Plan::new(self, arguments, (handle, spec.clone()), &columns, &seen)?;
             match plan.work_out(&result) {

@@ -58,7 +58,8 @@ impl World {
         let rewrite = view.rewrite(PartitionId(0), spec, &columns).expect("the table is there");
         let (base, heaps) = (self.current.clone(), self.table.keep_heaps());
         let mut rewriting = Rewriting { rewrite, columns, wanted: BTreeMap::new(), base, _heaps: heaps };
-        let tids: Vec<Tid> = self.current.keys().filter(|tid| mixed(**tid, pick) % 3 > 0).copied().collect();
+        let tids: Vec<Tid> =
+            self.current.keys().filter(|tid| !mixed(**tid, pick).is_multiple_of(3)).copied().collect();
         for tid in tids {
             let values = self.new_values(&rewriting.columns, tid, pick);
             match rewriting.rewrite.put(tid, &values) {
@@ -82,7 +83,7 @@ impl World {
         tids.sort_unstable();
         tids.dedup();
         for tid in tids {
-            let gets = self.current.contains_key(&tid) && mixed(tid, pick) % 3 > 0;
+            let gets = self.current.contains_key(&tid) && !mixed(tid, pick).is_multiple_of(3);
             let values = gets.then(|| self.new_values(&rewriting.columns, tid, pick));
             if let Err(error) = rewriting.rewrite.put_live(&self.table, tid, values.as_deref()) {
                 return assert!(self.may_end(&error), "{error}");
