@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, Tid};
 use albireo_redo::{Header, Kind};
-use albireo_storage::{DatabaseSnapshot, Rewrite, RowSet, Table};
+use albireo_storage::{DatabaseSnapshot, Replaced, Rewrite, RowSet, Table};
 
 use crate::call::Command;
 use crate::follow::{ChangedRows, Follower};
@@ -90,6 +90,8 @@ pub struct Switched {
     gone: Vec<(PartitionId, RowSet, Tid)>,
     /// Partitions whose string heaps may be garbage, which nobody else rewrites meanwhile.
     untidy: Vec<(PartitionId, Arc<()>)>,
+    /// Blocks that were replaced.
+    replaced: Vec<Replaced>,
 }
 
 impl Partitions {
@@ -165,6 +167,7 @@ impl Partitions {
     /// Tidies some rows away that died in a switch; whether there are more.
     pub fn tidy(&self, switched: &mut Switched, pace: &mut Pace<'_>) -> bool {
         let Some(table) = switched.table else { return false };
+        switched.replaced.clear();
         pace.begin();
         let partition = match (switched.gone.last_mut(), switched.untidy.last()) {
             (Some((partition, rows, from)), _) => {
@@ -260,20 +263,20 @@ impl Exclusive<'_> {
         if let Some((partition, tid)) = first {
             self.tell_of_many(table, partition, tid, call.name);
         }
-        let (mut gone, mut untidy) = (Vec::new(), Vec::new());
+        let (mut gone, mut untidy, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
         for change in switch.changes {
             let partition = change.partition();
             let target = self.table(table, partition);
             untidy.push((partition, target.keep_heaps()));
             match change {
-                Change::Columns(_, rewrite) => target.install(rewrite),
+                Change::Columns(_, rewrite) => replaced.push(target.install(rewrite)),
                 Change::Gone(_, rows) => {
                     target.kill_all(&rows);
                     gone.push((partition, rows, Tid(0)));
                 }
             }
         }
-        Switched { receipt, table: Some(table), gone, untidy }
+        Switched { receipt, table: Some(table), gone, untidy, replaced }
     }
 
     /// A table in one partition; a shared one is in the first.

@@ -162,13 +162,8 @@ impl<'q> Plan<'q> {
 
     /// Works out what is done with the rows of a result.
     fn work_out(&mut self, result: &QueryResult) -> Result<Made, SqlError> {
-        let is_merge = matches!(self.queried.change, Change::Merge(_));
-        let mut places = places_of(result, !is_merge);
-        if is_merge {
-            places.sort_by_cached_key(|(batch, row)| {
-                super::address(&result.batches[*batch], *row).map(|(partition, _)| partition)
-            });
-        }
+        // Rows that lie together are decided about together: their blocks are copied once, not all in one step.
+        let places = places_of(result, true);
         let mut some: Vec<FoundRow> = Vec::new();
         let mut places = places.into_iter().peekable();
         while let Some(place) = places.next() {

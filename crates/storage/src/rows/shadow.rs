@@ -13,6 +13,7 @@
 //!   end. Of other columns of texts in the same blocks the slots are copied: no heap is rewritten meanwhile
 //!   ([`Rows::keep_heaps`]).
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use crate::bitmap;
 use crate::directory::{Entry, HeapList};
 use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, Need, OutOfMemory};
+use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 
 /// Blocks beside the rows of one table in one partition.
 pub(crate) struct Shadow {
@@ -344,22 +346,61 @@ impl Drop for Shadow {
     }
 }
 
+/// Blocks that were replaced. Dropped, they are left to the snapshots that see them: for that nobody need own the table.
+pub struct Replaced {
+    registry: Arc<SnapshotRegistry>,
+    blocks: Vec<(BlockContents, NonNull<u8>, usize, Range<u64>)>,
+    /// The rows that the new blocks were made from, whose snapshot ends with them.
+    frozen: Option<FrozenRows>,
+}
+
+impl Replaced {
+    /// With the rows that the new blocks were made from.
+    pub(crate) fn with(self, frozen: FrozenRows) -> Self {
+        let mut with = self;
+        debug_assert!(Arc::ptr_eq(&with.registry, &frozen.registry), "both are of one database");
+        with.frozen = Some(frozen);
+        with
+    }
+}
+
+// SAFETY: no table holds the blocks any more, and nobody writes them.
+unsafe impl Send for Replaced {}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        // What only it still saw is free then.
+        self.frozen = None;
+        for (contents, block, bytes, life) in self.blocks.drain(..) {
+            // SAFETY: the block came from the registry's pool with this size; no directory of a live table holds it
+            // since it was replaced, and its last change was when its life begins.
+            unsafe { self.registry.retire(contents, block, bytes, life) };
+        }
+    }
+}
+
 impl Rows {
     /// Puts blocks in the place of those that they were made for, and leaves these to the snapshots that see them.
     /// Every row that was changed meanwhile has been followed.
     ///
     /// # Panics
     /// They are of another table.
-    pub(crate) fn install(&mut self, mut shadow: Shadow) {
+    #[must_use = "what was replaced is retired when it is dropped, which takes a while"]
+    pub(crate) fn install(&mut self, mut shadow: Shadow) -> Replaced {
         assert!(
             shadow.layout.id == self.layout_id,
             "blocks are installed in the rows that they were made for"
         );
         let epoch = self.epoch;
+        let mut replaced =
+            Replaced { registry: Arc::clone(&self.registry), blocks: Vec::new(), frozen: None };
         for (index, block) in std::mem::take(&mut shadow.blocks).into_iter().enumerate() {
             let Some(block) = block else { continue };
             let old = std::mem::replace(&mut self.dir_mut().entries[index], Entry { block, tag: epoch });
-            self.retire_entry(index, old);
+            let entry = index % self.chunk_entries;
+            let contents = self.contents_of(self.layout.entry_columns[entry]);
+            let bytes = self.layout.entry_bytes[entry] as usize;
+            replaced.blocks.push((contents, old.block, bytes, old.tag..epoch));
         }
         for (number, heap) in std::mem::take(&mut shadow.heaps) {
             let ShadowHeap { list, usage } = heap;
@@ -369,10 +410,13 @@ impl Rows {
             });
             let old = std::mem::replace(&mut self.dir_mut().heaps[number], list);
             self.heap_use[number] = usage.in_the_place_of(self.heap_use[number]);
-            if let Some(old) = old {
-                self.retire_heap(&old, (number % self.layout.heap_columns.len()) as u16);
+            let column = self.layout.heap_columns[number % self.layout.heap_columns.len()];
+            let contents = self.contents_of(ColumnSet::only(column));
+            for old in old.iter().flat_map(|old| &old.blocks) {
+                replaced.blocks.push((contents, old.block, old.bytes as usize, old.birth..epoch));
             }
         }
         self.note_move();
+        replaced
     }
 }

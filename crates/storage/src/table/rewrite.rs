@@ -16,7 +16,7 @@ use albireo_base::{ColumnId, Tid, Value};
 
 use super::values::{encode, text_bytes, value_of};
 use super::{Table, TableError, TableSpec};
-use crate::rows::{FrozenRows, Original, RowSet, Rows, Shadow};
+use crate::rows::{FrozenRows, Original, Replaced, RowSet, Rows, Shadow};
 
 /// New values beside one partition of a table.
 pub struct Rewrite {
@@ -141,12 +141,11 @@ impl Table {
     ///
     /// # Panics
     /// They are of another table.
-    pub fn install(&mut self, rewrite: Rewrite) {
+    #[must_use = "what was replaced is to be dropped when nobody waits for the table"]
+    pub fn install(&mut self, rewrite: Rewrite) -> Replaced {
         assert!(rewrite.spec.id == self.spec.id, "new values are for one table");
         assert!(self.spec.rewrites(&rewrite.columns), "no index came meanwhile");
         let Rewrite { shadow, first, .. } = rewrite;
-        // What only it still sees need not be kept.
-        drop(first);
-        self.rows.install(shadow);
+        self.rows.install(shadow).with(first)
     }
 }

@@ -101,7 +101,7 @@ impl World {
         let Rewriting { rewrite, columns, wanted, .. } = rewriting;
         assert_eq!(rewrite.rows().count(), wanted.len() as u64);
         assert!(rewrite.rows().from(Tid(0)).eq(wanted.keys().copied()));
-        self.table.install(rewrite);
+        drop(self.table.install(rewrite));
         for (tid, values) in wanted {
             let mut row = self.current[&tid].as_ref().clone();
             for (column, value) in columns.iter().zip(values) {
