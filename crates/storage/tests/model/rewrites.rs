@@ -25,7 +25,7 @@ fn mixed(tid: Tid, pick: u16) -> u64 {
 
 impl World {
     fn new_values(&self, columns: &[ColumnId], tid: Tid, pick: u16) -> Vec<Value> {
-        let picks: Vec<u16> = (0..9).map(|at| (mixed(tid, pick + at) % 45) as u16).collect();
+        let picks: Vec<u16> = (0..9).map(|at| (mixed(tid, pick.wrapping_add(at)) % 45) as u16).collect();
         let row = self.shape.row(&picks);
         columns.iter().map(|column| row[column.index()].clone()).collect()
     }
