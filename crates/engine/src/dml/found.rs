@@ -16,7 +16,9 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_execute::query::{self, Decided, Decision, FoundRow, FoundRows};
 use albireo_partition::{self as partition, Abort, Call, Pace, Route, Switch, TableHandle, Transaction};
+use albireo_plpgsql::classify::is_repeatable_change;
 use albireo_semantics::datum::Datum;
+use albireo_semantics::expr::ExprKind;
 use albireo_semantics::query::ADDRESS;
 use albireo_semantics::query::tree::{Change, MergeAction};
 use albireo_storage::{ColumnSet, DatabaseSnapshot, Rewrite, RowSet, TableSpec};
@@ -64,13 +66,9 @@ impl Queried<'_> {
     /// Makes the change beside the table; `None` if it does not belong here, or others change too much.
     pub(super) fn run_found(&self, arguments: &[Datum]) -> Result<Option<Ran>, SqlError> {
         let Some(target) = self.change.target() else { return Ok(None) };
-        let fits = self.queries.len() == 1
-            && target.ctes.is_empty()
-            && target.returning.is_empty()
-            && !self.bound.calls_routines()
-            && self.change.is_repeatable();
         let (handle, spec, columns) = (handle(&target.table), spec_of(&target.table), written(self.change));
-        if !fits || !spec.rewrites(&columns) {
+        let fits = self.queries.len() == 1 && target.returning.is_empty() && spec.rewrites(&columns);
+        if !fits || !self.is_repeatable() {
             return Ok(None);
         }
         let read = self.change.read_late();
@@ -109,6 +107,15 @@ impl Queried<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether it does the same again on the same rows, whenever it runs and wherever they lie, so that the redo log may
+    /// have the statement instead of the rows.
+    fn is_repeatable(&self) -> bool {
+        let Some(plan) = self.bound.change() else { return false };
+        let mut asks_time = false;
+        plan.each_expr(&mut |part| asks_time |= matches!(part.kind, ExprKind::Now));
+        !asks_time && !self.change.asks_late() && !self.bound.calls_routines() && is_repeatable_change(plan)
     }
 }
 

@@ -378,3 +378,54 @@ fn crash_at_any_step_leaves_all_of_a_statement_or_nothing() {
         assert_eq!(contents(&crashed(&disk, partitions)), contents(&twin), "{bulk}, behind an archive");
     }
 }
+
+/// Whether the redo log has a statement as its text, rather than the rows that it changed.
+fn is_logged_as_text(statement: &str) -> bool {
+    let disk = CrashDisk::new(1);
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+    let db =
+        Database::open_in("/data", Config { partitions: 1, query_threads: 1, ..Config::default() }, env).unwrap();
+    fill(&db, 1, 0);
+    db.execute("CREATE TABLE f (id INTEGER PRIMARY KEY, x DOUBLE PRECISION); INSERT INTO f SELECT id, id / 3.0 FROM u")
+        .unwrap();
+    db.inner.statements.force(Some(ExecutionPath::Analytical));
+    let done = db.execute(statement);
+    assert!(matches!(done.as_deref(), Ok([Outcome::Done { rows, .. }]) if *rows >= 1_000), "{statement}: {done:?}");
+    db.inner.statements.force(None);
+    let crashed = crashed(&disk, 1);
+    assert_eq!(contents(&crashed), contents(&db), "{statement}");
+    let text = statement.as_bytes();
+    disk.files().iter().any(|(_, bytes)| bytes.windows(text.len()).any(|part| part == text))
+}
+
+#[test]
+fn statement_is_logged_as_text_if_the_order_of_rows_and_the_time_decide_about_nothing() {
+    let as_text = [
+        "UPDATE t SET v = v + 1",
+        "UPDATE t SET v = v + u.x FROM u WHERE u.id = t.id",
+        "UPDATE t SET v = (SELECT sum(x) FROM u WHERE u.id = t.id)",
+        "DELETE FROM t WHERE id IN (SELECT id FROM u WHERE x > 7)",
+        "DELETE FROM t USING (SELECT id FROM u ORDER BY x, id LIMIT 2000) AS u WHERE t.id = u.id",
+        "MERGE INTO t USING (SELECT id, max(x) AS x FROM u GROUP BY id) AS u ON t.id = u.id \
+         WHEN MATCHED THEN UPDATE SET v = u.x",
+    ];
+    for statement in as_text {
+        assert!(is_logged_as_text(statement), "{statement}");
+    }
+    let as_rows = [
+        "UPDATE t SET v = extract(epoch FROM now())::bigint",
+        "UPDATE t SET v = (SELECT extract(epoch FROM now())::bigint FROM u WHERE u.id = t.id)",
+        "DELETE FROM t WHERE id IN (SELECT id FROM u LIMIT 2000)",
+        "DELETE FROM t USING (SELECT id FROM u LIMIT 2000) AS u WHERE t.id = u.id",
+        // An index would give them in order, but a query on a snapshot does not.
+        "DELETE FROM t USING (SELECT id FROM u WHERE id > 100 LIMIT 2000) AS u WHERE t.id = u.id",
+        "UPDATE t SET v = (SELECT sum(x) FROM f)",
+        "UPDATE t SET s = (SELECT string_agg(c, '') FROM (SELECT c FROM t WHERE id < 50 ORDER BY id) AS o)",
+        "UPDATE t SET v = r.n FROM (SELECT id, row_number() OVER (ORDER BY x / 100) AS n FROM u) AS r WHERE r.id = t.id",
+        "MERGE INTO t USING (SELECT DISTINCT ON (x / 2) id, x FROM u) AS u ON t.id = u.id \
+         WHEN MATCHED THEN UPDATE SET v = u.x",
+    ];
+    for statement in as_rows {
+        assert!(!is_logged_as_text(statement), "{statement}");
+    }
+}

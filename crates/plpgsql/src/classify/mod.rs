@@ -55,7 +55,7 @@ use albireo_base::{SqlType, Value};
 use crate::body::{BoundCall, Routine, Routines};
 use crate::datum::Datum;
 use crate::expr::RoutineId;
-use crate::plan::{self, SelectPlan};
+use crate::plan::{self, ChangePlan, SelectPlan};
 use crate::types::Type;
 pub use explain::explain;
 pub use remarks::remarks;
@@ -261,6 +261,13 @@ impl Class {
         }
         Verdict::yes("no stored routine writes what it touches, nor touches what it writes")
     }
+}
+
+/// Whether a change whose rows a query on a snapshot finds changes the same rows in the same way whenever it runs at the
+/// same time on the same rows, in whatever places these lie: as [`Class::repeatable`]. `false` for INSERT. A change that
+/// finds a row twice is not meant.
+pub fn is_repeatable_change(plan: &ChangePlan) -> bool {
+    plan::planned(plan.clone()).is_ok_and(repeatable::holds_for_found)
 }
 
 /// The name and type of a routine's input.

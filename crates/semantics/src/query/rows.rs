@@ -87,16 +87,6 @@ impl Change {
         asks
     }
 
-    /// Whether it does the same whenever it runs on the same rows: it calls no routine and asks for no time; and what
-    /// depends on each row as it is found or made has no queries in it.
-    pub fn is_repeatable(&self) -> bool {
-        let mut is = !self.asks_late();
-        self.each_expr(&mut |expr| {
-            expr.walk(&mut |part| is &= !matches!(part.kind, ExprKind::Call(..) | ExprKind::Now));
-        });
-        is
-    }
-
     /// The table's columns that are read when the change is made.
     pub fn read_late(&self) -> BTreeSet<ColumnId> {
         let own = self.late_columns().into_iter().filter(|column| column.relation == 0);

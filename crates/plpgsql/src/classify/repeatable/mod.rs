@@ -18,7 +18,8 @@ use super::two_phase::fallible_query;
 use crate::body::{Block, Code, Into, Loop, LoopKind, Query, Routine, Routines, Statement};
 use crate::expr::{Expr, ExprKind, RoutineId, Subquery, SubqueryKind};
 use crate::plan::tree::{Change, Insert, RelationSource, Step, Target, Update};
-use rows::{Rows, of_query, of_steps};
+use crate::plan::ChangePlan;
+use rows::{Around, Engine, Rows, of_query, of_steps};
 
 /// Why it may do something else.
 type Reason = String;
@@ -138,7 +139,7 @@ fn line_of(query: &Query) -> Option<usize> {
 /// The rows that a statement gives.
 fn rows_of(query: &Query) -> Result<Rows, Found> {
     let rows = match query {
-        Query::Select(plan) => of_query(&plan.query),
+        Query::Select(plan) => of_query(&plan.query, Engine::Transactional),
         Query::Change(plan) => of_change(&plan.change),
     };
     rows.map_err(|why| (line_of(query), why))
@@ -146,10 +147,15 @@ fn rows_of(query: &Query) -> Result<Rows, Found> {
 
 fn of_statement(query: &Query) -> Result<(), Found> {
     rows_of(query)?;
+    of_inner_queries(query, Engine::Transactional)
+}
+
+/// The queries in a statement's expressions.
+fn of_inner_queries(query: &Query, engine: Engine) -> Result<(), Found> {
     let mut done = Ok(());
     each_of_statement(query, &mut |inner| {
         if done.is_ok() {
-            done = of_inner(&inner, line_of(query));
+            done = of_inner(&inner, line_of(query), engine);
         }
     });
     done
@@ -159,24 +165,24 @@ fn of_expr(expr: &Expr) -> Result<(), Found> {
     let mut done = Ok(());
     each_inner(expr, &mut |inner| {
         if done.is_ok() {
-            done = of_inner(&inner, None);
+            done = of_inner(&inner, None, Engine::Transactional);
         }
     });
     done
 }
 
-fn of_inner(inner: &Inner<'_>, line: Option<usize>) -> Result<(), Found> {
+fn of_inner(inner: &Inner<'_>, line: Option<usize>, engine: Engine) -> Result<(), Found> {
     match inner {
         Inner::Expr(Expr { kind: ExprKind::Subquery(subquery), .. }) => {
-            of_subquery(subquery).map_err(|why| (subquery.plan.line.or(line), why))
+            of_subquery(subquery, engine).map_err(|why| (subquery.plan.line.or(line), why))
         }
         _ => Ok(()),
     }
 }
 
-fn of_subquery(subquery: &Subquery) -> Result<(), Reason> {
+fn of_subquery(subquery: &Subquery, engine: Engine) -> Result<(), Reason> {
     let query = &subquery.plan.query;
-    match (of_query(query)?, &subquery.kind) {
+    match (engine.unasked(of_query(query, engine)?), &subquery.kind) {
         // Of several rows, a scalar subquery makes an error.
         (Rows::One | Rows::Ordered, _) | (Rows::Set, SubqueryKind::Scalar) => Ok(()),
         (Rows::Set, SubqueryKind::Array) => Err("makes an array of rows in no certain order".to_owned()),
@@ -202,11 +208,21 @@ fn of_change(change: &Change) -> Result<Rows, Reason> {
 }
 
 fn of_target(target: &Target) -> Result<Rows, Reason> {
-    of_steps(&target.steps, &target.relations, &[])
+    of_steps(&target.steps, &target.relations, &Around::nothing(Engine::Transactional))
+}
+
+/// Whether a change does the same again whose rows a query of the analytical engine finds, and which ends if it finds
+/// one of them twice; `plan` has access paths.
+pub(super) fn holds_for_found(plan: ChangePlan) -> bool {
+    let around = Around::nothing(Engine::Analytical);
+    let found = plan.change.target().is_some_and(|target| {
+        target.ctes.is_empty() && of_steps(&target.steps, &target.relations, &around).is_ok()
+    });
+    found && of_inner_queries(&Query::Change(plan.into()), Engine::Analytical).is_ok()
 }
 
 fn of_insert(insert: &Insert) -> Result<Rows, Reason> {
-    let rows = of_query(&insert.source)?;
+    let rows = of_query(&insert.source, Engine::Transactional)?;
     match &insert.conflict {
         Some(_) if rows == Rows::Set => {
             Err("inserts rows in no certain order, which may be in each other's way".to_owned())
@@ -228,7 +244,8 @@ fn of_update(update: &Update) -> Result<Rows, Reason> {
     }
     // Several rows of other tables may fit one of the table's: the first counts.
     let of_others = steps.iter().filter(|step| !is_of_table(step));
-    let several = of_others.map(|step| of_steps(std::slice::from_ref(step), relations, &[]));
+    let around = Around::nothing(Engine::Transactional);
+    let several = of_others.map(|step| of_steps(std::slice::from_ref(step), relations, &around));
     match several.collect::<Result<Vec<Rows>, Reason>>()?.iter().all(|rows| *rows == Rows::One) {
         true => Ok(rows),
         false => Err("may find several rows for one that it changes, in no certain order".to_owned()),

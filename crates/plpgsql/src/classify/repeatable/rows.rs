@@ -22,33 +22,63 @@ pub(super) enum Rows {
     Set,
 }
 
-/// Queries of WITH, by number.
-type Ctes<'c> = &'c [(u32, Rows)];
+/// Who runs a query.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Engine {
+    /// A transaction, by the access paths, in their order.
+    Transactional,
+    /// The analytical engine, in no order but that of ORDER BY beside a LIMIT.
+    Analytical,
+}
+
+impl Engine {
+    /// Rows in an order that is not asked for where they are used.
+    pub(super) fn unasked(self, rows: Rows) -> Rows {
+        match (rows, self) {
+            (Rows::Ordered, Self::Analytical) => Rows::Set,
+            _ => rows,
+        }
+    }
+}
+
+/// What is around a part of a query.
+#[derive(Clone)]
+pub(super) struct Around {
+    engine: Engine,
+    /// Queries of WITH, by number.
+    ctes: Vec<(u32, Rows)>,
+}
+
+impl Around {
+    pub(super) fn nothing(engine: Engine) -> Self {
+        Self { engine, ctes: Vec::new() }
+    }
+}
 
 /// The rows of a query.
 ///
 /// # Errors
 /// The order in which rows lie decides which there are.
-pub(super) fn of_query(query: &Query) -> Result<Rows, Reason> {
-    within(query, &[])
+pub(super) fn of_query(query: &Query, engine: Engine) -> Result<Rows, Reason> {
+    within(query, &Around::nothing(engine))
 }
 
-fn within(query: &Query, outer: Ctes<'_>) -> Result<Rows, Reason> {
-    let mut ctes = outer.to_vec();
+fn within(query: &Query, outer: &Around) -> Result<Rows, Reason> {
+    let mut around = outer.clone();
     for cte in &query.ctes {
-        let rows = within(&cte.query, &ctes)?;
-        ctes.push((cte.id, rows));
+        let rows = within(&cte.query, &around)?;
+        around.ctes.push((cte.id, rows));
     }
     let rows = match &query.body {
-        Body::Select(select) => match of_select(select, &ctes)? {
+        Body::Select(select) => match of_select(select, &around)? {
             Rows::Set if is_total(&query.order, select) => Rows::Ordered,
             rows => rows,
         },
         Body::Values(rows) if rows.len() < 2 => Rows::One,
         // Whether equal ones are sorted as they were written does not matter.
-        Body::Values(_) => Rows::Ordered,
-        Body::Nested(inner) => within(inner, &ctes)?,
-        Body::Set(set) => of_set(set, &ctes)?,
+        Body::Values(_) => around.engine.unasked(Rows::Ordered),
+        Body::Nested(inner) => around.engine.unasked(within(inner, &around)?),
+        Body::Set(set) => of_set(set, &around)?,
     };
     match (rows, &query.limit, &query.offset) {
         (rows, None, None) => Ok(rows),
@@ -57,9 +87,9 @@ fn within(query: &Query, outer: Ctes<'_>) -> Result<Rows, Reason> {
     }
 }
 
-fn of_set(set: &SetOperation, ctes: Ctes<'_>) -> Result<Rows, Reason> {
+fn of_set(set: &SetOperation, around: &Around) -> Result<Rows, Reason> {
     for side in [&set.left, &set.right] {
-        within(side, ctes)?;
+        within(side, around)?;
     }
     if !(set.all && set.kind == SetKind::Union) {
         let outputs = [&set.left, &set.right].map(|side| match &side.body {
@@ -73,8 +103,8 @@ fn of_set(set: &SetOperation, ctes: Ctes<'_>) -> Result<Rows, Reason> {
     Ok(Rows::Set)
 }
 
-fn of_select(select: &Select, ctes: Ctes<'_>) -> Result<Rows, Reason> {
-    let found = of_steps(&select.steps, &select.relations, ctes)?;
+fn of_select(select: &Select, around: &Around) -> Result<Rows, Reason> {
+    let found = of_steps(&select.steps, &select.relations, around)?;
     let rows = match &select.grouping {
         None => found,
         Some(grouping) => of_groups(grouping, found)?,
@@ -137,30 +167,30 @@ fn is_exact(expr: &Expr) -> bool {
 }
 
 /// The rows that steps find.
-pub(super) fn of_steps(steps: &[Step], relations: &[Relation], ctes: Ctes<'_>) -> Result<Rows, Reason> {
+pub(super) fn of_steps(steps: &[Step], relations: &[Relation], around: &Around) -> Result<Rows, Reason> {
     let mut rows = Rows::One;
     for step in steps {
         rows = rows.max(match step {
-            Step::Inner { access, .. } => of_access(access, relations, ctes)?,
-            Step::Left { steps, .. } => of_steps(steps, relations, ctes)?,
+            Step::Inner { access, .. } => of_access(access, relations, around)?,
+            Step::Left { steps, .. } => of_steps(steps, relations, around)?,
         });
     }
     Ok(rows)
 }
 
-fn of_access(access: &Access, relations: &[Relation], ctes: Ctes<'_>) -> Result<Rows, Reason> {
+fn of_access(access: &Access, relations: &[Relation], around: &Around) -> Result<Rows, Reason> {
     let rows = match &relations[usize::from(access.relation)].source {
         RelationSource::Table(table) => of_table(access, table),
-        RelationSource::Query(query) => within(query, ctes)?,
+        RelationSource::Query(query) => within(query, around)?,
         RelationSource::Cte(id, _) => {
-            ctes.iter().find(|(other, _)| other == id).map_or(Rows::Set, |(_, rows)| *rows)
+            around.ctes.iter().find(|(other, _)| other == id).map_or(Rows::Set, |(_, rows)| *rows)
         }
         RelationSource::Series(_) | RelationSource::Unnest(_) => Rows::Ordered,
         RelationSource::Routine(..) | RelationSource::Lateral(_) | RelationSource::File(_) => Rows::Set,
         RelationSource::Given => Rows::One,
     };
     // The table of hashes has an order of its own.
-    Ok(if access.hash.is_some() && rows != Rows::One { Rows::Set } else { rows })
+    Ok(if access.hash.is_some() && rows != Rows::One { Rows::Set } else { around.engine.unasked(rows) })
 }
 
 fn of_table(access: &Access, table: &TableDef) -> Rows {
