@@ -181,7 +181,9 @@ impl Lowering<'_> {
         let number = self.column("row");
         let partition: Vec<Planned> =
             keys.iter().cloned().map(Planned::Column).chain(order.distinct).collect();
-        let row = row_number().partition_by(partition).order_by(order.keys.clone()).build()?;
+        let row = row_number().partition_by(partition);
+        // An order without keys is an error.
+        let row = if order.keys.is_empty() { row } else { row.order_by(order.keys.clone()) }.build()?;
         let plan = LogicalPlanBuilder::from(plan)
             .window([row.alias(&number.name)])?
             .filter(Planned::Column(number).eq(lit(1_u64)))?
