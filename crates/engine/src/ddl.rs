@@ -80,7 +80,7 @@ impl Changes<'_> {
         let mut built = self.build_indexes(progress, interrupts)?;
         let alone = changing.write(interrupts, || {
             let mut behind = built.values_mut().flatten();
-            behind.try_for_each(|index| self.caught_up(index.catch_up(partitions, &goes_on)))
+            behind.try_for_each(|index| self.caught_up(index.catch_up(partitions, &goes_on), interrupts))
         })?;
         for change in self.changes {
             if let DdlChange::DropIndex { table, .. } = change {
@@ -88,9 +88,9 @@ impl Changes<'_> {
             }
         }
         for index in built.values_mut().flatten() {
-            self.caught_up(index.catch_up(partitions, &goes_on))?;
+            self.caught_up(index.catch_up(partitions, &goes_on), interrupts)?;
         }
-        let receipt = partitions.exclusively(|all| self.switch(all, built, progress))?;
+        let receipt = partitions.exclusively(|all| self.switch(all, built, progress, interrupts))?;
         for change in self.changes {
             match change {
                 DdlChange::Truncate(id) => self.database.inner.olap.forget(*id),
@@ -105,18 +105,19 @@ impl Changes<'_> {
         self.database.acknowledge_call(None, receipt)
     }
 
-    /// What [`Exclusive`] does: what can fail comes before what cannot: building, and the log.
+    /// Makes all changes, with all partitions owned. What can fail comes before what cannot: building, and the log.
     fn switch(
         &self,
         all: &mut Exclusive<'_>,
         mut built: BTreeMap<usize, Option<BuiltIndex>>,
         progress: &StatementProgress,
+        interrupts: &Interrupts,
     ) -> Result<Receipt, SqlError> {
         let (catalog, changes) = (&self.catalog, self.changes);
         let mut done = 0;
         let mut made = Ok(());
         for (at, change) in changes.iter().enumerate() {
-            made = self.build(all, change, built.remove(&at).flatten(), progress);
+            made = self.build(all, change, built.remove(&at).flatten(), progress, interrupts);
             if made.is_err() {
                 break;
             }
@@ -148,19 +149,12 @@ impl Changes<'_> {
         let mut built = BTreeMap::new();
         for (at, change) in self.changes.iter().enumerate() {
             let DdlChange::CreateIndex { table, index } = change else { continue };
-            let index_name = index.name.clone();
             let Some(def) = self.catalog.table(*table) else { continue };
             let spec = Arc::new(self.spec_with(*table, index));
-            let index = self
-                .database
-                .inner
-                .partitions
-                .build_index(handle(def), &spec, progress, &|| interrupts.check().is_ok());
-            let index = index.map_err(|error| {
-                let ended = interrupts.check().err().filter(|_| error == IndexBuildError::Ended);
-                ended.unwrap_or_else(|| self.explain_build(error, Some(&index_name)))
-            })?;
-            built.insert(at, index);
+            let goes_on = || interrupts.check().is_ok();
+            let aside = self.database.inner.partitions.build_index(handle(def), &spec, progress, &goes_on);
+            let explain = |error| self.explain_build(error, Some(&index.name), interrupts);
+            built.insert(at, aside.map_err(explain)?);
         }
         Ok(built)
     }
@@ -181,6 +175,7 @@ impl Changes<'_> {
         change: &DdlChange,
         built: Option<BuiltIndex>,
         progress: &StatementProgress,
+        interrupts: &Interrupts,
     ) -> Result<(), SqlError> {
         match change {
             DdlChange::CreateTable(table) => create_table(all, table),
@@ -194,7 +189,7 @@ impl Changes<'_> {
                     Ok(false) => all.create_index(handle(def), self.spec_with(*table, index), progress),
                     done => done.map(drop),
                 };
-                created.map_err(|error| self.explain_build(error.into(), Some(&index.name)))
+                created.map_err(|error| self.explain_build(error.into(), Some(&index.name), interrupts))
             }
             DdlChange::CreateSchema(_)
             | DdlChange::DropSchema(_)
@@ -204,12 +199,21 @@ impl Changes<'_> {
         }
     }
 
-    fn caught_up(&self, done: Result<bool, IndexBuildError>) -> Result<(), SqlError> {
-        // What is lost is found, and built, when all partitions are owned.
-        done.map(drop).map_err(|error| self.explain_build(error, None))
+    fn caught_up(
+        &self,
+        done: Result<bool, IndexBuildError>,
+        interrupts: &Interrupts,
+    ) -> Result<(), SqlError> {
+        // An index that was not told of all changes is built again when all partitions are owned.
+        done.map(drop).map_err(|error| self.explain_build(error, None, interrupts))
     }
 
-    fn explain_build(&self, error: IndexBuildError, index: Option<&str>) -> SqlError {
+    fn explain_build(
+        &self,
+        error: IndexBuildError,
+        index: Option<&str>,
+        interrupts: &Interrupts,
+    ) -> SqlError {
         let error = match error {
             IndexBuildError::Table(error) => {
                 let key_of = |_, _, _| None;
@@ -217,7 +221,7 @@ impl Changes<'_> {
             }
             IndexBuildError::Budget(spent) => crate::errors::session(spent.into()),
             IndexBuildError::Dropped => SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped"),
-            IndexBuildError::Ended => SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended"),
+            IndexBuildError::Ended => interrupts.ended(),
         };
         match (error.state(), index) {
             (SqlState::UNIQUE_VIOLATION, Some(index)) => {

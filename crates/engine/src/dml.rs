@@ -2,10 +2,11 @@
 //!
 //! The query is made of the bound change, the addresses of the table's rows among its columns. An INSERT of a
 //! query's rows runs the query and lays the rows down before it owns the partitions (`bulk`); an UPDATE or DELETE
-//! that looks at one row at a time is worked out beside the table (`aside`). Everything else runs over all partitions: the query runs on a snapshot of that very moment, and the changes follow before anyone else
-//! gets in, so the statement is serializable. That stops the executors while the query runs. What depends on each
-//! row as it is changed, ON CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code
-//! (`albireo_execute::query`).
+//! that looks at one row at a time is worked out beside the table (`aside`), and so is one that depends on other rows
+//! or a MERGE, as long as these stay as they were (`found`). Everything else runs over all partitions: the query runs
+//! on a snapshot of that very moment, and the changes follow before anyone else gets in, so the statement is
+//! serializable. That stops the executors while the query runs. What depends on each row as it is changed, ON
+//! CONFLICT, WHEN of MERGE and RETURNING, is evaluated as on live rows, by the same code (`albireo_execute::query`).
 
 mod aside;
 pub(crate) mod bulk;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState, Tid, Value};
 use albireo_execute::query::{self, FoundRow, FoundRows};
-use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_parameters};
+use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, Notice, with_parameters};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
 use albireo_partition::{Abort, Call, Route, Transaction};
@@ -202,15 +203,25 @@ impl<'a> Queried<'a> {
         let results = results.collect::<Result<Vec<_>, _>>()?;
         // What nobody sees any more need not be copied when it is written.
         drop(snapshot);
+        let ran = self.on_live_rows(tx, arguments, limits, |host| self.apply(host, &results));
+        ran.map(|((count, rows), notices)| Ran { count, rows, notices })
+    }
+
+    /// Runs `act` as the statement, on the rows as they are; what it told the client besides.
+    fn on_live_rows<R>(
+        &self,
+        tx: &mut Transaction,
+        arguments: &[Datum],
+        limits: &Limits,
+        act: impl FnOnce(&mut dyn Host) -> Result<R, Stop>,
+    ) -> Result<(R, Vec<Notice>), Abort> {
         let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
         let library: &dyn Executables = self.bound.library.as_ref();
         let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
         let around = &self.bound.around;
-        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| {
-            self.apply(host, &results)
-        });
+        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| act(host));
         match done {
-            Ok((count, rows)) => Ok(Ran { count, rows, notices: execution.take_notices() }),
+            Ok(result) => Ok((result, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }

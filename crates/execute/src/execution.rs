@@ -52,6 +52,12 @@ impl Interrupts {
         }
         Ok(())
     }
+
+    /// The error of a statement that was ended.
+    pub fn ended(&self) -> SqlError {
+        let ended = || SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended");
+        self.check().err().unwrap_or_else(ended)
+    }
 }
 
 /// What RAISE told the client.

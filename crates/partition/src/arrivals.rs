@@ -27,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bulk::{keep_first, numbered};
 use crate::call::Command;
-use crate::{Abort, AppendError, BulkInsert, Call, CallError, Pace, Partitions, Receipt, TableHandle};
+use crate::{BulkInsert, Call, CallError, Pace, Partitions, Receipt, TableHandle};
 
 /// Rows of a part of a record.
 const PART_ROWS: u64 = 1024;
@@ -73,6 +73,9 @@ pub enum ArrivalError {
     /// The transaction failed.
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The table was dropped.
+    #[error("the table was dropped")]
+    Dropped,
     /// It was to end.
     #[error("the statement was ended")]
     Ended,
@@ -159,14 +162,7 @@ impl Partitions {
         bringing: Bringing<'_>,
     ) -> Result<Option<u64>, ArrivalError> {
         let mut fault = None;
-        let append = |tx: &mut crate::Transaction| {
-            tx.append(rows, bringing.progress).map_err(|error| {
-                if let AppendError::Row(row) = &error {
-                    fault = Some(row.clone());
-                }
-                Abort::from(error)
-            })
-        };
+        let append = |tx: &mut crate::Transaction| tx.append(rows, bringing.progress, &mut fault);
         let done = match bringing.seen {
             Some(seen) => self.crossing_if_current(call, seen, append),
             None => self.crossing(call, append).map(Some),
@@ -215,9 +211,6 @@ impl Partitions {
         bringing: Bringing<'_>,
         parts: u64,
     ) -> Result<Option<u64>, ArrivalError> {
-        if let Some(log) = self.log() {
-            crate::journal::wait_for_room(log);
-        }
         let table = under_way.table;
         let woken = self.exclusively(|all| {
             if let Some(seen) = bringing.seen
@@ -278,19 +271,19 @@ impl UnderWay<'_> {
                 if state == Entering::Sort {
                     arrival.sort();
                 }
-                let mut done = Err(dropped());
+                let mut done = None;
                 pace.begin();
                 partitions.with_table_mut(table, *partition, |target| {
-                    done = match has_more {
+                    done = Some(match has_more {
                         true => target.admit_some(arrival).map(|more| {
                             has_more = more;
                             Entering::Again
                         }),
                         false => target.enter_some(arrival, bringing.progress),
-                    };
+                    });
                 });
                 pace.rest(*partition, 0);
-                state = done?;
+                state = done.ok_or(ArrivalError::Dropped)??;
             }
             partitions.with_table_mut(table, *partition, |target| {
                 if let Some(fault) = target.fault_of(arrival) {
@@ -333,10 +326,6 @@ impl Drop for UnderWay<'_> {
             }
         }
     }
-}
-
-fn dropped() -> TableError {
-    TableError::NoRow { table: TableId(0), tid: Tid(0) }
 }
 
 fn put_joined(out: &mut Vec<u8>, number: u64, parts: u64) {

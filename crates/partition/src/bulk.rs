@@ -37,7 +37,7 @@ pub(crate) struct Part {
 
 /// Why rows were not appended.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum AppendError {
+pub(crate) enum AppendError {
     /// The table does not take a row, or there is no memory.
     #[error(transparent)]
     Row(#[from] RowFault),

@@ -53,7 +53,7 @@ mod switch;
 mod transaction;
 
 pub use arrivals::{ArrivalError, Bringing, Turn};
-pub use bulk::{AppendError, BulkInsert};
+pub use bulk::BulkInsert;
 pub use call::{Call, Command, Measure};
 pub use error::{Abort, CallError, SubmitError};
 pub use exclusive::Exclusive;

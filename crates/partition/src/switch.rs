@@ -138,9 +138,6 @@ impl Partitions {
         mut switch: Switch<'_>,
         work: impl FnOnce(&mut Transaction, &mut [Change]) -> Result<R, Abort>,
     ) -> Result<Option<(R, Switched)>, CallError> {
-        if let Some(log) = self.log() {
-            crate::journal::wait_for_room(log);
-        }
         self.exclusively(|all| {
             if !all.is_current(&seen) {
                 return Ok(None);

@@ -3,15 +3,16 @@
 use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
-    Applied, ApplyError, CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowShape,
-    RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WriteSet, WrittenTables,
-    apply_writes,
+    Applied, ApplyError, CellShape, Cells, FillShape, Filled, FixedRow, NewRow, RowAddress, RowFault,
+    RowShape, RowUpdate, SHARED_SITE, Savepoint, ShapeRow, Table, TableError, UndoLog, WriteSet,
+    WrittenTables, apply_writes,
 };
 
+use crate::bulk::AppendError;
 use crate::data::{PartitionData, roll_back};
 use crate::handle::TableHandle;
 use crate::readers::Reads;
-use crate::{Abort, AppendError, BulkInsert};
+use crate::{Abort, BulkInsert};
 
 /// A partition that the running transaction owns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -277,20 +278,32 @@ impl Transaction {
         Ok(table.insert_values(undo, values)?)
     }
 
-    /// Makes rows that were collected rows of their table, all or none, and counts them in `progress`.
+    /// Makes rows that were collected rows of their table, all or none, and counts them in `progress`; what is wrong with
+    /// one of them is left in `fault`.
     ///
     /// # Errors
     /// A key is there twice, there is no memory, or the transaction does not own their partitions. Rows of some
     /// partitions may have been appended: the transaction is to be rolled back.
-    pub fn append(&mut self, rows: BulkInsert, progress: &StatementProgress) -> Result<u64, AppendError> {
+    pub fn append(
+        &mut self,
+        rows: BulkInsert,
+        progress: &StatementProgress,
+        fault: &mut Option<RowFault>,
+    ) -> Result<u64, Abort> {
         let handle = rows.table;
-        rows.append(|partition, staged| {
+        let appended = rows.append(|partition, staged| {
             let site = match handle.shared {
                 true => Site(0),
                 false => self.owned_site(partition).map_err(|_| AppendError::Crossing)?,
             };
             let (table, undo) = self.table_mut(site, handle).map_err(|_| AppendError::Crossing)?;
             Ok(table.append(undo, staged, progress)?)
+        });
+        appended.map_err(|error| {
+            if let AppendError::Row(row) = &error {
+                *fault = Some(row.clone());
+            }
+            error.into()
         })
     }
 

@@ -17,14 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_execute::Host;
 use albireo_execute::query::{self, FoundRow, FoundRows};
-use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, with_parameters};
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
     self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle, Transaction,
     Turn,
 };
-use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::{Change, Target, Update};
 use albireo_storage::{ColumnSet, Rewrite, RowSet, TableSpec, TableView};
@@ -125,28 +124,7 @@ impl Queried<'_> {
     pub(super) fn wait_for<'t>(&self, turn: &'t Turn) -> Result<impl Sized + use<'t>, SqlError> {
         let limits = self.database.limits(self.settings, self.cancel);
         let alone = turn.wait(&|| limits.check().is_ok());
-        let over = || SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended");
-        let ended = || limits.check().err().unwrap_or_else(over);
-        alone.ok_or_else(ended)
-    }
-
-    /// Runs `act` as the statement, on the rows as they are.
-    pub(super) fn on_live_rows<R>(
-        &self,
-        tx: &mut Transaction,
-        arguments: &[Datum],
-        limits: &Limits,
-        act: impl FnOnce(&mut dyn Host) -> Result<R, Stop>,
-    ) -> Result<R, Abort> {
-        let mut execution = Execution::new(tx, &self.bound.library.catalog, &limits.interrupts);
-        let memory = BodyLimits { memory_bytes: self.memory_bytes(), ..BodyLimits::default() };
-        let library: &dyn Executables = self.bound.library.as_ref();
-        let around = &self.bound.around;
-        let done = with_parameters(&mut execution, library, memory, around, arguments, |host| act(host));
-        done.map_err(|stop| match stop {
-            Stop::Crossing => Abort::Crossing,
-            Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
-        })
+        alone.ok_or_else(|| limits.interrupts.ended())
     }
 
     /// Whether what happens to a row depends on that row alone, whenever the statement runs.
@@ -299,9 +277,8 @@ impl<'q> Aside<'q> {
     /// Judges rows as they are now.
     fn judge(&mut self, tx: &mut Transaction, rows: &[(PartitionId, Tid)]) -> Result<(), Abort> {
         let change = self.queried.change;
-        let judged = self
-            .queried
-            .on_live_rows(tx, self.arguments, &self.limits, |host| query::judge(change, host, rows))?;
+        let judge = |host: &mut dyn Host| query::judge(change, host, rows);
+        let (judged, _) = self.queried.on_live_rows(tx, self.arguments, &self.limits, judge)?;
         for (&(partition, tid), values) in rows.iter().zip(judged) {
             match &mut self.made {
                 Made::Singly(found) => match values {
@@ -360,7 +337,7 @@ impl<'q> Aside<'q> {
         let queried = self.queried;
         let done =
             queried.on_live_rows(tx, self.arguments, &self.limits, |host| query::apply(rest, host, found));
-        done.map(|(count, _)| count)
+        done.map(|((count, _), _)| count)
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The query runs on a snapshot, and its rows are laid down and entered into indexes while transactions go on
 //! ([`Bringing`]). Then all partitions are owned. If what the query read is still the same, the rows are there: the
-//! statement is serializable, as if it had run at that moment. If it is not, the query runs again; after [`TRIES_AHEAD`] runs,
-//! or if the budget of snapshots ended one, it runs with the partitions owned, so that it ends however often
-//! others write. An error that a run meets stands: it is what the statement would have met had it run at the
+//! statement is serializable, as if it had run at that moment. If it is not, the query runs again; after
+//! [`TRIES_AHEAD`] runs, or if the budget of snapshots ended one, it runs with the partitions owned, so that it ends
+//! however often others write. An error that a run meets stands: it is what the statement would have met had it run at the
 //! moment of its snapshot, and it changes nothing.
 //! Only if there is no memory for the rows beside the table, they are inserted one by one.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, StatementProgress, arrow_type};
 use albireo_olap::relation::Snapshot;
-use albireo_partition::{Abort, AppendError, ArrivalError, Bringing, BulkInsert, Call, Transaction};
+use albireo_partition::{ArrivalError, Bringing, BulkInsert, Call};
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::Insert;
 use albireo_sql::TableDef;
@@ -82,7 +82,7 @@ impl Queried<'_> {
         let inserted = partitions.crossing_with_snapshot(&call, &scope, |tx, now| {
             self.fill(&mut rows, filling, query, &now, fault)?;
             drop(now);
-            append(tx, rows, &StatementProgress::default(), fault)
+            tx.append(rows, &StatementProgress::default(), fault)
         });
         inserted.map_err(spent)?.map_err(|error| self.database.explain_call(error))
     }
@@ -138,27 +138,10 @@ impl Database {
                 error
             }
             ArrivalError::Call(error) => self.explain_call(error),
-            ArrivalError::Ended => {
-                let ended = || SqlError::new(SqlState::QUERY_CANCELED, "the statement was ended");
-                limits.check().err().unwrap_or_else(ended)
-            }
+            ArrivalError::Dropped => SqlError::new(SqlState::UNDEFINED_TABLE, "the table was dropped"),
+            ArrivalError::Ended => limits.interrupts.ended(),
         })
     }
-}
-
-/// Appends rows; what is wrong with one of them is left in `fault`.
-pub(crate) fn append(
-    tx: &mut Transaction,
-    rows: BulkInsert,
-    progress: &StatementProgress,
-    fault: &mut Option<RowFault>,
-) -> Result<u64, Abort> {
-    tx.append(rows, progress).map_err(|error| {
-        if let AppendError::Row(row) = &error {
-            *fault = Some(row.clone());
-        }
-        error.into()
-    })
 }
 
 /// Where the columns of a table get their values from.

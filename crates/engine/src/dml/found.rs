@@ -200,7 +200,7 @@ impl<'q> Plan<'q> {
     /// Decides about rows, whose partition is owned for that.
     fn decide(&mut self, partition: PartitionId, found: Vec<FoundRow>) -> Result<Made, SqlError> {
         self.limits.check()?;
-        let (queried, count) = (self.queried, found.len());
+        let queried = self.queried;
         let call = Call::new(Route::Partition(partition), queried.verb());
         let mut found = Some(found);
         self.pace.begin();
@@ -208,11 +208,10 @@ impl<'q> Plan<'q> {
             let rows = &mut found.take().unwrap_or_default().into_iter().map(Ok);
             let found = FoundRows { carried: &queried.carried, rows };
             let decide = |host: &mut dyn albireo_execute::Host| query::decide(&queried.rest, host, found);
-            let decided = queried.on_live_rows(tx, self.arguments, &self.limits, decide)?;
+            let (decided, _) = queried.on_live_rows(tx, self.arguments, &self.limits, decide)?;
             self.note(tx, decided)
         });
         self.pace.rest(partition, 1);
-        debug_assert!(count > 0, "rows are decided about");
         decided.map_err(|error| queried.database.explain_call(error))
     }
 

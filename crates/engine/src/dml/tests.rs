@@ -383,14 +383,17 @@ fn crash_at_any_step_leaves_all_of_a_statement_or_nothing() {
 fn is_logged_as_text(statement: &str) -> bool {
     let disk = CrashDisk::new(1);
     let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
-    let db =
-        Database::open_in("/data", Config { partitions: 1, query_threads: 1, ..Config::default() }, env).unwrap();
+    let db = Database::open_in("/data", Config { partitions: 1, query_threads: 1, ..Config::default() }, env)
+        .unwrap();
     fill(&db, 1, 0);
     db.execute("CREATE TABLE f (id INTEGER PRIMARY KEY, x DOUBLE PRECISION); INSERT INTO f SELECT id, id / 3.0 FROM u")
         .unwrap();
     db.inner.statements.force(Some(ExecutionPath::Analytical));
     let done = db.execute(statement);
-    assert!(matches!(done.as_deref(), Ok([Outcome::Done { rows, .. }]) if *rows >= 1_000), "{statement}: {done:?}");
+    assert!(
+        matches!(done.as_deref(), Ok([Outcome::Done { rows, .. }]) if *rows >= 1_000),
+        "{statement}: {done:?}"
+    );
     db.inner.statements.force(None);
     let crashed = crashed(&disk, 1);
     assert_eq!(contents(&crashed), contents(&db), "{statement}");

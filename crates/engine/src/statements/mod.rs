@@ -14,8 +14,8 @@
 //!   tables. It goes on if that is cheaper than a snapshot. If it turns out to look at many more, it is
 //!   begun again on the other path, and the next executions that are expected to read as much go there at once.
 //! - The rest (functions in FROM, no table at all) is a query on a snapshot.
-//! - The rows of a change on the other path are found by a query, and changed under the barrier (`dml`); what has no
-//!   plan there is a transaction after all.
+//! - The rows of a change on the other path are found by a query on a snapshot, and changed beside whoever uses the
+//!   table, or with all partitions owned (`dml`); what has no plan there is a transaction after all.
 //!
 //! Invariant: an entry is run only while the definitions are those that it was bound to.
 

@@ -21,7 +21,7 @@ use super::live::Work;
 pub enum ExecutionPath {
     /// On live rows, in a partition or over all.
     Transactional,
-    /// A query on a snapshot; a change then follows under the barrier.
+    /// A query on a snapshot, which finds the rows of a change.
     Analytical,
 }
 

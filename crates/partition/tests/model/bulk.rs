@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
 use albireo_env::Env;
-use albireo_partition::{Abort, AppendError, BulkInsert, Call, CallError, Route};
+use albireo_partition::{Abort, BulkInsert, Call, CallError, Route};
 use albireo_storage::{ColumnSet, RowFault, ShortKey, SnapshotScope, Table, TableError};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 
@@ -24,12 +24,7 @@ fn numbers(ids: impl Iterator<Item = i32>) -> RecordBatch {
 fn append(bank: &Bank, rows: BulkInsert) -> Result<u64, RowFault> {
     let mut fault = None;
     let appended = bank.partitions.crossing(&Call::new(Route::Crossing, "append"), |tx| {
-        tx.append(rows, &StatementProgress::default()).map_err(|error| {
-            if let AppendError::Row(row) = &error {
-                fault = Some(row.clone());
-            }
-            Abort::from(error)
-        })
+        tx.append(rows, &StatementProgress::default(), &mut fault)
     });
     match (appended, fault) {
         (Ok(rows), None) => Ok(rows),

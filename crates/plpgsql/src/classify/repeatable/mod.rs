@@ -17,8 +17,8 @@ use super::touch::Reach;
 use super::two_phase::fallible_query;
 use crate::body::{Block, Code, Into, Loop, LoopKind, Query, Routine, Routines, Statement};
 use crate::expr::{Expr, ExprKind, RoutineId, Subquery, SubqueryKind};
-use crate::plan::tree::{Change, Insert, RelationSource, Step, Target, Update};
 use crate::plan::ChangePlan;
+use crate::plan::tree::{Change, Insert, RelationSource, Step, Target, Update};
 use rows::{Around, Engine, Rows, of_query, of_steps};
 
 /// Why it may do something else.
