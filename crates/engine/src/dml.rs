@@ -203,7 +203,18 @@ impl<'a> Queried<'a> {
         let results = results.collect::<Result<Vec<_>, _>>()?;
         // What nobody sees any more need not be copied when it is written.
         drop(snapshot);
-        let ran = self.on_live_rows(tx, arguments, limits, |host| self.apply(host, &results));
+        self.make_of(tx, &results, arguments, limits)
+    }
+
+    /// Makes the change of the rows that the queries gave.
+    fn make_of(
+        &self,
+        tx: &mut Transaction,
+        results: &[QueryResult],
+        arguments: &[Datum],
+        limits: &Limits,
+    ) -> Result<Ran, Abort> {
+        let ran = self.on_live_rows(tx, arguments, limits, |host| self.apply(host, results));
         ran.map(|((count, rows), notices)| Ran { count, rows, notices })
     }
 

@@ -96,7 +96,11 @@ impl Queried<'_> {
         while tries < TRIES {
             let mut aside = Aside::begin(self, target, arguments)?;
             aside.is_alone = alone.is_some();
-            aside.find()?;
+            match aside.find() {
+                // The budget of snapshots ended it.
+                Err(_) if aside.is_cut_off() => return Ok(None),
+                found => found?,
+            }
             match aside.made {
                 Made::TooMany => return Ok(None),
                 Made::NeedsTurn => {
@@ -176,6 +180,12 @@ impl<'q> Aside<'q> {
             sealed.map_err(|error| queried.database.explain_table(error))?;
         }
         Ok(())
+    }
+
+    /// Whether its snapshot was ended, and not by whoever waits for the statement.
+    fn is_cut_off(&self) -> bool {
+        let ended = self.follower.as_ref().is_some_and(|follower| follower.snapshot().is_cancelled());
+        ended && !self.queried.cancel.is_cancelled()
     }
 
     /// Takes the rows of a batch over.

@@ -82,9 +82,19 @@ impl Queried<'_> {
         let (mut alone, mut tries) = (None, 0);
         while tries < TRIES {
             let seen = partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
-            let result = self.rows_of(&self.queries[0], &seen)?;
+            self.database.inner.meanwhile.happens(Moment::Before);
+            let result = match self.rows_of(&self.queries[0], &seen) {
+                // The budget of snapshots ended it.
+                Err(_) if seen.is_cancelled() && !self.cancel.is_cancelled() => return Ok(None),
+                result => result?,
+            };
             if result.row_count() < FEW {
-                return Ok(None);
+                tries += 1;
+                self.database.inner.meanwhile.happens(Moment::Before);
+                match self.make_few(arguments, seen, result)? {
+                    None => continue,
+                    ran => return Ok(ran),
+                }
             }
             if alone.is_none() {
                 // What it found may be others' by then.
@@ -107,6 +117,21 @@ impl Queried<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Makes the change of few rows one by one, all partitions owned; `None` if something that was read has changed.
+    fn make_few(
+        &self,
+        arguments: &[Datum],
+        seen: Arc<DatabaseSnapshot>,
+        result: QueryResult,
+    ) -> Result<Option<Ran>, SqlError> {
+        let limits = self.database.limits(self.settings, self.cancel);
+        let ran =
+            self.database.inner.partitions.crossing_if_current(&self.call(), seen, |tx| {
+                self.make_of(tx, &[result], arguments, &limits)
+            });
+        ran.map_err(|error| self.database.explain_call(error))
     }
 
     /// Whether it does the same again on the same rows, whenever it runs and wherever they lie, so that the redo log may

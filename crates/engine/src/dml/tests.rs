@@ -432,3 +432,47 @@ fn statement_is_logged_as_text_if_the_order_of_rows_and_the_time_decide_about_no
         assert!(!is_logged_as_text(statement), "{statement}");
     }
 }
+
+#[test]
+fn statement_whose_snapshot_is_ended_by_the_budget_is_made_all_the_same() {
+    let statements = [
+        "UPDATE t SET v = v + 1",
+        "UPDATE t SET v = v + u.x FROM u WHERE u.id = t.id",
+        "DELETE FROM t USING u WHERE u.id = t.id AND u.x + 0 < 300",
+    ];
+    for statement in statements {
+        let config = Config {
+            partitions: 1,
+            query_threads: 1,
+            snapshot_budget_bytes: 64 << 10,
+            snapshot_policy: crate::BudgetPolicy::EndOldest,
+            ..Config::default()
+        };
+        let (db, twin) = (Database::in_memory(config).unwrap(), database(1, 0));
+        fill(&db, 1, 0);
+        // Several batches.
+        let more = "INSERT INTO t (id, v, w) SELECT 10000 + i, i, 1 FROM generate_series(1, 150000) AS x(i)";
+        for db in [&db, &twin] {
+            db.execute(more).unwrap();
+        }
+        let (connection, inner, ended) = (db.connect(), twin.clone(), Arc::new(Mutex::new(false)));
+        let once = Arc::clone(&ended);
+        db.inner.meanwhile.put(Some(Arc::new(move |_| {
+            if std::mem::replace(&mut *once.lock(), true) {
+                return;
+            }
+            for id in (0..ROWS).chain((10_001..160_000).step_by(500)) {
+                let other = format!(
+                    "UPDATE t SET s = 'a text that is long enough', d = 1, v = {id}, g = {id} WHERE id = {id}"
+                );
+                connection.execute(&other).unwrap();
+                inner.execute(&other).unwrap();
+            }
+        })));
+        let done = db.execute(statement);
+        db.inner.meanwhile.put(None);
+        assert!(*ended.lock(), "{statement}");
+        assert_eq!(told(&done), told(&twin.execute(statement)), "{statement}: {done:?}");
+        assert_eq!(contents(&db), contents(&twin), "{statement}");
+    }
+}
