@@ -67,6 +67,10 @@ states! {
     READ_ONLY_SQL_TRANSACTION = b"25006";
     /// A serialization conflict; the client should try again.
     SERIALIZATION_FAILURE = b"40001";
+    /// Transactions wait for each other.
+    DEADLOCK_DETECTED = b"40P01";
+    /// A lock that somebody else has.
+    LOCK_NOT_AVAILABLE = b"55P03";
     /// The text is not SQL.
     SYNTAX_ERROR = b"42601";
     /// The object is not in the state that is wanted.

@@ -308,7 +308,8 @@ impl Connection {
             let state = self.state.lock();
             (state.settings.clone(), state.session().cloned()?)
         };
-        let entry = self.database.kept_query(text, parameters).filter(|entry| !entry.calls)?;
+        let entry =
+            self.database.kept_query(text, parameters).filter(|entry| !entry.calls && !entry.locks.any)?;
         let session = Some(open.session());
         let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);
         self.state.lock().failed |= rows.is_err();
@@ -508,6 +509,10 @@ impl Connection {
         let entry = self.database.query_entry(parsed, text, parameters);
         if entry.calls {
             self.refuse_in_session("call a routine")?;
+        }
+        if entry.locks.any {
+            let mode = if entry.locks.updates { "UPDATE" } else { "SHARE" };
+            self.refuse_in_session(&format!("execute SELECT FOR {mode}"))?;
         }
         let session = Some(open.session());
         let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);

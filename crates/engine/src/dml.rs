@@ -234,6 +234,7 @@ impl<'a> Queried<'a> {
         match done {
             Ok(result) => Ok((result, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),
+            Err(Stop::Locked) => Err(Abort::Locked),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
     }

@@ -10,6 +10,8 @@ use albireo_sql::classify::{Isolation, synchronous_commit};
 pub(crate) struct Settings {
     /// The longest a statement may run; `None`: for ever.
     pub(crate) statement_timeout: Option<Duration>,
+    /// The longest a statement may wait for a lock; `None`: for ever.
+    pub(crate) lock_timeout: Option<Duration>,
     /// How old the snapshot of a single query may be.
     pub(crate) max_staleness: Duration,
     /// Threads for one query; `None`: all.
@@ -27,10 +29,11 @@ pub(crate) struct Settings {
 }
 
 /// Names, and what they are for.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 9] = [
     "default_transaction_isolation",
     "default_transaction_read_only",
     "jit",
+    "lock_timeout",
     "max_staleness",
     "query_memory",
     "query_threads",
@@ -56,12 +59,13 @@ impl Settings {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_hint(what))
         };
         match name {
-            "statement_timeout" | "max_staleness" => {
+            "statement_timeout" | "lock_timeout" | "max_staleness" => {
                 let Some(duration) = value.map_or(Some(Duration::ZERO), duration) else {
                     return wrong("Use a number of milliseconds, or one with a unit: us, ms, s, min, h.");
                 };
                 match name {
                     "max_staleness" => self.max_staleness = duration,
+                    "lock_timeout" => self.lock_timeout = (!duration.is_zero()).then_some(duration),
                     _ => self.statement_timeout = (!duration.is_zero()).then_some(duration),
                 }
             }
@@ -104,6 +108,7 @@ impl Settings {
     pub(crate) fn show(&self, name: &str) -> Result<String, SqlError> {
         Ok(match name {
             "statement_timeout" => format!("{}ms", self.statement_timeout.unwrap_or_default().as_millis()),
+            "lock_timeout" => format!("{}ms", self.lock_timeout.unwrap_or_default().as_millis()),
             "jit" => if self.interprets { "off" } else { "on" }.to_owned(),
             "synchronous_commit" => match self.synchronous {
                 None => "default".to_owned(),

@@ -6,8 +6,9 @@
 
 use albireo_base::{CancelFlag, ColumnId, IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Clock;
-use albireo_partition::{Abort, Site, TableHandle, Transaction};
+use albireo_partition::{Abort, LockMode, Site, TableHandle, Transaction};
 use albireo_plpgsql::parse::ast::RaiseLevel;
+use albireo_semantics::query::tree::{self, LockWait, RowLock};
 use albireo_sql::{Catalog, TableDef};
 use albireo_storage::{CellShape, Cells, FillShape, Filled, RowAddress, Table};
 
@@ -295,6 +296,39 @@ impl LiveRows<'_> {
         match indexes.iter().position(|other| other.name == index) {
             Some(at) => self.tx.note_range(site, table, IndexId(at as u16), low, high),
             None => self.tx.note_table(site, table),
+        }
+    }
+
+    /// Locks a row; whether it is to be taken. A serial transaction waits for nobody.
+    ///
+    /// # Errors
+    /// [`Stop::Locked`] if another transaction has it and the lock waits, 55P03 with NOWAIT; [`Stop::Crossing`].
+    pub(crate) fn lock(
+        &mut self,
+        site: Site,
+        table: &TableDef,
+        tid: Tid,
+        lock: &RowLock,
+    ) -> Result<bool, Stop> {
+        let mode = match lock.mode {
+            tree::LockMode::Share => LockMode::Share,
+            tree::LockMode::Update => LockMode::Update,
+        };
+        if lock.wait == LockWait::Waits && !self.tx.notes_reads() {
+            return Ok(true);
+        }
+        let held = self.tx.lock(site, handle(table), Some(tid), mode).map_err(|_| Stop::Crossing)?;
+        match (held, lock.wait) {
+            (None, _) => Ok(true),
+            (Some(_), LockWait::Skips) => Ok(false),
+            (Some(held), LockWait::Waits) => {
+                self.tx.wait_for(held);
+                Err(Stop::Locked)
+            }
+            (Some(_), LockWait::Fails) => {
+                let text = format!("could not obtain lock on row in relation \"{}\"", table.name);
+                Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, text).into())
+            }
         }
     }
 

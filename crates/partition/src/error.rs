@@ -17,6 +17,9 @@ pub enum Abort {
     /// It touches a partition it does not own. The transaction is run again, as a crossing one.
     #[error("the transaction crosses partitions")]
     Crossing,
+    /// Another transaction of several statements has locked a row: to be run again once that is released.
+    #[error("a row is locked")]
+    Locked,
     /// It was run for what it gives, and leaves nothing: a statement of a transaction of several.
     #[error("the transaction was taken back")]
     TakenBack,

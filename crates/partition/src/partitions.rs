@@ -17,6 +17,7 @@ use crate::exclusive::Exclusive;
 use crate::executor::{Errand, Executor, Partition, Pending, Task};
 use crate::handle::TableHandle;
 use crate::journal::{self, Receipt};
+use crate::locks::Waiters;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::procedure::{Procedure, Route};
@@ -73,6 +74,7 @@ pub struct Partitions {
     log: OnceLock<Started>,
     clock: Clock,
     arrivals: Arrivals,
+    waiters: Waiters,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -103,7 +105,13 @@ impl Partitions {
             log: OnceLock::new(),
             clock: env.clock.clone(),
             arrivals: Arrivals::default(),
+            waiters: Waiters::default(),
         }
+    }
+
+    /// Transactions of several statements that wait for each other.
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
     }
 
     /// From now on every transaction that changes something leaves a record in `log`. Calls that do not say
@@ -255,6 +263,12 @@ impl Partitions {
             state.tx.roll_back_to(Savepoint::START);
         }
         state.tx.leave(reader);
+    }
+
+    /// Releases the locks that `reader` has taken in a partition in a step of its transaction and later.
+    pub fn release_locks(&self, partition: PartitionId, reader: &Reader, since: u32) {
+        let mut state = self.partitions[partition.index()].enter();
+        state.tx.sites.iter_mut().for_each(|site| site.readers.release(reader, since));
     }
 
     /// Takes back what is in place in a partition, and keeps it as a record.

@@ -27,6 +27,9 @@ use albireo_storage::{
 };
 
 use crate::data::PartitionData;
+use crate::handle::TableHandle;
+use crate::locks::Held;
+use crate::marks::{LockMode, Mark};
 use crate::parked::PartWritten;
 use crate::readers::{Read, Reader, Reads};
 use crate::transaction::Site;
@@ -34,9 +37,10 @@ use crate::{Abort, Transaction};
 
 /// Parts of a transaction of several statements.
 impl Transaction {
-    /// Notes from now on what it reads.
-    pub fn note_reads(&mut self) {
+    /// Notes from now on what it reads, for `reader`.
+    pub fn note_reads(&mut self, reader: &Arc<Reader>) {
         self.reads = Some(Box::default());
+        self.reader = Some(Arc::clone(reader));
     }
 
     /// Whether it notes what it reads.
@@ -49,7 +53,7 @@ impl Transaction {
     #[inline]
     pub fn note_row(&mut self, site: Site, table: TableId, tid: Tid) {
         if let Some(reads) = &mut self.reads {
-            reads.note(site.number(), Read::Row(table, tid));
+            reads.note(site.number(), Read::Row(table, tid, Mark::Read));
         }
     }
 
@@ -66,18 +70,98 @@ impl Transaction {
     #[inline]
     pub fn note_table(&mut self, site: Site, table: TableId) {
         if let Some(reads) = &mut self.reads {
-            reads.note(site.number(), Read::Table(table));
+            reads.note(site.number(), Read::Table(table, Mark::Read));
         }
     }
 
-    /// Enters what it has read, if `all`, and what it has written since `since`, for `reader`: whoever commits a
-    /// change of it will tell.
-    pub fn enter_reads(&mut self, reader: &Arc<Reader>, since: Savepoint, all: bool) {
-        let mut reads = self.reads.take().filter(|_| all).map_or_else(Reads::default, |reads| *reads);
+    /// What it reads counts no more, but for what it locks, or counts again: SKIP LOCKED promises no more than that.
+    pub fn mute_reads(&mut self, mutes: bool) {
+        if let Some(reads) = &mut self.reads {
+            reads.muted = if mutes { reads.muted + 1 } else { reads.muted.saturating_sub(1) };
+        }
+    }
+
+    /// Locks a row, or all of a table where none is given; who keeps it from that, if somebody does. A serial
+    /// transaction locks nothing, and only asks.
+    ///
+    /// # Errors
+    /// [`Abort::Crossing`] for a row of a shared table, if it does not own all partitions.
+    pub fn lock(
+        &mut self,
+        site: Site,
+        table: TableHandle,
+        tid: Option<Tid>,
+        mode: LockMode,
+    ) -> Result<Option<Held>, Abort> {
+        let mark = Mark::Locked(mode);
+        let at = match table.is_shared() {
+            true if self.sites.len() < usize::from(self.partitions()) => return Err(Abort::Crossing),
+            true => 0..self.sites.len(),
+            false => usize::from(site.number())..usize::from(site.number()) + 1,
+        };
+        let reader = self.reader.as_ref();
+        let holder = |data: &PartitionData| data.readers.holder(table.id(), tid, mark, reader).map(Held::by);
+        let held = self.sites[at].iter().find_map(holder);
+        if held.is_none()
+            && let Some(reads) = &mut self.reads
+        {
+            reads.note(
+                site.number(),
+                match tid {
+                    Some(tid) => Read::Row(table.id(), tid, mark),
+                    None => Read::Table(table.id(), mark),
+                },
+            );
+        }
+        Ok(held)
+    }
+
+    /// What it has locked it has only read: it has failed.
+    pub fn forget_locks(&mut self) {
+        if let Some(reads) = &mut self.reads {
+            reads.forget_marks();
+        }
+    }
+
+    /// Who has locked a row that it has changed since `since`.
+    pub fn lock_in_the_way(&self, since: Savepoint) -> Option<Held> {
+        let reader = self.reader.as_ref();
+        self.undo.events(since).find_map(|(number, table, tid, event)| {
+            if !matches!(event, ChangeEvent::Went | ChangeEvent::Wrote(_)) {
+                return None;
+            }
+            let at = match number {
+                SHARED_SITE => 0..self.sites.len(),
+                number => usize::from(number)..usize::from(number) + 1,
+            };
+            self.sites[at]
+                .iter()
+                .find_map(|data| data.readers.holder(table, Some(tid), Mark::Written, reader).map(Held::by))
+        })
+    }
+
+    /// Leaves whom it must wait for to who runs it.
+    pub fn wait_for(&mut self, held: Held) {
+        self.waits_for = Some(held);
+    }
+
+    /// Whom it must wait for.
+    pub fn take_wait(&mut self) -> Option<Held> {
+        self.waits_for.take()
+    }
+
+    /// Enters what it has locked, what it has written since `since`, and, if `all`, what it has read, for `reader`, whose
+    /// transaction is in this step: whoever commits a change of it will tell.
+    pub fn enter_reads(&mut self, reader: &Arc<Reader>, since: Savepoint, all: bool, step: u32) {
+        let mut reads = self.reads.take().map_or_else(Reads::default, |reads| *reads);
+        reads.muted = 0;
+        if !all {
+            reads.noted.retain(|(_, read)| read.mark() != Mark::Read);
+        }
         self.note_written(&mut reads, since);
         reads.without_own(&self.undo);
-        for (site, read) in reads.0 {
-            self.sites[usize::from(site)].readers.enter(read, reader);
+        for (site, read) in reads.noted {
+            self.sites[usize::from(site)].readers.enter(read, reader, step);
         }
     }
 
@@ -88,7 +172,9 @@ impl Transaction {
             let site = if number == SHARED_SITE { self.home() } else { Site(number) };
             let data = self.written_table(number, table);
             match event {
-                ChangeEvent::Went | ChangeEvent::Wrote(_) => reads.note(site.number(), Read::Row(table, tid)),
+                ChangeEvent::Went | ChangeEvent::Wrote(_) => {
+                    reads.note(site.number(), Read::Row(table, tid, Mark::Written));
+                }
                 ChangeEvent::Came { rows } => {
                     (tid.0..tid.0 + rows).for_each(|tid| note_keys(reads, site, data, Tid(tid), None));
                 }

@@ -1,7 +1,8 @@
 //! What open transactions of several statements have read, and whom a commit concerns.
 //!
-//! Responsible for: entering what a statement has read in a partition, telling its reader that somebody committed a
-//! change of it. Not responsible for: which reads count (`albireo_execute`), what the reader does about it (the engine).
+//! Responsible for: entering what a statement has read, written and locked in a partition, telling its reader that
+//! somebody committed a change of it, whose locks keep others out. Not responsible for: which reads count
+//! (`albireo_execute`), what the reader does about it (the engine), which locks exclude each other (`locks`).
 //!
 //! Between two of its statements such a transaction holds nobody up. So whoever commits looks here, and tells those
 //! who have read what it changed: a row, a range of an index that a row has come to, a table. They cannot write any
@@ -21,9 +22,13 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
 use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};
 use rustc_hash::FxHashMap;
+
+use crate::marks::{Mark, Releases};
 
 /// Rows and ranges that a reader may have entered in a partition; what it reads beyond that is whole tables.
 const MOST_READS: usize = 10_000;
@@ -32,6 +37,8 @@ const MOST_READS: usize = 10_000;
 #[derive(Default)]
 pub struct Reader {
     conflict: OnceLock<Conflict>,
+    is_over: AtomicBool,
+    pub(crate) releases: Releases,
 }
 
 /// What somebody has changed of what a reader has read.
@@ -57,6 +64,30 @@ impl Reader {
     pub fn conflict(&self) -> Option<&Conflict> {
         self.conflict.get()
     }
+
+    /// It may not commit any more.
+    fn tell(&self, conflict: impl FnOnce() -> Conflict) {
+        if self.conflict.get().is_none() {
+            self.conflict.get_or_init(conflict);
+            self.releases.add();
+        }
+    }
+
+    /// It has released locks.
+    pub fn release(&self) {
+        self.releases.add();
+    }
+
+    /// It is over, and holds no lock.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.releases.add();
+    }
+
+    /// Whether it may still commit.
+    fn is_open(&self) -> bool {
+        self.conflict.get().is_none() && !self.is_over.load(Ordering::Acquire)
+    }
 }
 
 impl fmt::Debug for Reader {
@@ -69,33 +100,56 @@ impl fmt::Debug for Reader {
 #[derive(Clone, Debug)]
 pub(crate) enum Read {
     /// A row.
-    Row(TableId, Tid),
+    Row(TableId, Tid, Mark),
     /// All rows whose keys in an index begin with what is between these, inclusive.
     Range(TableId, IndexId, u128, u128),
     /// All rows.
-    Table(TableId),
+    Table(TableId, Mark),
 }
 
 impl Read {
     fn table(&self) -> TableId {
         match self {
-            Self::Row(table, _) | Self::Range(table, ..) | Self::Table(table) => *table,
+            Self::Row(table, ..) | Self::Range(table, ..) | Self::Table(table, _) => *table,
+        }
+    }
+
+    /// What is done with it.
+    pub(crate) fn mark(&self) -> Mark {
+        match self {
+            Self::Row(.., mark) | Self::Table(_, mark) => *mark,
+            Self::Range(..) => Mark::Read,
         }
     }
 }
 
 /// What a statement has read, by the number of the site.
 #[derive(Clone, Default, Debug)]
-pub struct Reads(pub(crate) Vec<(u16, Read)>);
+pub struct Reads {
+    pub(crate) noted: Vec<(u16, Read)>,
+    /// How many of the queries around what runs do not count but for the rows that they lock.
+    pub(crate) muted: u32,
+}
 
 impl Reads {
     pub(crate) fn note(&mut self, site: u16, read: Read) {
-        self.0.push((site, read));
+        if self.muted == 0 || read.mark() != Mark::Read {
+            self.noted.push((site, read));
+        }
+    }
+
+    /// What was more than read was read.
+    pub(crate) fn forget_marks(&mut self) {
+        for (_, read) in &mut self.noted {
+            if let Read::Row(.., mark) | Read::Table(_, mark) = read {
+                *mark = Mark::Read;
+            }
+        }
     }
 
     /// Forgets rows that the transaction itself has made: whoever else reads them there reads others.
     pub(crate) fn without_own(&mut self, undo: &UndoLog) {
-        if !self.0.iter().any(|(_, read)| matches!(read, Read::Row(..))) {
+        if !self.noted.iter().any(|(_, read)| matches!(read, Read::Row(..))) {
             return;
         }
         let came = |(site, table, tid, event)| match event {
@@ -112,8 +166,8 @@ impl Reads {
             let before = at.checked_sub(1).map(|at| own[at]);
             before.is_some_and(|(s, t, first, rows)| (s, t) == (site, table) && tid.0 - first.0 < rows)
         };
-        self.0.retain(|(site, read)| match read {
-            Read::Row(table, tid) => !is_own(*site, *table, *tid) && !is_own(SHARED_SITE, *table, *tid),
+        self.noted.retain(|(site, read)| match read {
+            Read::Row(table, tid, _) => !is_own(*site, *table, *tid) && !is_own(SHARED_SITE, *table, *tid),
             _ => true,
         });
     }
@@ -125,38 +179,77 @@ pub(crate) struct Readers {
     /// By the number of the table.
     tables: Vec<OfTable>,
     /// What each has read, to take it out again.
-    held: Vec<Held>,
+    held: Vec<ReadBy>,
 }
 
 #[derive(Default)]
 struct OfTable {
-    whole: Vec<Arc<Reader>>,
+    whole: Vec<Entered>,
     ranges: Vec<(IndexId, u128, u128, Arc<Reader>)>,
     /// Ranges of one key.
     keys: FxHashMap<(IndexId, u128), Several>,
     rows: FxHashMap<Tid, Several>,
 }
 
-/// The readers of a row or key: mostly one.
-struct Several(Arc<Reader>, Vec<Arc<Reader>>);
+/// A reader of a row, a key or a table.
+struct Entered {
+    reader: Arc<Reader>,
+    mark: Mark,
+    /// The step of its transaction in which the mark became more than that it was read.
+    since: u32,
+}
 
-impl Several {
-    fn iter(&self) -> impl Iterator<Item = &Arc<Reader>> {
-        std::iter::once(&self.0).chain(&self.1)
+impl Entered {
+    /// Its locks of this step and later ones are no more.
+    fn release(&mut self, reader: &Reader, since: u32) {
+        if self.is(reader) && self.since >= since && self.mark != Mark::Read {
+            self.mark = Mark::Read;
+        }
+    }
+
+    fn is(&self, reader: &Reader) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.reader), reader)
+    }
+
+    /// Adds a mark; whether it is another one now.
+    fn add(&mut self, mark: Mark, step: u32) -> bool {
+        let both = self.mark.and(mark);
+        if self.mark == Mark::Read && both != Mark::Read {
+            self.since = step;
+        }
+        std::mem::replace(&mut self.mark, both) != both
     }
 }
 
-struct Held {
+/// The readers of a row or key: mostly one.
+struct Several(Entered, Vec<Entered>);
+
+impl Several {
+    fn iter(&self) -> impl Iterator<Item = &Entered> {
+        std::iter::once(&self.0).chain(&self.1)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entered> {
+        std::iter::once(&mut self.0).chain(&mut self.1)
+    }
+}
+
+struct ReadBy {
     reader: Arc<Reader>,
     reads: Vec<Read>,
 }
 
 /// Enters a reader; whether it was new.
-fn join<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, reader: &Arc<Reader>) -> bool {
+fn join<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, entered: Entered) -> bool {
     match all.entry(key) {
-        Entry::Vacant(place) => drop(place.insert(Several(Arc::clone(reader), Vec::new()))),
-        Entry::Occupied(place) if place.get().iter().any(|other| Arc::ptr_eq(other, reader)) => return false,
-        Entry::Occupied(mut place) => place.get_mut().1.push(Arc::clone(reader)),
+        Entry::Vacant(place) => drop(place.insert(Several(entered, Vec::new()))),
+        Entry::Occupied(mut place) => {
+            if let Some(there) = place.get_mut().iter_mut().find(|other| other.is(&entered.reader)) {
+                there.add(entered.mark, entered.since);
+                return false;
+            }
+            place.get_mut().1.push(entered);
+        }
     }
     true
 }
@@ -165,8 +258,8 @@ fn join<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, reader: &Arc<Read
 fn part<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, reader: &Arc<Reader>) {
     let Entry::Occupied(mut place) = all.entry(key) else { return };
     let Several(first, others) = place.get_mut();
-    others.retain(|other| !Arc::ptr_eq(other, reader));
-    if !Arc::ptr_eq(first, reader) {
+    others.retain(|other| !other.is(reader));
+    if !first.is(reader) {
         return;
     }
     match others.pop() {
@@ -180,34 +273,56 @@ impl OfTable {
         self.whole.is_empty() && self.ranges.is_empty() && self.keys.is_empty() && self.rows.is_empty()
     }
 
-    /// Enters a read; whether it was new.
-    fn enter(&mut self, read: &Read, reader: &Arc<Reader>) -> bool {
-        let is_reader = |other: &Arc<Reader>| Arc::ptr_eq(other, reader);
-        if self.whole.iter().any(is_reader) {
-            return false;
+    /// Enters a read in a step of its transaction; whether it was new.
+    fn enter(&mut self, read: &Read, reader: &Arc<Reader>, step: u32) -> bool {
+        let mark = read.mark();
+        let entered = || Entered { reader: Arc::clone(reader), mark, since: step };
+        if let Some(whole) = self.whole.iter_mut().find(|other| other.is(reader)) {
+            if matches!(read, Read::Table(..)) {
+                whole.add(mark, step);
+                return false;
+            }
+            if mark == Mark::Read {
+                return false;
+            }
         }
         match *read {
-            Read::Table(_) => self.whole.push(Arc::clone(reader)),
+            Read::Table(..) => self.whole.push(entered()),
             Read::Range(_, index, low, high) if low == high => {
-                return join(&mut self.keys, (index, low), reader);
+                return join(&mut self.keys, (index, low), entered());
             }
             Read::Range(_, index, low, high) => self.ranges.push((index, low, high, Arc::clone(reader))),
-            Read::Row(_, tid) => return join(&mut self.rows, tid, reader),
+            Read::Row(_, tid, _) => return join(&mut self.rows, tid, entered()),
         }
         true
+    }
+
+    /// Who has done with a row, or with any if none is given, what `mark` does not go with.
+    fn holder(&self, tid: Option<Tid>, mark: Mark, except: Option<&Arc<Reader>>) -> Option<&Arc<Reader>> {
+        let excludes = |other: &&Entered| {
+            mark.waits_for(other.mark)
+                && other.reader.is_open()
+                && except.is_none_or(|reader| !other.is(reader))
+        };
+        let found = match tid {
+            Some(tid) => self.rows.get(&tid).into_iter().flat_map(Several::iter).find(excludes),
+            None => self.rows.values().flat_map(Several::iter).find(excludes),
+        };
+        let found = found.or_else(|| self.whole.iter().find(excludes));
+        found.map(|entered| &entered.reader)
     }
 
     fn leave(&mut self, read: &Read, reader: &Arc<Reader>) {
         match *read {
             Read::Range(_, index, low, high) if low == high => part(&mut self.keys, (index, low), reader),
-            Read::Row(_, tid) => part(&mut self.rows, tid, reader),
-            Read::Table(_) | Read::Range(..) => {}
+            Read::Row(_, tid, _) => part(&mut self.rows, tid, reader),
+            Read::Table(..) | Read::Range(..) => {}
         }
     }
 
     /// Takes out what [`OfTable::leave`] leaves, whatever its number.
     fn leave_ranges(&mut self, reader: &Arc<Reader>) {
-        self.whole.retain(|other| !Arc::ptr_eq(other, reader));
+        self.whole.retain(|other| !other.is(reader));
         self.ranges.retain(|(.., other)| !Arc::ptr_eq(other, reader));
     }
 
@@ -223,7 +338,8 @@ impl OfTable {
                 continue;
             }
             let key = table.key_prefix(index, tid);
-            self.keys.get(&(index, key)).into_iter().flat_map(Several::iter).for_each(|reader| tell(reader));
+            let of_key = self.keys.get(&(index, key)).into_iter().flat_map(Several::iter);
+            of_key.for_each(|entered| tell(&entered.reader));
             for (other, low, high, reader) in &self.ranges {
                 if *other == index && (*low..=*high).contains(&key) {
                     tell(reader);
@@ -238,31 +354,32 @@ impl Readers {
         self.held.is_empty()
     }
 
-    /// Enters what `reader` has read.
-    pub(crate) fn enter(&mut self, read: Read, reader: &Arc<Reader>) {
+    /// Enters what `reader` has read in a step of its transaction.
+    pub(crate) fn enter(&mut self, read: Read, reader: &Arc<Reader>, step: u32) {
         let at = match self.held.iter().position(|held| Arc::ptr_eq(&held.reader, reader)) {
             Some(at) => at,
             None => {
-                self.held.push(Held { reader: Arc::clone(reader), reads: Vec::new() });
+                self.held.push(ReadBy { reader: Arc::clone(reader), reads: Vec::new() });
                 self.held.len() - 1
             }
         };
         let held = &mut self.held[at];
         let table = read.table();
-        let read = if held.reads.len() < MOST_READS { read } else { Read::Table(table) };
+        let keeps = held.reads.len() < MOST_READS || read.mark() != Mark::Read;
+        let read = if keeps { read } else { Read::Table(table, Mark::Read) };
         if self.tables.len() <= table.index() {
             self.tables.resize_with(table.index() + 1, OfTable::default);
         }
-        if self.tables[table.index()].enter(&read, reader) {
+        if self.tables[table.index()].enter(&read, reader, step) {
             held.reads.push(read);
         }
     }
 
     /// Forgets what `reader` has read.
     pub(crate) fn leave(&mut self, reader: &Reader) {
-        let is_reader = |held: &Held| std::ptr::eq(Arc::as_ptr(&held.reader), reader);
+        let is_reader = |held: &ReadBy| std::ptr::eq(Arc::as_ptr(&held.reader), reader);
         let Some(at) = self.held.iter().position(is_reader) else { return };
-        let Held { reader, reads } = self.held.swap_remove(at);
+        let ReadBy { reader, reads } = self.held.swap_remove(at);
         for read in &reads {
             self.tables[read.table().index()].leave(read, &reader);
         }
@@ -273,13 +390,31 @@ impl Readers {
         );
     }
 
+    /// Who keeps a transaction from doing with a row, or with any of the table, what `mark` says.
+    pub(crate) fn holder(
+        &self,
+        table: TableId,
+        tid: Option<Tid>,
+        mark: Mark,
+        except: Option<&Arc<Reader>>,
+    ) -> Option<&Arc<Reader>> {
+        self.tables.get(table.index())?.holder(tid, mark, except)
+    }
+
+    /// Releases the locks that `reader` has taken in a step of its transaction and later; what it has read stays.
+    pub(crate) fn release(&mut self, reader: &Reader, since: u32) {
+        for of in &mut self.tables {
+            let of_rows = of.rows.values_mut().flat_map(Several::iter_mut);
+            of_rows.chain(&mut of.whole).for_each(|entered| entered.release(reader, since));
+        }
+    }
+
     /// Tells whoever has read anything in a table.
     pub(crate) fn tell_all(&self, id: TableId, columns: &[ColumnId], row: &[Value], rival: &str) {
         for held in &self.held {
             if held.reads.iter().any(|read| read.table() == id) {
                 let (columns, row) = (columns.to_vec(), row.to_vec());
-                let conflict = || Conflict { table: id, columns, row, rival: rival.to_owned() };
-                held.reader.conflict.get_or_init(conflict);
+                held.reader.tell(|| Conflict { table: id, columns, row, rival: rival.to_owned() });
             }
         }
     }
@@ -288,13 +423,13 @@ impl Readers {
     pub(crate) fn tell(&self, table: &Table, tid: Tid, event: ChangeEvent, rival: &str) {
         let Some(of) = self.tables.get(table.spec().id.index()) else { return };
         let tell = |reader: &Reader, tid| {
-            reader.conflict.get_or_init(|| {
+            reader.tell(|| {
                 let columns = table.identity_columns().to_vec();
                 let row = columns.iter().map(|column| table.value(tid, *column)).collect();
                 Conflict { table: table.spec().id, columns, row, rival: rival.to_owned() }
             });
         };
-        of.whole.iter().for_each(|reader| tell(reader, tid));
+        of.whole.iter().for_each(|entered| tell(&entered.reader, tid));
         match event {
             ChangeEvent::Came { rows } => {
                 for tid in (tid.0..tid.0 + rows).map(Tid) {
@@ -303,7 +438,7 @@ impl Readers {
             }
             ChangeEvent::Went | ChangeEvent::Wrote(_) => {
                 let readers = of.rows.get(&tid).into_iter().flat_map(Several::iter);
-                readers.for_each(|reader| tell(reader, tid));
+                readers.for_each(|entered| tell(&entered.reader, tid));
             }
             ChangeEvent::Entered(index) => of.entered(table, tid, Some(index), &|reader| tell(reader, tid)),
         }

@@ -1,5 +1,7 @@
 //! What a procedure sees while it runs.
 
+use std::sync::Arc;
+
 use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
 use albireo_env::Clock;
 use albireo_storage::{
@@ -11,7 +13,8 @@ use albireo_storage::{
 use crate::bulk::AppendError;
 use crate::data::{PartitionData, roll_back};
 use crate::handle::TableHandle;
-use crate::readers::Reads;
+use crate::locks::Held;
+use crate::readers::{Reader, Reads};
 use crate::{Abort, BulkInsert};
 
 /// A partition that the running transaction owns.
@@ -45,6 +48,10 @@ pub struct Transaction {
     synchronous: Option<bool>,
     /// What it reads, if that is to be known.
     pub(crate) reads: Option<Box<Reads>>,
+    /// For whom: of a transaction of several statements.
+    pub(crate) reader: Option<Arc<Reader>>,
+    /// Who holds a lock that it must wait for.
+    pub(crate) waits_for: Option<Held>,
 }
 
 impl Transaction {
@@ -61,6 +68,8 @@ impl Transaction {
             now: None,
             synchronous: None,
             reads: None,
+            reader: None,
+            waits_for: None,
         }
     }
 
@@ -87,7 +96,7 @@ impl Transaction {
         debug_assert!(!self.crossing || owned == all, "a crossing transaction owns all");
         debug_assert!(usize::from(home) < owned, "a transaction is at home where it owns");
         (self.home, self.now, self.synchronous) = (home, now, None);
-        self.reads = None;
+        (self.reads, self.reader, self.waits_for) = (None, None, None);
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.

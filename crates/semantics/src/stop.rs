@@ -11,6 +11,8 @@ pub enum Stop {
     Fatal(Box<SqlError>),
     /// It reached for a partition that the transaction does not own: to be run again over all.
     Crossing,
+    /// Another transaction has locked a row: to be run again once that is released.
+    Locked,
 }
 
 impl From<SqlError> for Stop {

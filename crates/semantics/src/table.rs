@@ -129,7 +129,7 @@ pub fn default_value(table: &TableDef, column: ColumnId, now_us: i64) -> Result<
 fn error_of(stop: Stop) -> SqlError {
     match stop {
         Stop::Error(error) | Stop::Fatal(error) => *error,
-        Stop::Crossing => unexpected(),
+        Stop::Crossing | Stop::Locked => unexpected(),
     }
 }
 

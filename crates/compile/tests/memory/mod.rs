@@ -255,7 +255,7 @@ impl Session<'_> {
             self.tx.roll_back_to(before);
             match stop {
                 Stop::Error(error) | Stop::Fatal(error) => *error,
-                Stop::Crossing => panic!("there is one partition"),
+                Stop::Crossing | Stop::Locked => panic!("there is one partition"),
             }
         })
     }

@@ -163,7 +163,7 @@ fn run_in_transaction(
         Err(Stop::Error(error) | Stop::Fatal(error)) => {
             Err((error.state().to_string(), error.message().to_owned()))
         }
-        Err(Stop::Crossing) => return Err("there is one partition".to_owned()),
+        Err(Stop::Crossing | Stop::Locked) => return Err("there is one partition".to_owned()),
     };
     let tables = match result {
         Ok(_) => contents(session, program),

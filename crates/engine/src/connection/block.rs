@@ -175,7 +175,10 @@ impl Connection {
         let queries = wanted == Wanted::Queries;
         let source = (text, parameters, queries);
         let done = self.database.run_interactive(&mut open.lock(), statement, source, &settings, cancel)?;
-        self.state.lock().failed |= done.is_err();
+        if done.is_err() {
+            self.database.fail_interactive(&open.lock());
+            self.state.lock().failed = true;
+        }
         Some(done)
     }
 

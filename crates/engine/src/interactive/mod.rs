@@ -4,7 +4,7 @@
 //! statements (`run`). Not responsible for: what its partitions know of it (`albireo_partition`), the connection's state
 //! between its statements (`connection`).
 //!
-//! It is optimistic, and nobody waits for it. Each statement is a short transaction of the partitions that it concerns.
+//! It is optimistic. Each statement is a short transaction of the partitions that it concerns.
 //! What it writes stays in place until somebody else comes, who takes it back and keeps it as a record; then the next
 //! statement writes it again. So it sees its own writes whichever way it runs, and nobody else sees them. What it has
 //! read is entered in the partitions; whoever commits a change of it ends the transaction, which learns of it at its
@@ -22,12 +22,14 @@
 //!
 //! I-1 What a transaction commits is what it would have done, and told its client, had it run at the moment of its
 //! COMMIT (SERIALIZABLE). One that has written nothing did run at the moment of its last statement.
-//! I-2 A transaction that is open holds no partition and no row, and nobody waits for it.
+//! I-2 A transaction that is open holds no partition. It holds no row but what it has locked by SELECT ... FOR UPDATE or
+//! FOR SHARE, for which other such transactions wait, on their own threads; serial ones do not.
 //!
 //! Papers: Larson and others, *High-Performance Concurrency Control Mechanisms for Main-Memory Databases*, VLDB 2012
 //! (optimistic, §3); Neumann and others, *Fast Serializable Multi-Version Concurrency Control for Main-Memory Database
 //! Systems*, SIGMOD 2015.
 
+mod locks;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -60,11 +62,15 @@ pub(crate) struct Interactive {
     /// The partitions in which it is entered.
     entered: BTreeSet<PartitionId>,
     savepoints: Vec<Savepoint>,
+    /// How many savepoints there were so far: a lock is of the step that took it.
+    step: u32,
 }
 
 struct Savepoint {
     name: String,
     written: Vec<PartWritten>,
+    /// The step that it begins.
+    step: u32,
 }
 
 impl Interactive {
@@ -78,6 +84,7 @@ impl Interactive {
             wrote: false,
             entered: BTreeSet::new(),
             savepoints: Vec::new(),
+            step: 0,
         }
     }
 
@@ -148,9 +155,9 @@ impl Interactive {
         Ok(())
     }
 
-    /// A statement ends: keeps what it has read and written since `since`; the reads in any case if it `locks`.
-    fn keep(&mut self, tx: &mut Transaction, since: Mark, locks: bool) {
-        tx.enter_reads(&self.reader, since, locks || self.keeps_reads());
+    /// A statement ends: keeps what it has read, locked, and written since `since`.
+    fn keep(&mut self, tx: &mut Transaction, since: Mark) {
+        tx.enter_reads(&self.reader, since, self.keeps_reads(), self.step);
         self.entered.extend(tx.sites().map(|site| tx.partition(site)));
         self.wrote |= tx.changes() > 0;
         if tx.is_crossing() {
@@ -235,6 +242,7 @@ impl Database {
         if done.is_err() || !open.wrote {
             self.end_interactive(&open);
         }
+        open.reader.end();
         done
     }
 
@@ -265,12 +273,14 @@ impl Database {
         for partition in &open.entered {
             self.inner.partitions.forget_part(*partition, &open.parked, &open.reader);
         }
+        open.reader.end();
     }
 
     /// SAVEPOINT.
     pub(crate) fn set_savepoint(&self, open: &mut Interactive, name: String) {
         self.put_away(open);
-        open.savepoints.push(Savepoint { name, written: open.parked.parts() });
+        open.step += 1;
+        open.savepoints.push(Savepoint { name, written: open.parked.parts(), step: open.step });
     }
 
     /// Forgets what was written since a savepoint, and the savepoints since.
@@ -283,6 +293,7 @@ impl Database {
         open.parked.set(open.savepoints[at].written.clone());
         open.wrote = !open.savepoints[at].written.is_empty();
         open.savepoints.truncate(at + 1);
+        self.release_since(open, open.savepoints[at].step);
         Ok(())
     }
 

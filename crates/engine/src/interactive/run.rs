@@ -6,11 +6,12 @@ use std::time::Duration;
 use albireo_base::{PartitionId, SqlError, SqlState, Value};
 use albireo_execute::Execution;
 use albireo_olap::{CancelToken, Prepared};
-use albireo_partition::{Abort, Call, CallError, Route, Transaction};
+use albireo_partition::{Abort, Call, CallError, Held, Reader, Route, Transaction};
 use albireo_semantics::Stop;
 use albireo_storage::{DatabaseSnapshot, Savepoint, SnapshotScope};
 
 use super::Interactive;
+use super::locks::lock_tables;
 use crate::adapters::scope_of;
 use crate::routines::Limits;
 use crate::settings::Settings;
@@ -18,6 +19,7 @@ use crate::statements::{Entry, Judged, Live, Parsed, Ran, is_refusal};
 use crate::{Database, Outcome};
 
 /// A statement as the connection has it.
+#[derive(Clone, Copy)]
 pub(crate) enum Statement<'a> {
     /// Its text alone: it may be kept.
     Kept,
@@ -31,13 +33,16 @@ enum End {
     Ran(Result<Outcome, SqlError>),
     /// It is cheaper over a snapshot.
     Dearer,
+    /// It did nothing: it must wait first.
+    Waits(Held),
 }
 
 impl Database {
-    /// Runs a statement, a query if only `queries` are wanted; `None` if it is not kept.
+    /// Runs a statement, a query if only `queries` are wanted, once nobody else has locked what it locks or changes;
+    /// `None` if it is not kept.
     ///
     /// # Errors
-    /// The statement's; 40001 if somebody has changed what the transaction has read.
+    /// The statement's; 40001 if somebody has changed what the transaction has read; 40P01, 55P03.
     pub(crate) fn run_interactive(
         &self,
         open: &mut Interactive,
@@ -46,26 +51,34 @@ impl Database {
         settings: &Settings,
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        let generation = self.inner.definitions.read();
-        let entry = match statement {
-            Statement::Kept => {
-                let kept = self.inner.statements.get(text, values, *generation);
-                kept.filter(|entry| !queries || entry.is_query())?
+        let limits = self.limits(settings, cancel);
+        loop {
+            let generation = self.inner.definitions.read();
+            let entry = match statement {
+                Statement::Kept => {
+                    let kept = self.inner.statements.get(text, values, *generation);
+                    kept.filter(|entry| !queries || entry.is_query())?
+                }
+                Statement::Parsed(parsed) => self.entry(parsed, text, values, *generation),
+            };
+            let inside = Inside { database: self, settings, cancel, values, limits: &limits };
+            let step = open.stay_with(*generation).and_then(|()| inside.run(open, &entry));
+            // Definitions may change while a query runs over a snapshot, and while a statement waits.
+            drop(generation);
+            let catalog = &entry.library.catalog;
+            let done = step.and_then(|step| match step {
+                Step::Done(outcome) => Ok(Some(outcome)),
+                Step::Query(prepared, snapshot) => {
+                    let rows = self.run_prepared(&prepared, values, &snapshot, settings, cancel)?;
+                    Ok(Some(Outcome::Rows(rows)))
+                }
+                Step::Waits(held) => self.wait_for(open, &held, (settings, &limits, catalog)).map(|()| None),
+            });
+            // What it gave may have been read before somebody changed what was read elsewhere.
+            if let Some(done) = open.check(catalog).and(done).transpose() {
+                return Some(done);
             }
-            Statement::Parsed(parsed) => self.entry(parsed, text, values, *generation),
-        };
-        let inside = Inside { database: self, settings, cancel, values };
-        let step = open.stay_with(*generation).and_then(|()| inside.run(open, &entry));
-        // Definitions may change while a query runs over a snapshot.
-        drop(generation);
-        let done = step.and_then(|step| match step {
-            Step::Done(outcome) => Ok(outcome),
-            Step::Query(prepared, snapshot) => {
-                self.run_prepared(&prepared, values, &snapshot, settings, cancel).map(Outcome::Rows)
-            }
-        });
-        // What it gave may have been read before somebody changed what was read elsewhere.
-        Some(open.check(&entry.library.catalog).and(done))
+        }
     }
 }
 
@@ -74,6 +87,8 @@ enum Step {
     Done(Outcome),
     /// A query, over a snapshot that shows what the transaction has written.
     Query(Arc<Prepared>, Arc<DatabaseSnapshot>),
+    /// All, once somebody has released a lock.
+    Waits(Held),
 }
 
 struct Inside<'a> {
@@ -81,23 +96,23 @@ struct Inside<'a> {
     settings: &'a Settings,
     cancel: &'a CancelToken,
     values: &'a [Value],
+    limits: &'a Limits,
 }
 
 impl Inside<'_> {
     fn run(&self, open: &mut Interactive, entry: &Entry) -> Result<Step, SqlError> {
         open.check(&entry.library.catalog)?;
-        let limits = self.database.limits(self.settings, self.cancel);
-        limits.check()?;
+        self.limits.check()?;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let live = entry.live(self.database.inner.partitions.count());
         if let Ok(live) = &live
             && let Some(judged) = self.database.judged(entry, live)
-            && let Some(outcome) = self.live(open, entry, live, judged, &limits)?
+            && let Some(step) = self.live(open, entry, live, judged)?
         {
-            return Ok(Step::Done(outcome));
+            return Ok(step);
         }
         if bound.change().is_some() {
-            return self.changed(open, entry, &limits).map(Step::Done);
+            return self.changed(open, entry);
         }
         if entry.calls {
             let unknown = || SqlError::new(SqlState::INTERNAL_ERROR, "a call for the other path");
@@ -105,8 +120,10 @@ impl Inside<'_> {
         }
         let budget = self.database.budget(self.settings, self.cancel);
         let prepared = budget.within(|| self.database.plan_of(entry))?;
-        let snapshot = self.snapshot(open, entry, &prepared)?;
-        Ok(Step::Query(prepared, snapshot))
+        Ok(match self.snapshot(open, entry, &prepared)? {
+            Ok(snapshot) => Step::Query(prepared, snapshot),
+            Err(held) => Step::Waits(held),
+        })
     }
 
     /// Runs it on live rows; `None` if it is cheaper over a snapshot.
@@ -116,15 +133,15 @@ impl Inside<'_> {
         entry: &Entry,
         live: &Live,
         judged: Judged,
-        limits: &Limits,
-    ) -> Result<Option<Outcome>, SqlError> {
+    ) -> Result<Option<Step>, SqlError> {
+        let limits = self.limits;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let arguments = bound.arguments(self.values)?;
         let run = |open: &mut Interactive, tx: &mut Transaction, in_place| -> Result<End, Abort> {
             let (catalog, interrupts) = (&bound.library.catalog, &limits.interrupts);
             open.enter(tx, in_place, catalog)?;
             let since = tx.savepoint();
-            tx.note_reads();
+            tx.note_reads(&open.reader);
             let start = interrupts.clock.now();
             let mut execution = Execution::new(tx, catalog, interrupts);
             if !live.allows(judged, bound, &mut execution, &arguments)? {
@@ -143,10 +160,11 @@ impl Inside<'_> {
             let lasted = Duration::from_nanos(interrupts.clock.now().saturating_sub(start));
             let done = match done {
                 Err(Stop::Crossing) => return Err(Abort::Crossing),
+                Err(Stop::Locked) => return Ok(waits(tx, since)),
                 Err(Stop::Error(error) | Stop::Fatal(error)) => Err(*error),
                 Ok((count, rows)) => bound.outcome(Ran { count, rows, notices }, lasted),
             };
-            Ok(End::Ran(finish(open, tx, (since, entry.locks), done)))
+            Ok(finish(open, tx, since, done))
         };
         let alone = match self.database.route_of(bound, live, &arguments) {
             _ if open.needs_all(self.database.inner.partitions.count()) => None,
@@ -159,7 +177,8 @@ impl Inside<'_> {
             Some(end) => end.map_err(|error| self.database.explain_call(error))?,
         };
         match end {
-            End::Ran(done) => done.map(Some),
+            End::Ran(done) => done.map(|outcome| Some(Step::Done(outcome))),
+            End::Waits(held) => Ok(Some(Step::Waits(held))),
             End::Dearer => Ok(None),
         }
     }
@@ -169,15 +188,18 @@ impl Inside<'_> {
         open: &mut Interactive,
         entry: &Entry,
         prepared: &Arc<Prepared>,
-    ) -> Result<Arc<DatabaseSnapshot>, SqlError> {
+    ) -> Result<Result<Arc<DatabaseSnapshot>, Held>, SqlError> {
         let scope = scope_of(std::slice::from_ref(prepared));
         self.over_all(open, "SELECT", |open, tx, in_place| {
             open.enter(tx, in_place, &entry.library.catalog)?;
             let since = tx.savepoint();
-            note_tables(tx, &scope);
+            note_tables(tx, &open.reader, &scope);
+            if let Some(held) = lock_tables(tx, &scope, entry.locks, &entry.library.catalog)? {
+                return Ok(Err(held));
+            }
             let snapshot = self.snapshot_of(tx, &scope);
-            open.keep(tx, since, entry.locks);
-            snapshot
+            open.keep(tx, since);
+            snapshot.map(Ok)
         })
     }
 
@@ -191,7 +213,8 @@ impl Inside<'_> {
     }
 
     /// Makes a change whose rows a query over a snapshot finds.
-    fn changed(&self, open: &mut Interactive, entry: &Entry, limits: &Limits) -> Result<Outcome, SqlError> {
+    fn changed(&self, open: &mut Interactive, entry: &Entry) -> Result<Step, SqlError> {
+        let limits = self.limits;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let (settings, cancel) = (self.settings, self.cancel);
         let queried =
@@ -199,7 +222,7 @@ impl Inside<'_> {
                 Ok(queried) => queried,
                 Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
                     let live = entry.live(self.database.inner.partitions.count()).map_err(|_| error)?;
-                    let done = self.live(open, entry, live, Judged::Runs, limits)?;
+                    let done = self.live(open, entry, live, Judged::Runs)?;
                     let dearer = || SqlError::new(SqlState::INTERNAL_ERROR, "a change for the other path");
                     return done.ok_or_else(dearer);
                 }
@@ -210,20 +233,25 @@ impl Inside<'_> {
         let end = self.over_all(open, queried.verb(), |open, tx, in_place| {
             open.enter(tx, in_place, &bound.library.catalog)?;
             let since = tx.savepoint();
-            note_tables(tx, &scope);
+            note_tables(tx, &open.reader, &scope);
+            if let Some(held) = lock_tables(tx, &scope, entry.locks, &bound.library.catalog)? {
+                return Ok(End::Waits(held));
+            }
             let snapshot = self.snapshot_of(tx, &scope)?;
             let start = limits.interrupts.clock.now();
             let done = queried.make_with(tx, snapshot, &arguments, limits);
             let lasted = Duration::from_nanos(limits.interrupts.clock.now().saturating_sub(start));
             let done = match done {
                 Err(Abort::Crossing) => return Err(Abort::Crossing),
+                Err(Abort::Locked) => return Ok(waits(tx, since)),
                 Err(abort) => Err(self.database.explain_call(CallError::Aborted(abort))),
                 Ok(ran) => bound.outcome(ran, lasted),
             };
-            Ok(End::Ran(finish(open, tx, (since, entry.locks), done)))
+            Ok(finish(open, tx, since, done))
         })?;
         match end {
-            End::Ran(done) => done,
+            End::Ran(done) => done.map(Step::Done),
+            End::Waits(held) => Ok(Step::Waits(held)),
             End::Dearer => Err(SqlError::new(SqlState::INTERNAL_ERROR, "a change that did not run")),
         }
     }
@@ -269,23 +297,38 @@ impl Inside<'_> {
     }
 }
 
-/// A statement that failed has read, and written nothing.
+/// A statement ends. One that failed has read, and written nothing; one that has changed a row which somebody has locked
+/// has done nothing.
 fn finish(
     open: &mut Interactive,
     tx: &mut Transaction,
-    (since, locks): (Savepoint, bool),
+    since: Savepoint,
     done: Result<Outcome, SqlError>,
-) -> Result<Outcome, SqlError> {
+) -> End {
     if done.is_err() {
         tx.roll_back_to(since);
+        tx.forget_locks();
     }
-    open.keep(tx, since, locks);
-    done
+    if let Some(held) = tx.lock_in_the_way(since) {
+        tx.roll_back_to(since);
+        return End::Waits(held);
+    }
+    open.keep(tx, since);
+    End::Ran(done)
+}
+
+/// A statement that met a lock has done nothing.
+fn waits(tx: &mut Transaction, since: Savepoint) -> End {
+    tx.roll_back_to(since);
+    match tx.take_wait() {
+        Some(held) => End::Waits(held),
+        None => End::Dearer,
+    }
 }
 
 /// The tables that queries read are read whole.
-fn note_tables(tx: &mut Transaction, scope: &SnapshotScope) {
-    tx.note_reads();
+fn note_tables(tx: &mut Transaction, reader: &Arc<Reader>, scope: &SnapshotScope) {
+    tx.note_reads(reader);
     let SnapshotScope::Tables(tables) = scope else { unreachable!("a statement names its tables") };
     for site in tx.sites().collect::<Vec<_>>() {
         tables.iter().for_each(|(table, _)| tx.note_table(site, *table));

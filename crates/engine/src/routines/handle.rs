@@ -131,6 +131,7 @@ impl Run<'_> {
         match ran {
             Ok(ran) => Ok((ran, execution.take_notices())),
             Err(Stop::Crossing) => Err(Abort::Crossing),
+            Err(Stop::Locked) => Err(Abort::Locked),
             Err(Stop::Error(error) | Stop::Fatal(error)) => Err(Abort::Raised(*error)),
         }
     }

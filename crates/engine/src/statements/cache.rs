@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::Prepared;
 use albireo_semantics::query::{File, Files, NamedFile};
-use albireo_sql::ast::Statement;
+use albireo_sql::RowLocks;
 use parking_lot::RwLock;
 
 use super::bind::{Bound, GoodFor, Meaning, Parsed, Written};
@@ -44,8 +44,8 @@ pub(crate) struct Entry {
     pub(crate) calls: bool,
     /// Whether it names files, which may be others the next time.
     pub(crate) reads_files: bool,
-    /// Whether it is FOR UPDATE or FOR SHARE: what it reads must stay as it is, whatever the level.
-    pub(crate) locks: bool,
+    /// FOR UPDATE and FOR SHARE.
+    pub(crate) locks: RowLocks,
     /// What a transaction runs, or why none can.
     live: OnceLock<Result<Live, SqlError>>,
     /// What runs on a snapshot.
@@ -68,8 +68,8 @@ impl Entry {
             Parsed::Call(_) => true,
         };
         let locks = match parsed {
-            Parsed::Statement(Statement::Query(query)) => !query.locks.is_empty(),
-            _ => false,
+            Parsed::Statement(statement) => RowLocks::of(statement),
+            Parsed::Call(_) => RowLocks::default(),
         };
         // Where routines run there are no files.
         let files = files.filter(|_| !calls).map(|files| Opened { files, any: Cell::new(false) });
@@ -93,7 +93,7 @@ impl Entry {
     pub(crate) fn live(&self, partitions: u16) -> Result<&Live, SqlError> {
         if self.live.get().is_none() {
             let made = match &self.bound {
-                Ok(bound) => Live::new(bound, partitions),
+                Ok(bound) => Live::new(bound, self.locks, partitions),
                 Err(error) => Err(error.clone()),
             };
             if made.is_err() {

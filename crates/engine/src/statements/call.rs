@@ -49,7 +49,7 @@ impl Database {
             match evaluate(arg, &mut routing::Given { around: &bound.around, arguments }) {
                 Ok(value) => args.push(as_argument(value)?),
                 Err(Stop::Error(error) | Stop::Fatal(error)) => return Some(Attempt::Failed(*error)),
-                Err(Stop::Crossing) => return None,
+                Err(Stop::Crossing | Stop::Locked) => return None,
             }
         }
         let start = bound.shape.has_columns().then(|| limits.interrupts.clock.now());

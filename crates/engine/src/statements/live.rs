@@ -14,6 +14,7 @@ use albireo_semantics::datum::{Array, Datum};
 use albireo_semantics::expr::Expr;
 use albireo_semantics::query::tree::{AccessInfo, AccessKind};
 use albireo_semantics::query::{ChangePlan, SelectPlan};
+use albireo_sql::RowLocks;
 
 use super::bind::{Bound, Meaning};
 use super::call::callee;
@@ -64,6 +65,8 @@ pub(crate) struct Live {
     pub(super) work: Work,
     pub(super) routing: Routing,
     pub(super) extent: Extent,
+    /// Whether it asks which rows others have locked: there is no other path then.
+    pub(super) asks: bool,
     /// Whether all rows are found by indexes.
     pub(super) indexed: bool,
     /// The procedure that it calls, if it goes the way of handles.
@@ -75,7 +78,7 @@ pub(crate) struct Live {
 impl Live {
     /// # Errors
     /// 0A000 for what does not run on live rows.
-    pub(super) fn new(bound: &Bound, partitions: u16) -> Result<Self, SqlError> {
+    pub(super) fn new(bound: &Bound, locks: RowLocks, partitions: u16) -> Result<Self, SqlError> {
         let work = match &bound.meaning {
             Meaning::Select(select) => Work::Select(plan_select(select.clone())?),
             Meaning::Change(change) => Work::Change(planned(change.clone())?),
@@ -86,7 +89,8 @@ impl Live {
         };
         Ok(Self {
             routing: Routing::new(&work, bound, partitions),
-            extent: Extent::of(&work, bound.calls),
+            extent: Extent::of(&work, bound.calls || locks.asks),
+            asks: locks.asks,
             indexed: work.accesses().iter().all(by_index),
             callee: callee(&work, bound),
             overruns: Overruns::default(),

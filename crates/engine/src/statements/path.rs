@@ -57,8 +57,9 @@ pub(super) enum Extent {
 }
 
 impl Extent {
-    /// Of a statement; `calls`: whether it calls routines, of which the analytical engine knows none.
-    pub(super) fn of(work: &Work, calls: bool) -> Self {
+    /// Of a statement; `only_here`: whether it calls routines, or asks for locks, of which the analytical engine knows
+    /// none.
+    pub(super) fn of(work: &Work, only_here: bool) -> Self {
         let most = match work {
             Work::Call(_) => None,
             Work::Select(plan) => most_rows_read(plan).filter(|most| *most > 0),
@@ -66,7 +67,7 @@ impl Extent {
         };
         let mut judge = Judge { fits: true, tables: 0 };
         match work {
-            _ if calls => return Self::Whatever,
+            _ if only_here => return Self::Whatever,
             Work::Call(_) => return Self::Whatever,
             Work::Select(plan) => {
                 judge.query(&plan.query);

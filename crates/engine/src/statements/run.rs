@@ -325,7 +325,7 @@ impl Database {
             live.overruns.overran(expected);
             return Attempt::Not(Some(error));
         }
-        match judged == Judged::Runs && bound.calls || !is_refusal(&error) {
+        match judged == Judged::Runs && (bound.calls || live.asks) || !is_refusal(&error) {
             true => Attempt::Failed(error),
             false => Attempt::Not(Some(error)),
         }
@@ -347,6 +347,7 @@ pub(crate) enum Judged {
 pub(super) fn abort(stop: Stop) -> Abort {
     match stop {
         Stop::Crossing => Abort::Crossing,
+        Stop::Locked => Abort::Locked,
         Stop::Error(error) | Stop::Fatal(error) => Abort::Raised(*error),
     }
 }

@@ -142,7 +142,7 @@ impl Inside<'_> {
         self.notices.append(&mut execution.take_notices());
         let (count, rows) = done.map_err(|stop| match stop {
             Stop::Error(error) | Stop::Fatal(error) => *error,
-            Stop::Crossing => SqlError::new(
+            Stop::Crossing | Stop::Locked => SqlError::new(
                 SqlState::INTERNAL_ERROR,
                 "a transaction over all partitions asked for another partition",
             ),

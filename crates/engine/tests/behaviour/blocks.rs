@@ -11,7 +11,7 @@ use albireo_env::{CrashDisk, Env};
 const LEVELS: [&str; 3] = ["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"];
 
 /// What one step gives: rows as `1:10 2:20`, `ok`, or an SQLSTATE.
-fn told(done: Result<Vec<Outcome>, SqlError>) -> String {
+pub(super) fn told(done: Result<Vec<Outcome>, SqlError>) -> String {
     match done {
         Err(error) => error.state().to_string(),
         Ok(outcomes) => match outcomes.last() {
@@ -26,7 +26,7 @@ fn told(done: Result<Vec<Outcome>, SqlError>) -> String {
     }
 }
 
-fn database(partitions: u16) -> Database {
+pub(super) fn database(partitions: u16) -> Database {
     let db = Database::in_memory(Config { partitions, ..Config::default() }).unwrap();
     let by = if partitions > 1 { " PARTITION BY HASH (id)" } else { "" };
     db.execute(&format!("CREATE TABLE test (id INTEGER PRIMARY KEY, value INTEGER){by}")).unwrap();
@@ -35,7 +35,7 @@ fn database(partitions: u16) -> Database {
 }
 
 /// Runs steps at every level, on one partition and on two: `T1: statement => what each level gives`, several separated
-/// by `|` where levels differ, and in the end what the table holds.
+/// by `|` where levels differ, `serial: statement` outside of a block, and in the end what the table holds.
 fn history(name: &str, steps: &str) {
     for partitions in [1, 2] {
         for (number, level) in LEVELS.iter().enumerate() {
@@ -52,6 +52,7 @@ fn history(name: &str, steps: &str) {
                 let (who, sql) = what.trim().split_once(':').unwrap();
                 let done = match who {
                     "table" => db.execute("SELECT id, value FROM test ORDER BY id"),
+                    "serial" => db.execute(sql),
                     who => connections[who[1..].parse::<usize>().unwrap() - 1].execute(sql),
                 };
                 assert_eq!(told(done), expected, "{name} at {level} on {partitions}: {step}");
@@ -182,8 +183,7 @@ fn rows_that_are_read_for_update_stay_or_end_the_transaction() {
     history(
         "P4 with FOR UPDATE",
         "T1: SELECT id, value FROM test WHERE id = 1 FOR UPDATE => 1:10
-         T2: UPDATE test SET value = 12 WHERE id = 1 => ok
-         T2: COMMIT => ok
+         serial: UPDATE test SET value = 12 WHERE id = 1 => ok
          T1: UPDATE test SET value = 11 WHERE id = 2 => 40001
          T1: ROLLBACK => ok
          table: => 1:12 2:20",

@@ -25,6 +25,8 @@ mod progress;
 mod recovery;
 mod restore;
 mod routines;
+mod row_locks;
+mod row_locks_random;
 mod sessions;
 mod statements;
 mod support;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_semantics::query::accumulate::{Sorted, compare_key, compare_keys};
 use albireo_semantics::query::tree::{
-    Body, Distinct, OrderBy, OrderKey, Query, RelationSource, Select, SetKind, SetOperation, Step,
+    Body, Distinct, LockWait, OrderBy, OrderKey, Query, RelationSource, Select, SetKind, SetOperation, Step,
 };
 
 use super::frame::{Row, Rows, Running};
@@ -21,6 +21,8 @@ pub(super) struct Output {
     pub(super) keys: Vec<Datum>,
     /// The keys of DISTINCT ON.
     pub(super) on: Vec<Datum>,
+    /// The rows to be locked, one for each lock.
+    lockable: Vec<Row>,
 }
 
 impl Running<'_> {
@@ -75,7 +77,14 @@ impl Running<'_> {
             });
         }
         self.push_level(&select.relations, derived)?;
+        let skips = select.locks.iter().any(|lock| lock.wait == LockWait::Skips);
+        if skips {
+            self.host.live().tx.mute_reads(true);
+        }
         let outputs = self.select_level(select, order, need);
+        if skips {
+            self.host.live().tx.mute_reads(false);
+        }
         self.levels.pop();
         outputs
     }
@@ -100,6 +109,15 @@ impl Running<'_> {
         }
         if sort {
             outputs.sort_by(|a, b| compare_keys(&a.keys, &b.keys, order));
+        }
+        if sort && !select.locks.is_empty() {
+            let mut locked = Vec::with_capacity(outputs.len().min(need));
+            for output in outputs {
+                if locked.len() < need && self.lock(select, &output.lockable)? {
+                    locked.push(output);
+                }
+            }
+            outputs = locked;
         }
         if matches!(select.distinct, Distinct::On(_)) {
             let mut seen = BTreeSet::new();
@@ -128,6 +146,10 @@ impl Running<'_> {
         }
         self.steps(&select.relations, &select.steps, &mut |running| {
             let output = running.output(select, order)?;
+            // Those to be sorted are locked as they are taken.
+            if order.is_empty() && !running.lock(select, &output.lockable)? {
+                return Ok(Flow::More);
+            }
             running.keep(&output.row)?;
             outputs.push(output);
             Ok(if outputs.len() >= need { Flow::Stop } else { Flow::More })
@@ -149,7 +171,23 @@ impl Running<'_> {
                 OrderBy::Expr(expr) => self.value(expr)?,
             });
         }
-        Ok(Output { row, keys, on })
+        let rows = &self.level().rows;
+        let lockable = select.locks.iter().map(|lock| rows[usize::from(lock.relation)].clone()).collect();
+        Ok(Output { row, keys, on, lockable })
+    }
+
+    /// Locks rows; whether they are to be taken.
+    fn lock(&mut self, select: &Select, rows: &[Row]) -> Result<bool, Stop> {
+        for (lock, row) in select.locks.iter().zip(rows) {
+            let Row::Stored(site, tid) = *row else { continue };
+            let RelationSource::Table(table) = &select.relations[usize::from(lock.relation)].source else {
+                continue;
+            };
+            if !self.host.live().lock(site, table, tid, lock)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn set_operation(&mut self, set: &SetOperation) -> Result<Vec<Vec<Datum>>, Stop> {

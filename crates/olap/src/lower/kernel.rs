@@ -202,7 +202,7 @@ fn fitting(array: &ArrayRef, modifier: SqlType, gives: &DataType) -> Option<Arra
 fn reason(stop: Stop) -> SqlError {
     match stop {
         Stop::Error(error) | Stop::Fatal(error) => *error,
-        Stop::Crossing => internal("an expression reached for a partition"),
+        Stop::Crossing | Stop::Locked => internal("an expression reached for a partition"),
     }
 }
 

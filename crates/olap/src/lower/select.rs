@@ -74,6 +74,10 @@ impl Lowering<'_> {
         query: &Query,
         domain: Option<&Domain>,
     ) -> Result<Rows> {
+        if select.asks_for_locks() {
+            let what = "NOWAIT or SKIP LOCKED in a query that runs on a snapshot";
+            return Err(super::unsupported(what));
+        }
         if let Some(grouping) = &select.grouping {
             stage = self.group(stage, select, grouping, &query.order, domain)?;
         } else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use albireo_base::{SqlError, SqlState, SqlType, budget};
 use albireo_sql::ast::{
-    BinaryOperator, Expr as Ast, LimitClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
+    BinaryOperator, Expr as Ast, LimitClause, LockClause, OrderBy as AstOrderBy, OrderByExpr, OrderByKind,
     OrderByOptions, Query as AstQuery, SetExpr, Spanned, UnaryOperator, Value as Literal, Values,
 };
 use albireo_sql::names;
@@ -47,6 +47,7 @@ pub(super) struct Tail<'q> {
     /// The expression; nothing for one row.
     pub(super) limit: Option<Option<&'q Ast>>,
     pub(super) offset: Option<&'q Ast>,
+    pub(super) locks: &'q [LockClause],
 }
 
 impl<'q> Tail<'q> {
@@ -76,7 +77,7 @@ impl<'q> Tail<'q> {
             }
             limit = Some(fetch.quantity.as_ref());
         }
-        Ok(Self { order, limit, offset })
+        Ok(Self { order, limit, offset, locks: &query.locks })
     }
 
     /// The clauses, and where they stand.
@@ -96,6 +97,11 @@ impl<'q> Tail<'q> {
             self.limit.is_some() && outer.limit.is_some(),
             self.offset.is_some() && outer.offset.is_some(),
         ];
+        if !self.locks.is_empty() && !outer.locks.is_empty() {
+            return Err(SqlError::unsupported(
+                "FOR UPDATE or FOR SHARE both inside and outside of parentheses",
+            ));
+        }
         let places = outer.places().into_iter().zip(twice);
         if let Some(((what, span), _)) = places.into_iter().find(|(_, twice)| *twice) {
             return Err(source.locate(multiple(what), span));
@@ -104,6 +110,7 @@ impl<'q> Tail<'q> {
             order: if self.order.is_empty() { outer.order } else { self.order },
             limit: self.limit.or(outer.limit),
             offset: self.offset.or(outer.offset),
+            locks: if self.locks.is_empty() { outer.locks } else { self.locks },
         })
     }
 }
@@ -204,8 +211,7 @@ fn bind_plain(
     if let SetExpr::Query(inner) = query.body.as_ref() {
         return bind_with_tail(env, inner, tail, pass);
     }
-    let limited = tail.limit.is_some() || tail.offset.is_some();
-    let bound = body(env, &query.body, tail.order, limited, pass)?;
+    let bound = body(env, &query.body, tail, pass)?;
     let (limit, offset) = limits(tail, &bound.visible, pass)?;
     let Bound { body, columns, order, unknown, .. } = bound;
     Ok((Query { ctes: Vec::new(), body, order, limit, offset }, columns, unknown))
@@ -213,22 +219,19 @@ fn bind_plain(
 
 /// Binds a branch of a set operation.
 pub(super) fn branch(env: Env<'_>, tree: &SetExpr, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
-    body(env, tree, &[], false, pass)
+    if let SetExpr::Query(query) = tree {
+        super::lock::none(&query.locks, None)?;
+    }
+    body(env, tree, Tail::default(), pass)
 }
 
-fn body(
-    env: Env<'_>,
-    tree: &SetExpr,
-    order_by: &[OrderByExpr],
-    limited: bool,
-    pass: &mut Scope<'_>,
-) -> Result<Bound, SqlError> {
+fn body(env: Env<'_>, tree: &SetExpr, tail: Tail<'_>, pass: &mut Scope<'_>) -> Result<Bound, SqlError> {
     budget::take(NODE_BYTES)?;
     let bound = match tree {
-        SetExpr::Select(select) => return super::select::bind(env, select, order_by, limited, pass),
+        SetExpr::Select(select) => return super::select::bind(env, select, tail, pass),
         SetExpr::Table(table) => {
             let select = super::select::whole_table(table);
-            return super::select::bind(env, &select, order_by, limited, pass);
+            return super::select::bind(env, &select, tail, pass);
         }
         SetExpr::Query(query) => {
             let (query, columns, unknown) = bind_in(env, query, pass)?;
@@ -247,7 +250,8 @@ fn body(
                 .with_hint("Make the change in a separate statement."));
         }
     };
-    ordered(env, bound, order_by, pass)
+    super::lock::none(tail.locks, Some(&bound.body))?;
+    ordered(env, bound, tail.order, pass)
 }
 
 /// Adds ORDER BY to what is no SELECT: its columns are all that keys can name.

@@ -13,7 +13,7 @@ use albireo_sql::ast::{
 use albireo_sql::source::Span;
 
 use super::aggregate::{AGGREGATES, Calls, WINDOWS};
-use super::bind::{Bound, conditions};
+use super::bind::{Bound, Tail, conditions};
 use super::from::From;
 use super::group::{self, Keys};
 use super::output::{self, Key, Output};
@@ -37,26 +37,30 @@ struct Parts {
     grouped: bool,
 }
 
-/// Binds a SELECT with the ORDER BY of its query; `limited` if that has a LIMIT.
+/// Binds a SELECT with what stands behind it, but for LIMIT and OFFSET.
 pub(super) fn bind(
     env: Env<'_>,
     select: &AstSelect,
-    order_by: &[OrderByExpr],
-    limited: bool,
+    tail: Tail<'_>,
     pass: &mut Scope<'_>,
 ) -> Result<Bound, SqlError> {
     refuse_clauses(select)?;
+    let limited = tail.limit.is_some() || tail.offset.is_some();
     let mut scope = Scope::level(env, &mut *pass);
     let mut from = From::default();
     let mut pool = from.items(&mut scope, &select.from)?;
-    let mut parts = parts(&mut scope, select, order_by, &mut pool)?;
+    let mut parts = parts(&mut scope, select, tail.order, &mut pool)?;
     let calls = std::mem::take(&mut scope.calls);
     let (aggregates, windows) = finish(&scope, &mut parts, calls)?;
     let visible = match limited {
         true => scope.visible.iter().map(|visible| visible.name.clone()).collect(),
         false => Vec::new(),
     };
-    Ok(assemble(parts, (from.relations, pool), aggregates, windows, (limited, visible)))
+    let mut bound = assemble(parts, (from.relations, pool), aggregates, windows, (limited, visible));
+    if let Body::Select(select) = &mut bound.body {
+        super::lock::add(&scope, tail.locks, select)?;
+    }
+    Ok(bound)
 }
 
 /// Binds all clauses but FROM.

@@ -17,6 +17,7 @@ use crate::expr::Expr;
 use crate::types::Type;
 
 pub use super::access::{AccessInfo, AccessKind};
+pub use super::row_lock::{LockMode, LockWait, RowLock};
 
 /// A query with its WITH, ORDER BY and LIMIT.
 #[derive(Clone, PartialEq, Debug)]
@@ -143,6 +144,8 @@ pub struct Select {
     /// Whether of each partition the first row is enough, which has the least or greatest value of the
     /// one aggregate `min` or `max`.
     pub ends: bool,
+    /// FOR UPDATE and FOR SHARE.
+    pub locks: Vec<RowLock>,
 }
 
 impl Select {
@@ -160,7 +163,13 @@ impl Select {
             limited: false,
             ordered: false,
             ends: false,
+            locks: Vec::new(),
         }
+    }
+
+    /// Whether it asks which rows others have locked, rather than wait for them.
+    pub fn asks_for_locks(&self) -> bool {
+        self.locks.iter().any(|lock| lock.wait != LockWait::Waits)
     }
 }
 

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// Everything the parser wants otherwise than PostgreSQL. Tokens keep their places in the text, so
 /// that errors still point right.
 pub(super) fn reorder(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    options_first(without_match(spell_out_table(tokens)))
+    options_first(without_match(plain_locks(spell_out_table(tokens))))
 }
 
 /// `COPY ... (HEADER MATCH)`: the parser knows no MATCH there; `copy` looks for it in the text.
@@ -95,6 +95,36 @@ fn spell_out_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let span = tokens[first].span;
         let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
         tokens.splice(first..=first, words.map(|token| TokenWithSpan { token, span }));
+    }
+    tokens
+}
+
+/// Row locks as the parser knows them: FOR UPDATE instead of FOR NO KEY UPDATE, FOR SHARE instead of FOR KEY SHARE, which
+/// lock no less, and `OF a.b` instead of `OF a, b`.
+fn plain_locks(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut at = 0;
+    while let Some(begin) = (at..tokens.len()).find(|i| keyword(&tokens[*i]) == Some(Keyword::FOR)) {
+        at = begin + 1;
+        let mut words = (at..tokens.len()).filter(|i| !super::is_blank(&tokens[*i]));
+        let next: Vec<usize> = words.by_ref().take(3).collect();
+        let said: Vec<Option<Keyword>> = next.iter().map(|i| keyword(&tokens[*i])).collect();
+        let left_out = match said[..] {
+            [Some(Keyword::NO), Some(Keyword::KEY), Some(Keyword::UPDATE)] => 2,
+            [Some(Keyword::KEY), Some(Keyword::SHARE), ..] => 1,
+            [Some(Keyword::UPDATE | Keyword::SHARE), ..] => 0,
+            _ => continue,
+        };
+        let mode = next[left_out];
+        let behind = (mode + 1..tokens.len()).filter(|i| !super::is_blank(&tokens[*i]));
+        let mut behind: std::iter::Peekable<_> = behind.collect::<Vec<_>>().into_iter().peekable();
+        if behind.next_if(|i| keyword(&tokens[*i]) == Some(Keyword::OF)).is_some() {
+            // A name and a comma, again and again.
+            while behind.next_if(|i| matches!(tokens[*i].token, Token::Word(_))).is_some() {
+                let Some(comma) = behind.next_if(|i| tokens[*i].token == Token::Comma) else { break };
+                tokens[comma].token = Token::Period;
+            }
+        }
+        tokens.drain(next[0]..mode);
     }
     tokens
 }

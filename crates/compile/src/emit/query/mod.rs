@@ -333,7 +333,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
     }
 
     fn takes_rows(&self, query: &'r tree::Query, select: &'r Select) -> bool {
-        let plain = query.ctes.is_empty() && matches!(select.distinct, Distinct::No);
+        let plain =
+            query.ctes.is_empty() && matches!(select.distinct, Distinct::No) && !select.asks_for_locks();
         let limits = query.limit.iter().chain(&query.offset);
         let ordered = query.order.is_empty() || (select.ordered && self.in_one_site(select));
         let relations = self.query.relations.len();

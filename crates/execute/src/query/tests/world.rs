@@ -186,7 +186,7 @@ impl World {
 fn stopped(stop: Stop) -> SqlError {
     match stop {
         Stop::Error(error) | Stop::Fatal(error) => *error,
-        Stop::Crossing => SqlError::new(SqlState::INTERNAL_ERROR, "crossing"),
+        Stop::Crossing | Stop::Locked => SqlError::new(SqlState::INTERNAL_ERROR, "crossing"),
     }
 }
 

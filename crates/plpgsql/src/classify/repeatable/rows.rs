@@ -104,6 +104,9 @@ fn of_set(set: &SetOperation, around: &Around) -> Result<Rows, Reason> {
 }
 
 fn of_select(select: &Select, around: &Around) -> Result<Rows, Reason> {
+    if select.asks_for_locks() {
+        return Err("asks which rows others have locked".to_owned());
+    }
     let found = of_steps(&select.steps, &select.relations, around)?;
     let rows = match &select.grouping {
         None => found,
