@@ -1,5 +1,6 @@
 //! A connection: statements one after another, with settings and an open transaction between them.
 
+mod advisory;
 mod block;
 
 use std::io::{Read, Write};
@@ -11,6 +12,7 @@ use albireo_base::progress::{Progress, StatementProgress};
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_olap::relation::Snapshot;
+use albireo_partition::LockOwner;
 use albireo_sql::ScriptStatement;
 use albireo_sql::ast::Statement;
 use albireo_sql::classify::{self, Explain, Setting, StatementClass, classify};
@@ -35,6 +37,8 @@ pub struct Connection {
     state: Mutex<State>,
     cancel: Mutex<CancelToken>,
     progress: StatementProgress,
+    /// What it has locked.
+    locks: Arc<LockOwner>,
 }
 
 #[derive(Default)]
@@ -87,6 +91,7 @@ impl Connection {
             state: Mutex::default(),
             cancel: Mutex::default(),
             progress: StatementProgress::default(),
+            locks: LockOwner::new(),
         }
     }
 
@@ -150,7 +155,11 @@ impl Connection {
         }
         self.budget(&cancel).within(|| {
             let statement = albireo_sql::parse_one(sql)?;
-            self.query_parsed(&statement, sql, parameters, &cancel).and_then(Outcome::into_rows)
+            let done = match advisory::calls(&statement) {
+                Some(calls) => self.run_advisory(&calls, parameters, &cancel),
+                None => self.query_parsed(&statement, sql, parameters, &cancel),
+            };
+            done.and_then(Outcome::into_rows)
         })
     }
 
@@ -357,8 +366,9 @@ impl Connection {
             return Err(aborted());
         }
         let result = self.run_class(class, &parsed, text, parameters, cancel);
-        let mut state = self.state.lock();
-        state.failed |= result.is_err() && state.in_block();
+        if result.is_err() {
+            self.fail();
+        }
         result
     }
 
@@ -390,7 +400,10 @@ impl Connection {
         }
         let settings = self.state.lock().settings.clone();
         match class {
-            StatementClass::Query => self.query_parsed(parsed, text, parameters, cancel),
+            StatementClass::Query => match advisory::calls(parsed) {
+                Some(calls) => self.run_advisory(&calls, parameters, cancel),
+                None => self.query_parsed(parsed, text, parameters, cancel),
+            },
             StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),
             _ if !parameters.is_empty() => {
                 Err(SqlError::unsupported(format!("{} with parameters", classify::name_of(parsed))))

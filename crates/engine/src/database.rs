@@ -21,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
+use crate::locks::Advisory;
 use crate::meanwhile::Meanwhile;
 use crate::procedures::Made;
 use crate::routines::{Library, Limits};
@@ -93,6 +94,7 @@ pub(crate) struct Inner {
     pub(crate) threads: Mutex<Threads>,
     /// What tests have happen while long statements run.
     pub(crate) meanwhile: Meanwhile,
+    pub(crate) advisory: Advisory,
 }
 
 #[derive(Default)]
@@ -253,6 +255,7 @@ impl Database {
             catalog: RwLock::new(catalog),
             definitions: Definitions::default(),
             meanwhile: Meanwhile::default(),
+            advisory: Advisory::default(),
             parts: Mutex::default(),
             statements: Statements::default(),
             unlimited: Limits {

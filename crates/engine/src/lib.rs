@@ -35,6 +35,7 @@ mod dml;
 mod durability;
 mod errors;
 mod interactive;
+mod locks;
 mod meanwhile;
 mod outcome;
 mod procedures;

@@ -65,7 +65,7 @@ pub use handle::TableHandle;
 pub use index_build::{BuiltIndex, IndexBuildError};
 pub use journal::Receipt;
 pub use locks::{Held, Waiters, Waiting};
-pub use marks::LockMode;
+pub use marks::{LockMode, LockOwner};
 pub use pace::Pace;
 pub use parked::{Parked, PartWritten};
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};

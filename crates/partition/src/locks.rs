@@ -22,55 +22,56 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::readers::Reader;
+use crate::marks::LockOwner;
 
-/// Somebody else has a row that a statement wants.
+/// Somebody else has a lock that a statement wants.
 #[derive(Clone, Debug)]
 pub struct Held {
-    holder: Arc<Reader>,
+    holder: Arc<LockOwner>,
     /// Of its releases, when that was so.
     releases: u64,
 }
 
 impl Held {
-    pub(crate) fn by(holder: &Arc<Reader>) -> Self {
-        Self { holder: Arc::clone(holder), releases: holder.releases.count() }
+    /// This one has it.
+    pub fn by(holder: &Arc<LockOwner>) -> Self {
+        Self { holder: Arc::clone(holder), releases: holder.releases() }
     }
 
     /// Waits until the holder has released something, and so long at most; whether it has.
     pub fn wait(&self, longest: Duration) -> bool {
-        self.holder.releases.wait(self.releases, longest)
+        self.holder.wait(self.releases, longest)
     }
 
     fn is_so(&self) -> bool {
-        self.holder.releases.count() == self.releases
+        self.holder.releases() == self.releases
     }
 }
 
 /// Who waits for whom.
 #[derive(Default)]
-pub struct Waiters(Mutex<Vec<(Arc<Reader>, Held)>>);
+pub struct Waiters(Mutex<Vec<(Arc<LockOwner>, Held)>>);
 
 /// One who waits; dropped, it waits no more.
 pub struct Waiting<'w> {
     waiters: &'w Waiters,
-    reader: Arc<Reader>,
+    owner: Arc<LockOwner>,
 }
 
 impl Waiters {
-    /// `reader` begins to wait; `None` if whom it would wait for waits for it.
-    pub fn begin(&self, reader: &Arc<Reader>, held: &Held) -> Option<Waiting<'_>> {
+    /// `owner` begins to wait; `None` if whom it would wait for waits for it.
+    pub fn begin(&self, owner: &Arc<LockOwner>, held: &Held) -> Option<Waiting<'_>> {
         let mut all = self.0.lock();
         let mut next = &held.holder;
         while let Some((_, held)) = all.iter().find(|(other, held)| Arc::ptr_eq(other, next) && held.is_so())
         {
             next = &held.holder;
-            if Arc::ptr_eq(next, reader) {
+            if Arc::ptr_eq(next, owner) {
                 return None;
             }
         }
-        all.push((Arc::clone(reader), held.clone()));
-        Some(Waiting { waiters: self, reader: Arc::clone(reader) })
+        all.push((Arc::clone(owner), held.clone()));
+        Some(Waiting { waiters: self, owner: Arc::clone(owner) })
     }
 
     /// How many wait.
@@ -81,7 +82,7 @@ impl Waiters {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.waiters.0.lock().retain(|(reader, _)| !Arc::ptr_eq(reader, &self.reader));
+        self.waiters.0.lock().retain(|(other, _)| !Arc::ptr_eq(other, &self.owner));
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn who_would_close_a_circle_does_not_wait() {
-        let (waiters, all) = (Waiters::default(), [Reader::new(), Reader::new(), Reader::new()]);
+        let (waiters, all) = (Waiters::default(), [LockOwner::new(), LockOwner::new(), LockOwner::new()]);
         let held = |at: usize| Held::by(&all[at]);
         let first = waiters.begin(&all[0], &held(1)).unwrap();
         let second = waiters.begin(&all[1], &held(2)).unwrap();
@@ -107,10 +108,10 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken_by_a_release_before_or_after() {
-        let reader = Reader::new();
-        let held = Held::by(&reader);
+        let owner = LockOwner::new();
+        let held = Held::by(&owner);
         assert!(!held.wait(Duration::ZERO));
-        reader.release();
+        owner.release();
         assert!(held.wait(Duration::MAX));
     }
 }

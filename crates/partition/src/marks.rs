@@ -3,6 +3,8 @@
 //! Responsible for: the table of the module `locks`, counting releases. Not responsible for: whose marks a row has
 //! (`readers`).
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -47,21 +49,27 @@ impl Mark {
     }
 }
 
-/// Counts how often a transaction has released locks, and wakes who waits for that.
+/// Whoever has locks: a connection. Counts how often it has released some, and wakes who waits for that.
 #[derive(Default)]
-pub(crate) struct Releases {
+pub struct LockOwner {
     count: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Releases {
-    pub(crate) fn count(&self) -> u64 {
-        *self.count.lock()
+impl LockOwner {
+    /// One without locks.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
     }
 
-    pub(crate) fn add(&self) {
+    /// It has released locks.
+    pub fn release(&self) {
         *self.count.lock() += 1;
         self.changed.notify_all();
+    }
+
+    pub(crate) fn releases(&self) -> u64 {
+        *self.count.lock()
     }
 
     /// Waits until there are more than `seen`, and so long at most; whether there are.
@@ -71,6 +79,12 @@ impl Releases {
             self.changed.wait_for(&mut count, longest);
         }
         *count != seen
+    }
+}
+
+impl fmt::Debug for LockOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockOwner").field("releases", &self.releases()).finish()
     }
 }
 

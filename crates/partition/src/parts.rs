@@ -100,7 +100,9 @@ impl Transaction {
             false => usize::from(site.number())..usize::from(site.number()) + 1,
         };
         let reader = self.reader.as_ref();
-        let holder = |data: &PartitionData| data.readers.holder(table.id(), tid, mark, reader).map(Held::by);
+        let holder = |data: &PartitionData| {
+            data.readers.holder(table.id(), tid, mark, reader).map(|reader| Held::by(reader.owner()))
+        };
         let held = self.sites[at].iter().find_map(holder);
         if held.is_none()
             && let Some(reads) = &mut self.reads
@@ -134,9 +136,11 @@ impl Transaction {
                 SHARED_SITE => 0..self.sites.len(),
                 number => usize::from(number)..usize::from(number) + 1,
             };
-            self.sites[at]
-                .iter()
-                .find_map(|data| data.readers.holder(table, Some(tid), Mark::Written, reader).map(Held::by))
+            self.sites[at].iter().find_map(|data| {
+                data.readers
+                    .holder(table, Some(tid), Mark::Written, reader)
+                    .map(|reader| Held::by(reader.owner()))
+            })
         })
     }
 

@@ -28,17 +28,16 @@ use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
 use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};
 use rustc_hash::FxHashMap;
 
-use crate::marks::{Mark, Releases};
+use crate::marks::{LockOwner, Mark};
 
 /// Rows and ranges that a reader may have entered in a partition; what it reads beyond that is whole tables.
 const MOST_READS: usize = 10_000;
 
 /// An open transaction of several statements.
-#[derive(Default)]
 pub struct Reader {
     conflict: OnceLock<Conflict>,
     is_over: AtomicBool,
-    pub(crate) releases: Releases,
+    owner: Arc<LockOwner>,
 }
 
 /// What somebody has changed of what a reader has read.
@@ -55,9 +54,13 @@ pub struct Conflict {
 }
 
 impl Reader {
-    /// One that has read nothing.
-    pub fn new() -> Arc<Self> {
-        Arc::default()
+    /// One that has read nothing, whose locks are those of `owner`.
+    pub fn new(owner: &Arc<LockOwner>) -> Arc<Self> {
+        Arc::new(Self {
+            conflict: OnceLock::new(),
+            is_over: AtomicBool::new(false),
+            owner: Arc::clone(owner),
+        })
     }
 
     /// The first change of what it has read, if there is one.
@@ -69,19 +72,24 @@ impl Reader {
     fn tell(&self, conflict: impl FnOnce() -> Conflict) {
         if self.conflict.get().is_none() {
             self.conflict.get_or_init(conflict);
-            self.releases.add();
+            self.owner.release();
         }
     }
 
     /// It has released locks.
     pub fn release(&self) {
-        self.releases.add();
+        self.owner.release();
     }
 
     /// It is over, and holds no lock.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);
-        self.releases.add();
+        self.owner.release();
+    }
+
+    /// Its locks, which somebody wants.
+    pub fn owner(&self) -> &Arc<LockOwner> {
+        &self.owner
     }
 
     /// Whether it may still commit.

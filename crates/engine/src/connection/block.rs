@@ -116,7 +116,7 @@ impl Connection {
             true => Block::ReadOnly(Arc::new(self.database.begin_read_only()?), Vec::new()),
             false => {
                 let isolation = modes.isolation.unwrap_or(state.settings.isolation);
-                Block::Writing(Arc::new(Mutex::new(self.database.begin_interactive(isolation))))
+                Block::Writing(Arc::new(Mutex::new(self.database.begin_interactive(isolation, &self.locks))))
             }
         };
         state.block = Some(block);
@@ -136,8 +136,11 @@ impl Connection {
             state.failed = false;
             (block, synchronous)
         };
-        let Block::Writing(open) = block else { return Ok(()) };
-        let over = Interactive::new(Isolation::Serializable, 0);
+        let Block::Writing(open) = block else {
+            self.database.inner.advisory.release_since(&self.locks, 0);
+            return Ok(());
+        };
+        let over = Interactive::new(Isolation::Serializable, 0, &self.locks);
         let open = std::mem::replace(&mut *open.lock(), over);
         match commits {
             true => self.database.commit_interactive(open, synchronous),
@@ -176,10 +179,23 @@ impl Connection {
         let source = (text, parameters, queries);
         let done = self.database.run_interactive(&mut open.lock(), statement, source, &settings, cancel)?;
         if done.is_err() {
-            self.database.fail_interactive(&open.lock());
-            self.state.lock().failed = true;
+            self.fail();
         }
         Some(done)
+    }
+
+    /// A statement has failed: the open transaction takes only ROLLBACK and COMMIT, and has no locks since its last
+    /// savepoint.
+    pub(super) fn fail(&self) {
+        let open = {
+            let mut state = self.state.lock();
+            state.failed |= state.in_block();
+            match &state.block {
+                Some(Block::Writing(open)) => Arc::clone(open),
+                Some(Block::ReadOnly(..)) | None => return,
+            }
+        };
+        self.database.fail_interactive(&open.lock());
     }
 
     /// As [`Connection::run_writing`], of a statement that was parsed.
@@ -364,5 +380,8 @@ impl Drop for Connection {
         if let Some(Block::Writing(open)) = &self.state.get_mut().block {
             self.database.end_interactive(&open.lock());
         }
+        let advisory = &self.database.inner.advisory;
+        advisory.unlock_all(&self.locks);
+        advisory.release_since(&self.locks, 0);
     }
 }

@@ -1,8 +1,5 @@
-//! Row locks of a transaction of several statements: waiting for those of others, releasing its own.
+//! Row locks of a transaction of several statements: releasing them, and locking whole tables.
 
-use std::time::Duration;
-
-use albireo_base::{SqlError, SqlState};
 use albireo_execute::tables::handle;
 use albireo_partition::{Abort, Held, LockMode, Transaction};
 use albireo_sql::{Catalog, RowLocks};
@@ -10,54 +7,20 @@ use albireo_storage::SnapshotScope;
 
 use super::Interactive;
 use crate::Database;
-use crate::routines::Limits;
-use crate::settings::Settings;
-
-/// Between two questions whether a statement that waits was cancelled.
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(5);
 
 impl Database {
-    /// Waits until whoever has locked what a statement wants has released something.
-    ///
-    /// # Errors
-    /// 40P01 if they wait for this transaction, 55P03 after `lock_timeout`, 57014, 40001.
-    pub(super) fn wait_for(
-        &self,
-        open: &Interactive,
-        held: &Held,
-        (settings, limits, catalog): (&Settings, &Limits, &Catalog),
-    ) -> Result<(), SqlError> {
-        let waiters = self.inner.partitions.waiters();
-        let _waiting = waiters.begin(&open.reader, held).ok_or_else(deadlock)?;
-        let clock = &limits.interrupts.clock;
-        let longest = settings.lock_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
-        let until = longest.map(|longest| clock.now().saturating_add(longest));
-        loop {
-            let left = until.map(|until| Duration::from_nanos(until.saturating_sub(clock.now())));
-            if held.wait(left.map_or(BETWEEN_QUESTIONS, |left| left.min(BETWEEN_QUESTIONS))) {
-                return Ok(());
-            }
-            limits.check()?;
-            open.check(catalog)?;
-            if left.is_some_and(|left| left.is_zero()) {
-                let text = "canceling statement due to lock timeout";
-                return Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, text)
-                    .with_detail("Another transaction has locked a row that the statement wants."));
-            }
-        }
-    }
-
     /// Releases the locks that a transaction has taken in a step and later.
     pub(super) fn release_since(&self, open: &Interactive, step: u32) {
         for partition in &open.entered {
             self.inner.partitions.release_locks(*partition, &open.reader, step);
         }
         open.reader.release();
+        self.inner.advisory.release_since(open.reader.owner(), step);
     }
 
     /// A statement of a transaction has failed: what it has locked since its last savepoint is no more.
     pub(crate) fn fail_interactive(&self, open: &Interactive) {
-        self.release_since(open, open.savepoints.last().map_or(0, |savepoint| savepoint.step));
+        self.release_since(open, open.step_of_savepoint());
     }
 }
 
@@ -79,10 +42,4 @@ pub(super) fn lock_tables(
         }
     }
     Ok(None)
-}
-
-fn deadlock() -> SqlError {
-    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
-        .with_detail("Another transaction has locked a row that the statement wants, and waits for this one.")
-        .with_hint("The transaction might succeed if it is run again.")
 }

@@ -38,7 +38,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use albireo_base::{PartitionId, SqlError, SqlState};
-use albireo_partition::{Abort, Call, Conflict, Parked, PartWritten, Reader, Route, Transaction};
+use albireo_partition::{Abort, Call, Conflict, LockOwner, Parked, PartWritten, Reader, Route, Transaction};
 use albireo_sql::Catalog;
 use albireo_sql::classify::Isolation;
 use albireo_storage::Savepoint as Mark;
@@ -74,10 +74,10 @@ struct Savepoint {
 }
 
 impl Interactive {
-    pub(crate) fn new(isolation: Isolation, began_us: i64) -> Self {
+    pub(crate) fn new(isolation: Isolation, began_us: i64, owner: &Arc<LockOwner>) -> Self {
         Self {
             isolation,
-            reader: Reader::new(),
+            reader: Reader::new(owner),
             generation: None,
             began_us,
             parked: Parked::new(),
@@ -125,6 +125,16 @@ impl Interactive {
     #[cfg(test)]
     pub(crate) fn has_written(&self) -> bool {
         self.wrote
+    }
+
+    /// The step in which it is: how many savepoints there were.
+    pub(crate) fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// The step that its last savepoint began.
+    pub(crate) fn step_of_savepoint(&self) -> u32 {
+        self.savepoints.last().map_or(0, |savepoint| savepoint.step)
     }
 
     /// Whether reads count, not writes alone.
@@ -225,8 +235,8 @@ fn failed(conflict: &Conflict, catalog: &Catalog) -> SqlError {
 
 impl Database {
     /// A transaction begins.
-    pub(crate) fn begin_interactive(&self, isolation: Isolation) -> Interactive {
-        Interactive::new(isolation, self.inner.env.clock.unix_us())
+    pub(crate) fn begin_interactive(&self, isolation: Isolation, owner: &Arc<LockOwner>) -> Interactive {
+        Interactive::new(isolation, self.inner.env.clock.unix_us(), owner)
     }
 
     /// Makes final what it has written.
@@ -242,7 +252,7 @@ impl Database {
         if done.is_err() || !open.wrote {
             self.end_interactive(&open);
         }
-        open.reader.end();
+        self.end_locks(&open);
         done
     }
 
@@ -273,7 +283,12 @@ impl Database {
         for partition in &open.entered {
             self.inner.partitions.forget_part(*partition, &open.parked, &open.reader);
         }
+        self.end_locks(open);
+    }
+
+    fn end_locks(&self, open: &Interactive) {
         open.reader.end();
+        self.inner.advisory.release_since(open.reader.owner(), 0);
     }
 
     /// SAVEPOINT.

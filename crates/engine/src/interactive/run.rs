@@ -72,7 +72,11 @@ impl Database {
                     let rows = self.run_prepared(&prepared, values, &snapshot, settings, cancel)?;
                     Ok(Some(Outcome::Rows(rows)))
                 }
-                Step::Waits(held) => self.wait_for(open, &held, (settings, &limits, catalog)).map(|()| None),
+                Step::Waits(held) => {
+                    let goes_on = || open.check(catalog);
+                    let owner = open.reader.owner();
+                    self.wait_for_lock(owner, &held, (settings, &limits), &goes_on).map(|()| None)
+                }
             });
             // What it gave may have been read before somebody changed what was read elsewhere.
             if let Some(done) = open.check(catalog).and(done).transpose() {

@@ -1,6 +1,7 @@
 //! What users may rely on, above all when something goes wrong: a clear error, nothing half done,
 //! and a database that goes on.
 
+mod advisory_locks;
 mod archiving;
 mod blocks;
 mod bulk;

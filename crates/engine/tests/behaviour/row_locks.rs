@@ -324,7 +324,7 @@ fn clauses_stand_where_rows_come_from_tables() {
 }
 
 /// Starts a thread.
-fn start<'scope, R: Send + 'scope>(
+pub(super) fn start<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> R + Send + 'scope,
 ) -> ScopedJoinHandle<'scope, R> {
@@ -332,7 +332,11 @@ fn start<'scope, R: Send + 'scope>(
 }
 
 /// Runs `work` on so many threads at once, each with a connection and its number.
-fn at_once<R: Send>(db: &Database, threads: usize, work: impl Fn(&Connection, usize) -> R + Sync) -> Vec<R> {
+pub(super) fn at_once<R: Send>(
+    db: &Database,
+    threads: usize,
+    work: impl Fn(&Connection, usize) -> R + Sync,
+) -> Vec<R> {
     let barrier = Barrier::new(threads);
     albireo_env::scope(|scope| {
         let (barrier, work) = (&barrier, &work);
