@@ -211,7 +211,7 @@ impl LiveRows<'_> {
     /// # Errors
     /// [`Stop::Crossing`] if the transaction does not own all; never for a shared table.
     pub fn all_sites(&self, table: TableId) -> Result<Vec<Site>, Stop> {
-        match self.def(table).is_shared() || self.tx.sites().len() == usize::from(self.tx.partitions()) {
+        match self.def(table).is_shared() || self.tx.owns_all() {
             true => Ok(self.sites(table)),
             false => Err(Stop::Crossing),
         }

@@ -26,7 +26,7 @@ pub(crate) type Task = Box<dyn FnOnce(Option<&mut PartitionState>) + Send>;
 /// One partition.
 pub(crate) struct Partition {
     token: Mutex<PartitionState>,
-    /// How many wait to own all partitions. While positive nobody else enters.
+    /// How many wait to own it with others. While positive nobody else enters.
     wanted: AtomicU32,
     /// How many of those want a snapshot: changed while `wanted` holds their own one, so that whoever
     /// sees the barrier sees its reason.
@@ -140,14 +140,13 @@ impl Partition {
         state
     }
 
-    /// Announces that somebody wants all partitions: the owner gives the token back after its
+    /// Announces that somebody wants it with others: the owner gives the token back after its
     /// present transaction and nobody enters.
     pub(crate) fn raise(&self, purpose: Purpose) {
         if purpose == Purpose::Snapshot {
             self.for_snapshots.fetch_add(1, Ordering::Relaxed);
         }
-        let before = self.wanted.fetch_add(1, Ordering::AcqRel);
-        assert_eq!(before, 0, "one owner at a time wants all partitions");
+        self.wanted.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Takes [`Partition::raise`] back.
@@ -170,9 +169,12 @@ impl Partition {
         !self.token.is_locked()
     }
 
-    /// Takes the token for a crossing owner, which has raised the barrier.
+    /// Takes the token for a crossing owner, which has raised the barrier and takes tokens in the order of partitions.
     pub(crate) fn enter_raised(&self) -> MutexGuard<'_, PartitionState> {
-        assert!(self.wanted.load(Ordering::Relaxed) > 0, "whoever wants all partitions raised the barrier");
+        assert!(
+            self.wanted.load(Ordering::Relaxed) > 0,
+            "whoever wants several partitions raised the barrier"
+        );
         let mut turns = 0;
         let mut state = loop {
             match self.token.try_lock() {

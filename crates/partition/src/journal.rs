@@ -104,7 +104,9 @@ impl Transaction {
             Some(command) => (command.write)(undo.rows_moved(), out),
             None => {
                 writes.collect(undo);
-                encode_writes(writes, undo, |site, table| table_of(sites, site, TableId(table)), out);
+                // A lane is of one partition; else the record names them.
+                let named = |site: u16| if lane.is_some() { site } else { sites[usize::from(site)].id.0 };
+                encode_writes(writes, undo, named, |site, table| table_of(sites, site, TableId(table)), out);
             }
         };
         let encode = |out: &mut Vec<u8>| match call.measure {

@@ -8,7 +8,8 @@
 //! A partition's owner holds its *token*. Its executor thread takes the token while there is work
 //! in its queue; a caller that finds the partition free takes it and runs its transaction on its
 //! own thread, which saves a thread switch. A crossing transaction and a snapshot take all tokens; a snapshot is
-//! taken by an executor that waits for it, rather than by whoever asked (`snapshot`).
+//! taken by an executor that waits for it, rather than by whoever asked (`snapshot`). A transaction that reaches for a few
+//! partitions takes the tokens of those (`several`).
 //!
 //! ```text
 //!            a caller or the executor enters            work done, nobody waits
@@ -22,7 +23,7 @@
 //! - I-1 A partition's data is touched only by the holder of its token.
 //! - I-2 Tokens change hands only between two transactions.
 //! - I-3 A transaction that fails, by error or by panic, leaves no trace.
-//! - I-4 Whoever wants all tokens takes them in order and alone, so no two wait for each other.
+//! - I-4 Whoever wants several tokens takes them in order, so no two wait for each other.
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §3.1, §4.3 (serial execution, partitioned and crossing
 //! transactions).
@@ -50,6 +51,7 @@ mod procedure;
 mod readers;
 mod run;
 mod session;
+mod several;
 mod snapshot;
 mod switch;
 mod transaction;

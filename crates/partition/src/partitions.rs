@@ -176,8 +176,8 @@ impl Partitions {
         self.start(&call, |tx| procedure.run(tx, args))
     }
 
-    /// Runs `work` as [`Partitions::call`] runs a procedure that is routed so: a second time, over all
-    /// partitions, if the first run finds that it crosses them.
+    /// Runs `work` as [`Partitions::call`] runs a procedure that is routed so: again, over the partitions that it reaches
+    /// for, if it finds that it crosses them.
     #[inline]
     pub fn transact<R>(
         &self,
@@ -204,9 +204,14 @@ impl Partitions {
             Route::Crossing => return self.own_all().run(0, call, work),
             route => self.home(route),
         };
-        let result = run_in(&mut self.partitions[home].enter(), self.log(), call, &mut work);
+        let mut state = self.partitions[home].enter();
+        let result = run_in(&mut state, self.log(), call, &mut work);
         match result {
-            Err(CallError::Aborted(Abort::Crossing)) => self.own_all().run(home as u16, call, work),
+            Err(CallError::Aborted(Abort::Crossing)) => {
+                let reached = state.tx.take_reached();
+                drop(state);
+                self.run_across(PartitionId(home as u16), reached, call, work)
+            }
             result => result,
         }
     }
@@ -435,13 +440,13 @@ impl Partitions {
                 // The executor holds its token here, so the crossing run needs a thread of its own
                 // to wait for the barrier.
                 Err(CallError::Aborted(Abort::Crossing)) => {
-                    let this = Arc::downgrade(&this);
+                    let (this, reached) = (Arc::downgrade(&this), state.tx.take_reached());
                     let run = move || {
                         let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };
                         let call = Call::new(route, procedure.name());
-                        let home = this.home(route) as u16;
+                        let home = PartitionId(this.home(route) as u16);
                         let work = |tx: &mut Transaction| procedure.run(tx, &args);
-                        deliver.put(this.own_all().run(home, &call, work));
+                        deliver.put(this.run_across(home, reached, &call, work));
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
                     let _ = albireo_env::spawn("albireo-cross", run);
@@ -578,7 +583,11 @@ impl Partitions {
         usage
     }
 
-    fn own_all(&self) -> Exclusive<'_> {
+    pub(crate) fn all(&self) -> &[Arc<Partition>] {
+        &self.partitions
+    }
+
+    pub(crate) fn own_all(&self) -> Exclusive<'_> {
         if let Some(log) = self.log() {
             journal::wait_for_room(log);
         }

@@ -95,7 +95,7 @@ impl Transaction {
     ) -> Result<Option<Held>, Abort> {
         let mark = Mark::Locked(mode);
         let at = match table.is_shared() {
-            true if self.sites.len() < usize::from(self.partitions()) => return Err(Abort::Crossing),
+            true if !self.owns_all() => return Err(Abort::Crossing),
             true => 0..self.sites.len(),
             false => usize::from(site.number())..usize::from(site.number()) + 1,
         };
@@ -232,7 +232,7 @@ impl Transaction {
         registry: &Arc<SnapshotRegistry>,
         scope: &SnapshotScope,
     ) -> Result<Arc<DatabaseSnapshot>, BudgetSpent> {
-        assert!(self.crossing, "a snapshot is of all partitions");
+        assert!(self.owns_all(), "a snapshot is of all partitions");
         snapshot_of(self.sites.iter_mut(), registry, scope)
     }
 
@@ -243,7 +243,7 @@ impl Transaction {
     pub fn write_again(&mut self, part: &PartWritten) -> Result<(), Abort> {
         let site = match part.partition {
             Some(partition) => self.site_of_partition(partition)?.number(),
-            None if self.sites.len() == usize::from(self.partitions()) => SHARED_SITE,
+            None if self.owns_all() => SHARED_SITE,
             None => return Err(Abort::Crossing),
         };
         let again = apply_writes(&part.record, &mut At { tx: self, site });

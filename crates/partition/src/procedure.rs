@@ -17,8 +17,8 @@ pub enum Route {
 
 /// A transaction as a function of its arguments.
 ///
-/// It must be deterministic in its arguments and the data: it may be run twice, when the first run
-/// finds that it crosses partitions.
+/// It must be deterministic in its arguments and the data: it may be run several times, when it finds that it crosses
+/// partitions.
 pub trait Procedure: Send + Sync + 'static {
     /// Its arguments.
     type Args;
@@ -29,7 +29,7 @@ pub trait Procedure: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Where a call with these arguments runs. A wrong answer is slow but not wrong: a transaction
-    /// that reaches for another partition is rolled back and run over all.
+    /// that reaches for another partition is rolled back and run over both.
     fn route(&self, args: &Self::Args) -> Route;
 
     /// The transaction. An `Err` rolls everything back.

@@ -1,5 +1,6 @@
 //! What a procedure sees while it runs.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
@@ -33,14 +34,14 @@ impl Site {
 ///
 /// A partition has one, which is used again and again, and so have the transactions that cross partitions.
 pub struct Transaction {
-    /// One partition, or all of them in order; of a crossing one that is not running, none.
+    /// One partition, or several in order; of a crossing one that is not running, none.
     pub(crate) sites: Vec<PartitionData>,
     pub(crate) undo: UndoLog,
     /// What its record is made of.
     pub(crate) writes: WriteSet,
     home: u16,
     partitions: u16,
-    /// Whether it owns all partitions.
+    /// Whether it runs over several partitions, or all.
     pub(crate) crossing: bool,
     pub(crate) clock: Clock,
     /// Microseconds since 1970, read at first use.
@@ -52,6 +53,8 @@ pub struct Transaction {
     pub(crate) reader: Option<Arc<Reader>>,
     /// Who holds a lock that it must wait for.
     pub(crate) waits_for: Option<Held>,
+    /// The partition that it has reached for last, without owning it.
+    reached: Cell<Option<PartitionId>>,
 }
 
 impl Transaction {
@@ -70,6 +73,7 @@ impl Transaction {
             reads: None,
             reader: None,
             waits_for: None,
+            reached: Cell::new(None),
         }
     }
 
@@ -91,12 +95,12 @@ impl Transaction {
 
     /// A part of one begins whose writes may be in place.
     pub(crate) fn resume(&mut self, home: u16, now: Option<i64>) {
-        let (owned, all) = (self.sites.len(), usize::from(self.partitions));
-        debug_assert!(owned == 1 || owned == all, "one partition is owned, or all");
-        debug_assert!(!self.crossing || owned == all, "a crossing transaction owns all");
+        let owned = self.sites.len();
+        debug_assert!(owned == 1 || self.crossing, "a transaction of several partitions crosses them");
         debug_assert!(usize::from(home) < owned, "a transaction is at home where it owns");
         (self.home, self.now, self.synchronous) = (home, now, None);
         (self.reads, self.reader, self.waits_for) = (None, None, None);
+        self.reached.set(None);
     }
 
     /// The transaction's time, in microseconds since 1970 UTC: the same at every call.
@@ -122,9 +126,25 @@ impl Transaction {
         self.undo.rows_moved()
     }
 
-    /// Whether it owns all partitions, as one that crosses them.
+    /// Whether it runs over several partitions, or all, as one that crosses them.
     pub fn is_crossing(&self) -> bool {
         self.crossing
+    }
+
+    /// Whether it owns all partitions.
+    #[inline]
+    pub fn owns_all(&self) -> bool {
+        self.sites.len() == usize::from(self.partitions)
+    }
+
+    /// Whether it owns a partition.
+    pub fn owns(&self, partition: PartitionId) -> bool {
+        self.sites.iter().any(|site| site.id == partition)
+    }
+
+    /// The partition for which it has reached in vain; `None`: not one alone.
+    pub(crate) fn take_reached(&mut self) -> Option<PartitionId> {
+        self.reached.take()
     }
 
     /// Where the transaction is at home.
@@ -181,11 +201,21 @@ impl Transaction {
     #[inline]
     fn owned_site(&self, partition: u16) -> Result<Site, Abort> {
         debug_assert!(partition < self.partitions, "rows belong to a partition that is there");
-        let owns_all = self.sites.len() == self.partitions as usize;
-        match owns_all {
+        match self.owns_all() {
             true => Ok(Site(partition)),
             false if self.sites[0].id.0 == partition => Ok(Site(0)),
-            false => Err(Abort::Crossing),
+            false => self.other_site(PartitionId(partition)),
+        }
+    }
+
+    #[inline(never)]
+    fn other_site(&self, partition: PartitionId) -> Result<Site, Abort> {
+        match self.sites.iter().position(|site| site.id == partition) {
+            Some(site) => Ok(Site(site as u16)),
+            None => {
+                self.reached.set(Some(partition));
+                Err(Abort::Crossing)
+            }
         }
     }
 

@@ -131,7 +131,7 @@ fn main() {
     let start = clock.now();
     let (mut set, mut record) = (WriteSet::default(), Vec::new());
     set.collect(&undo);
-    encode_writes(&set, &undo, |_, _| &table, &mut record);
+    encode_writes(&set, &undo, |site| site, |_, _| &table, &mut record);
     println!(
         "encoded  {:7.1} ns/row, {} bytes/row",
         per_row(clock.now() - start),

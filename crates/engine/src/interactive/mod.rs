@@ -201,8 +201,8 @@ impl Interactive {
 
 fn owns(tx: &Transaction, part: &PartWritten) -> bool {
     match part.partition {
-        Some(partition) => tx.site_of_partition(partition).is_ok(),
-        None => tx.sites().len() == usize::from(tx.partitions()),
+        Some(partition) => tx.owns(partition),
+        None => tx.owns_all(),
     }
 }
 
@@ -273,7 +273,8 @@ impl Database {
             (1, Some(only)) if !open.needs_all(partitions.count()) => {
                 partitions.last_part(*only, &call, &open.parked, work)
             }
-            _ => partitions.crossing(&call, |tx| work(tx, false)),
+            _ if open.needs_all(partitions.count()) => partitions.crossing(&call, |tx| work(tx, false)),
+            _ => partitions.transact_over(open.entered.clone(), &call, |tx| work(tx, false)),
         };
         committed.map_err(|error| self.explain_call(error))
     }

@@ -1,4 +1,7 @@
-use albireo::{Config, Database};
+use std::sync::Arc;
+
+use albireo::{Config, Connection, Database};
+use albireo_env::{CrashDisk, Env};
 
 use crate::support::{ask, fails, is_well, run, small, state};
 
@@ -44,4 +47,69 @@ fn shared_tables_change_under_all_partitions_at_once() {
     run(&db, "UPDATE s SET b = 'x' WHERE a IN (SELECT a FROM t WHERE a < 2); DELETE FROM s WHERE a = 4");
     assert_eq!(ask(&db, "SELECT a, b FROM s ORDER BY a"), "0,x 1,x 2,two 3,three");
     assert_eq!(ask(&db, "SELECT count(*) FROM s JOIN t USING (a)"), "4");
+}
+
+/// Transfers between accounts of five partitions, by procedures whose rows or whose call the log has, and by
+/// transactions of several statements; beside them changes of single rows. Then the log is read.
+#[test]
+fn transactions_over_some_partitions_are_there_again_after_a_crash() {
+    let disk = CrashDisk::new(1);
+    let config = || Config { partitions: 5, ..small() };
+    let open = |disk: &CrashDisk| {
+        let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+        Database::open_in("/data", config(), env).unwrap()
+    };
+    let body = "(a INTEGER, b INTEGER) LANGUAGE plpgsql AS $$ BEGIN
+                    UPDATE account SET cents = cents - 1, seen = seen || b WHERE id = a;
+                    UPDATE account SET cents = cents + 1, seen = 'from ' || a WHERE id = b;
+                    IF a % 9 = 0 THEN UPDATE account SET cents = cents * 2 WHERE id = (a + b) % 40; END IF;
+                END $$;";
+    let before = {
+        let db = open(&disk);
+        run(
+            &db,
+            "CREATE TABLE account (id INTEGER PRIMARY KEY, cents BIGINT NOT NULL, seen TEXT NOT NULL)
+             PARTITION BY HASH (id);
+             INSERT INTO account SELECT i, 100, '' FROM generate_series(0, 39) AS x(i)",
+        );
+        for name in ["transfer", "tell"] {
+            run(&db, &format!("CREATE PROCEDURE {name}{body}"));
+        }
+        albireo_env::scope(|scope| {
+            for thread in 0..3 {
+                let connection = db.connect();
+                let work = move || {
+                    for i in 0..120 {
+                        let (a, b) = ((i * 7 + thread * 11) % 40, (i * 3 + thread) % 40);
+                        let sql = match i % 4 {
+                            0 => format!("CALL transfer({a}, {b})"),
+                            1 => format!("CALL tell({a}, {b})"),
+                            2 => format!("UPDATE account SET cents = cents + 3 WHERE id = {a}"),
+                            _ => String::new(),
+                        };
+                        if !sql.is_empty() {
+                            connection.execute(&sql).unwrap();
+                            continue;
+                        }
+                        let both = |connection: &Connection| {
+                            connection
+                                .execute(&format!("UPDATE account SET cents = cents - 5 WHERE id = {a}"))?;
+                            connection
+                                .execute(&format!("UPDATE account SET cents = cents + 5 WHERE id = {b}"))
+                        };
+                        connection.transaction(both).unwrap();
+                    }
+                };
+                albireo_env::spawn_scoped(scope, "client", work).unwrap();
+            }
+            run(&db, "CHECKPOINT");
+        });
+        ask(&db, "SELECT id, cents, seen FROM account ORDER BY id")
+    };
+    disk.crash();
+    let again = CrashDisk::new(2);
+    disk.files().iter().for_each(|(path, bytes)| again.put(path, bytes));
+    let db = open(&again);
+    assert_eq!(ask(&db, "SELECT id, cents, seen FROM account ORDER BY id"), before);
+    is_well(&db);
 }

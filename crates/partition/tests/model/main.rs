@@ -4,4 +4,5 @@
 mod bank;
 mod bulk;
 mod schedules;
+mod several;
 mod threads;

@@ -12,14 +12,16 @@ use crate::table::{Staging, Table};
 use crate::undo::{Change, UndoLog};
 
 /// Appends what the running transaction wrote to `out`, in the form that the module's documentation tells.
-/// `table_of` gives a table by site and id, as undo records have them.
+/// `table_of` gives a table by site and id, as undo records have them; `named` says which site the record names instead.
 pub fn encode_writes<'t>(
     set: &WriteSet,
     undo: &UndoLog,
+    named: impl Fn(u16) -> u16,
     table_of: impl Fn(u16, u32) -> &'t Table,
     out: &mut Vec<u8>,
 ) {
-    encode(set.tables(), undo, |site| site, table_of, out);
+    let named = |site| if site == SHARED_SITE { site } else { named(site) };
+    encode(set.tables(), undo, named, table_of, out);
 }
 
 /// As [`encode_writes`], of what was written at one site alone, as if it were the only one.

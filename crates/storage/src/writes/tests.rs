@@ -187,7 +187,7 @@ impl World {
     fn record(&self) -> Vec<u8> {
         let (mut set, mut record) = (WriteSet::default(), Vec::new());
         set.collect(&self.undo);
-        encode_writes(&set, &self.undo, |_, _| &self.table, &mut record);
+        encode_writes(&set, &self.undo, |site| site, |_, _| &self.table, &mut record);
         record
     }
 }
