@@ -19,6 +19,7 @@
 
 pub mod ch;
 pub mod config;
+pub mod crossing;
 pub mod driver;
 pub mod latency;
 pub mod progress;

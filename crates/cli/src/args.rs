@@ -89,6 +89,8 @@ pub enum Bench {
     Recovery(BenchArgs),
     /// How long updates of single rows wait beside statements over a whole table
     Stall(StallArgs),
+    /// What transactions over several partitions cost, themselves and others
+    Crossing(CrossingArgs),
 }
 
 /// Options of `bench stall`.
@@ -97,6 +99,9 @@ pub struct StallArgs {
     /// Rows of the table; each is about 100 bytes
     #[arg(long, default_value_t = 2_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     pub rows: u64,
+    /// Milliseconds for which updates run alone before each statement
+    #[arg(long, default_value_t = 2_000, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=3_600_000))]
+    pub milliseconds: u32,
     /// Number of partitions over which the rows are spread
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,
@@ -104,6 +109,20 @@ pub struct StallArgs {
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
     /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+}
+
+/// Options of `bench crossing`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct CrossingArgs {
+    /// Milliseconds of each of its 20 measurements
+    #[arg(long, default_value_t = 1_000, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=3_600_000))]
+    pub milliseconds: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory the databases may use.
     #[command(flatten)]
     pub memory: MemoryArgs,
 }

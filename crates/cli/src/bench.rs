@@ -3,11 +3,14 @@
 //! Responsible for: options, progress, the result's format, exit status. Not responsible for: what is
 //! measured and how (`albireo_bench`).
 
-use crate::args::{Bench, BenchArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat, StallArgs};
+use crate::args::{
+    Bench, BenchArgs, CrossingArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat, StallArgs,
+};
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
 use albireo_base::SqlError;
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
+use albireo_bench::crossing::{self, CrossingConfig};
 use albireo_bench::driver::{self, Cancel, SystemUnderTest};
 use albireo_bench::progress::Bars;
 use albireo_bench::recovery;
@@ -36,6 +39,7 @@ pub fn run<'a>(
     let (args, workload) = match bench {
         Bench::Recovery(args) => return run_recovery(args, env, interrupt),
         Bench::Stall(args) => return run_stall(args, env, interrupt),
+        Bench::Crossing(args) => return run_crossing(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
             let streams = usize::from(args.query_streams);
@@ -55,7 +59,7 @@ pub fn run<'a>(
     let pressed = cancel.clone();
     let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
     let done = interrupt.during(Box::new(move || pressed.cancel()), || match bench {
-        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) | Bench::Stall(_) => {
+        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) | Bench::Stall(_) | Bench::Crossing(_) => {
             let report = driver::run(&config, target, clock, &bars, &cancel)?;
             let text = match args.format {
                 ReportFormat::Table => report.table(),
@@ -101,12 +105,30 @@ fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
     let config = StallConfig {
         rows: args.rows,
         partitions: args.partitions,
+        alone: Duration::from_millis(args.milliseconds.into()),
         directory: std::env::temp_dir(),
         database: args.memory.config(),
     };
     let (pressed, bars) = (cancel.clone(), Bars::default());
     let report =
         interrupt.during(Box::new(move || pressed.cancel()), || stall::run(&config, env, &bars, &cancel));
+    let text = match args.format {
+        ReportFormat::Table => report.table(),
+        ReportFormat::Json => report.json(),
+    };
+    print_figures(&text, report.error.as_deref(), report.interrupted)
+}
+
+/// Runs `bench crossing`, whose databases it makes itself.
+fn run_crossing(args: &CrossingArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let cancel = Cancel::default();
+    let config = CrossingConfig {
+        duration: Duration::from_millis(args.milliseconds.into()),
+        database: args.memory.config(),
+    };
+    let (pressed, bars) = (cancel.clone(), Bars::default());
+    let report =
+        interrupt.during(Box::new(move || pressed.cancel()), || crossing::run(&config, env, &bars, &cancel));
     let text = match args.format {
         ReportFormat::Table => report.table(),
         ReportFormat::Json => report.json(),

@@ -99,3 +99,30 @@ fn bench_recovery_prints_all_figures_and_leaves_nothing() {
     assert!(bytes["value"].as_f64().is_some_and(|bytes| bytes < 120.0), "{bytes}");
     assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0, "nothing is left");
 }
+
+/// Every figure of `shows` has the form that programs rely on.
+fn assert_shown(report: &Value, count: usize) {
+    let shows = report["shows"].as_array().expect("shows is a list");
+    assert_eq!(shows.len(), count, "{shows:?}");
+    for shown in shows {
+        assert!(shown["what"].is_string() && shown["unit"].is_string() && shown["holds"].is_boolean());
+        for key in ["value", "at_least", "aim"] {
+            assert!(shown[key].is_number(), "{key} is missing in {shown}");
+        }
+    }
+}
+
+#[test]
+fn bench_crossing_loses_no_cent_and_prints_every_load() {
+    let report = json("bench crossing --milliseconds 10 --format json");
+    assert!(report["spared"]["beside"].as_f64().is_some_and(|per_second| per_second > 0.0));
+    assert_eq!(report["loads"].as_array().map(Vec::len), Some(5));
+    assert_shown(&report, 1);
+}
+
+#[test]
+fn bench_stall_runs_every_statement_beside_point_updates() {
+    let report = json("bench stall --rows 2000 --milliseconds 10 --format json");
+    assert_eq!(report["beside"].as_array().map(Vec::len), Some(10));
+    assert_shown(&report, 20);
+}

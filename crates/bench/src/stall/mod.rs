@@ -27,9 +27,6 @@ pub use report::{Beside, StallReport};
 const TABLE: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, hits BIGINT NOT NULL, v BIGINT NOT NULL, \
                      t TEXT NOT NULL) PARTITION BY HASH (id)";
 const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
-/// How long the point updates run before a statement, and are measured alone.
-const ALONE: Duration = Duration::from_secs(2);
-
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct StallConfig {
@@ -37,6 +34,8 @@ pub struct StallConfig {
     pub rows: u64,
     /// Partitions.
     pub partitions: u16,
+    /// How long the point updates run before a statement, and are measured alone.
+    pub alone: Duration,
     /// A directory for the file that COPY reads.
     pub directory: std::path::PathBuf,
     /// The database.
@@ -133,8 +132,8 @@ fn measure(
         if cancel.is_cancelled() {
             return Ok(());
         }
-        observer.running(bulk.name, Duration::ZERO, ALONE, 0.0);
-        report.beside.push(beside(&db, bulk, config.rows, &env.clock)?);
+        observer.running(bulk.name, Duration::ZERO, config.alone, 0.0);
+        report.beside.push(beside(&db, bulk, config, &env.clock)?);
         Ok(())
     });
     // If it stays, no figure is wrong.
@@ -190,7 +189,8 @@ impl Points<'_> {
 }
 
 /// Runs a statement beside point updates.
-fn beside(db: &Database, bulk: &Bulk, rows: u64, clock: &Clock) -> Result<Beside, SqlError> {
+fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Result<Beside, SqlError> {
+    let StallConfig { rows, alone, .. } = *config;
     let no_thread =
         |error: std::io::Error| SqlError::new(SqlState::INSUFFICIENT_RESOURCES, error.to_string());
     let points = |measured: bool| Points {
@@ -204,15 +204,15 @@ fn beside(db: &Database, bulk: &Bulk, rows: u64, clock: &Clock) -> Result<Beside
     let run = |points: &Points<'_>, work: &mut dyn FnMut() -> Result<u64, SqlError>| {
         albireo_env::scope(|scope| {
             let client = albireo_env::spawn_scoped(scope, "points", || points.run()).map_err(no_thread)?;
-            clock.sleep(ALONE / 10);
+            clock.sleep(alone / 10);
             let (per_second, took, done) = points.during(work);
             points.is_over.store(true, Ordering::Relaxed);
             let durations = client.join().expect("the point updates do not panic")?;
             Ok::<_, SqlError>((per_second, took, done?, durations))
         })
     };
-    let (alone_per_second, _, _, alone) = run(&points(false), &mut || {
-        clock.sleep(ALONE);
+    let (alone_per_second, _, _, durations_alone) = run(&points(false), &mut || {
+        clock.sleep(alone);
         Ok(0)
     })?;
     let (per_second, took, changed, durations) =
@@ -232,7 +232,7 @@ fn beside(db: &Database, bulk: &Bulk, rows: u64, clock: &Clock) -> Result<Beside
         seconds: took.as_secs_f64(),
         alone_per_second,
         per_second,
-        alone_us: alone.quantiles(1000),
+        alone_us: durations_alone.quantiles(1000),
         latency_us: durations.quantiles(1000),
     })
 }
