@@ -65,6 +65,10 @@ states! {
     INVALID_TRANSACTION_STATE = b"25000";
     /// A write in a read-only transaction.
     READ_ONLY_SQL_TRANSACTION = b"25006";
+    /// An open transaction waited too long for its client.
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = b"25P03";
+    /// An open transaction took too long.
+    TRANSACTION_TIMEOUT = b"25P04";
     /// A serialization conflict; the client should try again.
     SERIALIZATION_FAILURE = b"40001";
     /// Transactions wait for each other.

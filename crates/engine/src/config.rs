@@ -22,6 +22,10 @@ pub struct Config {
     pub snapshot_budget_bytes: u64,
     /// What happens when that is spent.
     pub snapshot_policy: BudgetPolicy,
+    /// The most transactions that may be open at the same time, at least 1.
+    pub open_transactions: usize,
+    /// The most memory for what open transactions have written while others go on, in bytes.
+    pub open_writes_bytes: u64,
     /// Threads for analytical queries, at least 1.
     pub query_threads: usize,
     /// The most memory that all running queries may use, in bytes.
@@ -65,7 +69,7 @@ impl Default for Config {
 impl Config {
     /// The defaults for a database that may use `bytes` of memory, at least 64 MiB: five eighths for tables and
     /// snapshots, two fifths of these for snapshots alone, a quarter of the whole for queries, half of that for one
-    /// query. An eighth is left for plans, connections and the program itself.
+    /// query. An eighth is left for open transactions (a 64th), plans, connections and the program itself.
     pub fn for_memory(bytes: u64) -> Self {
         let bytes = bytes.max(LEAST_MEMORY_BYTES);
         let query_memory_bytes = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
@@ -75,6 +79,8 @@ impl Config {
             data_limit_bytes: bytes / 8 * 5,
             snapshot_budget_bytes: bytes / 4,
             snapshot_policy: BudgetPolicy::default(),
+            open_transactions: 10_000,
+            open_writes_bytes: bytes / 64,
             query_threads: albireo_env::cores(),
             query_memory_bytes,
             query_limit_bytes: query_memory_bytes / 2,
@@ -95,6 +101,7 @@ impl Config {
         match () {
             () if !(1..=1024).contains(&self.partitions) => wrong("partitions must be 1 to 1024"),
             () if self.queue_capacity == 0 => wrong("queue_capacity must be at least 1"),
+            () if self.open_transactions == 0 => wrong("open_transactions must be at least 1"),
             () if self.query_threads == 0 => wrong("query_threads must be at least 1"),
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
             () if self.recovery_threads == 0 => wrong("recovery_threads must be at least 1"),

@@ -21,12 +21,12 @@ use parking_lot::Mutex;
 use crate::adapters::StorageSnapshot;
 use crate::copy::{Client, Watched};
 use crate::durability;
-use crate::interactive;
+use crate::interactive::{self, Interactive, Registered};
 use crate::outcome::text_column;
 use crate::query::options;
 use crate::routines::{self, RoutineStatement};
 use crate::settings::{NAMES, Settings};
-use crate::statements::{Explained, Kept, Parsed, Trial, Wanted};
+use crate::statements::{Entry, Explained, Kept, Parsed, Trial, Wanted};
 use crate::{BackupOptions, Database, Outcome, QueryResult, ReadOnlySession};
 use block::Block;
 
@@ -46,6 +46,8 @@ struct State {
     settings: Settings,
     /// The open transaction.
     block: Option<Block>,
+    /// Its place among those of all connections.
+    registered: Option<Registered>,
     /// The settings after its COMMIT, and after its ROLLBACK.
     afterwards: (Settings, Settings),
     /// A statement of the open transaction failed: only ROLLBACK and COMMIT are taken.
@@ -56,6 +58,14 @@ impl State {
     /// Whether a transaction is open.
     fn in_block(&self) -> bool {
         self.block.is_some()
+    }
+
+    /// The open transaction, if it may write.
+    fn writing(&self) -> Option<Arc<Mutex<Interactive>>> {
+        match &self.block {
+            Some(Block::Writing(open)) => Some(Arc::clone(open)),
+            Some(Block::ReadOnly(..)) | None => None,
+        }
     }
 
     /// The level of the open transaction.
@@ -313,16 +323,32 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        let (settings, open) = {
+        let open = {
             let state = self.state.lock();
-            (state.settings.clone(), state.session().cloned()?)
+            if state.registered.as_ref().is_some_and(Registered::is_overdue) {
+                return None;
+            }
+            state.session().cloned()?
         };
         let entry =
             self.database.kept_query(text, parameters).filter(|entry| !entry.calls && !entry.locks.any)?;
-        let session = Some(open.session());
-        let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);
-        self.state.lock().failed |= rows.is_err();
-        Some(rows.map(Outcome::Rows))
+        let rows = self.run_in_session(&entry, &open, (text, parameters), cancel);
+        if rows.is_err() {
+            self.fail();
+        }
+        Some(rows)
+    }
+
+    fn run_in_session(
+        &self,
+        entry: &Entry,
+        open: &ReadOnlySession,
+        (text, parameters): (&str, &[Value]),
+        cancel: &CancelToken,
+    ) -> Result<Outcome, SqlError> {
+        let settings = self.enter_block(text)?;
+        let rows = self.database.run_query(entry, parameters, Some(open.session()), &settings, cancel);
+        self.leave_block(rows.map(Outcome::Rows))
     }
 
     fn begin_statement(&self) -> CancelToken {
@@ -527,9 +553,7 @@ impl Connection {
             let mode = if entry.locks.updates { "UPDATE" } else { "SHARE" };
             self.refuse_in_session(&format!("execute SELECT FOR {mode}"))?;
         }
-        let session = Some(open.session());
-        let rows = self.database.run_query(&entry, parameters, session, &settings, cancel);
-        rows.map(Outcome::Rows)
+        self.run_in_session(&entry, &open, (text, parameters), cancel)
     }
 
     fn explain(&self, parsed: &Statement, text: &str, cancel: &CancelToken) -> Result<Outcome, SqlError> {

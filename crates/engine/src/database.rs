@@ -21,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
+use crate::interactive::OpenTransactions;
 use crate::locks::Advisory;
 use crate::meanwhile::Meanwhile;
 use crate::procedures::Made;
@@ -95,6 +96,7 @@ pub(crate) struct Inner {
     /// What tests have happen while long statements run.
     pub(crate) meanwhile: Meanwhile,
     pub(crate) advisory: Advisory,
+    pub(crate) transactions: OpenTransactions,
 }
 
 #[derive(Default)]
@@ -256,6 +258,7 @@ impl Database {
             definitions: Definitions::default(),
             meanwhile: Meanwhile::default(),
             advisory: Advisory::default(),
+            transactions: OpenTransactions::new(config.open_transactions, config.open_writes_bytes),
             parts: Mutex::default(),
             statements: Statements::default(),
             unlimited: Limits {

@@ -201,7 +201,7 @@ impl Database {
     pub(crate) fn plan_of_part(&self, statement: &Statement, text: &str) -> Result<Arc<Prepared>, SqlError> {
         let generation = *self.inner.definitions.read();
         let parsed = Parsed::Statement(statement);
-        let files = self.inner.olap.files();
+        let files = self.sources();
         self.plan_of(&Entry::new(&self.library(), parsed, text, &[], generation, Some(&files)))
     }
 

@@ -10,6 +10,10 @@ use albireo_sql::classify::{Isolation, synchronous_commit};
 pub(crate) struct Settings {
     /// The longest a statement may run; `None`: for ever.
     pub(crate) statement_timeout: Option<Duration>,
+    /// The longest an open transaction may wait for its next statement; `None`: for ever.
+    pub(crate) idle_in_transaction_timeout: Option<Duration>,
+    /// The longest a transaction may be open; `None`: for ever.
+    pub(crate) transaction_timeout: Option<Duration>,
     /// The longest a statement may wait for a lock; `None`: for ever.
     pub(crate) lock_timeout: Option<Duration>,
     /// How old the snapshot of a single query may be.
@@ -29,9 +33,10 @@ pub(crate) struct Settings {
 }
 
 /// Names, and what they are for.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 11] = [
     "default_transaction_isolation",
     "default_transaction_read_only",
+    "idle_in_transaction_session_timeout",
     "jit",
     "lock_timeout",
     "max_staleness",
@@ -39,6 +44,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "query_threads",
     "statement_timeout",
     "synchronous_commit",
+    "transaction_timeout",
 ];
 
 /// Settings of other systems that clients send unasked; taken and forgotten.
@@ -59,14 +65,21 @@ impl Settings {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_hint(what))
         };
         match name {
-            "statement_timeout" | "lock_timeout" | "max_staleness" => {
+            "statement_timeout"
+            | "lock_timeout"
+            | "max_staleness"
+            | "idle_in_transaction_session_timeout"
+            | "transaction_timeout" => {
                 let Some(duration) = value.map_or(Some(Duration::ZERO), duration) else {
                     return wrong("Use a number of milliseconds, or one with a unit: us, ms, s, min, h.");
                 };
+                let timeout = (!duration.is_zero()).then_some(duration);
                 match name {
                     "max_staleness" => self.max_staleness = duration,
-                    "lock_timeout" => self.lock_timeout = (!duration.is_zero()).then_some(duration),
-                    _ => self.statement_timeout = (!duration.is_zero()).then_some(duration),
+                    "lock_timeout" => self.lock_timeout = timeout,
+                    "transaction_timeout" => self.transaction_timeout = timeout,
+                    "statement_timeout" => self.statement_timeout = timeout,
+                    _ => self.idle_in_transaction_timeout = timeout,
                 }
             }
             "jit" => match value.map_or(Some(true), truth) {
@@ -106,9 +119,12 @@ impl Settings {
 
     /// A setting as text.
     pub(crate) fn show(&self, name: &str) -> Result<String, SqlError> {
+        let timeout = |timeout: Option<Duration>| format!("{}ms", timeout.unwrap_or_default().as_millis());
         Ok(match name {
-            "statement_timeout" => format!("{}ms", self.statement_timeout.unwrap_or_default().as_millis()),
-            "lock_timeout" => format!("{}ms", self.lock_timeout.unwrap_or_default().as_millis()),
+            "idle_in_transaction_session_timeout" => timeout(self.idle_in_transaction_timeout),
+            "transaction_timeout" => timeout(self.transaction_timeout),
+            "statement_timeout" => timeout(self.statement_timeout),
+            "lock_timeout" => timeout(self.lock_timeout),
             "jit" => if self.interprets { "off" } else { "on" }.to_owned(),
             "synchronous_commit" => match self.synchronous {
                 None => "default".to_owned(),

@@ -69,7 +69,7 @@ pub use journal::Receipt;
 pub use locks::{Held, Waiters, Waiting};
 pub use marks::{LockMode, LockOwner};
 pub use pace::Pace;
-pub use parked::{Parked, PartWritten};
+pub use parked::{Parked, PartRecord, PartWritten};
 pub use partitions::{MemoryUse, PartitionCounters, Partitions, PartitionsConfig};
 pub use procedure::{Procedure, Route};
 pub use readers::{Conflict, Reader};

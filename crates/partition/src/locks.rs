@@ -43,6 +43,11 @@ impl Held {
         self.holder.wait(self.releases, longest)
     }
 
+    /// Whether this one had it.
+    pub fn is_by(&self, owner: &Arc<LockOwner>) -> bool {
+        Arc::ptr_eq(&self.holder, owner)
+    }
+
     fn is_so(&self) -> bool {
         self.holder.releases() == self.releases
     }

@@ -1,5 +1,6 @@
 //! All partitions of a database: calls, crossing transactions, tables, snapshots.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use albireo_base::{PartitionId, TableId};
@@ -75,6 +76,8 @@ pub struct Partitions {
     clock: Clock,
     arrivals: Arrivals,
     waiters: Waiters,
+    /// Bytes of what transactions of several statements have written where others were since.
+    parked_bytes: Arc<AtomicU64>,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -106,7 +109,18 @@ impl Partitions {
             clock: env.clock.clone(),
             arrivals: Arrivals::default(),
             waiters: Waiters::default(),
+            parked_bytes: Arc::default(),
         }
+    }
+
+    /// A place for what a transaction of several statements writes.
+    pub fn new_parked(&self) -> Arc<Parked> {
+        Parked::new(&self.parked_bytes)
+    }
+
+    /// Bytes of what all such transactions have written where others were since.
+    pub fn parked_bytes(&self) -> u64 {
+        self.parked_bytes.load(Ordering::Relaxed)
     }
 
     /// Transactions of several statements that wait for each other.

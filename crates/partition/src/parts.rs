@@ -213,7 +213,7 @@ impl Transaction {
             let table_of = |site, table| self.written_table(site, TableId(table));
             encode_part(&writes, &self.undo, site, table_of, &mut record);
             let partition = (site != SHARED_SITE).then(|| self.sites[usize::from(site)].id);
-            (!record.is_empty()).then(|| PartWritten { partition, record: record.into() })
+            (!record.is_empty()).then(|| PartWritten::new(partition, record))
         };
         let parts = numbers.filter_map(part).collect();
         self.writes = writes;

@@ -22,7 +22,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
 use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};
@@ -37,6 +37,8 @@ const MOST_READS: usize = 10_000;
 pub struct Reader {
     conflict: OnceLock<Conflict>,
     is_over: AtomicBool,
+    /// Rows and tables that it has locked.
+    locks: AtomicU64,
     owner: Arc<LockOwner>,
 }
 
@@ -59,6 +61,7 @@ impl Reader {
         Arc::new(Self {
             conflict: OnceLock::new(),
             is_over: AtomicBool::new(false),
+            locks: AtomicU64::new(0),
             owner: Arc::clone(owner),
         })
     }
@@ -85,6 +88,11 @@ impl Reader {
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         self.owner.release();
+    }
+
+    /// How many rows and whole tables it has locked.
+    pub fn locks(&self) -> u64 {
+        self.locks.load(Ordering::Relaxed)
     }
 
     /// Its locks, which somebody wants.
@@ -211,6 +219,9 @@ impl Entered {
     /// Its locks of this step and later ones are no more.
     fn release(&mut self, reader: &Reader, since: u32) {
         if self.is(reader) && self.since >= since && self.mark != Mark::Read {
+            if matches!(self.mark, Mark::Locked(_)) {
+                reader.locks.fetch_sub(1, Ordering::Relaxed);
+            }
             self.mark = Mark::Read;
         }
     }
@@ -219,13 +230,23 @@ impl Entered {
         std::ptr::eq(Arc::as_ptr(&self.reader), reader)
     }
 
-    /// Adds a mark; whether it is another one now.
-    fn add(&mut self, mark: Mark, step: u32) -> bool {
+    fn new(reader: &Arc<Reader>, mark: Mark, since: u32) -> Self {
+        let mut entered = Self { reader: Arc::clone(reader), mark: Mark::Read, since };
+        entered.add(mark, since);
+        entered
+    }
+
+    /// Adds a mark.
+    fn add(&mut self, mark: Mark, step: u32) {
         let both = self.mark.and(mark);
         if self.mark == Mark::Read && both != Mark::Read {
             self.since = step;
         }
-        std::mem::replace(&mut self.mark, both) != both
+        let locked = |mark| matches!(mark, Mark::Locked(_));
+        if locked(both) && !locked(self.mark) {
+            self.reader.locks.fetch_add(1, Ordering::Relaxed);
+        }
+        self.mark = both;
     }
 }
 
@@ -248,15 +269,19 @@ struct ReadBy {
 }
 
 /// Enters a reader; whether it was new.
-fn join<K: Eq + Hash>(all: &mut FxHashMap<K, Several>, key: K, entered: Entered) -> bool {
+fn join<K: Eq + Hash>(
+    all: &mut FxHashMap<K, Several>,
+    key: K,
+    (reader, mark, step): (&Arc<Reader>, Mark, u32),
+) -> bool {
     match all.entry(key) {
-        Entry::Vacant(place) => drop(place.insert(Several(entered, Vec::new()))),
+        Entry::Vacant(place) => drop(place.insert(Several(Entered::new(reader, mark, step), Vec::new()))),
         Entry::Occupied(mut place) => {
-            if let Some(there) = place.get_mut().iter_mut().find(|other| other.is(&entered.reader)) {
-                there.add(entered.mark, entered.since);
+            if let Some(there) = place.get_mut().iter_mut().find(|other| other.is(reader)) {
+                there.add(mark, step);
                 return false;
             }
-            place.get_mut().1.push(entered);
+            place.get_mut().1.push(Entered::new(reader, mark, step));
         }
     }
     true
@@ -284,7 +309,7 @@ impl OfTable {
     /// Enters a read in a step of its transaction; whether it was new.
     fn enter(&mut self, read: &Read, reader: &Arc<Reader>, step: u32) -> bool {
         let mark = read.mark();
-        let entered = || Entered { reader: Arc::clone(reader), mark, since: step };
+        let entered = (reader, mark, step);
         if let Some(whole) = self.whole.iter_mut().find(|other| other.is(reader)) {
             if matches!(read, Read::Table(..)) {
                 whole.add(mark, step);
@@ -295,12 +320,12 @@ impl OfTable {
             }
         }
         match *read {
-            Read::Table(..) => self.whole.push(entered()),
+            Read::Table(..) => self.whole.push(Entered::new(reader, mark, step)),
             Read::Range(_, index, low, high) if low == high => {
-                return join(&mut self.keys, (index, low), entered());
+                return join(&mut self.keys, (index, low), entered);
             }
             Read::Range(_, index, low, high) => self.ranges.push((index, low, high, Arc::clone(reader))),
-            Read::Row(_, tid, _) => return join(&mut self.rows, tid, entered()),
+            Read::Row(_, tid, _) => return join(&mut self.rows, tid, entered),
         }
         true
     }

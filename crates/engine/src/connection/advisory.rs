@@ -4,6 +4,8 @@
 //! Responsible for: finding them in a statement, their arguments and results, waiting. Not responsible for: who has which
 //! lock (`crate::locks`).
 
+use std::sync::Arc;
+
 use albireo_base::{SqlError, SqlState, Value};
 use albireo_olap::CancelToken;
 use albireo_partition::{Held, LockMode};
@@ -13,6 +15,7 @@ use albireo_sql::names;
 
 use super::Connection;
 use super::block::Block;
+use crate::interactive::Activity;
 use crate::locks::{Key, Lasting};
 use crate::{Outcome, QueryResult};
 
@@ -220,7 +223,9 @@ impl Connection {
         let settings = self.state.lock().settings.clone();
         let limits = self.database.limits(&settings, cancel);
         loop {
-            self.database.wait_for_lock(&self.locks, &held, (&settings, &limits), &|| Ok(()))?;
+            let activity = self.activity();
+            let how = (&settings, &limits, activity.as_deref());
+            self.database.wait_for_lock(&self.locks, &held, how, &|| Ok(()))?;
             match self.database.inner.advisory.lock(key, &self.locks, (mode, lasting)) {
                 Ok(()) => return Ok(true),
                 Err(other) => held = other,
@@ -240,6 +245,12 @@ impl Connection {
         let parsed = albireo_sql::parse_one(&text)?;
         let rows: QueryResult = self.query_parsed(&parsed, &text, parameters, cancel)?.into_rows()?;
         Ok((0..arguments.len()).map(|column| rows.value(0, column)).collect())
+    }
+
+    /// What others see of the open transaction.
+    fn activity(&self) -> Option<Arc<Activity>> {
+        let state = self.state.lock();
+        state.registered.as_ref().map(|registered| Arc::clone(registered.activity()))
     }
 
     /// The step of the open transaction.

@@ -8,7 +8,8 @@ use albireo_sql::classify::{Isolation, TransactionCommand, TransactionModes};
 use parking_lot::Mutex;
 
 use super::{Connection, State};
-use crate::interactive::{Interactive, Statement};
+use crate::interactive::{Interactive, Overdue, Registered, Statement};
+use crate::settings::Settings;
 use crate::statements::{Parsed, Wanted};
 use crate::{Outcome, ReadOnlySession};
 
@@ -113,10 +114,17 @@ impl Connection {
     fn open(&self, state: &mut State, modes: TransactionModes) -> Result<(), SqlError> {
         let read_only = modes.read_only.unwrap_or(state.settings.read_only);
         let block = match read_only {
-            true => Block::ReadOnly(Arc::new(self.database.begin_read_only()?), Vec::new()),
+            true => {
+                state.registered = Some(self.database.register(&self.locks, None, &state.settings)?);
+                Block::ReadOnly(Arc::new(self.database.begin_read_only()?), Vec::new())
+            }
             false => {
                 let isolation = modes.isolation.unwrap_or(state.settings.isolation);
-                Block::Writing(Arc::new(Mutex::new(self.database.begin_interactive(isolation, &self.locks))))
+                let open = Arc::new(Mutex::new(self.database.begin_interactive(isolation, &self.locks)));
+                let registered = self.database.register(&self.locks, Some(&open), &state.settings)?;
+                open.lock().show(registered.activity());
+                state.registered = Some(registered);
+                Block::Writing(open)
             }
         };
         state.block = Some(block);
@@ -127,9 +135,13 @@ impl Connection {
 
     /// Ends what is open.
     fn end(&self, commits: bool) -> Result<(), SqlError> {
+        // One that has taken too long does not commit.
+        let in_time = if commits { self.enter_block("COMMIT").map(drop) } else { Ok(()) };
+        let commits = commits && in_time.is_ok();
         let (block, synchronous) = {
             let mut state = self.state.lock();
             let Some(block) = state.block.take() else { return Ok(()) };
+            state.registered = None;
             let synchronous = state.settings.synchronous;
             let (committed, rolled_back) = std::mem::take(&mut state.afterwards);
             state.settings = if commits { committed } else { rolled_back };
@@ -138,16 +150,65 @@ impl Connection {
         };
         let Block::Writing(open) = block else {
             self.database.inner.advisory.release_since(&self.locks, 0);
-            return Ok(());
+            return in_time;
         };
-        let over = Interactive::new(Isolation::Serializable, 0, &self.locks);
+        let over = self.database.begin_interactive(Isolation::Serializable, &self.locks);
         let open = std::mem::replace(&mut *open.lock(), over);
         match commits {
             true => self.database.commit_interactive(open, synchronous),
             false => {
                 self.database.end_interactive(&open);
-                Ok(())
+                in_time
             }
+        }
+    }
+
+    /// A statement of the open transaction begins, if one is open: what is set for it.
+    ///
+    /// # Errors
+    /// 25P03, 25P04: the transaction has taken too long, and is ended.
+    pub(super) fn enter_block(&self, text: &str) -> Result<Settings, SqlError> {
+        let (overdue, open) = {
+            let state = self.state.lock();
+            let mut settings = state.settings.clone();
+            let Some(registered) = &state.registered else { return Ok(settings) };
+            match registered.begin(text) {
+                Ok(()) => {
+                    let left = registered.left(&settings);
+                    let all = [settings.statement_timeout, left];
+                    settings.statement_timeout = all.into_iter().flatten().min();
+                    return Ok(settings);
+                }
+                Err(overdue) => (overdue, state.writing()),
+            }
+        };
+        if let Some(open) = open {
+            self.database.expire(&mut open.lock(), overdue);
+        }
+        self.fail();
+        Err(overdue.error())
+    }
+
+    /// It has ended.
+    ///
+    /// # Errors
+    /// Those of the statement; 25P04 instead of 57014 if it was the transaction that took too long.
+    pub(super) fn leave_block<T>(&self, done: Result<T, SqlError>) -> Result<T, SqlError> {
+        let (open, late) = {
+            let state = self.state.lock();
+            let Some(registered) = &state.registered else { return done };
+            registered.end(done.is_err() || state.failed, state.level(), &state.settings);
+            let late = registered.left(&state.settings).is_some_and(|left| left.is_zero());
+            (state.writing(), late)
+        };
+        match done {
+            Err(error) if late && error.state() == SqlState::QUERY_CANCELED => {
+                if let Some(open) = open {
+                    self.database.expire(&mut open.lock(), Overdue::Transaction);
+                }
+                Err(Overdue::Transaction.error())
+            }
+            done => done,
         }
     }
 
@@ -170,14 +231,27 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        let (open, settings) = {
+        let open = {
             let state = self.state.lock();
-            let Some(Block::Writing(open)) = &state.block else { return None };
-            (Arc::clone(open), state.settings.clone())
+            let late = state.registered.as_ref().is_some_and(Registered::is_overdue);
+            // What it is must be known first: it may end the transaction.
+            if late && matches!(statement, Statement::Kept) {
+                return None;
+            }
+            state.writing()?
+        };
+        let settings = match self.enter_block(text) {
+            Ok(settings) => settings,
+            Err(error) => return Some(Err(error)),
         };
         let queries = wanted == Wanted::Queries;
         let source = (text, parameters, queries);
-        let done = self.database.run_interactive(&mut open.lock(), statement, source, &settings, cancel)?;
+        let done = self.database.run_interactive(&mut open.lock(), statement, source, &settings, cancel);
+        let Some(done) = done else {
+            // It is another path's, which begins it again.
+            return self.leave_block(Ok(None)).ok()?;
+        };
+        let done = self.leave_block(done);
         if done.is_err() {
             self.fail();
         }
@@ -190,12 +264,11 @@ impl Connection {
         let open = {
             let mut state = self.state.lock();
             state.failed |= state.in_block();
-            match &state.block {
-                Some(Block::Writing(open)) => Arc::clone(open),
-                Some(Block::ReadOnly(..)) | None => return,
-            }
+            state.writing()
         };
-        self.database.fail_interactive(&open.lock());
+        if let Some(open) = open {
+            self.database.fail_interactive(&open.lock());
+        }
     }
 
     /// As [`Connection::run_writing`], of a statement that was parsed.

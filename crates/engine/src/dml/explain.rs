@@ -31,7 +31,7 @@ impl Database {
             text,
             &[],
             *generation,
-            Some(&self.inner.olap.files()),
+            Some(&self.sources()),
         );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         match Queried::new(self, bound, (text, &[]), settings, cancel) {

@@ -30,9 +30,11 @@
 //! Systems*, SIGMOD 2015.
 
 mod locks;
+mod registry;
 mod run;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,6 +47,7 @@ use albireo_storage::Savepoint as Mark;
 
 use crate::Database;
 
+pub(crate) use registry::{Activity, OpenTransactions, Overdue, Registered};
 pub(crate) use run::Statement;
 
 /// A transaction between two of its statements.
@@ -62,6 +65,10 @@ pub(crate) struct Interactive {
     /// The partitions in which it is entered.
     entered: BTreeSet<PartitionId>,
     savepoints: Vec<Savepoint>,
+    /// What others see of it.
+    activity: Option<Arc<Activity>>,
+    /// It was ended because it took too long.
+    ended: Option<Overdue>,
     /// How many savepoints there were so far: a lock is of the step that took it.
     step: u32,
 }
@@ -74,22 +81,34 @@ struct Savepoint {
 }
 
 impl Interactive {
-    pub(crate) fn new(isolation: Isolation, began_us: i64, owner: &Arc<LockOwner>) -> Self {
+    fn new(isolation: Isolation, began_us: i64, owner: &Arc<LockOwner>, parked: Arc<Parked>) -> Self {
         Self {
             isolation,
             reader: Reader::new(owner),
             generation: None,
             began_us,
-            parked: Parked::new(),
+            parked,
             wrote: false,
             entered: BTreeSet::new(),
             savepoints: Vec::new(),
+            activity: None,
+            ended: None,
             step: 0,
         }
     }
 
     pub(crate) fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// Others see from now on what it does.
+    pub(crate) fn show(&mut self, activity: &Arc<Activity>) {
+        self.activity = Some(Arc::clone(activity));
+    }
+
+    /// What others see of it.
+    fn activity(&self) -> Option<&Activity> {
+        self.activity.as_deref()
     }
 
     /// Changes the level.
@@ -177,8 +196,15 @@ impl Interactive {
     }
 
     /// # Errors
-    /// 40001 if somebody has changed what it has read.
+    /// 25P03 or 25P04 if it was ended because it took too long.
+    fn check_time(&self) -> Result<(), SqlError> {
+        self.ended.map_or(Ok(()), |overdue| Err(overdue.error()))
+    }
+
+    /// # Errors
+    /// 40001 if somebody has changed what it has read; as [`Interactive::check_time`].
     fn check(&self, catalog: &Catalog) -> Result<(), SqlError> {
+        self.check_time()?;
         match self.reader.conflict() {
             Some(conflict) => Err(failed(conflict, catalog)),
             None => Ok(()),
@@ -236,7 +262,8 @@ fn failed(conflict: &Conflict, catalog: &Catalog) -> SqlError {
 impl Database {
     /// A transaction begins.
     pub(crate) fn begin_interactive(&self, isolation: Isolation, owner: &Arc<LockOwner>) -> Interactive {
-        Interactive::new(isolation, self.inner.env.clock.unix_us(), owner)
+        let parked = self.inner.partitions.new_parked();
+        Interactive::new(isolation, self.inner.env.clock.unix_us(), owner, parked)
     }
 
     /// Makes final what it has written.
@@ -248,7 +275,10 @@ impl Database {
         mut open: Interactive,
         synchronous: Option<bool>,
     ) -> Result<(), SqlError> {
-        let done = if open.wrote { self.write_for_good(&mut open, synchronous) } else { Ok(()) };
+        let done = match open.wrote {
+            true => self.write_for_good(&mut open, synchronous),
+            false => open.check_time(),
+        };
         if done.is_err() || !open.wrote {
             self.end_interactive(&open);
         }
@@ -277,6 +307,14 @@ impl Database {
             _ => partitions.transact_over(open.entered.clone(), &call, |tx| work(tx, false)),
         };
         committed.map_err(|error| self.explain_call(error))
+    }
+
+    /// Ends a transaction that has taken too long; its next statement, and COMMIT, say so.
+    pub(crate) fn expire(&self, open: &mut Interactive, overdue: Overdue) {
+        if open.ended.is_none() {
+            open.ended = Some(overdue);
+            self.end_interactive(open);
+        }
     }
 
     /// Forgets a transaction that is over.

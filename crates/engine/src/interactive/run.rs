@@ -75,7 +75,8 @@ impl Database {
                 Step::Waits(held) => {
                     let goes_on = || open.check(catalog);
                     let owner = open.reader.owner();
-                    self.wait_for_lock(owner, &held, (settings, &limits), &goes_on).map(|()| None)
+                    let how = (settings, &limits, open.activity());
+                    self.wait_for_lock(owner, &held, how, &goes_on).map(|()| None)
                 }
             });
             // What it gave may have been read before somebody changed what was read elsewhere.
@@ -108,6 +109,9 @@ impl Inside<'_> {
         open.check(&entry.library.catalog)?;
         self.limits.check()?;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
+        if bound.change().is_some() || entry.calls {
+            self.database.check_room()?;
+        }
         let live = entry.live(self.database.inner.partitions.count());
         if let Ok(live) = &live
             && let Some(judged) = self.database.judged(entry, live)

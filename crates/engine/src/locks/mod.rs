@@ -14,6 +14,7 @@ use albireo_partition::{Held, LockOwner};
 pub(crate) use advisory::{Advisory, Key, Lasting};
 
 use crate::Database;
+use crate::interactive::Activity;
 use crate::routines::Limits;
 use crate::settings::Settings;
 
@@ -29,11 +30,12 @@ impl Database {
         &self,
         owner: &Arc<LockOwner>,
         held: &Held,
-        (settings, limits): (&Settings, &Limits),
+        (settings, limits, activity): (&Settings, &Limits, Option<&Activity>),
         goes_on: &dyn Fn() -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         let waiters = self.inner.partitions.waiters();
         let _waiting = waiters.begin(owner, held).ok_or_else(deadlock)?;
+        let _shown = activity.map(|activity| activity.waits_for(held));
         let clock = &limits.interrupts.clock;
         let longest = settings.lock_timeout.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX));
         let until = longest.map(|longest| clock.now().saturating_add(longest));
@@ -42,6 +44,8 @@ impl Database {
             if held.wait(left.map_or(BETWEEN_QUESTIONS, |left| left.min(BETWEEN_QUESTIONS))) {
                 return Ok(());
             }
+            // Perhaps the client of whoever has it is gone.
+            self.end_overdue();
             limits.check()?;
             goes_on()?;
             if left.is_some_and(|left| left.is_zero()) {

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use albireo_base::{SqlError, SqlState, Value, budget};
 use albireo_olap::Prepared;
-use albireo_semantics::query::{File, Files, NamedFile};
+use albireo_semantics::query::{File, Files, NamedFile, View};
 use albireo_sql::RowLocks;
 use parking_lot::RwLock;
 
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
     pub(crate) bound: Result<Bound, SqlError>,
     /// Whether it calls routines, which only transactions can.
     pub(crate) calls: bool,
-    /// Whether it names files, which may be others the next time.
+    /// Whether it names files or system views, which may be others the next time.
     pub(crate) reads_files: bool,
     /// FOR UPDATE and FOR SHARE.
     pub(crate) locks: RowLocks,
@@ -118,7 +118,7 @@ impl Entry {
     }
 }
 
-/// Opens files, and notes that there were any.
+/// Opens files and system views, and notes that there were any.
 struct Opened<'a> {
     files: &'a dyn Files,
     any: Cell<bool>,
@@ -128,6 +128,12 @@ impl Files for Opened<'_> {
     fn open(&self, named: &NamedFile) -> Result<Arc<File>, SqlError> {
         self.any.set(true);
         self.files.open(named)
+    }
+
+    fn view(&self, schema: &str, name: &str) -> Option<View> {
+        let view = self.files.view(schema, name);
+        self.any.set(self.any.get() || view.is_some());
+        view
     }
 }
 

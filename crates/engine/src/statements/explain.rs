@@ -38,7 +38,7 @@ impl Database {
             text,
             &[],
             *generation,
-            Some(&self.inner.olap.files()),
+            Some(&self.sources()),
         );
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let live = entry.live(self.inner.partitions.count())?;

@@ -28,6 +28,7 @@ mod path;
 mod routing;
 mod rows;
 mod run;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod trial;

@@ -209,14 +209,8 @@ impl Database {
         if let Some(entry) = statements.get(text, values, generation) {
             return entry;
         }
-        let entry = Arc::new(Entry::new(
-            &self.library(),
-            parsed,
-            text,
-            values,
-            generation,
-            Some(&self.inner.olap.files()),
-        ));
+        let entry =
+            Arc::new(Entry::new(&self.library(), parsed, text, values, generation, Some(&self.sources())));
         // Not what was ended, nor what the next time may find other files.
         if !entry.reads_files && budget::check().is_ok() {
             statements.put(&entry, values);

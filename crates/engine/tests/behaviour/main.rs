@@ -21,6 +21,7 @@ mod files;
 mod headroom;
 mod in_place;
 mod limits;
+mod open_transactions;
 mod partitions;
 mod progress;
 mod recovery;

@@ -17,6 +17,7 @@ use albireo_sql::source::Span;
 use super::from::{From, unkeyed};
 use super::scope::Scope;
 use super::tree::{Pool, RelationSource};
+use super::view::View;
 use crate::expr::Names as _;
 use crate::types::Type;
 
@@ -79,13 +80,19 @@ pub struct FileColumn {
     pub ty: Result<Type, String>,
 }
 
-/// Opens files. Within one statement a file is opened once, however often it is named.
+/// Opens what a statement names and the catalog does not have: files and system views. Within one statement a file is
+/// opened once, however often it is named.
 pub trait Files {
     /// The file of this name.
     ///
     /// # Errors
     /// There is none, it is not what its format wants, it is a URL, or an option is wrong.
     fn open(&self, named: &NamedFile) -> Result<Arc<File>, SqlError>;
+
+    /// The system view of this name, if there is one.
+    fn view(&self, _schema: &str, _name: &str) -> Option<View> {
+        None
+    }
 }
 
 /// The path that a name in FROM is, and where it stands.

@@ -224,6 +224,11 @@ impl From {
                 link = ctes.parent;
             }
         }
+        let view = qualified.schema.as_ref().and_then(|schema| scope.files()?.view(schema, &qualified.name));
+        if let Some(view) = view {
+            return self.view(scope, view, alias);
+        }
+        let source = scope.source();
         let table = scope.env.catalog.resolve_table(&qualified, source).map_err(|error| {
             let file_like = qualified.name.contains(['.', '/']) && error.hint().is_none();
             if file_like { error.with_hint("Write a file's name in single quotes.") } else { error }

@@ -35,6 +35,7 @@ mod signature;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+mod view;
 mod walk;
 mod window;
 pub mod windowed;
@@ -54,6 +55,7 @@ pub use file::{File, FileColumn, FileFormat, FileOption, Files, NamedFile};
 pub use rows::{ADDRESS, Finding};
 use scope::Env;
 use tree::{AccessInfo, Change, Query};
+pub use view::View;
 
 /// Whether a call is one of an aggregate, which no routine of its name hides.
 pub fn is_aggregate(function: &ast::Function) -> bool {
