@@ -601,7 +601,7 @@ impl Connection {
         };
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
         let epoch = snapshot.epoch();
-        let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(Arc::clone(snapshot)));
+        let snapshot: Arc<dyn Snapshot> = Arc::new(StorageSnapshot(snapshot));
         let olap = &self.database.inner.olap;
         let options = options(settings, cancel);
         let plan = match plan.analyze {

@@ -221,7 +221,7 @@ impl Database {
                     None => self.session_for(&prepared, settings)?,
                 };
                 let snapshot = session.snapshot().map_err(crate::errors::session)?;
-                let source = write::Source { prepared: &prepared, snapshot, settings, watched };
+                let source = write::Source { prepared: &prepared, snapshot: &snapshot, settings, watched };
                 self.write_file(&source, place, format, client)?
             }
         };

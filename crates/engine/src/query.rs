@@ -162,7 +162,7 @@ impl Database {
         if open.is_some() && !snapshot.scope().includes(&scope_of(std::slice::from_ref(&prepared))) {
             return Err(not_covered(&prepared, snapshot.scope()));
         }
-        let mut result = self.run_prepared(&prepared, parameters, snapshot, settings, cancel)?;
+        let mut result = self.run_prepared(&prepared, parameters, &snapshot, settings, cancel)?;
         result.planning += preparing;
         Ok(result)
     }

@@ -8,13 +8,16 @@
 //! - I-1 A session sees every transaction that committed before it was opened (with a staleness
 //!   allowed: before that long ago), and none that committed after its snapshot.
 //! - I-2 Ending a session frees exactly what only it held.
+//! - I-3 A session that was ended holds nothing, even if nobody asks it anything any more.
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §3.2 and §4.1 (OLAP query sessions on snapshots).
 
 use std::sync::{Arc, Weak};
 
 use albireo_env::Clock;
-use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotCounters, SnapshotScope};
+use albireo_storage::{
+    BudgetSpent, DatabaseSnapshot, Relief, SnapshotCounters, SnapshotRegistry, SnapshotScope,
+};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
@@ -46,6 +49,7 @@ pub struct SnapshotStatistics {
 pub struct Sessions {
     partitions: Arc<Partitions>,
     clock: Clock,
+    open: Arc<OpenSessions>,
     /// The newest snapshot of all tables and when it was taken, for queries that may share one.
     newest: Mutex<(u64, Weak<DatabaseSnapshot>)>,
     taking_ns: Mutex<Histogram<u64>>,
@@ -55,9 +59,61 @@ pub struct Sessions {
 /// ends it.
 #[derive(Clone)]
 pub struct QuerySession {
-    snapshot: Arc<DatabaseSnapshot>,
+    snapshot: Arc<Slot>,
     taken_ns: u64,
     clock: Clock,
+}
+
+/// The snapshot of a session; none once it was ended.
+type Slot = Mutex<Option<Arc<DatabaseSnapshot>>>;
+
+/// Sessions that may hold a snapshot.
+#[derive(Default)]
+struct OpenSessions(Mutex<Vec<Weak<Slot>>>);
+
+impl OpenSessions {
+    fn add(&self, slot: &Arc<Slot>) {
+        let mut all = self.0.lock();
+        if all.len() == all.capacity() {
+            all.retain(|slot| slot.strong_count() > 0);
+            // So that this is seldom.
+            let more = all.len() + 16;
+            all.reserve(more);
+        }
+        all.push(Arc::downgrade(slot));
+    }
+
+    /// Takes the snapshots that were cancelled from sessions, which may be idle for long. A query that runs on one ends
+    /// by itself.
+    fn end_cancelled(&self) {
+        let slots: Vec<Arc<Slot>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        for slot in slots {
+            let mut snapshot = slot.lock();
+            let ended = snapshot.take_if(|snapshot| snapshot.is_cancelled());
+            drop(snapshot);
+            drop(ended);
+        }
+    }
+}
+
+/// Ends the oldest session when memory is short.
+struct EndOldest {
+    registry: Weak<SnapshotRegistry>,
+    open: Arc<OpenSessions>,
+}
+
+impl Relief for EndOldest {
+    fn relieve(&self, now: bool) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        registry.end_oldest();
+        let open = Arc::clone(&self.open);
+        if now {
+            open.end_cancelled();
+        } else {
+            // Freeing takes a while, and whoever asks may own a partition. Without a thread the next one tries again.
+            let _ = albireo_env::spawn("albireo-sessions", move || open.end_cancelled());
+        }
+    }
 }
 
 impl Sessions {
@@ -67,7 +123,11 @@ impl Sessions {
             Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
                 .expect("an hour with three digits is allowed"),
         );
-        Self { partitions, clock, newest: Mutex::new((0, Weak::new())), taking_ns }
+        let open = Arc::<OpenSessions>::default();
+        let registry = partitions.registry();
+        let relief = EndOldest { registry: Arc::downgrade(registry), open: Arc::clone(&open) };
+        registry.pool().set_relief(Box::new(relief));
+        Self { partitions, clock, open, newest: Mutex::new((0, Weak::new())), taking_ns }
     }
 
     /// Opens a session on a fresh snapshot of `scope`.
@@ -82,7 +142,13 @@ impl Sessions {
         if *snapshot.scope() == SnapshotScope::All {
             *self.newest.lock() = (taken_ns, Arc::downgrade(&snapshot));
         }
-        Ok(QuerySession { snapshot, taken_ns, clock: self.clock.clone() })
+        Ok(self.session(snapshot, taken_ns))
+    }
+
+    fn session(&self, snapshot: Arc<DatabaseSnapshot>, taken_ns: u64) -> QuerySession {
+        let snapshot = Arc::new(Mutex::new(Some(snapshot)));
+        self.open.add(&snapshot);
+        QuerySession { snapshot, taken_ns, clock: self.clock.clone() }
     }
 
     /// Opens a session on a live snapshot of all tables at most `max_staleness_ns` old, or else on a fresh
@@ -108,7 +174,7 @@ impl Sessions {
     fn shared(&self, max_staleness_ns: u64) -> Option<QuerySession> {
         let (taken_ns, newest) = self.newest.lock().clone();
         let snapshot = newest.upgrade().filter(|snapshot| !snapshot.is_cancelled())?;
-        let session = QuerySession { snapshot, taken_ns, clock: self.clock.clone() };
+        let session = self.session(snapshot, taken_ns);
         (session.age_ns() <= max_staleness_ns).then_some(session)
     }
 
@@ -124,11 +190,9 @@ impl QuerySession {
     ///
     /// # Errors
     /// [`SessionError::Ended`] once the memory budget has ended the session.
-    pub fn snapshot(&self) -> Result<&Arc<DatabaseSnapshot>, SessionError> {
-        match self.snapshot.is_cancelled() {
-            true => Err(SessionError::Ended),
-            false => Ok(&self.snapshot),
-        }
+    pub fn snapshot(&self) -> Result<Arc<DatabaseSnapshot>, SessionError> {
+        let snapshot = self.snapshot.lock().clone().filter(|snapshot| !snapshot.is_cancelled());
+        snapshot.ok_or(SessionError::Ended)
     }
 
     /// How old its data is, in nanoseconds.

@@ -38,7 +38,7 @@ fn one_column() -> SnapshotScope {
 }
 
 fn same(a: &QuerySession, b: &QuerySession) -> bool {
-    Arc::ptr_eq(a.snapshot().unwrap(), b.snapshot().unwrap())
+    Arc::ptr_eq(&a.snapshot().unwrap(), &b.snapshot().unwrap())
 }
 
 #[test]

@@ -16,8 +16,8 @@
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -89,6 +89,15 @@ struct Inner {
     /// While positive, allocations may pass the limit: an abort must not fail for memory.
     emergency: AtomicU64,
     in_use_bytes: AtomicU64,
+    relief: OnceLock<Box<dyn Relief>>,
+    /// Somebody is at it.
+    relieving: AtomicBool,
+}
+
+/// Frees memory that somebody can do without.
+pub trait Relief: Send + Sync {
+    /// Frees some before this returns if `now`, else soon. The caller may own a partition.
+    fn relieve(&self, now: bool);
 }
 
 #[derive(Default)]
@@ -138,6 +147,8 @@ impl BlockPool {
                 opened: AtomicU64::new(0),
                 emergency: AtomicU64::new(0),
                 in_use_bytes: AtomicU64::new(0),
+                relief: OnceLock::new(),
+                relieving: AtomicBool::new(false),
             }),
         }
     }
@@ -193,19 +204,52 @@ impl BlockPool {
         self.alloc_for(bytes, Need::Ordinary)
     }
 
-    /// As [`BlockPool::alloc`], for a need.
+    /// As [`BlockPool::alloc`], for a need. Before it refuses, it asks for relief.
     pub(crate) fn alloc_for(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
+        let mut done = self.try_alloc(bytes, need);
+        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes }) && self.relieve(true) {
+            done = self.try_alloc(bytes, need);
+        }
+        done
+    }
+
+    /// Has somebody free memory before the next is refused. The first one counts.
+    pub fn set_relief(&self, relief: Box<dyn Relief>) {
+        let _ = self.inner.relief.set(relief);
+    }
+
+    /// Asks for it; whether some is free that was not.
+    #[cold]
+    pub(crate) fn relieve(&self, now: bool) -> bool {
+        let Some(relief) = self.inner.relief.get() else { return false };
+        if self.inner.relieving.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let before = self.in_use_bytes();
+        relief.relieve(now);
+        self.inner.relieving.store(false, Ordering::Release);
+        self.in_use_bytes() < before
+    }
+
+    /// Whether little is left.
+    fn is_tight(&self, state: &State) -> bool {
+        state.slabs_in_use * SLAB_BYTES as u64 > self.inner.limit_bytes / 16 * 15
+    }
+
+    fn try_alloc(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
         assert!(
             bytes > 0 && bytes.is_multiple_of(BLOCK_ALIGN) && bytes <= SLAB_BYTES,
             "block of {bytes} bytes"
         );
-        let mut state = self.inner.state.lock();
-        let state = &mut *state;
+        let mut guard = self.inner.state.lock();
+        let state = &mut *guard;
+        let mut is_tight = false;
         let candidates = state.partial.entry(bytes).or_default();
         let base = match candidates.last() {
             Some(&base) => base,
             None => {
                 let slab = self.take_slab(state, need)?;
+                is_tight = self.is_tight(state);
                 let base = slab.0.as_ptr() as usize;
                 let blocks = SLAB_BYTES / bytes;
                 let free = (0..blocks as u16).rev().collect();
@@ -227,6 +271,10 @@ impl BlockPool {
         self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let address = base + index as usize * bytes;
         debug_assert!(address.is_multiple_of(BLOCK_ALIGN), "blocks are aligned to cache lines");
+        drop(guard);
+        if is_tight {
+            self.relieve(false);
+        }
         Ok(NonNull::new(address as *mut u8).expect("a mapped address is not null"))
     }
 

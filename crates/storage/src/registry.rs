@@ -137,12 +137,13 @@ pub(crate) struct BlockContents {
 /// What happens when snapshots hold more memory than their budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BudgetPolicy {
-    /// No new snapshot is taken until old ones end.
-    #[default]
-    RefuseNew,
     /// The oldest snapshot is cancelled; its queries end with a clear error. The next one is
-    /// cancelled only if the budget is still spent when that one is gone.
+    /// cancelled only if the budget is still spent when that one is gone. The same happens before a change is refused
+    /// because there is no memory.
+    #[default]
     EndOldest,
+    /// No new snapshot is taken until old ones end.
+    RefuseNew,
 }
 
 /// The budget is spent and the policy is to refuse.
@@ -194,6 +195,7 @@ struct State {
 struct Live {
     scope: SnapshotScope,
     cancelled: Arc<AtomicBool>,
+    is_exempt: bool,
     /// Replaced blocks of which it is the newest live snapshot that sees them.
     retired: Vec<Retired>,
 }
@@ -267,7 +269,7 @@ impl SnapshotRegistry {
         }
         let closed = self.epoch.fetch_add(1, Ordering::Relaxed);
         let cancelled = Arc::<AtomicBool>::default();
-        let live = Live { scope, cancelled: Arc::clone(&cancelled), retired: Vec::new() };
+        let live = Live { scope, cancelled: Arc::clone(&cancelled), is_exempt: false, retired: Vec::new() };
         let newest = state.live.last_key_value().map_or(0, |(newest, _)| *newest);
         assert!(newest < closed, "a later snapshot has a higher epoch");
         let before = self.newest_live.load(Ordering::Relaxed);
@@ -301,6 +303,7 @@ impl SnapshotRegistry {
         assert!(state.retired_bytes >= unseen_bytes, "what is freed was held");
         state.retired_bytes -= unseen_bytes;
         debug_assert!(!state.live.is_empty() || state.retired_bytes == 0, "only snapshots hold blocks (I-1)");
+        let ends_another = self.is_spent(&state) && self.cancel_oldest(&state);
         // Executors retire blocks under this lock; they need not wait for the freeing.
         drop(state);
         for r in unseen {
@@ -308,6 +311,14 @@ impl SnapshotRegistry {
             // when it was retired, and no live snapshot is in its range (I-1).
             unsafe { self.pool.free(r.block, r.bytes) };
         }
+        if ends_another {
+            self.pool.relieve(false);
+        }
+    }
+
+    /// Whether snapshots hold too much, and the oldest is to end for that.
+    fn is_spent(&self, state: &State) -> bool {
+        state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::EndOldest
     }
 
     /// Takes over a block that its table no longer refers to: last changed in epoch `life.start`,
@@ -334,19 +345,38 @@ impl SnapshotRegistry {
         };
         newest.retired.push(Retired { place, block, bytes, birth });
         state.retired_bytes += bytes as u64;
-        if state.retired_bytes > self.budget_bytes && self.policy == BudgetPolicy::EndOldest {
+        if self.is_spent(&state) && self.cancel_oldest(&state) {
+            drop(state);
+            self.pool.relieve(false);
+        }
+    }
+
+    /// Cancels the oldest snapshot, if snapshots hold memory, unless one is already on its way out.
+    pub fn end_oldest(&self) {
+        let state = self.state.lock();
+        if state.retired_bytes > 0 && self.policy == BudgetPolicy::EndOldest {
             self.cancel_oldest(&state);
         }
     }
 
-    /// Cancels the oldest snapshot, unless one is already on its way out.
-    #[cold]
-    fn cancel_oldest(&self, state: &State) {
-        if let Some(oldest) = state.live.values().next()
-            && !state.live.values().any(|live| live.cancelled.load(Ordering::Relaxed))
-        {
-            oldest.cancelled.store(true, Ordering::Relaxed);
+    /// A snapshot is not cancelled whatever it holds: what it is for is needed.
+    pub(crate) fn exempt(&self, snapshot: Epoch) {
+        if let Some(live) = self.state.lock().live.get_mut(&snapshot.0) {
+            live.is_exempt = true;
         }
+    }
+
+    /// Cancels the oldest snapshot, unless one is already on its way out; whether it did.
+    #[cold]
+    fn cancel_oldest(&self, state: &State) -> bool {
+        let mut may_end = state.live.values().filter(|live| !live.is_exempt).peekable();
+        let Some(oldest) = may_end.peek() else { return false };
+        let oldest = &oldest.cancelled;
+        if may_end.any(|live| live.cancelled.load(Ordering::Relaxed)) {
+            return false;
+        }
+        oldest.store(true, Ordering::Relaxed);
+        true
     }
 
     pub(crate) fn count_copy(&self, bytes: usize) {

@@ -49,7 +49,7 @@ impl Queried<'_> {
     fn explain(&self) -> Result<Vec<String>, SqlError> {
         let session = self.database.inner.sessions.open(&self.scope()).map_err(crate::errors::session)?;
         let snapshot = session.snapshot().map_err(crate::errors::session)?;
-        let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(snapshot)));
+        let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(snapshot));
         let (verb, table) = (self.change.verb(), &self.change.table().name);
         let how = if let Change::Insert(_) = self.change { "computed" } else { "found" };
         let head = format!("transactional, all partitions (crossing): {verb} of {table}, rows {how} by:");

@@ -231,6 +231,7 @@ impl Database {
             .partitions
             .exclusively(|all| {
                 let snapshot = all.snapshot(&SnapshotScope::All)?;
+                snapshot.exempt();
                 // Not earlier: what is in the archive is not later than it says, so that recovery to a time knows
                 // which archive is early enough.
                 Ok((self.inner.env.clock.unix_us(), snapshot, all.seal_log()))

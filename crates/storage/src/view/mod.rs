@@ -63,6 +63,11 @@ impl DatabaseSnapshot {
         self.epoch
     }
 
+    /// It is not cancelled whatever it holds: what it is for, such as an archive, is needed.
+    pub fn exempt(&self) {
+        self.registry.exempt(self.epoch);
+    }
+
     /// Whether the budget's policy ended this snapshot: its readers must stop with an error.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
