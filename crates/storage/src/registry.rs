@@ -179,6 +179,8 @@ pub struct SnapshotRegistry {
     epoch: AtomicU64,
     newest_live: AtomicU64,
     oldest_live: AtomicU64,
+    /// How often a snapshot came or went.
+    changes: AtomicU64,
     blocks_copied: AtomicU64,
     bytes_copied: AtomicU64,
     state: Mutex<State>,
@@ -228,6 +230,7 @@ impl SnapshotRegistry {
             epoch: AtomicU64::new(1),
             newest_live: AtomicU64::new(0),
             oldest_live: AtomicU64::new(u64::MAX),
+            changes: AtomicU64::new(0),
             blocks_copied: AtomicU64::new(0),
             bytes_copied: AtomicU64::new(0),
             state: Mutex::default(),
@@ -258,6 +261,19 @@ impl SnapshotRegistry {
     #[inline]
     pub(crate) fn oldest_live(&self) -> u64 {
         self.oldest_live.load(Ordering::Acquire)
+    }
+
+    /// How often a snapshot came or went.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// The oldest live snapshot that covers a table; if there is none, the one that may come next.
+    pub(crate) fn oldest_seeing(&self, table: TableId) -> u64 {
+        let state = self.state.lock();
+        let oldest = state.live.iter().find(|(_, live)| live.scope.columns_of(table).is_some());
+        oldest.map_or_else(|| self.epoch.load(Ordering::Relaxed), |(epoch, _)| *epoch)
     }
 
     /// Closes the current epoch for a snapshot of `scope`. The caller owns every partition meanwhile.
@@ -399,6 +415,7 @@ impl SnapshotRegistry {
     fn publish_oldest(&self, state: &State) {
         let oldest = state.live.keys().next().copied().unwrap_or(u64::MAX);
         self.oldest_live.store(oldest, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -85,6 +85,9 @@ pub struct Rows {
     keeps_heaps: Weak<()>,
     /// Free slots and the epoch in which their rows died, oldest first.
     free: FreeSlots,
+    /// Slots of rows that died until this epoch are seen by no snapshot, nor will they be; as it was found when so many
+    /// snapshots had come or gone.
+    unseen: (u64, u64),
     registry: Arc<SnapshotRegistry>,
     block_bytes: u64,
 }
@@ -142,6 +145,7 @@ impl Rows {
             untidy: Vec::new(),
             keeps_heaps: Weak::new(),
             free: FreeSlots::default(),
+            unseen: (0, u64::MAX),
             registry,
             block_bytes: 0,
         }

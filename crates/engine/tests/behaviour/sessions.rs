@@ -60,6 +60,30 @@ fn session_that_is_ended_holds_nothing_though_nobody_asks_it_anything() {
     is_well(&db);
 }
 
+#[test]
+fn slots_are_used_again_though_a_session_reads_another_table() {
+    let db = filled(small(), 20_000);
+    run(&db, "CREATE TABLE other (b INTEGER); INSERT INTO other VALUES (7)");
+    let session = db.prepare("SELECT b FROM other").unwrap().begin_read_only().unwrap();
+    let again = || {
+        for from in (0..20_000).step_by(500) {
+            run(&db, &format!("DELETE FROM t WHERE a >= {from} AND a < {from} + 500"));
+            run(
+                &db,
+                &format!(
+                    "INSERT INTO t SELECT i, 'again' FROM generate_series({from}, {from} + 499) AS x(i)"
+                ),
+            );
+        }
+        db.memory().rows_bytes
+    };
+    let before = again();
+    for _ in 0..3 {
+        assert_eq!(again(), before);
+    }
+    assert_eq!(show(&session.query("SELECT b FROM other", &[]).unwrap()), "7");
+}
+
 /// A table of more than half the memory, a session that sees it, and changes of all its rows.
 fn change_all_beside_a_session(policy: BudgetPolicy) -> Result<(), String> {
     let budget = 1 << 30;

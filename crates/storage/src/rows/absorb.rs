@@ -99,8 +99,7 @@ impl Rows {
 
     /// Free slots that no snapshot sees.
     fn reusable_slots(&self) -> u64 {
-        let oldest = self.registry.oldest_live();
-        self.free.count_until(oldest)
+        self.free.count_until(self.registry.oldest_seeing(self.table))
     }
 
     /// Copies the rows of a chunk, to free slots first if they are to be used.
@@ -125,7 +124,7 @@ impl Rows {
 
     /// The first free slots next to each other in one chunk, at most so many; `None`: snapshots see the next.
     fn free_run(&self, most: u64) -> Option<RowRun> {
-        let oldest = self.registry.oldest_live();
+        let oldest = self.registry.oldest_seeing(self.table);
         let mut free = self.free.iter().take_while(|(death, _)| *death <= oldest).map(|(_, tid)| *tid);
         let first = free.next()?;
         let most = most.min((CHUNK_ROWS - first.slot()) as u64);

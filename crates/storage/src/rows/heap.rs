@@ -325,7 +325,7 @@ impl Rows {
     #[cold]
     fn rewrite_heap(&mut self, chunk: usize, heap: u16) {
         // What no snapshot sees is free as soon as it is rewritten, which frees more than it takes.
-        let frees = self.registry.oldest_live() == u64::MAX;
+        let frees = self.registry.oldest_seeing(self.table) == self.registry.epoch().0;
         self.heap_need = if frees { Need::Freeing } else { Need::Ordinary };
         self.try_rewrite_heap(chunk, heap);
         self.heap_need = Need::Ordinary;

@@ -53,7 +53,7 @@ impl Rows {
     #[inline(never)]
     fn other_slot(&mut self) -> Result<NewSlot, OutOfMemory> {
         if let Some(&(death, tid)) = self.free.front()
-            && death <= self.registry.oldest_live()
+            && self.is_unseen(death)
         {
             debug_assert!(!self.is_live(tid), "no row lives in a free slot");
             self.privatize_row(tid)?;
@@ -64,6 +64,21 @@ impl Rows {
             self.add_chunk()?;
         }
         Ok(NewSlot { tid, reused: false })
+    }
+
+    /// Whether no snapshot sees a row that died in an epoch, nor will.
+    fn is_unseen(&mut self, death: u64) -> bool {
+        let (until, changes) = self.unseen;
+        if death <= self.registry.oldest_live() || death <= until {
+            return true;
+        }
+        let now = self.registry.changes();
+        if now == changes {
+            return false;
+        }
+        // Those of other tables do not matter. One that comes later is not older than the next may be now.
+        self.unseen = (self.registry.oldest_seeing(self.table), now);
+        death <= self.unseen.0
     }
 
     /// Makes every block that holds a part of the row private.
