@@ -236,6 +236,12 @@ impl Database {
         }
     }
 
+    /// Whether an error says that there is no memory for rows, rather than that a statement needs too much.
+    fn is_full(&self, error: &SqlError) -> bool {
+        let limit = albireo_storage::OutOfMemory::Limit { limit_bytes: self.inner.pool.limit_bytes() };
+        error.message() == limit.to_string()
+    }
+
     /// Whether a statement may run as a transaction this time; `None`: it may not.
     pub(crate) fn judged(&self, entry: &Entry, live: &Live) -> Option<Judged> {
         match (self.inner.statements.forced(), live.extent) {
@@ -319,7 +325,9 @@ impl Database {
             live.overruns.overran(expected);
             return Attempt::Not(Some(error));
         }
-        match judged == Judged::Runs && (bound.calls || live.asks) || !is_refusal(&error) {
+        // There is no more memory for its rows on the other path, where all would wait for it to find out.
+        let is_full = error.state() == SqlState::OUT_OF_MEMORY && !live.is_query() && self.is_full(&error);
+        match judged == Judged::Runs && (bound.calls || live.asks) || is_full || !is_refusal(&error) {
             true => Attempt::Failed(error),
             false => Attempt::Not(Some(error)),
         }
@@ -347,6 +355,10 @@ pub(super) fn abort(stop: Stop) -> Abort {
 }
 
 impl Live {
+    fn is_query(&self) -> bool {
+        matches!(self.work, Work::Select(_))
+    }
+
     /// The first word.
     pub(crate) fn verb(&self) -> &'static str {
         self.work.verb()

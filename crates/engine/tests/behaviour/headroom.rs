@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use albireo::{Config, Database, SqlState};
+use albireo::{BudgetPolicy, Config, Database, SqlState};
 use albireo_env::{Env, MemoryDisk};
 
 use crate::support::{ask, fails, run};
 
 fn open(disk: &MemoryDisk) -> Database {
-    let config = Config { query_threads: 1, data_limit_bytes: 32 << 20, ..Config::default() };
+    open_with(disk, BudgetPolicy::default())
+}
+
+fn open_with(disk: &MemoryDisk, snapshot_policy: BudgetPolicy) -> Database {
+    let config =
+        Config { query_threads: 1, data_limit_bytes: 32 << 20, snapshot_policy, ..Config::default() };
     let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
     Database::open_in("/data", config, env).unwrap()
 }
@@ -69,7 +74,7 @@ fn rows_go_and_others_come_in_a_full_memory_and_all_is_there_after_a_restart() {
 #[test]
 fn deleting_while_snapshots_hold_memory_takes_what_is_kept_for_it() {
     let disk = MemoryDisk::default();
-    let db = open(&disk);
+    let db = open_with(&disk, BudgetPolicy::RefuseNew);
     run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL, c TEXT)");
     let full = fill(&db, 0);
     // Each of them keeps a bitmap of the rows that were live: more than what is left of any slab.
@@ -86,4 +91,25 @@ fn deleting_while_snapshots_hold_memory_takes_what_is_kept_for_it() {
     drop(sessions);
     run(&db, "INSERT INTO t SELECT a, 1, 'again' FROM generate_series(0, 1499) AS g(a)");
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), full.to_string());
+}
+
+#[test]
+fn statement_refused_for_memory_is_not_tried_again_with_all_others_waiting() {
+    let config = Config { query_threads: 1, data_limit_bytes: 32 << 20, ..Config::default() };
+    let db = Database::in_memory(config).unwrap();
+    run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL, c TEXT)");
+    let mut next = fill(&db, 0);
+    let failed = || db.statistics().transactions.rolled_back;
+    loop {
+        let before = failed();
+        next += 1;
+        match db.execute(&format!("INSERT INTO t VALUES ({next}, 0, repeat('x', 500))")) {
+            Ok(_) => assert_eq!(failed(), before),
+            Err(error) => {
+                assert_eq!(error.state(), SqlState::OUT_OF_MEMORY, "{error}");
+                assert_eq!(failed(), before + 1);
+                break;
+            }
+        }
+    }
 }
