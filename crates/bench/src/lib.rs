@@ -28,3 +28,4 @@ pub mod report;
 pub mod stall;
 pub mod target;
 pub mod tpcc;
+pub mod versions;

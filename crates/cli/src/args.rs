@@ -91,6 +91,8 @@ pub enum Bench {
     Stall(StallArgs),
     /// What transactions over several partitions cost, themselves and others
     Crossing(CrossingArgs),
+    /// What changes of rows cost queries that read them: on snapshots, and on live rows
+    Versions(VersionsArgs),
 }
 
 /// Options of `bench stall`.
@@ -105,6 +107,23 @@ pub struct StallArgs {
     /// Number of partitions over which the rows are spread
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+}
+
+/// Options of `bench versions`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct VersionsArgs {
+    /// Rows of LINEITEM, each about 150 bytes; ORDERS has a quarter, PART a thirtieth
+    #[arg(long, default_value_t = 600_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    pub rows: u64,
+    /// Small transactions of each measurement of throughput
+    #[arg(long, default_value_t = 500_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=1_000_000_000))]
+    pub transactions: u64,
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,

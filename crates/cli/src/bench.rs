@@ -5,6 +5,7 @@
 
 use crate::args::{
     Bench, BenchArgs, CrossingArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat, StallArgs,
+    VersionsArgs,
 };
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
@@ -19,6 +20,7 @@ use albireo_bench::stall::{self, StallConfig};
 use albireo_bench::tpcc::Scale;
 use albireo_bench::tpcc::input::Mix;
 use albireo_bench::tpcc::schema::Layout;
+use albireo_bench::versions::{self, VersionsConfig};
 use albireo_env::Env;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -40,6 +42,7 @@ pub fn run<'a>(
         Bench::Recovery(args) => return run_recovery(args, env, interrupt),
         Bench::Stall(args) => return run_stall(args, env, interrupt),
         Bench::Crossing(args) => return run_crossing(args, env, interrupt),
+        Bench::Versions(args) => return run_versions(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
             let streams = usize::from(args.query_streams);
@@ -59,14 +62,6 @@ pub fn run<'a>(
     let pressed = cancel.clone();
     let (target, clock, bars) = (target.as_ref(), &env.clock, Bars::default());
     let done = interrupt.during(Box::new(move || pressed.cancel()), || match bench {
-        Bench::Tpcc(_) | Bench::Ch(_) | Bench::Recovery(_) | Bench::Stall(_) | Bench::Crossing(_) => {
-            let report = driver::run(&config, target, clock, &bars, &cancel)?;
-            let text = match args.format {
-                ReportFormat::Table => report.table(),
-                ReportFormat::Json => report.json(),
-            };
-            Ok((text, report))
-        }
         Bench::Snapshot(_) => {
             let report = driver::run_snapshots(&config, target, clock, &bars, &cancel)?;
             let text = match args.format {
@@ -74,6 +69,14 @@ pub fn run<'a>(
                 ReportFormat::Json => report.json(),
             };
             Ok((text, report.run))
+        }
+        _ => {
+            let report = driver::run(&config, target, clock, &bars, &cancel)?;
+            let text = match args.format {
+                ReportFormat::Table => report.table(),
+                ReportFormat::Json => report.json(),
+            };
+            Ok((text, report))
         }
     });
     match done {
@@ -129,6 +132,21 @@ fn run_crossing(args: &CrossingArgs, env: &Env, interrupt: &Interrupt) -> u8 {
     let (pressed, bars) = (cancel.clone(), Bars::default());
     let report =
         interrupt.during(Box::new(move || pressed.cancel()), || crossing::run(&config, env, &bars, &cancel));
+    let text = match args.format {
+        ReportFormat::Table => report.table(),
+        ReportFormat::Json => report.json(),
+    };
+    print_figures(&text, report.error.as_deref(), report.interrupted)
+}
+
+/// Runs `bench versions`, whose database it makes itself.
+fn run_versions(args: &VersionsArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let cancel = Cancel::default();
+    let VersionsArgs { rows, transactions, .. } = *args;
+    let config = VersionsConfig { rows, transactions, database: args.memory.config() };
+    let (pressed, bars) = (cancel.clone(), Bars::default());
+    let report =
+        interrupt.during(Box::new(move || pressed.cancel()), || versions::run(&config, env, &bars, &cancel));
     let text = match args.format {
         ReportFormat::Table => report.table(),
         ReportFormat::Json => report.json(),

@@ -126,3 +126,12 @@ fn bench_stall_runs_every_statement_beside_point_updates() {
     assert_eq!(report["beside"].as_array().map(Vec::len), Some(10));
     assert_shown(&report, 20);
 }
+
+#[test]
+fn bench_versions_measures_every_query_every_way() {
+    let report = json("bench versions --rows 20000 --transactions 500 --format json");
+    assert_eq!(report["latencies"].as_array().map(Vec::len), Some(7));
+    assert_eq!(report["throughput"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["scans"].as_array().map(Vec::len), Some(6));
+    assert_shown(&report, 2);
+}
