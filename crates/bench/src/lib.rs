@@ -22,6 +22,7 @@ pub mod config;
 pub mod crossing;
 pub mod driver;
 pub mod latency;
+pub mod open;
 pub mod progress;
 pub mod recovery;
 pub mod report;

@@ -8,6 +8,7 @@ use albireo::{SqlType, Value};
 use albireo_bench::ch::queries::Selection;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use help::flowing;
 pub use memory::MemoryArgs;
@@ -91,6 +92,8 @@ pub enum Bench {
     Stall(StallArgs),
     /// What transactions over several partitions cost, themselves and others
     Crossing(CrossingArgs),
+    /// What open transactions cost procedures: TPC-C alone, beside ten idle ones and beside ten that write
+    Open(OpenArgs),
     /// What changes of rows cost queries that read them: on snapshots, and on live rows
     Versions(VersionsArgs),
 }
@@ -113,6 +116,29 @@ pub struct StallArgs {
     /// How much memory the database may use.
     #[command(flatten)]
     pub memory: MemoryArgs,
+}
+
+/// Options of `bench open`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct OpenArgs {
+    /// Warehouses; each is about 100 MB
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
+    pub warehouses: i16,
+    /// How often each of the three is measured; the median counts
+    #[arg(long, default_value_t = 11, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub turns: u32,
+    /// Milliseconds of each
+    #[arg(long, default_value_t = 500, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=3_600_000))]
+    pub milliseconds: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory the database may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+    /// Few rows: for tests
+    #[arg(long, hide = true)]
+    pub small: bool,
 }
 
 /// Options of `bench versions`.
@@ -158,9 +184,10 @@ pub struct BenchArgs {
     /// Seconds to measure in each phase: transactions alone, transactions with queries, each rate of snapshots
     #[arg(long, default_value_t = 20, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
-    /// So many transactions of each partition in each phase, instead of seconds: for tests
-    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub transactions: Option<u64>,
+    /// How transactions run: `interactive` is statement by statement, between BEGIN and COMMIT, instead of --procedures; a
+    /// number runs so many of each partition in each phase, instead of seconds
+    #[arg(long, value_name = "interactive|N")]
+    pub transactions: Option<TransactionsArg>,
     /// Layout of rows in memory
     #[arg(long, value_enum, default_value_t = LayoutArg::Groups)]
     pub layout: LayoutArg,
@@ -229,6 +256,27 @@ pub enum LogArg {
     Async,
     /// Records are written to disk in groups, and a transaction counts once its record is durable
     Group,
+}
+
+/// How transactions run, or how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionsArg {
+    /// Statement by statement.
+    Interactive,
+    /// So many of each partition in each phase.
+    Count(u64),
+}
+
+impl FromStr for TransactionsArg {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match (text, text.parse()) {
+            ("interactive", _) => Ok(Self::Interactive),
+            (_, Ok(count)) if count > 0 => Ok(Self::Count(count)),
+            _ => Err("neither `interactive` nor a number of transactions"),
+        }
+    }
 }
 
 /// Which transactions.

@@ -4,8 +4,8 @@
 //! measured and how (`albireo_bench`).
 
 use crate::args::{
-    Bench, BenchArgs, CrossingArgs, LayoutArg, LogArg, MixArg, ProceduresArg, ReportFormat, StallArgs,
-    VersionsArgs,
+    Bench, BenchArgs, CrossingArgs, LayoutArg, LogArg, MixArg, OpenArgs, ProceduresArg, ReportFormat,
+    StallArgs, TransactionsArg, VersionsArgs,
 };
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
@@ -13,6 +13,7 @@ use albireo_base::SqlError;
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::crossing::{self, CrossingConfig};
 use albireo_bench::driver::{self, Cancel, SystemUnderTest};
+use albireo_bench::open::{self, OpenConfig};
 use albireo_bench::progress::Bars;
 use albireo_bench::recovery;
 use albireo_bench::report::Report;
@@ -24,6 +25,15 @@ use albireo_bench::versions::{self, VersionsConfig};
 use albireo_env::Env;
 use std::io::{self, Write};
 use std::time::Duration;
+
+/// The figures of a report.
+macro_rules! figures {
+    ($report:expr) => {{
+        let report = $report;
+        let (table, json) = (report.table(), report.json());
+        Figures { table, json, error: report.error, interrupted: report.interrupted }
+    }};
+}
 
 /// Exit status when the run failed or the data is inconsistent.
 const FAILED: u8 = 1;
@@ -43,6 +53,7 @@ pub fn run<'a>(
         Bench::Stall(args) => return run_stall(args, env, interrupt),
         Bench::Crossing(args) => return run_crossing(args, env, interrupt),
         Bench::Versions(args) => return run_versions(args, env, interrupt),
+        Bench::Open(args) => return run_open(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
             let streams = usize::from(args.query_streams);
@@ -104,7 +115,6 @@ fn run_recovery(args: &BenchArgs, env: &Env, interrupt: &Interrupt) -> u8 {
 
 /// Runs `bench stall`, whose database it makes itself.
 fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
-    let cancel = Cancel::default();
     let config = StallConfig {
         rows: args.rows,
         partitions: args.partitions,
@@ -112,46 +122,59 @@ fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
         directory: std::env::temp_dir(),
         database: args.memory.config(),
     };
-    let (pressed, bars) = (cancel.clone(), Bars::default());
-    let report =
-        interrupt.during(Box::new(move || pressed.cancel()), || stall::run(&config, env, &bars, &cancel));
-    let text = match args.format {
-        ReportFormat::Table => report.table(),
-        ReportFormat::Json => report.json(),
-    };
-    print_figures(&text, report.error.as_deref(), report.interrupted)
+    run_own(args.format, interrupt, |bars, cancel| figures!(stall::run(&config, env, bars, cancel)))
 }
 
 /// Runs `bench crossing`, whose databases it makes itself.
 fn run_crossing(args: &CrossingArgs, env: &Env, interrupt: &Interrupt) -> u8 {
-    let cancel = Cancel::default();
     let config = CrossingConfig {
         duration: Duration::from_millis(args.milliseconds.into()),
         database: args.memory.config(),
     };
-    let (pressed, bars) = (cancel.clone(), Bars::default());
-    let report =
-        interrupt.during(Box::new(move || pressed.cancel()), || crossing::run(&config, env, &bars, &cancel));
-    let text = match args.format {
-        ReportFormat::Table => report.table(),
-        ReportFormat::Json => report.json(),
+    run_own(args.format, interrupt, |bars, cancel| figures!(crossing::run(&config, env, bars, cancel)))
+}
+
+/// Runs `bench open`, whose database it makes itself.
+fn run_open(args: &OpenArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let config = OpenConfig {
+        workload: Config {
+            workload: Workload::Tpcc,
+            warehouses: args.warehouses,
+            scale: if args.small { Scale::SMALL } else { Scale::SPEC },
+            database: args.memory.config(),
+            ..Config::default()
+        },
+        turns: args.turns as usize,
+        turn: Duration::from_millis(args.milliseconds.into()),
     };
-    print_figures(&text, report.error.as_deref(), report.interrupted)
+    run_own(args.format, interrupt, |bars, cancel| figures!(open::run(&config, env, bars, cancel)))
 }
 
 /// Runs `bench versions`, whose database it makes itself.
 fn run_versions(args: &VersionsArgs, env: &Env, interrupt: &Interrupt) -> u8 {
-    let cancel = Cancel::default();
     let VersionsArgs { rows, transactions, .. } = *args;
     let config = VersionsConfig { rows, transactions, database: args.memory.config() };
+    run_own(args.format, interrupt, |bars, cancel| figures!(versions::run(&config, env, bars, cancel)))
+}
+
+/// What a benchmark has found.
+struct Figures {
+    table: String,
+    json: String,
+    error: Option<String>,
+    interrupted: bool,
+}
+
+/// Runs a benchmark that makes its databases itself, and prints what it has found.
+fn run_own(format: ReportFormat, interrupt: &Interrupt, run: impl FnOnce(&Bars, &Cancel) -> Figures) -> u8 {
+    let cancel = Cancel::default();
     let (pressed, bars) = (cancel.clone(), Bars::default());
-    let report =
-        interrupt.during(Box::new(move || pressed.cancel()), || versions::run(&config, env, &bars, &cancel));
-    let text = match args.format {
-        ReportFormat::Table => report.table(),
-        ReportFormat::Json => report.json(),
+    let found = interrupt.during(Box::new(move || pressed.cancel()), || run(&bars, &cancel));
+    let text = match format {
+        ReportFormat::Table => found.table,
+        ReportFormat::Json => found.json,
     };
-    print_figures(&text, report.error.as_deref(), report.interrupted)
+    print_figures(&text, found.error.as_deref(), found.interrupted)
 }
 
 /// Prints figures; returns the exit status.
@@ -172,7 +195,10 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
         warehouses: args.warehouses,
         partitions: args.partitions,
         duration: Duration::from_secs(args.seconds.into()),
-        transactions: args.transactions,
+        transactions: match args.transactions {
+            Some(TransactionsArg::Count(count)) => Some(count),
+            Some(TransactionsArg::Interactive) | None => None,
+        },
         layout: match args.layout {
             LayoutArg::Column => Layout::Column,
             LayoutArg::Row => Layout::Row,
@@ -183,6 +209,7 @@ fn config(args: &BenchArgs, workload: Workload) -> Config {
             MixArg::Two => Mix::Two,
         },
         procedures: match args.procedures {
+            _ if args.transactions == Some(TransactionsArg::Interactive) => Procedures::Statements,
             ProceduresArg::Native => Procedures::Native,
             ProceduresArg::Plpgsql => Procedures::PlPgSql,
             ProceduresArg::Interpreted => Procedures::Interpreted,

@@ -135,3 +135,23 @@ fn bench_versions_measures_every_query_every_way() {
     assert_eq!(report["scans"].as_array().map(Vec::len), Some(6));
     assert_shown(&report, 2);
 }
+
+#[test]
+fn bench_open_measures_procedures_beside_open_transactions() {
+    let report = json("bench open --small --warehouses 1 --turns 2 --milliseconds 30 --format json");
+    for key in ["alone", "beside_idle", "beside_writing"] {
+        assert_eq!(report[key].as_array().map(Vec::len), Some(2), "{key}");
+    }
+    assert_shown(&report, 1);
+}
+
+#[test]
+fn bench_tpcc_runs_statement_by_statement() {
+    let report =
+        json("bench tpcc --small --warehouses 1 --seconds 1 --transactions interactive --format json");
+    assert!(report["oltp_alone"]["committed"].as_u64().is_some_and(|committed| committed > 0));
+    assert_consistent(&report);
+    let output = albireo("bench tpcc --small --transactions many");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interactive"));
+}

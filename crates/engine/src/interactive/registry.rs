@@ -20,7 +20,7 @@ use super::Interactive;
 use crate::Database;
 use crate::settings::Settings;
 
-/// Characters of a statement that are shown.
+/// Bytes of a statement that are shown.
 const MOST_SHOWN: usize = 1000;
 
 /// See the module.
@@ -132,7 +132,7 @@ impl Registered {
         now.state = State::Active;
         now.since_us = self.database.inner.env.clock.unix_us();
         now.statement.clear();
-        now.statement.extend(text.chars().take(MOST_SHOWN));
+        now.statement.push_str(&text[..text.floor_char_boundary(MOST_SHOWN)]);
         now.overdue = None;
         Ok(())
     }
