@@ -19,6 +19,7 @@ mod durable;
 mod errors;
 mod files;
 mod headroom;
+mod histories;
 mod in_place;
 mod limits;
 mod open_transactions;
