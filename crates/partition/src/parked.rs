@@ -107,9 +107,14 @@ impl Parked {
 
     /// It has written these in a partition.
     pub(crate) fn put(&self, partition: PartitionId, written: Vec<PartWritten>) {
+        self.put_all(&[partition], written);
+    }
+
+    /// It has written these in some partitions.
+    pub(crate) fn put_all(&self, partitions: &[PartitionId], written: Vec<PartWritten>) {
         let mut written = self.counted(written);
         let mut parts = self.parts.lock();
-        parts.retain(|part| part.partition != Some(partition));
+        parts.retain(|part| part.partition.is_none_or(|partition| !partitions.contains(&partition)));
         parts.append(&mut written);
     }
 

@@ -30,7 +30,7 @@ use crate::data::PartitionData;
 use crate::handle::TableHandle;
 use crate::locks::Held;
 use crate::marks::{LockMode, Mark};
-use crate::parked::PartWritten;
+use crate::parked::{Parked, PartWritten};
 use crate::readers::{Read, Reader, Reads};
 use crate::transaction::Site;
 use crate::{Abort, Transaction};
@@ -201,7 +201,7 @@ impl Transaction {
     }
 
     /// What it has written, by partition.
-    pub fn parts_written(&mut self) -> Vec<PartWritten> {
+    pub(crate) fn parts_written(&mut self) -> Vec<PartWritten> {
         if self.undo.is_empty() {
             return Vec::new();
         }
@@ -218,6 +218,16 @@ impl Transaction {
         let parts = numbers.filter_map(part).collect();
         self.writes = writes;
         parts
+    }
+
+    /// Keeps what it has written, which is about to be taken back.
+    pub fn park(&mut self, parked: &Parked) {
+        let parts = self.parts_written();
+        if self.owns_all() {
+            return parked.set(parts);
+        }
+        let owned: Vec<PartitionId> = self.sites.iter().map(|site| site.id).collect();
+        parked.put_all(&owned, parts);
     }
 
     /// A snapshot that shows what it has written too, for nobody else.

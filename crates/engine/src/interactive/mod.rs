@@ -191,7 +191,7 @@ impl Interactive {
         self.wrote |= tx.changes() > 0;
         if tx.is_crossing() {
             // It is taken back.
-            self.parked.set(tx.parts_written());
+            tx.park(&self.parked);
         }
     }
 

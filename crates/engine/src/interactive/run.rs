@@ -181,7 +181,9 @@ impl Inside<'_> {
             Route::Key(key) => Some(self.database.inner.partitions.partition_of_key(key)),
         };
         let end = match alone.map(|partition| self.in_partition(open, (partition, live.verb()), run)) {
-            None | Some(Err(CallError::Aborted(Abort::Crossing))) => self.over_all(open, live.verb(), run)?,
+            None | Some(Err(CallError::Aborted(Abort::Crossing))) => {
+                self.across(open, alone, live.verb(), run)?
+            }
             Some(end) => end.map_err(|error| self.database.explain_call(error))?,
         };
         match end {
@@ -284,14 +286,29 @@ impl Inside<'_> {
         &self,
         open: &mut Interactive,
         name: &str,
-        work: impl FnOnce(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
+        work: impl FnMut(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
     ) -> Result<R, SqlError> {
-        let call = self.call(open, Route::Crossing, name);
+        self.across(open, None, name, work)
+    }
+
+    /// As [`Inside::over_all`]; if a `first` partition is given, over that and those that `work` reaches for.
+    fn across<R>(
+        &self,
+        open: &mut Interactive,
+        first: Option<PartitionId>,
+        name: &str,
+        mut work: impl FnMut(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
+    ) -> Result<R, SqlError> {
+        let (call, partitions) = (self.call(open, Route::Crossing, name), &self.database.inner.partitions);
         let mut given = None;
-        let ended = self.database.inner.partitions.crossing(&call, |tx| -> Result<(), Abort> {
+        let run = |tx: &mut Transaction| -> Result<(), Abort> {
             given = Some(work(open, tx, false)?);
             Err(Abort::TakenBack)
-        });
+        };
+        let ended = match first {
+            Some(first) => partitions.transact_over([first], &call, run),
+            None => partitions.crossing(&call, run),
+        };
         match (ended, given) {
             (Err(CallError::Aborted(Abort::TakenBack)), Some(given)) => Ok(given),
             (Err(error), _) => Err(self.database.explain_call(error)),
