@@ -77,8 +77,8 @@ impl Connection {
         self.end(false)
     }
 
-    /// Runs `work` between BEGIN and COMMIT, again and again as long as others change what it has read. What it does
-    /// besides must bear to be done several times.
+    /// Runs `work` between BEGIN and COMMIT, again and again as long as others change what it has read, or wait for what
+    /// it has locked while it waits for them. What it does besides must bear to be done several times.
     ///
     /// ```
     /// # use albireo::{Config, Database};
@@ -93,7 +93,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// Those of `work` and of COMMIT but 40001; the transaction has changed nothing then. 25001 if one is open
+    /// Those of `work` and of COMMIT but 40001 and 40P01; the transaction has changed nothing then. 25001 if one is open
     /// already.
     pub fn transaction<R>(&self, mut work: impl FnMut(&Self) -> Result<R, SqlError>) -> Result<R, SqlError> {
         loop {
@@ -103,7 +103,8 @@ impl Connection {
                 Ok(value) => return Ok(value),
                 Err(error) => {
                     self.rollback()?;
-                    if error.state() != SqlState::SERIALIZATION_FAILURE {
+                    let again = [SqlState::SERIALIZATION_FAILURE, SqlState::DEADLOCK_DETECTED];
+                    if !again.contains(&error.state()) {
                         return Err(error);
                     }
                 }
@@ -115,8 +116,9 @@ impl Connection {
         let read_only = modes.read_only.unwrap_or(state.settings.read_only);
         let block = match read_only {
             true => {
+                let session = Arc::new(self.database.begin_read_only()?);
                 state.registered = Some(self.database.register(&self.locks, None, &state.settings)?);
-                Block::ReadOnly(Arc::new(self.database.begin_read_only()?), Vec::new())
+                Block::ReadOnly(session, Vec::new())
             }
             false => {
                 let isolation = modes.isolation.unwrap_or(state.settings.isolation);

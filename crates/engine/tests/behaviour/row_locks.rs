@@ -397,6 +397,24 @@ fn one_of_two_that_wait_for_each_other_fails_and_the_other_goes_on() {
     }
 }
 
+#[test]
+fn closure_runs_again_after_a_deadlock() {
+    let db = database(2);
+    at_once(&db, 2, |connection, number| {
+        for _ in 0..50 {
+            let (mine, other) = if number == 0 { (1, 2) } else { (2, 1) };
+            let both = |connection: &Connection| {
+                for id in [mine, other] {
+                    connection.execute(&format!("SELECT value FROM test WHERE id = {id} FOR UPDATE"))?;
+                }
+                connection.execute("UPDATE test SET value = value + 1 WHERE id IN (1, 2)")
+            };
+            connection.transaction(both).unwrap();
+        }
+    });
+    assert_eq!(told(db.execute("SELECT value FROM test ORDER BY id")), "110 120");
+}
+
 /// Has four threads take jobs until there are none; each is taken by one.
 fn queue(level: &str, db: &Database, take: impl Fn(&Connection) -> Option<String> + Sync) {
     db.execute("DELETE FROM test; INSERT INTO test SELECT i, i % 7 FROM generate_series(1, 200) AS x(i)")
