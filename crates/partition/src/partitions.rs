@@ -597,6 +597,13 @@ impl Partitions {
         usage
     }
 
+    /// Waits while somebody has, or waits for, all partitions: others who want several come later.
+    pub(crate) fn after_who_wants_all(&self) {
+        if self.crossing.is_locked() {
+            drop(self.crossing.lock());
+        }
+    }
+
     pub(crate) fn all(&self) -> &[Arc<Partition>] {
         &self.partitions
     }

@@ -143,6 +143,7 @@ impl Partitions {
         }
         while (1..usize::from(self.count())).contains(&set.len()) {
             let at = set.iter().position(|partition| *partition == home).unwrap_or(0);
+            self.after_who_wants_all();
             let mut several = Several::enter(self.all(), &set);
             let result = several.run(at, self.log(), call, &mut work);
             let reached = several.states[0].tx.take_reached();
