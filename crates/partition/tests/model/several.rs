@@ -1,8 +1,8 @@
 //! Transactions over some of the partitions: who goes on meanwhile, how many they take, in which order.
 
-use albireo_base::{PartitionId, Value};
+use albireo_base::{PartitionId, SqlState, Value};
 use albireo_env::Env;
-use albireo_partition::{Abort, Call, CallError, Route, Transaction};
+use albireo_partition::{Abort, Call, CallError, Procedure, Route, Transaction};
 use albireo_storage::SnapshotScope;
 
 use crate::bank::{ACCOUNTS, Bank, Ending, OPENING, Transfer, TransferArgs};
@@ -90,10 +90,15 @@ fn transaction_over_some_partitions_writes_no_shared_table_and_leaves_no_trace_i
     assert_eq!(sizes, [(vec![1, 3], 3), (vec![0, 1, 2, 3], 3)]);
     let before = bank.partitions.snapshot(&SnapshotScope::All).unwrap();
     let transfer = Transfer(bank.account);
-    for (ending, to) in [(Ending::Aborts, 2), (Ending::Panics, 3), (Ending::Aborts, 1)] {
-        let args = TransferArgs { from: 0, to, cents: 7, ending };
-        let failed = bank.partitions.call(&transfer, &args);
-        assert!(matches!(failed, Err(CallError::Aborted(_) | CallError::Panicked { .. })));
+    for to in [2, 3, 1] {
+        let args = TransferArgs { from: 0, to, cents: 7, ending: Ending::Commits };
+        // When it has changed both.
+        let failed = bank.partitions.transact(&call(), |tx| {
+            transfer.run(tx, &args)?;
+            assert_eq!(owned(tx), [0, to as u16]);
+            Err::<(), _>(Abort::raise(SqlState::RAISE_EXCEPTION, "changed its mind"))
+        });
+        assert!(matches!(failed, Err(CallError::Aborted(_))));
     }
     let after = bank.partitions.snapshot(&SnapshotScope::All).unwrap();
     assert_eq!(Bank::balances(&before), Bank::balances(&after));
