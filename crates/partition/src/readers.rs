@@ -20,9 +20,8 @@
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, OnceLock};
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use albireo_base::{ColumnId, IndexId, TableId, Tid, Value};
 use albireo_storage::{ChangeEvent, SHARED_SITE, Savepoint, Table, UndoLog};

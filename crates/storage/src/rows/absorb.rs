@@ -112,9 +112,9 @@ impl Rows {
     ) -> Result<(), OutOfMemory> {
         let begin = if chunk == 0 { from.slots - from.live_rows } else { (chunk * CHUNK_ROWS) as u64 };
         let end = from.slots.min(((chunk + 1) * CHUNK_ROWS) as u64);
-        let mut next = Tid(begin);
+        let (mut next, oldest) = (Tid(begin), self.registry.oldest_seeing(self.table));
         while reuse && next.0 < end {
-            let Some(free) = self.free_run(end - next.0) else { break };
+            let Some(free) = self.free_run(end - next.0, oldest) else { break };
             self.copy_to_free(from, next, free)?;
             runs.push(free);
             next = Tid(next.0 + free.rows);
@@ -122,9 +122,8 @@ impl Rows {
         if next.0 < end { self.copy_rows(from, next, end - next.0, runs) } else { Ok(()) }
     }
 
-    /// The first free slots next to each other in one chunk, at most so many; `None`: snapshots see the next.
-    fn free_run(&self, most: u64) -> Option<RowRun> {
-        let oldest = self.registry.oldest_seeing(self.table);
+    /// The first free slots next to each other in one chunk, at most so many, whose rows died until `oldest`.
+    fn free_run(&self, most: u64, oldest: u64) -> Option<RowRun> {
         let mut free = self.free.iter().take_while(|(death, _)| *death <= oldest).map(|(_, tid)| *tid);
         let first = free.next()?;
         let most = most.min((CHUNK_ROWS - first.slot()) as u64);
