@@ -166,7 +166,7 @@ impl Connection {
         self.budget(&cancel).within(|| {
             let statement = albireo_sql::parse_one(sql)?;
             let done = match advisory::calls(&statement) {
-                Some(calls) => self.run_advisory(&calls, parameters, &cancel),
+                Some(calls) => self.run_advisory((&calls, sql), parameters, &cancel),
                 None => self.query_parsed(&statement, sql, parameters, &cancel),
             };
             done.and_then(Outcome::into_rows)
@@ -427,7 +427,7 @@ impl Connection {
         let settings = self.state.lock().settings.clone();
         match class {
             StatementClass::Query => match advisory::calls(parsed) {
-                Some(calls) => self.run_advisory(&calls, parameters, cancel),
+                Some(calls) => self.run_advisory((&calls, text), parameters, cancel),
                 None => self.query_parsed(parsed, text, parameters, cancel),
             },
             StatementClass::Change => self.database.run_change(parsed, text, parameters, &settings, cancel),

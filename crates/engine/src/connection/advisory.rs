@@ -145,7 +145,7 @@ impl Connection {
     /// Those of their arguments; 40P01, 55P03, 57014: what was locked before stays locked, as in PostgreSQL.
     pub(super) fn run_advisory(
         &self,
-        calls: &[Call],
+        (calls, text): (&[Call], &str),
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Result<Outcome, SqlError> {
@@ -154,6 +154,8 @@ impl Connection {
         }
         let arguments: Vec<&Expr> = calls.iter().flat_map(|call| &call.arguments).collect();
         let numbers = self.numbers(&arguments, parameters, cancel)?;
+        // That was a statement of its own; the transaction is not idle while it waits.
+        self.enter_block(text)?;
         let mut numbers = numbers.as_slice();
         let column = |call: &Call| {
             let (own, others) = numbers.split_at(call.arguments.len());
@@ -162,6 +164,7 @@ impl Connection {
             Ok(format!("{result} AS \"{}\"", call.column.replace('"', "\"\"")))
         };
         let columns: Result<Vec<String>, SqlError> = calls.iter().map(column).collect();
+        let columns = self.leave_block(columns);
         if !self.state.lock().in_block() {
             // Each statement is a transaction.
             self.database.inner.advisory.release_since(&self.locks, 0);
@@ -220,7 +223,7 @@ impl Connection {
         mut held: Held,
         cancel: &CancelToken,
     ) -> Result<bool, SqlError> {
-        let settings = self.state.lock().settings.clone();
+        let settings = self.settings_in_block();
         let limits = self.database.limits(&settings, cancel);
         loop {
             let activity = self.activity();

@@ -172,14 +172,11 @@ impl Connection {
     pub(super) fn enter_block(&self, text: &str) -> Result<Settings, SqlError> {
         let (overdue, open) = {
             let state = self.state.lock();
-            let mut settings = state.settings.clone();
-            let Some(registered) = &state.registered else { return Ok(settings) };
-            match registered.begin(text) {
+            let began = state.registered.as_ref().map_or(Ok(()), |registered| registered.begin(text));
+            match began {
                 Ok(()) => {
-                    let left = registered.left(&settings);
-                    let all = [settings.statement_timeout, left];
-                    settings.statement_timeout = all.into_iter().flatten().min();
-                    return Ok(settings);
+                    drop(state);
+                    return Ok(self.settings_in_block());
                 }
                 Err(overdue) => (overdue, state.writing()),
             }
@@ -189,6 +186,17 @@ impl Connection {
         }
         self.fail();
         Err(overdue.error())
+    }
+
+    /// What is set for a statement: it may take no longer than the open transaction.
+    pub(super) fn settings_in_block(&self) -> Settings {
+        let state = self.state.lock();
+        let mut settings = state.settings.clone();
+        if let Some(registered) = &state.registered {
+            let all = [settings.statement_timeout, registered.left(&settings)];
+            settings.statement_timeout = all.into_iter().flatten().min();
+        }
+        settings
     }
 
     /// It has ended.

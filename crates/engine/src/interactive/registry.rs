@@ -240,17 +240,19 @@ impl Database {
         (now.state != State::Active && self.inner.env.clock.now() >= at).then_some(overdue)
     }
 
-    /// Ends transactions that are overdue: their locks and what they have written are no more.
+    /// Ends transactions that are overdue: their places, their locks and what they have written are no more. The snapshot
+    /// of a read-only one stays, until its client comes or the budget of snapshots ends it.
     pub(crate) fn end_overdue(&self) {
         for activity in self.inner.transactions.all() {
             let overdue = self.overdue(&activity.now.lock());
             let writing = activity.writing.as_ref().and_then(|writing| writing.transaction.upgrade());
-            // Who has it is about to look at the time itself.
-            if let (Some(overdue), Some(writing)) = (overdue, writing)
-                && let Some(mut open) = writing.try_lock()
-            {
+            let Some(overdue) = overdue else { continue };
+            if let Some(writing) = writing {
+                // Who has it is about to look at the time itself.
+                let Some(mut open) = writing.try_lock() else { continue };
                 self.expire(&mut open, overdue);
             }
+            self.inner.transactions.all.lock().remove(&activity.number);
         }
     }
 

@@ -70,18 +70,25 @@ impl Advisory {
 
     /// Releases a lock of a session once; whether there was one.
     pub(crate) fn unlock(&self, key: Key, owner: &Arc<LockOwner>, mode: LockMode) -> bool {
-        let mut found = false;
-        self.retain(owner, |other, taken| {
-            let goes = !found && *other == key && *taken == (mode, Lasting::Session);
-            found |= goes;
-            !goes
-        });
-        found
+        let mut locks = self.locks.lock();
+        let Some(holdings) = locks.get_mut(&key) else { return false };
+        let mine = holdings.iter_mut().find(|holding| Arc::ptr_eq(&holding.owner, owner));
+        let taken = mine.map(|holding| &mut holding.taken);
+        let at = |taken: &Vec<_>| taken.iter().position(|taken| *taken == (mode, Lasting::Session));
+        let Some((taken, at)) = taken.and_then(|taken| at(taken).map(|at| (taken, at))) else { return false };
+        taken.swap_remove(at);
+        holdings.retain(|holding| !holding.taken.is_empty());
+        if holdings.is_empty() {
+            locks.remove(&key);
+        }
+        drop(locks);
+        owner.release();
+        true
     }
 
     /// Releases all locks of a session.
     pub(crate) fn unlock_all(&self, owner: &Arc<LockOwner>) {
-        self.retain(owner, |_, (_, lasting)| *lasting != Lasting::Session);
+        self.retain(owner, |lasting| *lasting != Lasting::Session);
     }
 
     /// Releases the locks that a transaction has taken in a step and later.
@@ -90,7 +97,7 @@ impl Advisory {
         if self.of_transactions.load(Ordering::Relaxed) == 0 {
             return;
         }
-        self.retain(owner, |_, (_, lasting)| {
+        self.retain(owner, |lasting| {
             let goes = matches!(lasting, Lasting::Transaction(taken) if *taken >= step);
             if goes {
                 self.of_transactions.fetch_sub(1, Ordering::Relaxed);
@@ -99,13 +106,13 @@ impl Advisory {
         });
     }
 
-    fn retain(&self, owner: &Arc<LockOwner>, mut stays: impl FnMut(&Key, &(LockMode, Lasting)) -> bool) {
+    fn retain(&self, owner: &Arc<LockOwner>, mut stays: impl FnMut(&Lasting) -> bool) {
         let mut locks = self.locks.lock();
         let mut any = false;
-        locks.retain(|key, holdings| {
+        locks.retain(|_, holdings| {
             for holding in holdings.iter_mut().filter(|holding| Arc::ptr_eq(&holding.owner, owner)) {
                 let before = holding.taken.len();
-                holding.taken.retain(|taken| stays(key, taken));
+                holding.taken.retain(|(_, lasting)| stays(lasting));
                 any |= holding.taken.len() < before;
             }
             holdings.retain(|holding| !holding.taken.is_empty());

@@ -168,7 +168,41 @@ fn transaction_is_ended_when_its_time_is_over_whatever_it_does() {
     one.execute("BEGIN; UPDATE test SET value = 7 WHERE id = 1").unwrap();
     assert_eq!(run(&two, "BEGIN"), "53400");
     pass(11 * second);
-    assert_eq!(run(&one, "COMMIT"), "25P04");
     assert_eq!(run(&two, "BEGIN"), "ok");
+    assert_eq!(run(&one, "COMMIT"), "25P04");
     assert_eq!(run(&two, "SELECT value FROM test WHERE id = 1"), "1");
+}
+
+#[test]
+fn who_waits_for_an_advisory_lock_is_not_idle() {
+    let (db, pass) = with_time(Config::default());
+    let (holder, waiting) = (db.connect(), db.connect());
+    holder.execute("SELECT pg_advisory_lock(1)").unwrap();
+    waiting.execute("SET idle_in_transaction_session_timeout = '10s'; BEGIN").unwrap();
+    waiting.execute("UPDATE test SET value = 7 WHERE id = 1").unwrap();
+    let shown = "SELECT state, statement FROM albireo.transactions";
+    albireo_env::scope(|scope| {
+        let got = start(scope, || run(&waiting, "SELECT pg_advisory_lock(1)"));
+        while !ask(&db, shown).starts_with("waiting") {
+            std::thread::yield_now();
+        }
+        let statement = ask(&db, shown);
+        pass(Duration::from_secs(11));
+        // Who waits for another lock ends those that are overdue.
+        let other = db.connect();
+        other.execute("SELECT pg_advisory_lock(3)").unwrap();
+        let third = db.connect();
+        third.execute("SET lock_timeout = '1s'").unwrap();
+        let late = start(scope, move || run(&third, "SELECT pg_advisory_lock(3)"));
+        while !late.is_finished() {
+            pass(Duration::from_millis(100));
+            std::thread::yield_now();
+        }
+        assert_eq!(late.join().unwrap(), "55P03");
+        holder.execute("SELECT pg_advisory_unlock(1)").unwrap();
+        assert_eq!(got.join().unwrap(), "");
+        assert_eq!(statement, "waiting,SELECT pg_advisory_lock(1)");
+    });
+    assert_eq!(run(&waiting, "COMMIT"), "ok");
+    assert_eq!(ask(&db, "SELECT value FROM test WHERE id = 1"), "7");
 }
