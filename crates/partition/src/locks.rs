@@ -79,8 +79,8 @@ impl Waiters {
         Some(Waiting { waiters: self, owner: Arc::clone(owner) })
     }
 
-    /// How many wait.
-    pub fn count(&self) -> usize {
+    #[cfg(test)]
+    fn count(&self) -> usize {
         self.0.lock().len()
     }
 }

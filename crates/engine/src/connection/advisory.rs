@@ -21,7 +21,7 @@ use crate::{Outcome, QueryResult};
 
 /// What one of the functions does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
+enum Deed {
     /// Takes a lock; `tries`: or says that it cannot.
     Lock { mode: LockMode, transaction: bool, tries: bool },
     /// Releases a lock of the session.
@@ -32,10 +32,10 @@ pub(super) enum Deed {
 
 /// A call of one of the functions.
 pub(super) struct Call {
-    pub(super) deed: Deed,
+    deed: Deed,
     /// The name of its column.
-    pub(super) column: String,
-    pub(super) arguments: Vec<Expr>,
+    column: String,
+    arguments: Vec<Expr>,
 }
 
 impl Deed {
@@ -57,7 +57,7 @@ impl Deed {
     }
 
     /// Whether its result is `void`.
-    pub(super) fn is_void(self) -> bool {
+    fn is_void(self) -> bool {
         matches!(self, Self::Lock { tries: false, .. } | Self::UnlockAll)
     }
 }
@@ -118,7 +118,7 @@ fn call(item: &SelectItem) -> Option<Call> {
 ///
 /// # Errors
 /// 22003 for two numbers that are not of four bytes each.
-pub(super) fn key(arguments: &[Value]) -> Result<Option<Key>, SqlError> {
+fn key(arguments: &[Value]) -> Result<Option<Key>, SqlError> {
     let mut numbers = Vec::with_capacity(2);
     for argument in arguments {
         match argument {
