@@ -271,6 +271,7 @@ impl UnderWay<'_> {
                 if state == Entering::Sort {
                     arrival.sort();
                 }
+                arrival.make_room();
                 let mut done = None;
                 pace.begin();
                 partitions.with_table_mut(table, *partition, |target| {

@@ -280,11 +280,6 @@ impl<'a> Exclusive<'a> {
         self.tx.now()
     }
 
-    /// How many partitions there are.
-    pub(crate) fn count(&self) -> u16 {
-        self.tokens.states.len() as u16
-    }
-
     /// What each partition holds, in order.
     pub(crate) fn each_data(&mut self) -> impl Iterator<Item = &mut PartitionData> {
         self.tokens.states.iter_mut().map(|state| state.data_mut())

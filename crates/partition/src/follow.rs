@@ -5,7 +5,7 @@ use std::sync::Arc;
 use albireo_base::{PartitionId, Tid};
 use albireo_storage::{BudgetSpent, ColumnSet, DatabaseSnapshot, SnapshotScope, Table};
 
-use crate::feed::Feed;
+use crate::feed::{Feed, Room};
 use crate::handle::TableHandle;
 use crate::{Exclusive, Partitions};
 
@@ -67,24 +67,24 @@ impl Partitions {
         scope: &SnapshotScope,
         columns: ColumnSet,
     ) -> Result<Follower, BudgetSpent> {
-        self.exclusively(|all| all.follow(table, scope, columns))
+        let count = if table.is_shared() { 1 } else { usize::from(self.count()) };
+        let rooms = std::iter::repeat_with(Room::new).take(count).collect();
+        self.exclusively(|all| all.follow(table, scope, columns, rooms))
     }
 }
 
 impl Exclusive<'_> {
-    /// Begins to follow a table.
+    /// Begins to follow a table, in as many partitions as there are rooms.
     fn follow(
         &mut self,
         table: TableHandle,
         scope: &SnapshotScope,
         columns: ColumnSet,
+        rooms: Vec<Room>,
     ) -> Result<Follower, BudgetSpent> {
         let snapshot = self.snapshot(scope)?;
-        let count = if table.is_shared() { 1 } else { usize::from(self.count()) };
-        let mut feeds = Vec::with_capacity(count);
-        for data in self.each_data().take(count) {
-            feeds.push(data.feeds.open(table.id(), columns));
-        }
+        let each = self.each_data().zip(rooms);
+        let feeds = each.map(|(data, room)| data.feeds.open(table.id(), columns, room)).collect();
         let heaps = self.tables(table).into_iter().map(Table::keep_heaps).collect();
         Ok(Follower { table, snapshot, feeds, _heaps: heaps })
     }

@@ -35,8 +35,9 @@ impl<'p> Pace<'p> {
         self.haste = (self.haste + 1).min(MOST_HASTE);
     }
 
-    /// A step begins.
+    /// A step begins. It will find memory that has been touched.
     pub fn begin(&mut self) {
+        self.partitions.registry().pool().replenish();
         self.since_ns = self.partitions.clock().now();
     }
 

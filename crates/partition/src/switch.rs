@@ -144,7 +144,7 @@ impl Partitions {
             }
             // What nobody sees any more need not be copied when it is written.
             drop(seen);
-            all.prepare(table, &switch)?;
+            all.prepare(table, &mut switch)?;
             let record = switch.record;
             let write = move |_: u64, out: &mut Vec<u8>| record(out);
             let command = Command { kind: Kind::STATEMENT, write: &write, rows_up_to: 0 };
@@ -228,21 +228,22 @@ impl Exclusive<'_> {
         &mut self,
         table: TableHandle,
         call: &Call<'_>,
-        switch: Switch<'_>,
+        mut switch: Switch<'_>,
     ) -> Result<Switched, CallError> {
         // What can fail comes before what cannot: memory, and the log.
-        self.prepare(table, &switch)?;
+        self.prepare(table, &mut switch)?;
         let receipt = self.log_record(Kind::STATEMENT, switch.record)?;
         Ok(self.make(table, call, switch, receipt))
     }
 
     /// Gets ready for [`Exclusive::make`], which then cannot fail.
-    fn prepare(&mut self, table: TableHandle, switch: &Switch<'_>) -> Result<(), CallError> {
-        for change in &switch.changes {
-            if let Change::Gone(partition, rows) = change {
-                let prepared = self.table(table, *partition).prepare_to_kill(rows);
-                prepared.map_err(|error| CallError::Aborted(Abort::Table(error)))?;
-            }
+    fn prepare(&mut self, table: TableHandle, switch: &mut Switch<'_>) -> Result<(), CallError> {
+        for change in &mut switch.changes {
+            let prepared = match change {
+                Change::Gone(partition, rows) => self.table(table, *partition).prepare_to_kill(rows),
+                Change::Columns(_, rewrite) => rewrite.settle(),
+            };
+            prepared.map_err(|error| CallError::Aborted(Abort::Table(error)))?;
         }
         Ok(())
     }

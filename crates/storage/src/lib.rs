@@ -35,11 +35,11 @@ pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
 pub use pool::{BlockPool, OutOfMemory, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
-pub use rows::{Replaced, RowSet};
+pub use rows::RowSet;
 pub use table::{
     Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES,
     Entering, FillShape, Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef,
-    IndexSpec, Loader, NewRow, Placement, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape,
+    IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape,
     RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, VALIDITY_ENTRY,
     VIEW_TEXT_BYTES, partitions_of,
 };

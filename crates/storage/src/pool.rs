@@ -29,6 +29,8 @@ const REGION_BYTES: usize = 64 << 20;
 pub const BLOCK_ALIGN: usize = 64;
 /// Slabs kept touched ahead of need when the pool has a helper thread.
 const RESERVE_SLABS: usize = 24;
+/// What [`BlockPool::replenish`] leaves.
+const LOW_RESERVE_SLABS: usize = 8;
 /// Which part of the limit only deletions and recovery may use; at least [`LEAST_KEPT_SLABS`] if the limit is
 /// [`LEAST_WITH_KEPT_BYTES`] or more, else nothing: of a few slabs, each size of block takes one.
 ///
@@ -173,6 +175,18 @@ impl BlockPool {
             state.warm.push(slab);
         }
         state.has_toucher = false;
+    }
+
+    /// Touches a slab on this thread if hardly any are left. Who uses many at once asks for that where nobody waits for
+    /// it: the helper thread may not keep up, and then others wait for the kernel.
+    pub fn replenish(&self) {
+        let is_low = {
+            let state = self.inner.state.lock();
+            state.has_toucher && state.warm.len() < LOW_RESERVE_SLABS
+        };
+        if is_low {
+            self.preallocate_slab(u64::MAX);
+        }
     }
 
     /// Takes one more slab from the kernel and touches it on this thread, unless slabs of `total_bytes`

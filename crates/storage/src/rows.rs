@@ -50,8 +50,7 @@ use free::FreeSlots;
 pub(crate) use frozen::{FrozenPart, FrozenRows};
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub use set::RowSet;
-pub use shadow::Replaced;
-pub(crate) use shadow::{Original, Shadow};
+pub(crate) use shadow::{Original, Replaced, Shadow};
 pub(crate) use slots::NewSlot;
 
 pub struct Rows {

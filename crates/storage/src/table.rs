@@ -45,7 +45,7 @@ pub use cells::{
 pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
-pub use rewrite::Rewrite;
+pub use rewrite::{Replaced, Rewrite};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use staging::{RowFault, Staging};
 pub use update::RowUpdate;

@@ -38,6 +38,14 @@ fn fill(db: &Database, partitions: u16, layout: u64) {
          INSERT INTO u SELECT i * 2, i FROM generate_series(1, {ROWS}) AS x(i) WHERE i % 3 <> 1"
     ))
     .unwrap();
+    let more = match layout {
+        "" => return,
+        // No two rows have the same `id`, however `g` changes.
+        " WITH (layout = 'row')" => "CREATE UNIQUE INDEX t_g_id ON t (g, id)",
+        // Keys of more than 16 bytes, whose rest is read in the rows.
+        _ => "CREATE INDEX t_c_g ON t (c, g)",
+    };
+    db.execute(more).unwrap();
 }
 
 const BY_INDEX: &str = "SELECT count(*), sum(id), max(v) FROM t WHERE g = $1";
@@ -48,7 +56,11 @@ const BY_KEY_SCAN: &str = "SELECT id, v, w FROM t WHERE id + 0 = $1";
 /// A statement over many rows.
 fn many(random: &mut Random) -> String {
     let (n, m) = (random.between(2, 9), random.between(0, 50));
-    match random.below(34) {
+    match random.below(40) {
+        34 | 35 => format!("UPDATE t SET g = g + {n}"),
+        36 => format!("UPDATE t SET g = id % {m}, s = 'moved' WHERE w < 90 OR v IS NULL"),
+        37 => format!("UPDATE t SET g = NULL WHERE w >= {n}"),
+        38 | 39 => format!("UPDATE t SET c = left('{m}' || coalesce(c, ''), 10), g = coalesce(g, 0) + 1"),
         26 | 27 => format!(
             "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND t.w < {m} THEN UPDATE SET v = t.v + u.x \
              WHEN MATCHED AND t.w > 90 THEN UPDATE SET w = w - 1, s = 'merged' WHEN MATCHED THEN DELETE"
@@ -147,8 +159,11 @@ fn contents(db: &Database) -> String {
     let by_index =
         text("SELECT g, count(*), sum(v), sum(id) FROM t WHERE g BETWEEN 0 AND 200 GROUP BY g ORDER BY g");
     let by_key = text("SELECT sum(w), count(*) FROM t, generate_series(1, 40000) AS x(i) WHERE id = i");
+    let by_text: String = (0..=10)
+        .map(|n| text(&format!("SELECT count(*), sum(id) FROM t WHERE c = left('äöüßé€éèêë', {n}) AND g = {n} + 1")))
+        .collect();
     db.inner.statements.force(None);
-    format!("{scanned}{by_index}{by_key}")
+    format!("{scanned}{by_index}{by_key}{by_text}")
 }
 
 /// Others, and what they did when.
@@ -247,6 +262,25 @@ fn statements_over_many_rows_run_beside_others_as_if_they_ran_when_they_ended() 
     if test.has_usual_seeds() {
         assert!(counts.made > 40 && counts.failed > 3 && counts.beside > 5_000, "{counts:?}");
     }
+}
+
+#[test]
+fn row_gets_the_key_of_one_that_left_while_their_index_is_made_anew() {
+    // Rows are taken up in the order in which they lie: 50 comes under the key of 100 before that one leaves.
+    let others = ["DELETE FROM t WHERE id = 100", "UPDATE t SET id = 100, g = 100 % 50 WHERE id = 50"];
+    let bulk = "UPDATE t SET g = g + 1";
+    let (db, twin) = (database(1, 1), database(1, 1));
+    let (connection, is_done) = (db.connect(), Mutex::new(false));
+    db.inner.meanwhile.put(Some(Arc::new(move |_| {
+        if !std::mem::replace(&mut *is_done.lock(), true) {
+            others.iter().for_each(|statement| drop(connection.execute(statement).unwrap()));
+        }
+    })));
+    let done = db.execute(bulk);
+    db.inner.meanwhile.put(None);
+    others.iter().for_each(|statement| drop(twin.execute(statement).unwrap()));
+    assert_eq!(told(&done), told(&twin.execute(bulk)));
+    assert_eq!(contents(&db), contents(&twin));
 }
 
 /// Inserts rows of which others bring one at a step, and perhaps take it away again some steps later; whether it was

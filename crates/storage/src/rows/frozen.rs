@@ -17,7 +17,7 @@ use crate::registry::SnapshotRegistry;
 pub(crate) struct FrozenRows {
     rows: Rows,
     /// Dropped after the rows: the snapshot.
-    _keeper: Arc<dyn Any + Send + Sync>,
+    keeper: Arc<dyn Any + Send + Sync>,
 }
 
 /// What a snapshot has of a table in one partition.
@@ -40,7 +40,15 @@ impl FrozenRows {
         let mut rows = Rows::new(table, layout, registry);
         (rows.base, rows.chunks) = (dir.entries.as_ptr(), dir.entries.len() / rows.chunk_entries);
         (rows.dir, rows.slots, rows.frozen_slots, rows.live_rows) = (dir, slots, slots, live_rows);
-        Self { rows, _keeper: keeper }
+        Self { rows, keeper }
+    }
+
+    /// The same rows with other blocks, which whoever has made them keeps.
+    pub(super) fn with(&self, dir: Directory) -> Self {
+        assert_eq!(dir.entries.len(), self.dir.entries.len(), "there are as many blocks");
+        let Rows { table, slots, live_rows, .. } = self.rows;
+        let part = FrozenPart { dir: Arc::new(dir), slots, live_rows };
+        Self::new(table, Arc::clone(&self.layout), part, Arc::clone(&self.registry), Arc::clone(&self.keeper))
     }
 }
 

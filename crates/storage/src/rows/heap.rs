@@ -466,6 +466,12 @@ pub(crate) fn inline_overflow_place(list: &HeapList, slot: &[u8]) -> (u32, u32, 
 }
 
 impl HeapList {
+    /// A list of the same blocks.
+    pub(super) fn same(&self) -> Self {
+        let used = self.used_in_last.load(std::sync::atomic::Ordering::Relaxed);
+        Self { blocks: self.blocks.clone(), used_in_last: used.into() }
+    }
+
     /// A list with the blocks of another and a new one that has room.
     pub(super) fn grown(
         old: Option<&Self>,

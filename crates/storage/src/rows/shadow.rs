@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use super::heap::{HeapUse, heap_bytes_of, old_text, slot_in_heap};
 use super::{FrozenRows, Rows};
 use crate::bitmap;
-use crate::directory::{Entry, HeapList};
+use crate::directory::{Directory, Entry, HeapList};
 use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, Need, OutOfMemory};
 use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
@@ -272,6 +272,20 @@ impl Shadow {
             self.bring_texts(number / heaps, &at, rows, |tid| !has_value(tid))?;
         }
         Ok(())
+    }
+
+    /// The rows of the snapshot with the values that were put so far, sealed if there are texts among them. Rows that
+    /// follow, or get other values, later are not to be read in it; nor any once this is gone.
+    pub(crate) fn view(&self, rows: &FrozenRows) -> FrozenRows {
+        assert!(rows.layout_id == self.layout.id, "the rows are of the table");
+        let mut dir = Directory::clone(&rows.dir);
+        for (entry, block) in dir.entries.iter_mut().zip(&self.blocks) {
+            entry.block = block.unwrap_or(entry.block);
+        }
+        for (number, heap) in &self.heaps {
+            dir.heaps[*number] = heap.list.as_ref().map(|list| Arc::new(list.same()));
+        }
+        rows.with(dir)
     }
 
     /// Writes a text into a slot of a chunk that has a heap.

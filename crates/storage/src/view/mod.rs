@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::ids::CHUNK_ROWS;
-use albireo_base::{ColumnId, Epoch, PartitionId, StatementProgress, TableId, Tid};
+use albireo_base::{ColumnId, IndexId, Epoch, PartitionId, StatementProgress, TableId, Tid};
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;
@@ -275,16 +275,16 @@ impl TableView {
         spec: Arc<TableSpec>,
         progress: &StatementProgress,
     ) -> Result<Option<IndexAside>, TableError> {
-        let columns = spec.indexes.last().map_or(&[][..], |index| &index.columns);
-        let rows = self.rows_of(partition, columns);
-        rows.map(|rows| IndexAside::new(rows, spec, progress)).transpose()
+        let Some(last) = spec.indexes.len().checked_sub(1) else { return Ok(None) };
+        let rows = self.rows_of(partition, &spec.indexes[last].columns);
+        rows.map(|rows| IndexAside::new(rows, spec, IndexId(last as u16), progress)).transpose()
     }
 
     /// Begins to write new values of columns beside the rows of one partition; `None` if the table is not there.
     ///
     /// # Panics
-    /// The snapshot does not cover the columns, or all of them if there are CHECK constraints; or they cannot be
-    /// rewritten ([`TableSpec::rewrites`]).
+    /// The snapshot does not cover the columns and those of their indexes, or all of them if there are CHECK
+    /// constraints; or they cannot be rewritten ([`TableSpec::reindexes`]).
     pub fn rewrite(
         &self,
         partition: PartitionId,
@@ -292,7 +292,7 @@ impl TableView {
         columns: &[ColumnId],
     ) -> Option<Rewrite> {
         let all: Vec<ColumnId> = match spec.checks.is_empty() {
-            true => columns.to_vec(),
+            true => spec.read_by_rewrite(columns),
             false => (0..spec.columns.len() as u16).map(ColumnId).collect(),
         };
         let rows = self.rows_of(partition, &all)?;

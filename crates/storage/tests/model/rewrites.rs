@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, StatementProgress, TableId, Tid, Value};
 use albireo_storage::{Rewrite, TableError};
 
 use crate::world::{Rows, World};
@@ -48,8 +48,12 @@ impl World {
         }
         let spec = Arc::clone(self.table.spec());
         let columns = (0..spec.columns.len() as u16).map(ColumnId);
-        let chosen = |column: &ColumnId| pick >> column.0 & 1 == 1 && spec.rewrites(&[*column]);
-        let columns: Vec<ColumnId> = columns.filter(chosen).collect();
+        let chosen = |column: &ColumnId| pick >> column.0 & 1 == 1 && spec.reindexes(&[*column]);
+        let mut columns: Vec<ColumnId> = columns.filter(chosen).collect();
+        // Of two columns each may tell rows apart in the index of the other.
+        while !spec.reindexes(&columns) {
+            columns.pop();
+        }
         if columns.is_empty() {
             return;
         }
@@ -67,7 +71,8 @@ impl World {
                 Err(error) => return assert!(self.may_end(&error), "{error}"),
             }
         }
-        match rewriting.rewrite.seal() {
+        let rewrite = &mut rewriting.rewrite;
+        match rewrite.seal().and_then(|()| rewrite.reindex(&StatementProgress::default())) {
             Ok(()) => self.rewriting = Some(rewriting),
             Err(error) => assert!(self.may_end(&error), "{error}"),
         }
@@ -98,7 +103,10 @@ impl World {
             self.rewriting = Some(rewriting);
             return;
         }
-        let Rewriting { rewrite, columns, wanted, .. } = rewriting;
+        let Rewriting { mut rewrite, columns, wanted, .. } = rewriting;
+        if let Err(error) = rewrite.settle() {
+            return assert!(self.may_end(&error), "{error}");
+        }
         assert_eq!(rewrite.rows().count(), wanted.len() as u64);
         assert!(rewrite.rows().from(Tid(0)).eq(wanted.keys().copied()));
         drop(self.table.install(rewrite));

@@ -81,6 +81,13 @@ impl Arrival {
         &self.set
     }
 
+    /// Makes room for what the next step reads, for which nobody need own the table.
+    pub fn make_room(&mut self) {
+        if self.staged.is_none() && !self.is_sorted {
+            self.batch.make_room(READ_AT_ONCE);
+        }
+    }
+
     /// Sorts the keys that were read.
     pub fn sort(&mut self) {
         self.batch.sort();

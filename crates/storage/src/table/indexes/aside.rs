@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use albireo_base::{IndexId, StatementProgress, TableId, Tid};
+use albireo_base::{ColumnId, IndexId, StatementProgress, TableId, Tid, Value};
 use rustc_hash::FxHashMap;
 
 use super::{Failure, KeyColumn, Table, TableError, TableIndex, build_key, key_order};
@@ -22,23 +22,33 @@ use crate::table::TableSpec;
 /// An index of one partition's rows that its table does not have yet.
 pub struct IndexAside {
     table: TableId,
-    /// The table's shape with it, as its last one.
+    /// The table's shape with it.
     spec: Arc<TableSpec>,
+    /// Its number in that.
+    id: IndexId,
     index: TableIndex,
     /// Where the keys of rows are that have not been read again.
     first: FrozenRows,
     /// The keys of those that have.
     later: FxHashMap<Tid, Option<OwnKey>>,
+    /// Rows that came while another had their key, which is to leave.
+    waiting: FxHashMap<Tid, OwnKey>,
 }
 
 /// A row's key, apart from the row.
-struct OwnKey {
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::table) struct OwnKey {
     prefix: u128,
     rest: Box<[u8]>,
     has_null: bool,
 }
 
 impl OwnKey {
+    fn new(key: &KeyBuilder, has_null: bool) -> Self {
+        let KeyRef { prefix, rest } = key.key();
+        Self { prefix, rest: rest.into(), has_null }
+    }
+
     fn get(&self) -> KeyRef<'_> {
         KeyRef { prefix: self.prefix, rest: &self.rest }
     }
@@ -61,20 +71,20 @@ impl ChangedKeys {
 }
 
 impl IndexAside {
-    /// Makes the last index of `spec` for the rows of a snapshot, and counts them in `progress`.
+    /// Makes an index of `spec` for the rows of a snapshot, and counts them in `progress`.
     ///
     /// # Errors
     /// Two rows have the same key, or memory is at its limit.
     pub(crate) fn new(
         first: FrozenRows,
         spec: Arc<TableSpec>,
+        id: IndexId,
         progress: &StatementProgress,
     ) -> Result<Self, TableError> {
-        let added = spec.indexes.last().expect("the shape has the index");
-        let mut index = TableIndex::new(added, &spec.columns, &first.layout, first.pool());
-        let (table, later) = (spec.id, FxHashMap::default());
-        index.build(&first, progress).map_err(|failure| failure.in_index(table, last_of(&spec)))?;
-        Ok(Self { table, spec, index, first, later })
+        let mut index = TableIndex::new(&spec.indexes[id.index()], &spec.columns, &first.layout, first.pool());
+        let (table, later, waiting) = (spec.id, FxHashMap::default(), FxHashMap::default());
+        index.build(&first, progress).map_err(|failure| failure.in_index(table, id))?;
+        Ok(Self { table, spec, id, index, first, later, waiting })
     }
 
     /// Reads the present keys of rows in the table: of each once.
@@ -99,55 +109,133 @@ impl IndexAside {
             match self.insert(tid, key) {
                 Ok(()) => {}
                 Err(Failure::Duplicate(_)) => waiting.push(tid),
-                Err(failure) => return Err(failure.in_index(self.table, last_of(&self.spec))),
+                Err(failure) => return Err(failure.in_index(self.table, self.id)),
             }
         }
         Ok(waiting)
     }
 
+    /// The key under which it has a row, while the rows that it was made of still show it as it was.
+    pub(in crate::table) fn key_of(&self, tid: Tid) -> Option<OwnKey> {
+        match self.later.get(&tid) {
+            Some(key) => key.clone(),
+            None => present_key(&self.index.columns, &self.first, tid, &mut KeyBuilder::new()),
+        }
+    }
+
+    /// The key of a row of the table.
+    pub(in crate::table) fn key_in(&self, table: &Table, tid: Tid) -> Option<OwnKey> {
+        present_key(&self.index.columns, &table.rows, tid, &mut KeyBuilder::new())
+    }
+
+    /// The key of values, each of its column's type and as it is stored.
+    pub(in crate::table) fn key_with(&self, value: impl Fn(ColumnId) -> Value) -> OwnKey {
+        let columns = self.spec.indexes[self.id.index()].columns.iter();
+        let values: Vec<(ColumnId, Value)> = columns.map(|column| (*column, value(*column))).collect();
+        let of = |column| &values.iter().find(|(its, _)| *its == column).expect("a column of the index").1;
+        let mut key = KeyBuilder::new();
+        let has_null = self.index.build_key_of(of, &mut key);
+        OwnKey::new(&key, has_null)
+    }
+
+    /// Gives a row another key, in the place of that [which it has](Self::key_of); none if it has died. It waits while
+    /// another row has that.
+    ///
+    /// # Errors
+    /// As [`IndexAside::enter`].
+    pub(in crate::table) fn renew(
+        &mut self,
+        tid: Tid,
+        before: Option<OwnKey>,
+        now: Option<OwnKey>,
+    ) -> Result<(), TableError> {
+        let waited = self.waiting.remove(&tid).is_some();
+        if before == now && !waited {
+            // A text may lie elsewhere.
+            if self.has_texts() {
+                self.later.insert(tid, now);
+            }
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.take_out(tid, before);
+        }
+        self.later.insert(tid, None);
+        let Some(key) = now else { return Ok(()) };
+        match self.put(tid, &key) {
+            Ok(()) => drop(self.later.insert(tid, Some(key))),
+            Err(Failure::Duplicate(_)) => drop(self.waiting.insert(tid, key)),
+            Err(failure) => return Err(failure.in_index(self.table, self.id)),
+        }
+        Ok(())
+    }
+
+    fn has_texts(&self) -> bool {
+        self.index.columns.iter().any(|column| column.at.physical.is_string())
+    }
+
+    /// Enters the rows that wait: all that were to leave have.
+    ///
+    /// # Errors
+    /// As [`IndexAside::enter`], or two rows have the same key.
+    pub(in crate::table) fn settle(&mut self) -> Result<(), TableError> {
+        for (tid, key) in std::mem::take(&mut self.waiting) {
+            self.insert(tid, Some(key)).map_err(|failure| failure.in_index(self.table, self.id))?;
+        }
+        Ok(())
+    }
+
+    /// The index, and its number.
+    pub(in crate::table) fn into_index(self) -> (IndexId, TableIndex) {
+        (self.id, self.index)
+    }
+
+    /// Whether a column is in its keys.
+    pub(in crate::table) fn covers(&self, column: ColumnId) -> bool {
+        self.index.covers(column)
+    }
+
     /// Takes a row out, if it is in.
     fn leave(&mut self, tid: Tid) {
-        let Self { index, first, later, .. } = self;
-        let mut key = KeyBuilder::new();
-        let gone = match later.remove(&tid) {
-            Some(gone) => gone,
-            None => present_key(&index.columns, first, tid, &mut key),
-        };
-        if let Some(gone) = gone {
-            let (later, columns) = (&*later, &index.columns);
-            let mut other = KeyBuilder::new();
-            let tie = |stored| match later.get(&Tid(stored)) {
-                Some(known) => gone.rest.as_ref().cmp(known.as_ref().map_or(&[][..], |key| &key.rest)),
-                None if Tid(stored) == tid => std::cmp::Ordering::Equal,
-                None => key_order(columns, first, gone.get(), Tid(stored), &mut other),
-            };
-            assert!(index.index.remove(gone.get(), tid.0, tie), "a row stands in it under its key (I-1)");
+        if let Some(gone) = self.key_of(tid) {
+            self.take_out(tid, gone);
         }
-        later.insert(tid, None);
+        self.later.insert(tid, None);
+    }
+
+    fn take_out(&mut self, tid: Tid, gone: OwnKey) {
+        let Self { index, first, later, .. } = self;
+        let columns = &index.columns;
+        let mut other = KeyBuilder::new();
+        let tie = |stored| match later.get(&Tid(stored)) {
+            _ if Tid(stored) == tid => std::cmp::Ordering::Equal,
+            Some(known) => gone.rest.as_ref().cmp(known.as_ref().map_or(&[][..], |key| &key.rest)),
+            None => key_order(columns, first, gone.get(), Tid(stored), &mut other),
+        };
+        assert!(index.index.remove(gone.get(), tid.0, tie), "a row stands in it under its key (I-1)");
     }
 
     /// Puts a row in that is not.
     fn insert(&mut self, tid: Tid, key: Option<OwnKey>) -> Result<(), Failure> {
         if let Some(key) = &key {
-            let later = &self.later;
-            let known = |stored| later.get(&stored).and_then(Option::as_ref).map(|key| &*key.rest);
-            self.index.insert_key(&self.first, tid, key.get(), key.has_null, known)?;
+            self.put(tid, key)?;
         }
         self.later.insert(tid, key);
         Ok(())
     }
-}
 
-fn last_of(spec: &TableSpec) -> IndexId {
-    IndexId((spec.indexes.len() - 1) as u16)
+    fn put(&mut self, tid: Tid, key: &OwnKey) -> Result<(), Failure> {
+        let later = &self.later;
+        let known = |stored| later.get(&stored).and_then(Option::as_ref).map(|key| &*key.rest);
+        self.index.insert_key(&self.first, tid, key.get(), key.has_null, known)
+    }
 }
 
 /// The key of a row that lives.
 fn present_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> Option<OwnKey> {
     rows.is_live(tid).then(|| {
         let has_null = build_key(columns, rows, tid, key);
-        let KeyRef { prefix, rest } = key.key();
-        OwnKey { prefix, rest: rest.into(), has_null }
+        OwnKey::new(key, has_null)
     })
 }
 
@@ -168,12 +256,13 @@ impl Table {
         let mut keys = ChangedKeys::default();
         aside.read(self, changed, &mut keys);
         let waiting = aside.enter(keys)?;
-        let IndexAside { mut index, spec, .. } = aside;
+        let IndexAside { mut index, spec, id, .. } = aside;
         assert_eq!(spec.indexes.len(), self.indexes.len() + 1, "the new shape has one index more");
+        assert_eq!(id.index(), self.indexes.len(), "it is the last one");
         for tid in waiting {
             // All others stand in it as they are now.
             if self.rows.is_live(tid) {
-                index.insert(&self.rows, tid).map_err(|failure| failure.in_index(spec.id, last_of(&spec)))?;
+                index.insert(&self.rows, tid).map_err(|failure| failure.in_index(spec.id, id))?;
             }
         }
         assert_eq!(

@@ -16,6 +16,8 @@ use crate::rows::{RowRun, Rows};
 const BATCH_ROWS: usize = 256 << 10;
 /// Bytes behind the first 16 of the keys of a batch, beyond which it ends.
 const BATCH_BYTES: usize = 16 << 20;
+/// Bytes behind the first 16 of most keys that have some.
+const USUAL_REST: usize = 64;
 /// Places that the processor is asked for ahead.
 const AHEAD: usize = 16;
 
@@ -43,6 +45,18 @@ impl Batch {
 
     pub(super) fn is_full(&self) -> bool {
         self.keys.len() >= BATCH_ROWS || self.rests.len() >= BATCH_BYTES
+    }
+
+    /// Makes room for more rows, and touches it: memory that is new to the process takes long to come, and whoever
+    /// reads keys owns the table. Keys that are longer than usual may still need more.
+    pub(super) fn make_room(&mut self, rows: usize) {
+        grow(&mut self.keys, rows, (0, 0));
+        grow(&mut self.tids, rows, Tid(0));
+        grow(&mut self.ends, rows, 0);
+        grow(&mut self.nulls, rows, false);
+        if !self.rests.is_empty() {
+            grow(&mut self.rests, rows * USUAL_REST, 0);
+        }
     }
 
     fn push(&mut self, tid: Tid, key: KeyRef<'_>, has_null: bool) {
@@ -86,6 +100,15 @@ impl Batch {
         }
         self.keys = keys;
         debug_assert!(self.keys.is_sorted_by(|a, b| a.0 <= b.0), "leaves are met one after another");
+    }
+}
+
+/// Makes room behind what a list holds: twice as much as there is, if there is too little.
+fn grow<T: Copy>(list: &mut Vec<T>, more: usize, any: T) {
+    let length = list.len();
+    if list.capacity() - length < more {
+        list.resize((length + more).max(2 * list.capacity()), any);
+        list.truncate(length);
     }
 }
 
