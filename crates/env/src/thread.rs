@@ -64,6 +64,28 @@ pub fn lower_priority() -> io::Result<()> {
     Ok(())
 }
 
+/// How long the calling thread was ready to run, and waited for a core.
+#[derive(Debug)]
+pub struct CoreWaits(std::fs::File);
+
+impl CoreWaits {
+    /// Of the calling thread; `None` where the system does not say.
+    pub fn of_this_thread() -> Option<Self> {
+        let waits = Self(std::fs::File::open("/proc/thread-self/schedstat").ok()?);
+        waits.so_far_ns()?;
+        Some(waits)
+    }
+
+    /// In nanoseconds, since the thread began. Takes about a microsecond.
+    pub fn so_far_ns(&self) -> Option<u64> {
+        let mut text = [0; 96];
+        let length = std::os::unix::fs::FileExt::read_at(&self.0, &mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        // Time on cores, time of waiting for one, turns.
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
 /// The core that the calling thread runs on, as the system numbers them.
 pub fn current_core() -> usize {
     rustix::thread::sched_getcpu()

@@ -30,6 +30,12 @@ impl<'p> Pace<'p> {
         Self { partitions, since_ns: partitions.clock().now(), last: None, haste: 1 }
     }
 
+    /// It rests as long as each step took: the other side has half of the partition's time.
+    #[must_use]
+    pub fn patiently(self) -> Self {
+        Self { haste: 0, ..self }
+    }
+
     /// It has come no nearer to its end, and rests half as long from now on.
     pub fn hurry(&mut self) {
         self.haste = (self.haste + 1).min(MOST_HASTE);

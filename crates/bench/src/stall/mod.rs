@@ -2,7 +2,8 @@
 //!
 //! One thread updates single rows by their keys, one statement after another, while another thread runs a statement
 //! over the whole table. What the first one notices is measured: its longest update, and how many it made of those that
-//! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them.
+//! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them. Where there are
+//! more threads than cores, a thread waits for the others' turns, of some milliseconds: that part is told apart.
 //!
 //! Responsible for: these figures. Not responsible for: whether the statements are right (`engine`); their rows are
 //! counted all the same.
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use albireo::{Config as Settings, Database, Outcome, SqlError};
 use albireo_base::SqlState;
-use albireo_env::{Clock, Env};
+use albireo_env::{Clock, CoreWaits, Env};
 
 use crate::driver::Cancel;
 use crate::latency::Durations;
@@ -26,6 +27,8 @@ pub use report::{Beside, StallReport};
 /// The table: a key, a number that the point updates change and one that the statements do, and a text.
 const TABLE: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, hits BIGINT NOT NULL, v BIGINT NOT NULL, \
                      t TEXT NOT NULL) PARTITION BY HASH (id)";
+/// Updates after which a thread asks again how long it has waited for a core.
+const ASKED_EVERY: u32 = 256;
 const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
 /// What is run.
 #[derive(Clone, Debug)]
@@ -152,10 +155,37 @@ struct Points<'a> {
     is_measured: AtomicBool,
 }
 
+/// How long updates took; and how long the longest took, less the time in which the thread waited for a core.
+#[derive(Default)]
+struct Taken {
+    durations: Durations,
+    longest_on_core_ns: u64,
+}
+
+/// What a thread waited for a core since this was asked before.
+struct Waits {
+    waits: Option<CoreWaits>,
+    so_far_ns: u64,
+}
+
+impl Waits {
+    fn new() -> Self {
+        let mut waits = Self { waits: CoreWaits::of_this_thread(), so_far_ns: 0 };
+        waits.since_ns();
+        waits
+    }
+
+    fn since_ns(&mut self) -> u64 {
+        let now = self.waits.as_ref().and_then(CoreWaits::so_far_ns).unwrap_or(self.so_far_ns);
+        now - std::mem::replace(&mut self.so_far_ns, now)
+    }
+}
+
 impl Points<'_> {
     /// Updates rows until it is over; how long each took while it was measured.
-    fn run(&self) -> Result<Durations, SqlError> {
-        let (connection, mut durations, mut state) = (self.db.connect(), Durations::default(), 1_u64);
+    fn run(&self) -> Result<Taken, SqlError> {
+        let (connection, mut taken, mut state) = (self.db.connect(), Taken::default(), 1_u64);
+        let (mut waits, mut asked_ago) = (Waits::new(), 0);
         let mut before = self.clock.now();
         while !self.is_over.load(Ordering::Relaxed) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -167,12 +197,20 @@ impl Points<'_> {
             }
             let now = self.clock.now();
             if self.is_measured.load(Ordering::Relaxed) {
-                durations.record(now - before);
+                taken.durations.record(now - before);
                 self.made.fetch_add(1, Ordering::Relaxed);
+            }
+            asked_ago += 1;
+            if now - before > taken.longest_on_core_ns || asked_ago == ASKED_EVERY {
+                let on_core_ns = (now - before).saturating_sub(waits.since_ns());
+                asked_ago = 0;
+                if self.is_measured.load(Ordering::Relaxed) {
+                    taken.longest_on_core_ns = taken.longest_on_core_ns.max(on_core_ns);
+                }
             }
             before = now;
         }
-        Ok(durations)
+        Ok(taken)
     }
 
     /// Lets them run and measures them as long as `work` takes: how many a second, and what it gave.
@@ -207,15 +245,15 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
             clock.sleep(alone / 10);
             let (per_second, took, done) = points.during(work);
             points.is_over.store(true, Ordering::Relaxed);
-            let durations = client.join().expect("the point updates do not panic")?;
-            Ok::<_, SqlError>((per_second, took, done?, durations))
+            let taken = client.join().expect("the point updates do not panic")?;
+            Ok::<_, SqlError>((per_second, took, done?, taken))
         })
     };
-    let (alone_per_second, _, _, durations_alone) = run(&points(false), &mut || {
+    let (alone_per_second, _, _, taken_alone) = run(&points(false), &mut || {
         clock.sleep(alone);
         Ok(0)
     })?;
-    let (per_second, took, changed, durations) =
+    let (per_second, took, changed, taken) =
         run(&points(false), &mut || match db.execute(&bulk.text)?.pop() {
             Some(Outcome::Done { rows, .. }) => Ok(rows),
             _ => Ok(0),
@@ -232,7 +270,8 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
         seconds: took.as_secs_f64(),
         alone_per_second,
         per_second,
-        alone_us: durations_alone.quantiles(1000),
-        latency_us: durations.quantiles(1000),
+        alone_us: taken_alone.durations.quantiles(1000),
+        latency_us: taken.durations.quantiles(1000),
+        longest_on_core_us: taken.longest_on_core_ns as f64 / 1e3,
     })
 }

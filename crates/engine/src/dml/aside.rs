@@ -394,7 +394,7 @@ impl crate::Database {
     /// Tidies up after a switch, a few rows at a time, and waits until a crash cannot take it back.
     pub(super) fn end_switch(&self, call: &Call<'_>, mut switched: Switched) -> Result<(), SqlError> {
         let partitions = &self.inner.partitions;
-        let mut pace = partitions.pace();
+        let mut pace = partitions.pace().patiently();
         while partitions.tidy(&mut switched, &mut pace) {
             self.inner.meanwhile.happens(Moment::After);
         }
