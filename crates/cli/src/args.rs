@@ -107,6 +107,9 @@ pub struct StallArgs {
     /// Milliseconds for which updates run alone before each statement
     #[arg(long, default_value_t = 2_000, value_name = "MS", value_parser = clap::value_parser!(u32).range(10..=3_600_000))]
     pub milliseconds: u32,
+    /// Run only statements whose names contain this
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    pub only: String,
     /// Number of partitions over which the rows are spread
     #[arg(long, default_value_t = 1, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub partitions: u16,

@@ -119,6 +119,7 @@ fn run_stall(args: &StallArgs, env: &Env, interrupt: &Interrupt) -> u8 {
         rows: args.rows,
         partitions: args.partitions,
         alone: Duration::from_millis(args.milliseconds.into()),
+        only: args.only.clone(),
         directory: std::env::temp_dir(),
         database: args.memory.config(),
     };

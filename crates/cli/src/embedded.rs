@@ -82,9 +82,10 @@ impl Sql for Embedded {
         for outcome in self.connection.execute(sql)? {
             answer.outcomes.push(match outcome {
                 albireo::Outcome::Rows(result) => {
-                    let column = |column: albireo::Column| Column { name: column.name, ty: column.ty };
-                    let columns = result.columns.into_iter().map(column).collect();
-                    Outcome::Rows { columns, batches: result.batches }
+                    let column =
+                        |column: &albireo::Column| Column { name: column.name.clone(), ty: column.ty };
+                    let columns = result.columns.iter().map(column).collect();
+                    Outcome::Rows { columns, batches: result.batches().into_owned() }
                 }
                 albireo::Outcome::Done { tag, notices, .. } => {
                     answer.notices.extend(notices);

@@ -223,7 +223,7 @@ fn check(trial: &mut Trial<'_>, step: &Step) -> Option<Failure> {
 /// Whether a result is no condition, or one that holds. A condition without rows does not: it would hold
 /// whatever the procedures do.
 fn is_true(result: &QueryResult) -> bool {
-    let [column] = result.columns.as_slice() else { return true };
+    let [column] = &*result.columns else { return true };
     if column.ty != SqlType::Bool {
         return true;
     }

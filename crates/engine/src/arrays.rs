@@ -9,9 +9,10 @@ use arrow::array::{
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray,
     TimestampMicrosecondArray, new_null_array,
 };
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
+use crate::Column;
 use crate::adapters::value_at;
 
 /// What should not happen.
@@ -42,6 +43,29 @@ pub(crate) fn repeated(ty: SqlType, value: &Value, rows: usize) -> Result<ArrayR
         Value::Null => Ok(new_null_array(&arrow_type(ty), rows)),
         value => array(ty, std::iter::repeat_n(value, rows)),
     }
+}
+
+/// Rows of columns as a batch. Where the schema has texts for numbers, they are of several scales.
+pub(crate) fn batch(
+    columns: &[Column],
+    schema: &SchemaRef,
+    rows: &[Vec<Value>],
+) -> Result<RecordBatch, SqlError> {
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+    for (at, (column, field)) in columns.iter().zip(schema.fields()).enumerate() {
+        let values = rows.iter().map(|row| &row[at]);
+        let is_mixed =
+            matches!(column.ty, SqlType::Decimal { .. }) && *field.data_type() == DataType::Utf8View;
+        arrays.push(if is_mixed { texts(values) } else { array(column.ty, values)? });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(internal)
+}
+
+/// Numbers with the digits that each has.
+fn texts<'a>(values: impl Iterator<Item = &'a Value>) -> ArrayRef {
+    let text = |value: &Value| (!value.is_null()).then(|| value.to_string());
+    Arc::new(values.map(text).collect::<StringViewArray>())
 }
 
 /// Values of one type, or NULL, as an array.

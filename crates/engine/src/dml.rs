@@ -251,7 +251,7 @@ impl<'a> Queried<'a> {
         {
             let mut insert = insert.clone();
             for (query, result) in self.queries.iter().zip(results) {
-                let row = result.batches.first().map(|batch| query.values(result, batch, 0, 0));
+                let row = result.batches().first().map(|batch| query.values(result, batch, 0, 0));
                 insert.put(&query.cells, row.transpose()?.unwrap_or_default());
             }
             if !self.change.asks_late() {
@@ -304,11 +304,12 @@ impl<'a> Queried<'a> {
 /// The rows of a result by batch and position; `sorted`: as a scan would come by those of the table.
 fn places_of(result: &QueryResult, sorted: bool) -> Vec<(usize, usize)> {
     let mut places: Vec<(usize, usize)> = Vec::with_capacity(result.row_count());
-    for (number, batch) in result.batches.iter().enumerate() {
+    let batches = result.batches();
+    for (number, batch) in batches.iter().enumerate() {
         places.extend((0..batch.num_rows()).map(|row| (number, row)));
     }
     if sorted {
-        places.sort_by_cached_key(|(batch, row)| address(&result.batches[*batch], *row));
+        places.sort_by_cached_key(|(batch, row)| address(&batches[*batch], *row));
     }
     places
 }
@@ -321,7 +322,7 @@ impl RowQuery {
         (batch, row): (usize, usize),
         addressed: usize,
     ) -> Result<FoundRow, SqlError> {
-        let batch = &result.batches[batch];
+        let batch = &result.batches()[batch];
         let at = if addressed > 0 { address(batch, row) } else { None };
         Ok(FoundRow { at, values: self.values(result, batch, row, addressed)? })
     }
@@ -334,7 +335,7 @@ impl RowQuery {
         row: usize,
         first: usize,
     ) -> Result<Vec<Datum>, SqlError> {
-        let columns = batch.columns().iter().zip(&result.columns).zip(&self.types).skip(first);
+        let columns = batch.columns().iter().zip(&*result.columns).zip(&self.types).skip(first);
         let value = |((array, column), ty): ((_, &crate::Column), &Type)| {
             let value = value_at(array, row, column.ty);
             match ty {

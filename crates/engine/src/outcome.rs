@@ -1,5 +1,6 @@
 //! What statements give back.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,22 +49,63 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct QueryResult {
     /// Names and types of the columns.
-    pub columns: Vec<Column>,
+    pub columns: Arc<[Column]>,
     /// The Arrow schema of the batches. Its names are the columns' names. A column of NUMERIC whose values
     /// have different numbers of digits behind the point is one of texts, which keep them.
     pub schema: SchemaRef,
-    /// The rows.
-    pub batches: Vec<RecordBatch>,
     /// Time from the statement to the plan.
     pub planning: Duration,
     /// Time from the plan to the last row.
     pub execution: Duration,
+    rows: Rows,
+}
+
+/// Rows in the form in which they were found.
+#[derive(Clone, Debug)]
+enum Rows {
+    Batches(Vec<RecordBatch>),
+    /// Each as long as there are columns, with values of their types or NULL.
+    Values(Vec<Vec<Value>>),
 }
 
 impl QueryResult {
+    pub(crate) fn of_batches(columns: Arc<[Column]>, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        debug_assert!(
+            batches.iter().all(|batch| batch.num_columns() == columns.len()),
+            "of the same columns"
+        );
+        let (planning, execution, rows) = (Duration::ZERO, Duration::ZERO, Rows::Batches(batches));
+        Self { columns, schema, planning, execution, rows }
+    }
+
+    pub(crate) fn of_values(columns: Arc<[Column]>, schema: SchemaRef, rows: Vec<Vec<Value>>) -> Self {
+        debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "of the same columns");
+        let (planning, execution, rows) = (Duration::ZERO, Duration::ZERO, Rows::Values(rows));
+        Self { columns, schema, planning, execution, rows }
+    }
+
+    /// With the times that it took.
+    pub(crate) fn after(self, planning: Duration, execution: Duration) -> Self {
+        Self { planning, execution, ..self }
+    }
+
     /// The number of rows.
     pub fn row_count(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        match &self.rows {
+            Rows::Batches(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
+            Rows::Values(rows) => rows.len(),
+        }
+    }
+
+    /// The rows as Arrow arrays. Those of transactions are made now; those of queries over snapshots are there.
+    pub fn batches(&self) -> Cow<'_, [RecordBatch]> {
+        match &self.rows {
+            Rows::Batches(batches) => Cow::Borrowed(batches),
+            Rows::Values(rows) => {
+                let batch = crate::arrays::batch(&self.columns, &self.schema, rows);
+                Cow::Owned(vec![batch.expect("values are of their columns' types")])
+            }
+        }
     }
 
     /// One value.
@@ -72,19 +114,29 @@ impl QueryResult {
     /// There is no such row or column.
     pub fn value(&self, row: usize, column: usize) -> Value {
         let mut row = row;
-        for batch in &self.batches {
-            if row < batch.num_rows() {
-                return crate::adapters::value_at(batch.column(column), row, self.columns[column].ty);
+        match &self.rows {
+            Rows::Values(rows) if row < rows.len() => return rows[row][column].clone(),
+            Rows::Values(_) => {}
+            Rows::Batches(batches) => {
+                for batch in batches {
+                    if row < batch.num_rows() {
+                        return crate::adapters::value_at(batch.column(column), row, self.columns[column].ty);
+                    }
+                    row -= batch.num_rows();
+                }
             }
-            row -= batch.num_rows();
         }
         panic!("the result has no row {row} beyond its last")
     }
 
     /// All rows as values: for small results.
     pub fn rows(&self) -> Vec<Vec<Value>> {
+        let batches = match &self.rows {
+            Rows::Values(rows) => return rows.clone(),
+            Rows::Batches(batches) => batches,
+        };
         let mut rows = Vec::with_capacity(self.row_count());
-        for batch in &self.batches {
+        for batch in batches {
             for row in 0..batch.num_rows() {
                 let value = |(i, column): (usize, &Column)| {
                     crate::adapters::value_at(batch.column(i), row, column.ty)
@@ -94,6 +146,14 @@ impl QueryResult {
         }
         rows
     }
+
+    /// As [`QueryResult::rows`], which copies them.
+    pub fn into_rows(self) -> Vec<Vec<Value>> {
+        match self.rows {
+            Rows::Values(rows) => rows,
+            Rows::Batches(_) => self.rows(),
+        }
+    }
 }
 
 /// Lines as the rows of a result.
@@ -102,11 +162,6 @@ pub(crate) fn text_column<'a>(name: &str, lines: impl Iterator<Item = &'a str>) 
     let array = Arc::new(lines.map(Some).collect::<StringArray>());
     let batch =
         RecordBatch::try_new(Arc::clone(&schema), vec![array]).expect("one column of the schema's type");
-    QueryResult {
-        columns: vec![Column { name: name.to_owned(), ty: SqlType::Text }],
-        schema,
-        batches: vec![batch],
-        planning: Duration::ZERO,
-        execution: Duration::ZERO,
-    }
+    let columns = Arc::new([Column { name: name.to_owned(), ty: SqlType::Text }]);
+    QueryResult::of_batches(columns, schema, vec![batch])
 }

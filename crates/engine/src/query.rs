@@ -285,7 +285,7 @@ fn typed(prepared: &Prepared, parameters: &[Value]) -> Result<Vec<Value>, SqlErr
 
 /// A result as users see it: PostgreSQL's names, and text for what has no SQL type of ours.
 pub(crate) fn result(output: QueryOutput) -> Result<QueryResult, SqlError> {
-    let columns: Vec<Column> = output
+    let columns: Arc<[Column]> = output
         .columns
         .iter()
         .map(|c| Column { name: c.name.clone(), ty: c.ty.unwrap_or(SqlType::Text) })
@@ -295,7 +295,7 @@ pub(crate) fn result(output: QueryOutput) -> Result<QueryResult, SqlError> {
         .schema
         .fields()
         .iter()
-        .zip(&columns)
+        .zip(&*columns)
         .zip(&as_text)
         .map(|((field, column), &text)| {
             let ty = if text { DataType::Utf8 } else { field.data_type().clone() };
@@ -314,5 +314,5 @@ pub(crate) fn result(output: QueryOutput) -> Result<QueryResult, SqlError> {
     let batches: Result<Vec<RecordBatch>, arrow::error::ArrowError> =
         output.batches.into_iter().map(convert).collect();
     let batches = batches.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()))?;
-    Ok(QueryResult { columns, schema, batches, planning: output.planning, execution: output.execution })
+    Ok(QueryResult::of_batches(columns, schema, batches).after(output.planning, output.execution))
 }

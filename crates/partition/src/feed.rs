@@ -14,62 +14,30 @@
 
 use std::sync::{Arc, Weak};
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{TableId, Tid};
-use albireo_storage::{ChangeEvent, ColumnSet};
+use albireo_storage::{ChangeEvent, ColumnSet, RowSet};
 use parking_lot::Mutex;
-
-/// Changes of a piece of a list, 64 KiB.
-const PIECE: usize = 4096;
-/// Pieces that a feed holds; beyond that whoever follows begins again.
-const MOST_PIECES: usize = 1024;
-/// Empty pieces that are kept.
-const SPARE: usize = 16;
-
-/// The first of some rows that were changed together, and how many they are.
-type Piece = Vec<(Tid, u64)>;
 
 /// What was changed.
 #[derive(Default)]
 struct Changed {
-    /// All but the last are full.
-    pieces: Vec<Piece>,
-    /// Empty ones whose memory has been touched: a page that is new to the process takes longer to come, two
-    /// milliseconds for a huge one in some virtual machines, than whoever commits should wait.
-    spare: Vec<Piece>,
+    rows: RowSet,
+    /// Empty, with memory for the next ones.
+    spare: RowSet,
     /// More than is told row by row.
     lost: bool,
 }
 
-impl Changed {
-    fn count(&self) -> usize {
-        self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
-    }
-
-    fn push(&mut self, tid: Tid, rows: u64) {
-        if self.pieces.last().is_none_or(|last| last.len() == PIECE) {
-            if self.pieces.len() == MOST_PIECES {
-                self.lost = true;
-                return;
-            }
-            let piece = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
-            self.pieces.push(piece);
-        }
-        self.pieces.last_mut().expect("there is one with room").push((tid, rows));
-    }
-}
-
-/// Memory for the first changes of a feed.
-pub(crate) struct Room(Vec<Piece>);
+/// Memory for the changes of a feed. It has been touched: a page that is new to the process takes longer to come, two
+/// milliseconds for a huge one in some virtual machines, than whoever commits should wait.
+pub(crate) struct Room(RowSet, RowSet);
 
 impl Room {
-    /// Touched.
-    pub(crate) fn new() -> Self {
-        let piece = || {
-            let mut piece = vec![(Tid(u64::MAX), 0); PIECE];
-            piece.clear();
-            piece
-        };
-        Self(std::iter::repeat_with(piece).take(SPARE).collect())
+    /// For a table of so many slots, and some more.
+    pub(crate) fn new(slots: u64) -> Self {
+        let slots = slots + slots / 8 + CHUNK_ROWS as u64;
+        Self(RowSet::with_room(slots), RowSet::with_room(slots))
     }
 }
 
@@ -84,28 +52,20 @@ pub(crate) struct Feed {
 impl Feed {
     /// The rows that were changed since this was asked before, each once; `None`: more than was told.
     pub(crate) fn take(&self) -> Option<Vec<Tid>> {
-        let (mut pieces, lost) = {
-            let mut changed = self.changed.lock();
-            (std::mem::take(&mut changed.pieces), std::mem::take(&mut changed.lost))
+        let (mut rows, lost) = {
+            let changed = &mut *self.changed.lock();
+            let spare = std::mem::take(&mut changed.spare);
+            (std::mem::replace(&mut changed.rows, spare), std::mem::take(&mut changed.lost))
         };
-        let rows = pieces.iter().flatten();
-        let mut tids: Vec<Tid> = rows.flat_map(|(Tid(first), rows)| (*first..first + rows).map(Tid)).collect();
-        let mut changed = self.changed.lock();
-        while changed.spare.len() < SPARE
-            && let Some(mut piece) = pieces.pop()
-        {
-            piece.clear();
-            changed.spare.push(piece);
-        }
-        drop(changed);
-        tids.sort_unstable();
-        tids.dedup();
+        let tids = rows.from(Tid(0)).collect();
+        rows.clear();
+        self.changed.lock().spare = rows;
         (!lost).then_some(tids)
     }
 
-    /// About how many changes wait to be taken.
+    /// How many rows wait to be taken.
     pub(crate) fn waiting(&self) -> usize {
-        self.changed.lock().count()
+        self.changed.lock().rows.count() as usize
     }
 
     fn put(&self, tid: Tid, event: ChangeEvent) {
@@ -114,7 +74,8 @@ impl Feed {
             ChangeEvent::Came { rows } => rows,
             _ => 1,
         };
-        self.changed.lock().push(tid, rows);
+        let changed = &mut *self.changed.lock();
+        (tid.0..tid.0 + rows).for_each(|tid| changed.rows.set(Tid(tid), true));
     }
 }
 
@@ -125,7 +86,7 @@ pub(crate) struct Feeds(Vec<Weak<Feed>>);
 impl Feeds {
     /// A feed of a table.
     pub(crate) fn open(&mut self, table: TableId, columns: ColumnSet, room: Room) -> Arc<Feed> {
-        let changed = Changed { spare: room.0, ..Changed::default() };
+        let changed = Changed { rows: room.0, spare: room.1, lost: false };
         let feed = Arc::new(Feed { table, columns, changed: Mutex::new(changed) });
         self.0.push(Arc::downgrade(&feed));
         feed

@@ -67,8 +67,9 @@ impl Partitions {
         scope: &SnapshotScope,
         columns: ColumnSet,
     ) -> Result<Follower, BudgetSpent> {
-        let count = if table.is_shared() { 1 } else { usize::from(self.count()) };
-        let rooms = std::iter::repeat_with(Room::new).take(count).collect();
+        let count = if table.is_shared() { 1 } else { self.count() };
+        let slots = |partition| self.with_table_if_there(table, PartitionId(partition), Table::slots);
+        let rooms = (0..count).map(|partition| Room::new(slots(partition).unwrap_or(0))).collect();
         self.exclusively(|all| all.follow(table, scope, columns, rooms))
     }
 }

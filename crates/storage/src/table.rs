@@ -204,6 +204,11 @@ impl Table {
         self.rows.live_rows
     }
 
+    /// Slots that rows have, or had.
+    pub fn slots(&self) -> u64 {
+        self.rows.slots
+    }
+
     /// Memory by kind.
     pub fn memory(&self) -> TableMemory {
         let (blocks_bytes, heaps_bytes) = self.rows.memory_bytes();

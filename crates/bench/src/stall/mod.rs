@@ -39,6 +39,8 @@ pub struct StallConfig {
     pub partitions: u16,
     /// How long the point updates run before a statement, and are measured alone.
     pub alone: Duration,
+    /// Only statements whose names contain this are run.
+    pub only: String,
     /// A directory for the file that COPY reads.
     pub directory: std::path::PathBuf,
     /// The database.
@@ -65,6 +67,7 @@ fn statements(config: &StallConfig, file: &Path) -> Vec<Bulk> {
         let index = "CREATE INDEX twin_by_v ON twin (v)".to_owned();
         vec![drop, TABLE.replace("TABLE big", "TABLE twin"), fill, index]
     };
+    let indexed = "CREATE INDEX IF NOT EXISTS big_by_v ON big (v)";
     vec![
         bulk(
             "UPDATE, unindexed, 1 of 1000",
@@ -84,9 +87,16 @@ fn statements(config: &StallConfig, file: &Path) -> Vec<Bulk> {
             ..bulk("INSERT ... SELECT", "INSERT INTO twin SELECT id, 0, v, t FROM big WHERE id % 4 = 0", None)
         },
         Bulk { before: twin(), ..bulk("COPY FROM", &format!("COPY twin FROM '{file}'"), None) },
-        bulk("UPDATE of an indexed column", "UPDATE big SET v = v - 1", Some(rows)),
         Bulk {
-            before: vec!["DROP INDEX big_by_v".to_owned(), "DROP INDEX big_by_id_v".to_owned()],
+            before: vec![indexed.to_owned()],
+            ..bulk("UPDATE of an indexed column", "UPDATE big SET v = v - 1", Some(rows))
+        },
+        Bulk {
+            before: [
+                twin(),
+                vec!["DROP INDEX IF EXISTS big_by_v; DROP INDEX IF EXISTS big_by_id_v".to_owned()],
+            ]
+            .concat(),
             ..bulk(
                 "MERGE",
                 "MERGE INTO big USING twin ON big.id = twin.id WHEN MATCHED THEN UPDATE SET v = big.v + twin.v",
@@ -94,7 +104,7 @@ fn statements(config: &StallConfig, file: &Path) -> Vec<Bulk> {
             )
         },
         Bulk {
-            before: vec!["CREATE INDEX big_by_v ON big (v)".to_owned()],
+            before: vec![indexed.to_owned()],
             ..bulk("DELETE of half", "DELETE FROM big WHERE id % 2 = 1", Some(rows / 2))
         },
     ]
@@ -128,7 +138,8 @@ fn measure(
     observer.loading(config.rows, config.rows);
     let file = config.directory.join(format!("albireo-stall-{}.csv", std::process::id()));
     db.execute(&format!("COPY (SELECT id, 0, v, t FROM big WHERE id % 4 = 0) TO '{}'", file.display()))?;
-    let done = statements(config, &file).iter().try_for_each(|bulk| {
+    let all = statements(config, &file);
+    let done = all.iter().filter(|bulk| bulk.name.contains(&config.only)).try_for_each(|bulk| {
         for text in &bulk.before {
             db.execute(text)?;
         }

@@ -127,7 +127,7 @@ impl StatementTransactions {
 
     fn rows(&self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, SqlError> {
         match black_box(self.connection.execute_with(sql, parameters)?) {
-            Outcome::Rows(result) => Ok(result.rows()),
+            Outcome::Rows(result) => Ok(result.into_rows()),
             Outcome::Done { .. } => Ok(Vec::new()),
         }
     }

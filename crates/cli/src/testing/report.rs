@@ -195,7 +195,7 @@ fn drawn(result: &QueryResult) -> String {
     let columns: Vec<Column> = result.columns.iter().map(column).collect();
     let mut left = MOST_ROWS;
     let mut batches = Vec::new();
-    for batch in &result.batches {
+    for batch in &*result.batches() {
         let rows = batch.num_rows().min(left);
         batches.push(batch.slice(0, rows));
         left -= rows;

@@ -139,6 +139,7 @@ pub(crate) unsafe extern "C" fn find_rows(
             context.machine.live.check_interrupt()?;
         }
         context.find_rows(ask, count, choice);
+        context.note_answers(ask, count);
         Ok(OK)
     })
 }
@@ -202,5 +203,31 @@ impl Context<'_> {
             }
         }
         assert_eq!(kept.as_ptr(), begin, "rows that answers refer to stay where they are");
+    }
+
+    /// Notes what the first so many answers have told: their rounds take it from there.
+    fn note_answers(&mut self, ask: &Ask, count: u64) {
+        if !self.machine.live.tx.notes_reads() {
+            return;
+        }
+        for number in 0..count as usize {
+            let answer = self.space.answers[ask.number * ROUNDS + number];
+            if answer.state != FOUND {
+                continue;
+            }
+            let key = ask.of.key(answer.key);
+            if ask.most.is_none() {
+                self.note_found(&ask.of, answer.row.site(&self.machine.live), key, Some(answer.row.tid));
+                continue;
+            }
+            let Ok((site, _)) = ask.of.table_of_key(&self.machine.live, answer.place) else { continue };
+            self.note_found(&ask.of, site, key, None);
+            // SAFETY: the rows that this answer was given just now, so many behind its address; they are kept.
+            let rows = unsafe {
+                std::slice::from_raw_parts(answer.row.entries.cast::<RowAt>(), answer.row.slot as usize)
+            };
+            let tx = &mut self.machine.live.tx;
+            rows.iter().for_each(|row| tx.note_row(site, ask.of.table.id(), row.tid));
+        }
     }
 }

@@ -148,6 +148,7 @@ impl Context<'_> {
         done
     }
 
+    /// As [`Context::collect`], and notes what it reads.
     fn collect_into(
         &mut self,
         access: &Access,
@@ -156,20 +157,42 @@ impl Context<'_> {
         most: usize,
         found: &mut Vec<(Site, Tid)>,
     ) -> Result<(), Stop> {
+        let before = found.len();
+        let range = self.look_into(access, cells, site, most, found)?;
+        let tx = &mut self.machine.live.tx;
+        if let Some((low, high)) = range
+            && tx.notes_reads()
+        {
+            let table = access.of.table.id();
+            tx.note_range(site, table, access.of.index.id(), low, high);
+            found[before..].iter().for_each(|(site, tid)| tx.note_row(*site, table, *tid));
+        }
+        Ok(())
+    }
+
+    /// Puts the rows of an access in a partition behind those found before: between which beginnings of keys it looked.
+    fn look_into(
+        &mut self,
+        access: &Access,
+        cells: &[Cell],
+        site: Site,
+        most: usize,
+        found: &mut Vec<(Site, Tid)>,
+    ) -> Result<Option<(u128, u128)>, Stop> {
         // SAFETY: R-2.
         let by = unsafe { &*access.by };
         if let Some(widths) = &access.integers {
-            let Some((low, high)) = access.short_range(widths, cells) else { return Ok(()) };
+            let Some((low, high)) = access.short_range(widths, cells) else { return Ok(None) };
             let table = access.of.table(&self.machine.live, site);
             let rows = table.between(access.of.index, low, high);
             match by.backward {
                 true => found.extend(rows.rev().take(most).map(|tid| (site, tid))),
                 false => found.extend(rows.take(most).map(|tid| (site, tid))),
             }
-            return Ok(());
+            return Ok(Some((low, high)));
         }
         if let Some(parts) = &access.text_key {
-            let Some(range) = access.text_range(parts, cells) else { return Ok(()) };
+            let Some(range) = access.text_range(parts, cells) else { return Ok(None) };
             let table = access.of.table(&self.machine.live, site);
             let rows = table.between(access.of.index, range.low, range.high);
             let wanted = |tid: &Tid| range.wants(table, *tid);
@@ -177,7 +200,7 @@ impl Context<'_> {
                 true => found.extend(rows.rev().filter(wanted).take(most).map(|tid| (site, tid))),
                 false => found.extend(rows.filter(wanted).take(most).map(|tid| (site, tid))),
             }
-            return Ok(());
+            return Ok(Some((range.low, range.high)));
         }
         let mut n = 0;
         let search = query::search_of(by, &mut |_| {
@@ -186,10 +209,11 @@ impl Context<'_> {
         })?;
         let table = access.of.table(&self.machine.live, site);
         let keep = |tid| (site, tid);
-        match search {
-            Search::Nothing | Search::Everything => {}
+        Ok(match search {
+            Search::Nothing | Search::Everything => None,
             Search::Equal(key) => {
                 found.extend(table.find_all(access.of.index, key.key()).into_iter().take(most).map(keep));
+                Some((key.key().prefix, key.key().prefix))
             }
             Search::Between { low, high, backward, tests } => {
                 let wanted = |tid: &Tid| tests.iter().all(|test| test.holds(table, *tid));
@@ -198,9 +222,20 @@ impl Context<'_> {
                     true => found.extend(rows.rev().filter(wanted).take(most).map(keep)),
                     false => found.extend(rows.filter(wanted).take(most).map(keep)),
                 }
+                Some((low, high))
             }
+        })
+    }
+
+    /// Notes that rows with a key were looked for, and the one that was found.
+    #[inline]
+    pub(super) fn note_found(&mut self, of: &IndexOf, site: Site, key: ShortKey, tid: Option<Tid>) {
+        let tx = &mut self.machine.live.tx;
+        if tx.notes_reads() {
+            let (table, (low, high)) = (of.table.id(), key.range());
+            tx.note_range(site, table, of.index.id(), low, high);
+            tid.into_iter().for_each(|tid| tx.note_row(site, table, tid));
         }
-        Ok(())
     }
 }
 
@@ -224,18 +259,18 @@ pub(crate) unsafe extern "C" fn find_short(
         // SAFETY: R-2, and generated code passes room for a row.
         let (access, row) = unsafe { (&*access, &mut *row) };
         let (site, table) = access.of.table_of_key(&context.machine.live, place)?;
-        Ok(match table.find(access.of.index, access.of.key([high, low])) {
-            Some(tid) => {
-                // All at once, rather than each when its column is read.
-                table.prefetch_row(tid, &access.lines);
-                if access.changes {
-                    table.prefetch_liveness(tid);
-                }
-                *row = row_at(table, site, tid);
-                OK
+        let key = access.of.key([high, low]);
+        let found = table.find(access.of.index, key);
+        if let Some(tid) = found {
+            // All at once, rather than each when its column is read.
+            table.prefetch_row(tid, &access.lines);
+            if access.changes {
+                table.prefetch_liveness(tid);
             }
-            None => DONE,
-        })
+            *row = row_at(table, site, tid);
+        }
+        context.note_found(&access.of, site, key, found);
+        Ok(if found.is_some() { OK } else { DONE })
     })
 }
 

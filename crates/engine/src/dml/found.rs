@@ -203,7 +203,7 @@ impl<'q> Plan<'q> {
             let partition = row.at.map_or(PartitionId(0), |(partition, _)| partition);
             some.push(row);
             let goes_on = places.peek().is_some_and(|(batch, row)| {
-                let next = super::address(&result.batches[*batch], *row);
+                let next = super::address(&result.batches()[*batch], *row);
                 next.map_or(PartitionId(0), |(partition, _)| partition) == partition
             });
             if some.len() < DECIDED_AT_ONCE && goes_on {

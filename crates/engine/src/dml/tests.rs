@@ -160,7 +160,11 @@ fn contents(db: &Database) -> String {
         text("SELECT g, count(*), sum(v), sum(id) FROM t WHERE g BETWEEN 0 AND 200 GROUP BY g ORDER BY g");
     let by_key = text("SELECT sum(w), count(*) FROM t, generate_series(1, 40000) AS x(i) WHERE id = i");
     let by_text: String = (0..=10)
-        .map(|n| text(&format!("SELECT count(*), sum(id) FROM t WHERE c = left('äöüßé€éèêë', {n}) AND g = {n} + 1")))
+        .map(|n| {
+            text(&format!(
+                "SELECT count(*), sum(id) FROM t WHERE c = left('äöüßé€éèêë', {n}) AND g = {n} + 1"
+            ))
+        })
         .collect();
     db.inner.statements.force(None);
     format!("{scanned}{by_index}{by_key}{by_text}")

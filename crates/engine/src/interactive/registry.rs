@@ -140,12 +140,13 @@ impl Registered {
     /// It has ended, and the client has the word.
     pub(crate) fn end(&self, failed: bool, level: Option<&'static str>, settings: &Settings) {
         let clock = &self.database.inner.env.clock;
-        let at = |from: u64, longest: Option<Duration>| {
-            longest.map(|longest| from.saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX)))
+        let after = |from: u64, longest: Duration| {
+            from.saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX))
         };
-        let idle = at(clock.now(), settings.idle_in_transaction_timeout).map(|at| (at, Overdue::Idle));
-        let whole =
-            at(self.activity.began_ns, settings.transaction_timeout).map(|at| (at, Overdue::Transaction));
+        let idle = settings.idle_in_transaction_timeout;
+        let idle = idle.map(|longest| (after(clock.now(), longest), Overdue::Idle));
+        let whole = settings.transaction_timeout;
+        let whole = whole.map(|longest| (after(self.activity.began_ns, longest), Overdue::Transaction));
         let mut now = self.activity.now.lock();
         now.level = level.unwrap_or("read only");
         now.state = if failed { State::Failed } else { State::Idle };
@@ -160,8 +161,9 @@ impl Registered {
 
     /// How long the transaction may go on, if not for ever.
     pub(crate) fn left(&self, settings: &Settings) -> Option<Duration> {
+        let longest = settings.transaction_timeout?;
         let lasted = self.database.inner.env.clock.now().saturating_sub(self.activity.began_ns);
-        Some(settings.transaction_timeout?.saturating_sub(Duration::from_nanos(lasted)))
+        Some(longest.saturating_sub(Duration::from_nanos(lasted)))
     }
 
     /// What others see.

@@ -145,17 +145,22 @@ impl Inside<'_> {
         let limits = self.limits;
         let bound = entry.bound.as_ref().map_err(Clone::clone)?;
         let arguments = bound.arguments(self.values)?;
+        // Machine code takes no lock: a serial transaction needs none.
+        let code = match self.settings.interprets || entry.locks.any {
+            true => None,
+            false => live.code(bound),
+        };
         let run = |open: &mut Interactive, tx: &mut Transaction, in_place| -> Result<End, Abort> {
             let (catalog, interrupts) = (&bound.library.catalog, &limits.interrupts);
             open.enter(tx, in_place, catalog)?;
             let since = tx.savepoint();
             tx.note_reads(&open.reader);
-            let start = interrupts.clock.now();
+            let start = bound.has_columns().then(|| interrupts.clock.now());
             let mut execution = Execution::new(tx, catalog, interrupts);
-            if !live.allows(judged, bound, &mut execution, &arguments)? {
+            if !live.allows(judged, bound, &mut execution, &arguments, code.is_some())? {
                 return Ok(End::Dearer);
             }
-            let done = live.perform(bound, &mut execution, &arguments, None, true);
+            let done = live.perform(bound, &mut execution, &arguments, code, true);
             let (too_many, notices) = (execution.met_too_many_rows(), execution.take_notices());
             let refused = match &done {
                 Err(Stop::Error(error) | Stop::Fatal(error)) => judged != Judged::Runs && is_refusal(error),
@@ -165,7 +170,8 @@ impl Inside<'_> {
                 tx.roll_back_to(since);
                 return Ok(End::Dearer);
             }
-            let lasted = Duration::from_nanos(interrupts.clock.now().saturating_sub(start));
+            let lasted = start.map_or(0, |start| interrupts.clock.now().saturating_sub(start));
+            let lasted = Duration::from_nanos(lasted);
             let done = match done {
                 Err(Stop::Crossing) => return Err(Abort::Crossing),
                 Err(Stop::Locked) => return Ok(waits(tx, since)),

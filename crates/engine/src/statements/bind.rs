@@ -172,6 +172,11 @@ impl Bound {
         }
     }
 
+    /// Whether it gives rows.
+    pub(crate) fn has_columns(&self) -> bool {
+        self.shape.has_columns()
+    }
+
     /// What it gave, as clients see it.
     ///
     /// # Errors

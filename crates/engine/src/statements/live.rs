@@ -163,7 +163,7 @@ impl Live {
 
     /// Its machine code, if it is asked often and has some.
     #[inline]
-    pub(super) fn code(&self, bound: &Bound) -> Option<&Arc<Compiled>> {
+    pub(crate) fn code(&self, bound: &Bound) -> Option<&Arc<Compiled>> {
         match self.hot.code.get() {
             Some(code) => code.as_ref(),
             None => self.warm_up(bound),

@@ -9,16 +9,15 @@ use albireo_semantics::expr::{ExprKind, text_of};
 use albireo_semantics::query::declared_column;
 use albireo_semantics::query::tree::Change;
 use albireo_semantics::types::{Scalar, Type};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::datatypes::SchemaRef;
 
 use super::bind::Meaning;
-use crate::arrays::{self, array, internal};
+use crate::arrays;
 use crate::{Column, QueryResult};
 
 /// The columns of a result.
 pub(super) struct Shape {
-    columns: Vec<Column>,
+    columns: Arc<[Column]>,
     schema: SchemaRef,
     /// Columns of NUMERIC that have as many digits after the point as a value needs.
     open: Vec<usize>,
@@ -50,7 +49,7 @@ impl Shape {
             columns.push(Column { name: name.clone(), ty });
         }
         let schema = schema_of(&columns, &[]);
-        Self { columns, schema, open }
+        Self { columns: columns.into(), schema, open }
     }
 
     /// Whether there are any columns.
@@ -60,36 +59,32 @@ impl Shape {
 
     /// These rows as a result.
     pub(super) fn result(&self, rows: Vec<Vec<Datum>>, execution: Duration) -> Result<QueryResult, SqlError> {
-        let (mut columns, mut schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        let (mut columns, mut schema) = (Arc::clone(&self.columns), Arc::clone(&self.schema));
         let mut mixed = vec![false; columns.len()];
-        for &at in &self.open {
-            let scales = || rows.iter().filter_map(|row| scale_of(&row[at]));
-            let most = scales().max().unwrap_or(0);
-            columns[at].ty = widest(most);
-            mixed[at] = scales().any(|scale| scale != most);
-        }
         if !self.open.is_empty() {
-            schema = schema_of(&columns, &mixed);
+            let mut settled = columns.to_vec();
+            for &at in &self.open {
+                let scales = || rows.iter().filter_map(|row| scale_of(&row[at]));
+                let most = scales().max().unwrap_or(0);
+                settled[at].ty = widest(most);
+                mixed[at] = scales().any(|scale| scale != most);
+            }
+            schema = schema_of(&settled, &mixed);
+            columns = settled.into();
         }
-        let count = rows.len();
-        let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(count)).collect();
-        for row in rows {
-            for (((values, datum), column), mixed) in values.iter_mut().zip(row).zip(&columns).zip(&mixed) {
+        let shown = |row: Vec<Datum>| {
+            let cells = row.into_iter().zip(&*columns).zip(&mixed);
+            let shown = cells.map(|((datum, column), mixed)| {
                 let value = match datum {
                     Datum::Value(value) if *mixed => Some(value),
                     datum => value(datum, column.ty),
                 };
-                values.push(value.ok_or_else(|| too_wide(&column.name, column.ty))?);
-            }
-        }
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-        for ((values, column), mixed) in values.iter().zip(&columns).zip(mixed) {
-            arrays.push(if mixed { texts(values) } else { array(column.ty, values.iter())? });
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options);
-        let batches = vec![batch.map_err(internal)?];
-        Ok(QueryResult { columns, schema, batches, planning: Duration::ZERO, execution })
+                value.ok_or_else(|| too_wide(&column.name, column.ty))
+            });
+            shown.collect::<Result<Vec<Value>, SqlError>>()
+        };
+        let rows = rows.into_iter().map(shown).collect::<Result<_, _>>()?;
+        Ok(QueryResult::of_values(columns, schema, rows).after(Duration::ZERO, execution))
     }
 }
 
@@ -107,12 +102,6 @@ fn schema_of(columns: &[Column], mixed: &[bool]) -> SchemaRef {
         _ => column.ty,
     };
     arrays::schema(columns.iter().enumerate().map(|(at, column)| (column.name.as_str(), ty(at, column))))
-}
-
-/// Numbers with the digits that each has.
-fn texts(values: &[Value]) -> ArrayRef {
-    let text = |value: &Value| (!value.is_null()).then(|| value.to_string());
-    Arc::new(values.iter().map(text).collect::<StringViewArray>())
 }
 
 /// NUMERIC with so many digits after the point.

@@ -364,17 +364,19 @@ impl Live {
         self.work.verb()
     }
 
-    /// Whether it is the cheaper path, interpreted; it ends if it turns out not to be.
+    /// Whether it is the cheaper path; it ends if it turns out not to be.
     pub(crate) fn allows(
         &self,
         judged: Judged,
         bound: &Bound,
         execution: &mut Execution<'_>,
         arguments: &[Datum],
+        has_code: bool,
     ) -> Result<bool, Abort> {
         let Judged::ByEstimate { planned } = judged else { return Ok(true) };
         let estimate = self.estimate(bound, execution, arguments, true).map_err(abort)?;
-        execution.allow_rows(self.most_rows());
+        let checks = if has_code { CHECKS_OF_CODE } else { 1 };
+        execution.allow_rows(self.most_rows().saturating_mul(checks));
         Ok(self.costs(&estimate, planned).path(self.most_rows()) != ExecutionPath::Analytical)
     }
 

@@ -102,7 +102,7 @@ fn agree(found: &Value, ty: SqlType, expected: &SqliteValue) -> bool {
 fn compare(what: &str, found: &QueryResult, expected: &Rows) {
     let rows = found.rows();
     for (number, (found_row, expected)) in rows.iter().zip(expected).enumerate() {
-        let same = found_row.iter().zip(&found.columns).zip(expected).all(|((v, c), e)| agree(v, c.ty, e));
+        let same = found_row.iter().zip(&*found.columns).zip(expected).all(|((v, c), e)| agree(v, c.ty, e));
         assert!(same, "row {number} of {what}\n  expected {expected:?}\n  found    {found_row:?}");
     }
     assert_eq!(rows.len(), expected.len(), "rows of {what}");

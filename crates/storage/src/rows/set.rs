@@ -13,6 +13,20 @@ pub struct RowSet {
 }
 
 impl RowSet {
+    /// Without rows, and with memory for those of so many slots, which has been touched.
+    pub fn with_room(slots: u64) -> Self {
+        // Not zeros, whose memory comes when it is written.
+        let mut words = vec![u64::MAX; slots.div_ceil(64) as usize];
+        words.fill(0);
+        Self { words, count: 0 }
+    }
+
+    /// Takes all rows out; the memory stays.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+        self.count = 0;
+    }
+
     /// How many.
     pub fn count(&self) -> u64 {
         self.count

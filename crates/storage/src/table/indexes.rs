@@ -48,6 +48,13 @@ pub struct IndexRef {
     index: u16,
 }
 
+impl IndexRef {
+    /// Its number in its table.
+    pub fn id(self) -> IndexId {
+        IndexId(self.index)
+    }
+}
+
 /// A search that was begun: see [`Table::ask`].
 #[derive(Clone, Copy)]
 pub struct Asked<'t> {

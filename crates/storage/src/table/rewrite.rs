@@ -52,7 +52,9 @@ impl TableSpec {
         let is_written = |column: &ColumnId| columns.contains(column);
         let tells_apart = |index: &super::IndexSpec, within: &super::IndexSpec| {
             let is_fixed = |column: &ColumnId| {
-                within.columns.contains(column) && !is_written(column) && !self.columns[column.index()].nullable
+                within.columns.contains(column)
+                    && !is_written(column)
+                    && !self.columns[column.index()].nullable
             };
             index.unique && index.columns.iter().all(is_fixed)
         };
@@ -141,7 +143,9 @@ impl Rewrite {
         }
         for (index, before) in indexes.iter_mut().zip(before) {
             let now = match values {
-                Some(values) => Some(index.key_with(|column| stored(spec, (columns, values), table, tid, column))),
+                Some(values) => {
+                    Some(index.key_with(|column| stored(spec, (columns, values), table, tid, column)))
+                }
                 None => index.key_in(table, tid),
             };
             index.renew(tid, before, now)?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_base::ids::CHUNK_ROWS;
-use albireo_base::{ColumnId, IndexId, Epoch, PartitionId, StatementProgress, TableId, Tid};
+use albireo_base::{ColumnId, Epoch, IndexId, PartitionId, StatementProgress, TableId, Tid};
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use arrow_schema::SchemaRef;

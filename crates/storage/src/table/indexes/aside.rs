@@ -81,7 +81,8 @@ impl IndexAside {
         id: IndexId,
         progress: &StatementProgress,
     ) -> Result<Self, TableError> {
-        let mut index = TableIndex::new(&spec.indexes[id.index()], &spec.columns, &first.layout, first.pool());
+        let mut index =
+            TableIndex::new(&spec.indexes[id.index()], &spec.columns, &first.layout, first.pool());
         let (table, later, waiting) = (spec.id, FxHashMap::default(), FxHashMap::default());
         index.build(&first, progress).map_err(|failure| failure.in_index(table, id))?;
         Ok(Self { table, spec, id, index, first, later, waiting })
