@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use albireo::{Config, Connection, Database};
+use albireo::{Config, Connection, Database, Value};
 use albireo_env::{CrashDisk, Env};
 use albireo_testing::Random;
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ const KEYS: i32 = 6;
 #[derive(Clone, PartialEq, Debug)]
 enum Event {
     Read(i32, Vec<u64>),
+    /// Only how many there were.
+    Count(i32, usize),
     Append(i32, u64),
 }
 
@@ -59,47 +61,86 @@ impl Recorder {
     /// Runs a random statement; whether the transaction goes on.
     fn step(&self, connection: &Connection, random: &mut Random, tx: &mut Tx) -> bool {
         let key = random.below(KEYS as u64) as i32;
-        let (sql, event) = match random.below(8) {
-            0..=2 => {
-                let number = self.tick();
-                let sql = format!("UPDATE list SET items = items || '{number};' WHERE id = {key}");
-                (sql, Some(Event::Append(key, number)))
-            }
-            3 | 4 => (format!("SELECT id, items FROM list WHERE id = {key}"), None),
-            5 => (format!("SELECT id, items FROM list WHERE id = {key} FOR UPDATE"), None),
-            6 => (
-                format!("SELECT id, items FROM list WHERE id BETWEEN {key} AND {} ORDER BY id", key + 2),
-                None,
-            ),
-            _ => ("SELECT id, items FROM list ORDER BY length(items), id".to_owned(), None),
+        let number = self.tick();
+        let (sql, parameters): (&str, Vec<Value>) = match random.below(13) {
+            0..=2 => (APPEND, vec![format!("{number};").into(), key.into()]),
+            3 | 4 => (ONE, vec![key.into()]),
+            5 => ("SELECT id, items FROM list WHERE id = $1 FOR UPDATE", vec![key.into()]),
+            6 => ("SELECT id, items FROM list WHERE id BETWEEN $1 AND $1 + 2 ORDER BY id", vec![key.into()]),
+            7 | 8 => (NAMED, vec![name_of(key).into()]),
+            9 => (GROUP, vec![key.into()]),
+            10 | 11 => (NEXT, vec![key.into()]),
+            12 => (NEIGHBOURS, vec![key.into(), ((key + 1) % KEYS).into()]),
+            _ => ("SELECT id, items FROM list ORDER BY length(items), id", Vec::new()),
         };
-        let Ok(outcomes) = connection.execute(&sql) else { return false };
-        match event {
-            Some(event) => tx.events.push(event),
-            None => tx
-                .events
-                .extend(lists(&told(Ok(outcomes))).into_iter().map(|(key, list)| Event::Read(key, list))),
+        let Ok(outcome) = connection.execute_with(sql, &parameters) else { return false };
+        match sql {
+            APPEND => tx.events.push(Event::Append(key, number)),
+            NAMED | GROUP | NEXT => {
+                // A digit of ten bits for each.
+                let sum: u64 = told(Ok(vec![outcome])).parse().expect("a number");
+                let key = if sql == NEXT { (key + 1) % KEYS } else { key };
+                tx.events.push(Event::Count(key, (sum >> (10 * key)) as usize));
+            }
+            _ => {
+                let read = lists(&told(Ok(vec![outcome])));
+                tx.events.extend(read.into_iter().map(|(key, list)| Event::Read(key, list)));
+            }
         }
         true
     }
 }
 
+const APPEND: &str = "UPDATE list SET items = items || $1, n = n + 1 WHERE id = $2";
+const ONE: &str = "SELECT id, items FROM list WHERE id = $1";
+// By keys that are no whole numbers, by a range, and by keys that are asked for ahead.
+const NAMED: &str = "SELECT max(n * weight) FROM list WHERE name = $1";
+const GROUP: &str = "SELECT max(n * weight) FROM list WHERE place BETWEEN $1 AND $1";
+const NEXT: &str = "SELECT max(b.n * b.weight) FROM list a JOIN list b ON b.id = a.next
+    WHERE a.place BETWEEN $1 AND $1";
+const NEIGHBOURS: &str = "SELECT a.id, a.items || ' ' || b.id || ':' || b.items
+    FROM list a JOIN list b ON b.id = $2 WHERE a.id = $1";
+
+fn name_of(key: i32) -> String {
+    format!("a name of more than sixteen bytes: {key}")
+}
+
 /// `1:7;9; 2:` as lists by key.
 fn lists(rows: &str) -> BTreeMap<i32, Vec<u64>> {
     let list = |row: &str| {
-        let (key, items) = row.split_once(':').unwrap();
+        let (key, items) = row.split_once(':').expect("a key and its items");
         let items = items.split(';').filter(|item| !item.is_empty());
         (key.parse().unwrap(), items.map(|item| item.parse().unwrap()).collect())
     };
     rows.split(' ').map(list).collect()
 }
 
-fn fill(db: &Database) {
+fn fill(db: &Database, partitions: u16) {
+    // Shared if there is but one.
+    let by = if partitions > 1 { "PARTITION BY HASH (id)" } else { "" };
     db.execute(&format!(
-        "CREATE TABLE list (id INTEGER PRIMARY KEY, items TEXT NOT NULL) PARTITION BY HASH (id);
-         INSERT INTO list SELECT i, '' FROM generate_series(0, {KEYS} - 1) AS x(i)"
+        "CREATE TABLE list (id INTEGER PRIMARY KEY, items TEXT NOT NULL, n BIGINT NOT NULL, name TEXT NOT NULL,
+            place INTEGER NOT NULL, next INTEGER NOT NULL, weight BIGINT NOT NULL) {by};
+         CREATE INDEX list_by_name ON list (name);
+         CREATE INDEX list_by_place ON list (place);
+         INSERT INTO list SELECT i % {KEYS}, '', 0, '{}' || i, i, (i + 1) % {KEYS}, 1::bigint << (10 * i)
+             FROM generate_series(0, {KEYS} - 1) AS x(i)",
+        name_of(0).trim_end_matches('0')
     ))
     .unwrap();
+}
+
+/// Has statements become machine code, those that can.
+fn warm_up(db: &Database) {
+    for _ in 0..100 {
+        db.execute_with(APPEND, &["".into(), 1.into()]).unwrap();
+        db.execute("UPDATE list SET n = 0").unwrap();
+        db.execute_with(ONE, &[1.into()]).unwrap();
+        db.execute_with(NAMED, &[name_of(1).into()]).unwrap();
+        db.execute_with(GROUP, &[1.into()]).unwrap();
+        db.execute_with(NEXT, &[1.into()]).unwrap();
+        db.execute_with(NEIGHBOURS, &[1.into(), 2.into()]).unwrap();
+    }
 }
 
 fn last(db: &Database) -> BTreeMap<i32, Vec<u64>> {
@@ -177,7 +218,14 @@ fn check(recorder: Recorder, last: &BTreeMap<i32, Vec<u64>>, is_serializable: bo
                     own.entry(*key).or_default().push(*item);
                     continue;
                 }
-                Event::Read(key, list) => (key, list),
+                Event::Read(key, list) => (key, list.clone()),
+                Event::Count(key, count) => {
+                    // It could not be told apart from these.
+                    let mine = own.get(key).cloned().unwrap_or_default();
+                    let others = count.checked_sub(mine.len()).expect("it counts its own");
+                    let seen = last[key].get(..others).expect("G1a: it counts no more than there are");
+                    (key, [seen, &mine].concat())
+                }
             };
             // What others have committed, then what it has appended itself.
             let mine = own.get(key).map_or(&[][..], Vec::as_slice);
@@ -239,9 +287,12 @@ const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
 fn random_histories_have_no_cycle_that_their_level_excludes() {
     for seed in 0..90 {
         let mut random = Random::new(seed);
-        let db =
-            Database::in_memory(Config { partitions: 1 + (seed % 4) as u16, ..Config::default() }).unwrap();
-        fill(&db);
+        let partitions = 1 + (seed % 4) as u16;
+        let db = Database::in_memory(Config { partitions, ..Config::default() }).unwrap();
+        fill(&db, partitions);
+        if seed / 3 % 2 == 1 {
+            warm_up(&db);
+        }
         let level = LEVELS[seed as usize % 3];
         let recorder = interleaved(&db, level, &mut random);
         check(recorder, &last(&db), level != "read committed");
@@ -260,7 +311,7 @@ fn what_was_committed_before_a_crash_makes_a_history_without_cycles() {
         let level = LEVELS[seed as usize % 3];
         let recorder = {
             let db = open(&disk);
-            fill(&db);
+            fill(&db, 3);
             let recorder = interleaved(&db, level, &mut random);
             disk.crash();
             recorder
@@ -276,7 +327,7 @@ fn histories_of_threads_have_no_cycle_that_their_level_excludes() {
     for level in LEVELS {
         for partitions in [1, 3] {
             let db = Database::in_memory(Config { partitions, ..Config::default() }).unwrap();
-            fill(&db);
+            fill(&db, partitions);
             let recorder = Recorder::new();
             at_once(&db, 4, |connection, number| {
                 let mut random = Random::new(number as u64);
