@@ -51,8 +51,8 @@ struct Plan<'q> {
     rewrites: Vec<Rewrite>,
     gone: Vec<RowSet>,
     coming: Vec<Vec<Value>>,
-    /// Rows that have been decided about.
-    touched: BTreeSet<(PartitionId, Tid)>,
+    /// Rows that have been decided about, by partition.
+    touched: Vec<RowSet>,
     pace: Pace<'q>,
 }
 
@@ -187,7 +187,7 @@ impl<'q> Plan<'q> {
             rewrites,
             gone: vec![RowSet::default(); usize::from(count)],
             coming: Vec::new(),
-            touched: BTreeSet::new(),
+            touched: vec![RowSet::default(); usize::from(count)],
             pace: partitions.pace(),
         })
     }
@@ -243,7 +243,12 @@ impl<'q> Plan<'q> {
     /// Notes what is done with rows.
     fn note(&mut self, tx: &mut Transaction, decided: Vec<Decided>) -> Result<Made, Abort> {
         for Decided { at, decision } in decided {
-            let is_first = at.is_none_or(|at| self.touched.insert(at));
+            let is_first = at.is_none_or(|(partition, tid)| {
+                let touched = &mut self.touched[partition.index()];
+                let is_first = !touched.has(tid);
+                touched.set(tid, true);
+                is_first
+            });
             match (decision, at) {
                 // Which of them counts, or what is said of it, is decided where they are changed one by one.
                 (Decision::Update(_) | Decision::Delete, Some(_)) if !is_first => return Ok(Made::NotHere),
