@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Tid, Value};
+use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, Value};
 use albireo_execute::query::{self, Decided, Decision, FoundRow, FoundRows};
 use albireo_partition::{self as partition, Abort, Call, Pace, Route, Switch, TableHandle, Transaction};
 use albireo_plpgsql::classify::is_repeatable_change;
