@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use albireo_env::Clock;
 use albireo_redo::{Log, LogError};
@@ -18,6 +19,9 @@ use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
 const SPINS: u32 = 2_000;
+/// Turns before it sleeps, each time so long.
+const YIELDS: u32 = SPINS + 200;
+const NAP: Duration = Duration::from_micros(50);
 
 /// A queued transaction: runs on the owned partition and hands its result over by itself. With
 /// `None` it must report that the database closed.
@@ -36,7 +40,7 @@ pub(crate) struct Partition {
     room: Condvar,
     capacity: usize,
     closed: AtomicBool,
-    clock: Clock,
+    pub(crate) clock: Clock,
     /// What is done at the barrier instead of waiting.
     errand: Arc<dyn Errand>,
 }
@@ -119,12 +123,12 @@ impl Partition {
                 let is_for_snapshot = self.for_snapshots.load(Ordering::Relaxed) > 0;
                 for_snapshot |= is_for_snapshot;
                 if !(is_for_snapshot && self.errand.help()) {
-                    relax(&mut turns);
+                    relax(&mut turns, &self.clock);
                 }
             }
             match self.token.try_lock() {
                 Some(state) => break state,
-                None => relax(&mut turns),
+                None => relax(&mut turns, &self.clock),
             }
             if turns >= SPINS {
                 break self.token.lock();
@@ -269,12 +273,14 @@ impl Partition {
     }
 }
 
-/// One turn of waiting: first in place, then giving the core to others.
-pub(crate) fn relax(turns: &mut u32) {
-    *turns += 1;
-    match *turns < SPINS {
-        true => std::hint::spin_loop(),
-        false => std::thread::yield_now(),
+/// One turn of waiting: first in place, then giving the core to others, then asleep. Who is waited for may need the
+/// core, and may have a lower priority.
+pub(crate) fn relax(turns: &mut u32, clock: &Clock) {
+    *turns = turns.saturating_add(1);
+    match *turns {
+        ..SPINS => std::hint::spin_loop(),
+        SPINS..YIELDS => std::thread::yield_now(),
+        _ => clock.sleep(NAP),
     }
 }
 

@@ -102,7 +102,7 @@ impl Request {
         while !self.is_done.load(Ordering::Acquire) {
             free = if self.partitions.iter().all(|partition| partition.is_free()) { free + 1 } else { 0 };
             if free < PATIENCE || !desk.help() {
-                relax(&mut turns);
+                relax(&mut turns, &self.partitions[0].clock);
             }
         }
         self.result.lock().take().expect("whoever took the snapshot did not panic")
