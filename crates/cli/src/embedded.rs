@@ -89,7 +89,7 @@ impl Sql for Embedded {
                 }
                 albireo::Outcome::Done { tag, notices, .. } => {
                     answer.notices.extend(notices);
-                    Outcome::Done { tag }
+                    Outcome::Done { tag: tag.into_owned() }
                 }
             });
         }

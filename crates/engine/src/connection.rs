@@ -458,7 +458,7 @@ impl Connection {
         );
         let gone = report.gone.as_ref().map(durability::gone_text);
         let notices = [written].into_iter().chain(gone).collect();
-        Ok(Outcome::Done { tag: "CHECKPOINT".to_owned(), rows: 0, notices })
+        Ok(Outcome::Done { tag: "CHECKPOINT".into(), rows: 0, notices })
     }
 
     /// BACKUP TO: a copy of the database, taken while transactions run.
@@ -476,7 +476,7 @@ impl Connection {
             "backup of archive {} with {} rows and {} records of the log after it, {} bytes in {} files",
             report.archive, report.rows, report.records, report.bytes, report.files
         );
-        Ok(Outcome::Done { tag: "BACKUP".to_owned(), rows: 0, notices: vec![written] })
+        Ok(Outcome::Done { tag: "BACKUP".into(), rows: 0, notices: vec![written] })
     }
 
     /// 25006 if a read-only transaction is open.
@@ -614,12 +614,12 @@ impl Connection {
 
     fn setting(&self, setting: &Setting) -> Result<Outcome, SqlError> {
         let mut state = self.state.lock();
-        let done = |tag: &str| Outcome::Done { tag: tag.to_owned(), rows: 0, notices: Vec::new() };
+        let done = |tag: &str| Outcome::Done { tag: tag.to_owned().into(), rows: 0, notices: Vec::new() };
         match setting {
             Setting::Set { name, value, local: true } if !state.in_block() => {
                 state.settings.clone().set(name, value.as_deref())?;
                 let notice = "SET LOCAL can only be used in transaction blocks".to_owned();
-                Ok(Outcome::Done { tag: "SET".to_owned(), rows: 0, notices: vec![notice] })
+                Ok(Outcome::Done { tag: "SET".into(), rows: 0, notices: vec![notice] })
             }
             Setting::Set { name, value, local } => {
                 state.set(name, value.as_deref(), *local)?;

@@ -225,7 +225,7 @@ impl Database {
                 self.write_file(&source, place, format, client)?
             }
         };
-        Ok(Outcome::Done { tag: format!("COPY {rows}"), rows, notices: Vec::new() })
+        Ok(Outcome::Done { tag: format!("COPY {rows}").into(), rows, notices: Vec::new() })
     }
 
     /// Loads the whole file, or nothing of it.

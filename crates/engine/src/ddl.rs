@@ -38,7 +38,7 @@ impl Database {
             let changes = Changes { database: self, catalog, next, changes: &plan.changes, text };
             changes.make(&changing, progress, interrupts)?;
         }
-        Ok(Outcome::Done { tag: plan.tag.to_owned(), rows: 0, notices: plan.notices })
+        Ok(Outcome::Done { tag: plan.tag.into(), rows: 0, notices: plan.notices })
     }
 
     /// 55006 if handles to the table's indexes may be about: they would come to mean others.

@@ -26,7 +26,7 @@ pub enum Outcome {
     /// Any other statement.
     Done {
         /// PostgreSQL's command tag, such as `INSERT 0 3`.
-        tag: String,
+        tag: Cow<'static, str>,
         /// Rows inserted, updated, deleted or copied.
         rows: u64,
         /// Remarks, such as that a table existed already.

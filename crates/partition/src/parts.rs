@@ -39,7 +39,7 @@ use crate::{Abort, Transaction};
 impl Transaction {
     /// Notes from now on what it reads, for `reader`.
     pub fn note_reads(&mut self, reader: &Arc<Reader>) {
-        self.reads = Some(Box::default());
+        self.reads = Some(self.spare_reads.take().unwrap_or_default());
         self.reader = Some(Arc::clone(reader));
     }
 
@@ -157,16 +157,17 @@ impl Transaction {
     /// Enters what it has locked, what it has written since `since`, and, if `all`, what it has read, for `reader`, whose
     /// transaction is in this step: whoever commits a change of it will tell.
     pub fn enter_reads(&mut self, reader: &Arc<Reader>, since: Savepoint, all: bool, step: u32) {
-        let mut reads = self.reads.take().map_or_else(Reads::default, |reads| *reads);
+        let mut reads = self.reads.take().unwrap_or_default();
         reads.muted = 0;
         if !all {
             reads.noted.retain(|(_, read)| read.mark() != Mark::Read);
         }
         self.note_written(&mut reads, since);
         reads.without_own(&self.undo);
-        for (site, read) in reads.noted {
+        for (site, read) in reads.noted.drain(..) {
             self.sites[usize::from(site)].readers.enter(read, reader, step);
         }
+        self.spare_reads = Some(reads);
     }
 
     /// The rows that it has changed since `since`, and the keys that these must be alone with.

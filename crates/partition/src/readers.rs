@@ -138,6 +138,9 @@ impl Read {
     }
 }
 
+/// Rows that are looked for one by one among those that a transaction has made.
+const FEW_ROWS: usize = 4;
+
 /// What a statement has read, by the number of the site.
 #[derive(Clone, Default, Debug)]
 pub struct Reads {
@@ -164,8 +167,25 @@ impl Reads {
 
     /// Forgets rows that the transaction itself has made: whoever else reads them there reads others.
     pub(crate) fn without_own(&mut self, undo: &UndoLog) {
-        if !self.noted.iter().any(|(_, read)| matches!(read, Read::Row(..))) {
+        let rows = self.noted.iter().filter(|(_, read)| matches!(read, Read::Row(..))).count();
+        if rows == 0 {
             return;
+        }
+        if rows <= FEW_ROWS {
+            let has_made = |of: u16, table: TableId, tid: Tid| {
+                undo.events(Savepoint::START).any(|(site, other, first, event)| match event {
+                    ChangeEvent::Came { rows } => {
+                        (site == of || site == SHARED_SITE)
+                            && other == table
+                            && (first.0..first.0 + rows).contains(&tid.0)
+                    }
+                    _ => false,
+                })
+            };
+            return self.noted.retain(|(site, read)| match read {
+                Read::Row(table, tid, _) => !has_made(*site, *table, *tid),
+                _ => true,
+            });
         }
         let came = |(site, table, tid, event)| match event {
             ChangeEvent::Came { rows } => Some((site, table, tid, rows)),

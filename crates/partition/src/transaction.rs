@@ -49,6 +49,8 @@ pub struct Transaction {
     synchronous: Option<bool>,
     /// What it reads, if that is to be known.
     pub(crate) reads: Option<Box<Reads>>,
+    /// The memory of the last ones, empty.
+    pub(crate) spare_reads: Option<Box<Reads>>,
     /// For whom: of a transaction of several statements.
     pub(crate) reader: Option<Arc<Reader>>,
     /// Who holds a lock that it must wait for.
@@ -71,6 +73,7 @@ impl Transaction {
             now: None,
             synchronous: None,
             reads: None,
+            spare_reads: None,
             reader: None,
             waits_for: None,
             reached: Cell::new(None),

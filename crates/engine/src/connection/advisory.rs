@@ -223,7 +223,7 @@ impl Connection {
         mut held: Held,
         cancel: &CancelToken,
     ) -> Result<bool, SqlError> {
-        let settings = self.settings_in_block();
+        let settings = self.state.lock().settings_in_block();
         let limits = self.database.limits(&settings, cancel);
         loop {
             let activity = self.activity();

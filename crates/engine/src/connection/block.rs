@@ -8,7 +8,7 @@ use albireo_sql::classify::{Isolation, TransactionCommand, TransactionModes};
 use parking_lot::Mutex;
 
 use super::{Connection, State};
-use crate::interactive::{Interactive, Overdue, Registered, Statement};
+use crate::interactive::{Interactive, Overdue, Statement};
 use crate::settings::Settings;
 use crate::statements::{Parsed, Wanted};
 use crate::{Outcome, ReadOnlySession};
@@ -19,6 +19,29 @@ pub(super) enum Block {
     ReadOnly(Arc<ReadOnlySession>, Vec<String>),
     /// Any other.
     Writing(Arc<Mutex<Interactive>>),
+}
+
+impl State {
+    /// A statement begins: what is set for it. It may take no longer than the open transaction.
+    ///
+    /// # Errors
+    /// That has taken too long.
+    fn begin(&self, text: &str) -> Result<Settings, Overdue> {
+        if let Some(registered) = &self.registered {
+            registered.begin(text)?;
+        }
+        Ok(self.settings_in_block())
+    }
+
+    /// What is set for a statement that has begun.
+    pub(super) fn settings_in_block(&self) -> Settings {
+        let mut settings = self.settings.clone();
+        if let Some(registered) = &self.registered {
+            let all = [settings.statement_timeout, registered.left(&settings)];
+            settings.statement_timeout = all.into_iter().flatten().min();
+        }
+        settings
+    }
 }
 
 impl Connection {
@@ -172,31 +195,21 @@ impl Connection {
     pub(super) fn enter_block(&self, text: &str) -> Result<Settings, SqlError> {
         let (overdue, open) = {
             let state = self.state.lock();
-            let began = state.registered.as_ref().map_or(Ok(()), |registered| registered.begin(text));
-            match began {
-                Ok(()) => {
-                    drop(state);
-                    return Ok(self.settings_in_block());
-                }
+            match state.begin(text) {
+                Ok(settings) => return Ok(settings),
                 Err(overdue) => (overdue, state.writing()),
             }
         };
+        Err(self.expire(open, overdue))
+    }
+
+    /// The open transaction has taken too long.
+    fn expire(&self, open: Option<Arc<Mutex<Interactive>>>, overdue: Overdue) -> SqlError {
         if let Some(open) = open {
             self.database.expire(&mut open.lock(), overdue);
         }
         self.fail();
-        Err(overdue.error())
-    }
-
-    /// What is set for a statement: it may take no longer than the open transaction.
-    pub(super) fn settings_in_block(&self) -> Settings {
-        let state = self.state.lock();
-        let mut settings = state.settings.clone();
-        if let Some(registered) = &state.registered {
-            let all = [settings.statement_timeout, registered.left(&settings)];
-            settings.statement_timeout = all.into_iter().flatten().min();
-        }
-        settings
+        overdue.error()
     }
 
     /// It has ended.
@@ -241,18 +254,15 @@ impl Connection {
         parameters: &[Value],
         cancel: &CancelToken,
     ) -> Option<Result<Outcome, SqlError>> {
-        let open = {
+        let (open, began) = {
             let state = self.state.lock();
-            let late = state.registered.as_ref().is_some_and(Registered::is_overdue);
-            // What it is must be known first: it may end the transaction.
-            if late && matches!(statement, Statement::Kept) {
-                return None;
-            }
-            state.writing()?
+            (state.writing()?, state.begin(text))
         };
-        let settings = match self.enter_block(text) {
-            Ok(settings) => settings,
-            Err(error) => return Some(Err(error)),
+        let settings = match (began, statement) {
+            (Ok(settings), _) => settings,
+            // What it is must be known first: it may end the transaction.
+            (Err(_), Statement::Kept) => return None,
+            (Err(overdue), Statement::Parsed(_)) => return Some(Err(self.expire(Some(open), overdue))),
         };
         let queries = wanted == Wanted::Queries;
         let source = (text, parameters, queries);
@@ -454,7 +464,7 @@ impl Step {
 }
 
 fn told(tag: &str, notice: Option<&str>) -> Outcome {
-    Outcome::Done { tag: tag.to_owned(), rows: 0, notices: notice.map(str::to_owned).into_iter().collect() }
+    Outcome::Done { tag: tag.to_owned().into(), rows: 0, notices: notice.map(str::to_owned).into_iter().collect() }
 }
 
 impl Drop for Connection {

@@ -121,7 +121,7 @@ impl Database {
         // Alone, so that the library is the newest and the catalog does not change meanwhile.
         let changing = self.inner.definitions.begin(interrupts)?;
         let _alone = changing.write(interrupts, || Ok(()))?;
-        let tag = format!("CREATE {}", definition.kind.word().to_uppercase());
+        let tag = format!("CREATE {}", definition.kind.word().to_uppercase()).into();
         let signature = Signature::new(&self.catalog(), &definition)?;
         let (library, id, wrong) = self.library().with(definition, text)?;
         let fails = wrong.iter().map(|error| format!("it will fail when it is called: {error}"));
@@ -164,7 +164,7 @@ impl Database {
         let receipt = self.put_library(library, text)?;
         self.acknowledge_call(None, receipt)?;
         let kind = removal.kind.map_or("ROUTINE".to_owned(), |kind| kind.word().to_uppercase());
-        Ok(Outcome::Done { tag: format!("DROP {kind}"), rows: 0, notices })
+        Ok(Outcome::Done { tag: format!("DROP {kind}").into(), rows: 0, notices })
     }
 }
 

@@ -7,6 +7,7 @@
 //! `'{1,2}'` is an array where one is wanted.
 
 use std::mem::{Discriminant, discriminant};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,17 +190,27 @@ impl Bound {
         let notices =
             notices.into_iter().filter(Notice::is_for_client).map(|notice| notice.message).collect();
         let verb = match &self.meaning {
-            Meaning::Call(_) => return Ok(Outcome::Done { tag: "CALL".to_owned(), rows: 0, notices }),
+            Meaning::Call(_) => return Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices }),
             Meaning::Select(_) => "SELECT",
             Meaning::Change(plan) => plan.change.verb(),
         };
-        let zero = if verb == "INSERT" { "0 " } else { "" };
-        Ok(Outcome::Done { tag: format!("{verb} {zero}{count}"), rows: count, notices })
+        Ok(Outcome::Done { tag: tag_of(verb, count), rows: count, notices })
     }
 
     /// Its parameters: what they are called, and their types.
     pub(crate) fn parameters(&self) -> Vec<(VariableId, Option<Type>)> {
         self.around.parameters.iter().copied().zip(self.types.iter().cloned()).collect()
+    }
+}
+
+/// PostgreSQL's command tag; those of single rows take no memory.
+fn tag_of(verb: &'static str, count: u64) -> Cow<'static, str> {
+    match (verb, count) {
+        ("INSERT", 1) => "INSERT 0 1".into(),
+        ("UPDATE", 1) => "UPDATE 1".into(),
+        ("DELETE", 1) => "DELETE 1".into(),
+        ("INSERT", count) => format!("INSERT 0 {count}").into(),
+        (verb, count) => format!("{verb} {count}").into(),
     }
 }
 

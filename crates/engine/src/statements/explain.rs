@@ -66,7 +66,7 @@ impl Database {
                     let time = rows.execution.as_secs_f64() * 1e3;
                     lines.push(format!("{} rows in {time:.3} ms", rows.row_count()));
                 }
-                Attempt::Ran(Outcome::Done { tag, .. }) => lines.push(tag),
+                Attempt::Ran(Outcome::Done { tag, .. }) => lines.push(tag.into_owned()),
                 Attempt::Failed(error) | Attempt::Not(Some(error)) => return Err(error),
                 Attempt::Not(None) => return Ok(Explained::Elsewhere(String::new())),
             }

@@ -208,7 +208,11 @@ struct Hot {
 /// What the routine of a statement gave: FOUND, and the row.
 fn of_statement(ran: Ran) -> (u64, Vec<Vec<Datum>>) {
     let mut row = match ran {
-        Ran::Reply(reply) => row_of(&reply, 0),
+        Ran::Reply(reply) => {
+            let found = matches!(reply.get(0), Output::Value(found) if found.to_value() == Value::Bool(true));
+            let rows = if found && reply.width() > 1 { vec![row_of(&reply, 1)] } else { Vec::new() };
+            return (u64::from(found), rows);
+        }
         Ran::Values(mut values) => match values.pop() {
             Some(Datum::Row(fields)) => fields.to_vec(),
             _ => Vec::new(),

@@ -14,6 +14,13 @@ use crate::types::{Scalar, Type};
 /// # Errors
 /// What the conversion says; 42804 if there is none; 22008 for a moment beyond its type.
 pub fn given(value: &Value, ty: &Type) -> Result<Datum, SqlError> {
+    // What needs no look at its range or length.
+    if let (Value::SmallInt(_), Type::Scalar(Scalar::SmallInt))
+    | (Value::Integer(_), Type::Scalar(Scalar::Integer))
+    | (Value::BigInt(_), Type::Scalar(Scalar::BigInt)) = (value, ty)
+    {
+        return Ok(value.clone().into());
+    }
     let mismatch = || {
         let from = value.sql_type().map_or(Scalar::Unknown, Scalar::of);
         let message = format!("the parameter is of type {ty}, but its value of type {from}");

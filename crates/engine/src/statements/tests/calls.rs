@@ -65,7 +65,7 @@ fn call_with_parameters_is_bound_once_and_does_what_literals_do() {
         let Outcome::Done { tag, notices, .. } = db.execute_with("CALL add($1)", &[1.into()]).unwrap() else {
             panic!()
         };
-        assert_eq!((tag.as_str(), notices.len()), ("CALL", 0));
+        assert_eq!((&*tag, notices.len()), ("CALL", 0));
         assert_eq!(gives(&db, "SELECT n FROM p WHERE id = 1", &[]), "n numeric\n2.25");
     }
 }
