@@ -59,10 +59,21 @@ impl Clock {
     /// clock is set.
     #[inline]
     pub fn unix_us(&self) -> i64 {
+        // Every transaction asks; by way of `SystemTime` it would cost three times as much.
+        self.unix_us_by(rustix::time::ClockId::Realtime)
+    }
+
+    /// As [`Clock::unix_us`], up to some milliseconds earlier, for a sixth of the time.
+    #[inline]
+    pub fn about_unix_us(&self) -> i64 {
+        self.unix_us_by(rustix::time::ClockId::RealtimeCoarse)
+    }
+
+    #[inline]
+    fn unix_us_by(&self, clock: rustix::time::ClockId) -> i64 {
         match &self.0 {
             Kind::Real { .. } => {
-                // Every transaction asks; by way of `SystemTime` it would cost three times as much.
-                let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+                let time = rustix::time::clock_gettime(clock);
                 time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1_000)
             }
             Kind::Simulated { start_us, elapsed_ns } => {

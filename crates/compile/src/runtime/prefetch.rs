@@ -221,7 +221,7 @@ impl Context<'_> {
                 continue;
             }
             let Ok((site, _)) = ask.of.table_of_key(&self.machine.live, answer.place) else { continue };
-            self.note_found(&ask.of, site, key, None);
+            self.note_keys(&ask.of, site, key);
             // SAFETY: the rows that this answer was given just now, so many behind its address; they are kept.
             let rows = unsafe {
                 std::slice::from_raw_parts(answer.row.entries.cast::<RowAt>(), answer.row.slot as usize)

@@ -227,15 +227,21 @@ impl Context<'_> {
         })
     }
 
-    /// Notes that rows with a key were looked for, and the one that was found.
+    /// Notes what was found of a key that at most one row has. While that row stays as it is no other gets its key, so
+    /// the key matters if there is none.
     #[inline]
     pub(super) fn note_found(&mut self, of: &IndexOf, site: Site, key: ShortKey, tid: Option<Tid>) {
-        let tx = &mut self.machine.live.tx;
-        if tx.notes_reads() {
-            let (table, (low, high)) = (of.table.id(), key.range());
-            tx.note_range(site, table, of.index.id(), low, high);
-            tid.into_iter().for_each(|tid| tx.note_row(site, table, tid));
+        match tid {
+            Some(tid) => self.machine.live.tx.note_row(site, of.table.id(), tid),
+            None => self.note_keys(of, site, key),
         }
+    }
+
+    /// Notes that rows whose keys begin so were looked for.
+    #[inline]
+    pub(super) fn note_keys(&mut self, of: &IndexOf, site: Site, key: ShortKey) {
+        let (low, high) = key.range();
+        self.machine.live.tx.note_range(site, of.table.id(), of.index.id(), low, high);
     }
 }
 

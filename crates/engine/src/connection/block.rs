@@ -464,7 +464,11 @@ impl Step {
 }
 
 fn told(tag: &str, notice: Option<&str>) -> Outcome {
-    Outcome::Done { tag: tag.to_owned().into(), rows: 0, notices: notice.map(str::to_owned).into_iter().collect() }
+    Outcome::Done {
+        tag: tag.to_owned().into(),
+        rows: 0,
+        notices: notice.map(str::to_owned).into_iter().collect(),
+    }
 }
 
 impl Drop for Connection {

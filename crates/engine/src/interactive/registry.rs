@@ -130,7 +130,7 @@ impl Registered {
             return Err(overdue);
         }
         now.state = State::Active;
-        now.since_us = self.database.inner.env.clock.unix_us();
+        now.since_us = self.database.inner.env.clock.about_unix_us();
         now.statement.clear();
         now.statement.push_str(&text[..text.floor_char_boundary(MOST_SHOWN)]);
         now.overdue = None;
@@ -150,7 +150,7 @@ impl Registered {
         let mut now = self.activity.now.lock();
         now.level = level.unwrap_or("read only");
         now.state = if failed { State::Failed } else { State::Idle };
-        now.since_us = clock.unix_us();
+        now.since_us = clock.about_unix_us();
         now.overdue = [idle, whole].into_iter().flatten().min_by_key(|(at, _)| *at);
     }
 

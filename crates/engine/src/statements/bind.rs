@@ -6,8 +6,8 @@
 //! their values, which say which routines are meant; a text has the type that its place demands, so that
 //! `'{1,2}'` is an array where one is wanted.
 
-use std::mem::{Discriminant, discriminant};
 use std::borrow::Cow;
+use std::mem::{Discriminant, discriminant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;

@@ -60,8 +60,9 @@ impl Shape {
     /// These rows as a result.
     pub(super) fn result(&self, rows: Vec<Vec<Datum>>, execution: Duration) -> Result<QueryResult, SqlError> {
         let (mut columns, mut schema) = (Arc::clone(&self.columns), Arc::clone(&self.schema));
-        let mut mixed = vec![false; columns.len()];
+        let mut mixed = Vec::new();
         if !self.open.is_empty() {
+            mixed.resize(columns.len(), false);
             let mut settled = columns.to_vec();
             for &at in &self.open {
                 let scales = || rows.iter().filter_map(|row| scale_of(&row[at]));
@@ -73,10 +74,10 @@ impl Shape {
             columns = settled.into();
         }
         let shown = |row: Vec<Datum>| {
-            let cells = row.into_iter().zip(&*columns).zip(&mixed);
-            let shown = cells.map(|((datum, column), mixed)| {
+            let cells = row.into_iter().zip(&*columns).enumerate();
+            let shown = cells.map(|(at, (datum, column))| {
                 let value = match datum {
-                    Datum::Value(value) if *mixed => Some(value),
+                    Datum::Value(value) if mixed.get(at) == Some(&true) => Some(value),
                     datum => value(datum, column.ty),
                 };
                 value.ok_or_else(|| too_wide(&column.name, column.ty))
