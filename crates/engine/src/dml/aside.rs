@@ -37,8 +37,7 @@ use crate::query::options;
 use crate::routines::{Limits, put_statement};
 use crate::statements::Ran;
 
-/// Rows that are changed one by one while all partitions are owned, if their columns could be swapped, and if they are in
-/// an index or could not.
+/// Rows that are changed one by one while all partitions are owned, if their columns could be swapped, and if not.
 const FEW: usize = 1_000;
 const MOST_SINGLY: usize = 4_000;
 /// An index is made anew for a change of at least one of so many rows. Entering a row beside the table takes an eighth of
@@ -167,7 +166,7 @@ impl<'q> Aside<'q> {
         let most_singly = match follower.snapshot().table(handle.id()) {
             _ if spec.rewrites(&columns) => FEW,
             Some(view) if spec.reindexes(&columns) => {
-                MOST_SINGLY.max(view.row_count() as usize / REINDEXED_AT_MOST)
+                FEW.max(view.row_count() as usize / REINDEXED_AT_MOST)
             }
             _ => MOST_SINGLY,
         };
