@@ -165,9 +165,7 @@ impl<'q> Aside<'q> {
         let made = Made::Singly(Found::new());
         let most_singly = match follower.snapshot().table(handle.id()) {
             _ if spec.rewrites(&columns) => FEW,
-            Some(view) if spec.reindexes(&columns) => {
-                FEW.max(view.row_count() as usize / REINDEXED_AT_MOST)
-            }
+            Some(view) if spec.reindexes(&columns) => FEW.max(view.row_count() as usize / REINDEXED_AT_MOST),
             _ => MOST_SINGLY,
         };
         let follower = Some(follower);
