@@ -20,7 +20,6 @@ use albireo_storage::{ChangeEvent, ColumnSet, RowSet};
 use parking_lot::Mutex;
 
 /// What was changed.
-#[derive(Default)]
 struct Changed {
     rows: RowSet,
     /// Empty, with memory for the next ones.

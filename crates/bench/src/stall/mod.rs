@@ -2,8 +2,8 @@
 //!
 //! One thread updates single rows by their keys, one statement after another, while another thread runs a statement
 //! over the whole table. What the first one notices is measured: its longest update, and how many it made of those that
-//! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them. Where there are
-//! more threads than cores, a thread waits for the others' turns, of some milliseconds: that part is told apart.
+//! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them. Where there
+//! are more threads than cores, a thread waits for the others' turns, of some milliseconds: that part is told apart.
 //!
 //! Responsible for: these figures. Not responsible for: whether the statements are right (`engine`); their rows are
 //! counted all the same.
@@ -27,9 +27,10 @@ pub use report::{Beside, StallReport};
 /// The table: a key, a number that the point updates change and one that the statements do, and a text.
 const TABLE: &str = "CREATE TABLE big (id BIGINT PRIMARY KEY, hits BIGINT NOT NULL, v BIGINT NOT NULL, \
                      t TEXT NOT NULL) PARTITION BY HASH (id)";
+const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
 /// Updates after which a thread asks again how long it has waited for a core.
 const ASKED_EVERY: u32 = 256;
-const POINT: &str = "UPDATE big SET hits = hits + 1 WHERE id = $1";
+
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct StallConfig {

@@ -140,38 +140,25 @@ impl Context<'_> {
         })
     }
 
-    /// The rows of an access in a partition, behind those found before.
+    /// The rows of an access in a partition, behind those found before; notes what it reads.
     fn collect(&mut self, access: &Access, cells: &[Cell], site: Site, most: usize) -> Result<(), Stop> {
         let mut found = std::mem::take(&mut self.space.searches[access.number]);
-        let done = self.collect_into(access, cells, site, most, &mut found);
-        self.space.searches[access.number] = found;
-        done
-    }
-
-    /// As [`Context::collect`], and notes what it reads.
-    fn collect_into(
-        &mut self,
-        access: &Access,
-        cells: &[Cell],
-        site: Site,
-        most: usize,
-        found: &mut Vec<(Site, Tid)>,
-    ) -> Result<(), Stop> {
         let before = found.len();
-        let range = self.look_into(access, cells, site, most, found)?;
+        let range = self.collect_into(access, cells, site, most, &mut found);
         let tx = &mut self.machine.live.tx;
-        if let Some((low, high)) = range
+        if let Ok(Some((low, high))) = range
             && tx.notes_reads()
         {
             let table = access.of.table.id();
             tx.note_range(site, table, access.of.index.id(), low, high);
             found[before..].iter().for_each(|(site, tid)| tx.note_row(*site, table, *tid));
         }
-        Ok(())
+        self.space.searches[access.number] = found;
+        range.map(drop)
     }
 
-    /// Puts the rows of an access in a partition behind those found before: between which beginnings of keys it looked.
-    fn look_into(
+    /// As [`Context::collect`], and gives the beginnings of keys between which it looked; none if there can be no row.
+    fn collect_into(
         &mut self,
         access: &Access,
         cells: &[Cell],

@@ -5,10 +5,11 @@
 //! seal      (nobody owns anything)  after the last of them
 //! reindex   (nobody owns anything)  the columns' indexes, made anew from the rows with the values put
 //! put_live  (the table is owned)    a row that was changed since: as it is now, or with new values
-//! install   (the table is owned)    after the last changed row: new blocks and indexes take the place of the old ones
+//! settle    (the table is owned)    after the last of them: rows enter whose key another had, which has left
+//! install   (the table is owned)    new blocks and indexes take the place of the old ones
 //! ```
 //!
-//! Responsible for: columns that place no row and of whose values no unique index depends; NOT NULL, lengths, digits,
+//! Responsible for: columns that place no row, and that no unique index needs to tell rows apart; NOT NULL, lengths, digits,
 //! CHECK constraints. Not responsible for: which rows, and undo: what is not installed has never been there.
 //!
 //! I-1 An index has each row under the key that it has with the values put: when a row gets others, its key is asked for
@@ -27,7 +28,7 @@ use crate::rows::{self, FrozenRows, Original, RowSet, Rows, Shadow};
 pub struct Rewrite {
     spec: Arc<TableSpec>,
     columns: Vec<ColumnId>,
-    /// Those that have one of the columns.
+    /// Those that have one of the columns. They read in the blocks of `shadow`, and are gone before it.
     indexes: Vec<IndexAside>,
     /// The table as a snapshot shows it.
     first: FrozenRows,
@@ -153,9 +154,7 @@ impl Rewrite {
         self.rows.set(tid, values.is_some());
         Ok(())
     }
-}
 
-impl Rewrite {
     /// Gets ready for [`Table::install`], which then cannot fail: to follow the last [`Rewrite::put_live`].
     ///
     /// # Errors
