@@ -1,6 +1,6 @@
 //! Main-memory storage: blocks, chunks, strings, indexes, undo, and snapshots of them.
 //!
-//! Responsible for: one table in one partition ([`Table`]), its memory ([`BlockPool`]), the frozen
+//! Responsible for: one table in one partition ([`Table`]), its memory ([`BlockPool`]), the immutable
 //! view of many ([`DatabaseSnapshot`]). Not responsible for: names and SQL (`sql`), threads and
 //! transactions (`partition`), queries (`olap`).
 //!

@@ -24,9 +24,9 @@
 mod absorb;
 mod bulk;
 mod free;
-mod frozen;
 mod ghosts;
 mod heap;
+mod seen;
 mod set;
 mod shadow;
 mod slots;
@@ -47,8 +47,8 @@ use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 use free::FreeSlots;
-pub(crate) use frozen::{FrozenPart, FrozenRows};
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
+pub(crate) use seen::{SeenPart, SeenRows};
 pub use set::RowSet;
 pub(crate) use shadow::{Original, Replaced, Shadow};
 pub(crate) use slots::NewSlot;
@@ -66,7 +66,7 @@ pub struct Rows {
     /// Slots ever used; the next appended row gets this one.
     pub(crate) slots: u64,
     /// Those that the last snapshot has.
-    frozen_slots: u64,
+    shared_slots: u64,
     pub(crate) live_rows: u64,
     /// Rows that stand in indexes without living, and those of them that are about to come.
     ghosts: u64,
@@ -133,7 +133,7 @@ impl Rows {
             base,
             chunks: 0,
             slots: 0,
-            frozen_slots: 0,
+            shared_slots: 0,
             live_rows: 0,
             ghosts: 0,
             pending: RowSet::default(),
@@ -626,10 +626,10 @@ impl Rows {
     }
 
     /// Shares the directory with a snapshot and enters the next epoch.
-    pub(crate) fn freeze(&mut self, next_epoch: u64) -> Arc<Directory> {
+    pub(crate) fn share(&mut self, next_epoch: u64) -> Arc<Directory> {
         assert!(next_epoch > self.epoch, "a table's epochs go up");
         debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
-        (self.epoch, self.frozen_slots) = (next_epoch, self.slots);
+        (self.epoch, self.shared_slots) = (next_epoch, self.slots);
         Arc::clone(&self.dir)
     }
 

@@ -153,7 +153,7 @@ impl Database {
         progress: &mut (impl FnMut(Progress) + Send),
     ) -> Result<Report, SqlError> {
         let ArchiveJob { home, log, options, .. } = *work;
-        let Frozen { time_us, snapshot, definitions, catalog, sequence, next_record } = self.freeze()?;
+        let Captured { time_us, snapshot, definitions, catalog, sequence, next_record } = self.capture()?;
         // An archive must not know more than the log does, or an older one could not be used with it. A log
         // without room says so, since it may be this that makes room.
         log.wait_for_reader(Ticket(sequence)).map_err(|error| log_error(&error))?;
@@ -216,7 +216,7 @@ impl Database {
     }
 
     /// Everything that an archive says, of one moment.
-    pub(super) fn freeze(&self) -> Result<Frozen, SqlError> {
+    pub(super) fn capture(&self) -> Result<Captured, SqlError> {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
         let catalog = Arc::clone(&library.catalog);
@@ -238,7 +238,7 @@ impl Database {
             })
             .map_err(|spent: albireo_storage::BudgetSpent| snapshot_error(spent.into()))?;
         let (sequence, next_record) = sealed.unwrap_or_default();
-        Ok(Frozen { time_us, snapshot, definitions, catalog, sequence, next_record })
+        Ok(Captured { time_us, snapshot, definitions, catalog, sequence, next_record })
     }
 
     /// Removes segments that no archive needs any more; how many.
@@ -299,7 +299,7 @@ fn at_low_priority<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 /// A moment of a database.
-pub(super) struct Frozen {
+pub(super) struct Captured {
     /// When it is, in microseconds since 1970.
     pub(super) time_us: i64,
     pub(super) snapshot: Arc<DatabaseSnapshot>,

@@ -19,7 +19,7 @@ use albireo_base::{SqlError, SqlState};
 use albireo_env::{DiskLock, Env};
 use albireo_redo::{Control, Controls, LogReader};
 
-use super::checkpoint::{Frozen, archive_error, meta};
+use super::checkpoint::{Captured, archive_error, meta};
 use super::directory::controls_of;
 use super::progress::{RecoveryProgress, Reporter};
 use super::recovery::{How, State, utc};
@@ -132,7 +132,7 @@ impl Database {
             env.disk.create_dir_all(&directory).map_err(failed)?;
         }
         env.disk.sync_directory(to).map_err(failed)?;
-        let Frozen { time_us, snapshot, definitions, catalog, .. } = self.freeze()?;
+        let Captured { time_us, snapshot, definitions, catalog, .. } = self.capture()?;
         let log_id = env.seeds.next_seed();
         let request = Request {
             time_us,

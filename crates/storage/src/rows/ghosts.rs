@@ -106,7 +106,7 @@ impl Rows {
     /// Whether the slots of rows that were about to come can be as if they never were: they are the last, and no snapshot
     /// has them.
     pub(crate) fn leave_no_trace(&self, run: RowRun) -> bool {
-        self.are_last(run) && run.first.0 >= self.frozen_slots
+        self.are_last(run) && run.first.0 >= self.shared_slots
     }
 
     /// Gives the slots of rows back that were about to come and stand in no index: as if they never were, if that can be.

@@ -22,7 +22,7 @@ use albireo_base::{ColumnId, Tid};
 use rustc_hash::FxHashMap;
 
 use super::heap::{HeapUse, heap_bytes_of, old_text, slot_in_heap};
-use super::{FrozenRows, Rows};
+use super::{Rows, SeenRows};
 use crate::bitmap;
 use crate::directory::{Directory, Entry, HeapList};
 use crate::layout::{ColumnLocation, Layout, Physical};
@@ -91,7 +91,7 @@ pub(crate) struct Original<'r> {
 
 impl<'r> Original<'r> {
     /// Rows as a snapshot shows them: others may write into slots that it does not have.
-    pub(crate) fn frozen(rows: &'r FrozenRows) -> Self {
+    pub(crate) fn seen(rows: &'r SeenRows) -> Self {
         Self { rows, slots: rows.slots, is_live: false }
     }
 
@@ -261,7 +261,7 @@ impl Shadow {
     /// Ends the part in which values are put for the rows of a snapshot: brings the texts of all other rows.
     pub(crate) fn seal(
         &mut self,
-        rows: &FrozenRows,
+        rows: &SeenRows,
         has_value: impl Fn(Tid) -> bool,
     ) -> Result<(), OutOfMemory> {
         let heaps = self.layout.heap_columns.len().max(1);
@@ -276,7 +276,7 @@ impl Shadow {
 
     /// The rows of the snapshot with the values that were put so far, sealed if there are texts among them. Rows that
     /// follow, or get other values, later are not to be read in it; nor any once this is gone.
-    pub(crate) fn view(&self, rows: &FrozenRows) -> FrozenRows {
+    pub(crate) fn view(&self, rows: &SeenRows) -> SeenRows {
         assert!(rows.layout_id == self.layout.id, "the rows are of the table");
         let mut dir = Directory::clone(&rows.dir);
         for (entry, block) in dir.entries.iter_mut().zip(&self.blocks) {
@@ -365,15 +365,15 @@ pub struct Replaced {
     registry: Arc<SnapshotRegistry>,
     blocks: Vec<(BlockContents, NonNull<u8>, usize, Range<u64>)>,
     /// The rows that the new blocks were made from, whose snapshot ends with them.
-    frozen: Option<FrozenRows>,
+    seen: Option<SeenRows>,
 }
 
 impl Replaced {
     /// With the rows that the new blocks were made from.
-    pub(crate) fn with(self, frozen: FrozenRows) -> Self {
+    pub(crate) fn with(self, seen: SeenRows) -> Self {
         let mut with = self;
-        debug_assert!(Arc::ptr_eq(&with.registry, &frozen.registry), "both are of one database");
-        with.frozen = Some(frozen);
+        debug_assert!(Arc::ptr_eq(&with.registry, &seen.registry), "both are of one database");
+        with.seen = Some(seen);
         with
     }
 }
@@ -384,7 +384,7 @@ unsafe impl Send for Replaced {}
 impl Drop for Replaced {
     fn drop(&mut self) {
         // What only it still saw is free then.
-        self.frozen = None;
+        self.seen = None;
         for (contents, block, bytes, life) in self.blocks.drain(..) {
             // SAFETY: the block came from the registry's pool with this size; no directory of a live table holds it
             // since it was replaced, and its last change was when its life begins.
@@ -406,8 +406,7 @@ impl Rows {
             "blocks are installed in the rows that they were made for"
         );
         let epoch = self.epoch;
-        let mut replaced =
-            Replaced { registry: Arc::clone(&self.registry), blocks: Vec::new(), frozen: None };
+        let mut replaced = Replaced { registry: Arc::clone(&self.registry), blocks: Vec::new(), seen: None };
         for (index, block) in std::mem::take(&mut shadow.blocks).into_iter().enumerate() {
             let Some(block) = block else { continue };
             let old = std::mem::replace(&mut self.dir_mut().entries[index], Entry { block, tag: epoch });

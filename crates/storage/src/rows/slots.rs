@@ -121,7 +121,7 @@ impl Rows {
     pub(crate) fn unpublish(&mut self, tid: Tid) {
         debug_assert!(self.is_live(tid), "a row that is taken back lives");
         let entry = tid.chunk() * self.layout.entries() + VALIDITY_ENTRY;
-        if tid.0 < self.frozen_slots && self.dir.entries[entry].tag != self.epoch {
+        if tid.0 < self.shared_slots && self.dir.entries[entry].tag != self.epoch {
             let cleared = self.set_bit_for(tid, VALIDITY_ENTRY, false, Need::Undoing);
             cleared.expect("undoing is given its memory");
             self.live_rows -= 1;

@@ -22,7 +22,7 @@ use albireo_base::{ColumnId, IndexId, StatementProgress, Tid, Value};
 use super::indexes::{IndexAside, TableIndex};
 use super::values::{check_text, encode, text_bytes, value_of};
 use super::{Table, TableError, TableSpec};
-use crate::rows::{self, FrozenRows, Original, RowSet, Rows, Shadow};
+use crate::rows::{self, Original, RowSet, Rows, SeenRows, Shadow};
 
 /// New values beside one partition of a table.
 pub struct Rewrite {
@@ -31,7 +31,7 @@ pub struct Rewrite {
     /// Those that have one of the columns. They read in the blocks of `shadow`, and are gone before it.
     indexes: Vec<IndexAside>,
     /// The table as a snapshot shows it.
-    first: FrozenRows,
+    first: SeenRows,
     shadow: Shadow,
     /// Those that have new values.
     rows: RowSet,
@@ -85,7 +85,7 @@ impl TableSpec {
 
 impl Rewrite {
     /// Of columns that can be rewritten.
-    pub(crate) fn new(first: FrozenRows, spec: Arc<TableSpec>, columns: &[ColumnId]) -> Self {
+    pub(crate) fn new(first: SeenRows, spec: Arc<TableSpec>, columns: &[ColumnId]) -> Self {
         assert!(spec.reindexes(columns), "the columns can be rewritten");
         let shadow = Shadow::new(&first, columns);
         let (columns, indexes) = (columns.to_vec(), Vec::new());
@@ -104,7 +104,7 @@ impl Rewrite {
     pub fn put(&mut self, tid: Tid, values: &[Value]) -> Result<(), TableError> {
         let Self { spec, columns, first, shadow, .. } = self;
         check(spec, columns, first, tid, values)?;
-        write(spec, (columns, values), shadow, tid, Original::frozen(first))?;
+        write(spec, (columns, values), shadow, tid, Original::seen(first))?;
         self.rows.set(tid, true);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a snapshot shows: the frozen directories of all tables of all partitions, and their
+//! What a snapshot shows: the directories of all tables of all partitions, and their
 //! chunks as Arrow arrays.
 //!
 //! Responsible for: keeping a snapshot's blocks alive, handing out columns without copying where
@@ -26,10 +26,10 @@ use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
-use crate::rows::{FrozenPart, FrozenRows};
+use crate::rows::{SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
 
-/// A transaction-consistent state of all tables, or of what its scope covers, frozen. Dropping the
+/// A transaction-consistent state of all tables, or of what its scope covers, that nobody changes. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
 pub struct DatabaseSnapshot {
     epoch: Epoch,
@@ -160,7 +160,7 @@ impl SnapshotBuilder {
         let before = parts.parts.last().map(|part| part.partition);
         assert!(before.is_none_or(|before| before < partition), "parts are in the order of partitions");
         let (slots, live_rows) = (table.rows.slots, table.rows.live_rows);
-        let dir = table.rows.freeze(self.snapshot.epoch.next().0);
+        let dir = table.rows.share(self.snapshot.epoch.next().0);
         let chunks = slots.div_ceil(CHUNK_ROWS as u64) as usize;
         assert!(
             chunks * parts.layout.entries() <= dir.entries.len(),
@@ -303,13 +303,13 @@ impl TableView {
     ///
     /// # Panics
     /// The snapshot does not cover one of the `columns`, which are those that are read.
-    fn rows_of(&self, partition: PartitionId, columns: &[ColumnId]) -> Option<FrozenRows> {
+    fn rows_of(&self, partition: PartitionId, columns: &[ColumnId]) -> Option<SeenRows> {
         assert!(columns.iter().all(|column| self.covers(*column)), "what is read is covered (I-2)");
         let part = self.parts.parts.iter().find(|part| part.partition == partition)?;
         let (dir, layout) = (Arc::clone(&part.dir), Arc::clone(&self.parts.layout));
-        let part = FrozenPart { dir, slots: part.slots, live_rows: part.live_rows };
+        let part = SeenPart { dir, slots: part.slots, live_rows: part.live_rows };
         let (registry, keeper) = (Arc::clone(&self.snapshot.registry), Arc::clone(&self.snapshot));
-        Some(FrozenRows::new(self.parts.id, layout, part, registry, keeper))
+        Some(SeenRows::new(self.parts.id, layout, part, registry, keeper))
     }
 
     /// Whether the snapshot covers a column, so that it can be read.

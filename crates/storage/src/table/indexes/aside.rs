@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Failure, KeyColumn, Table, TableError, TableIndex, build_key, key_order};
 use crate::key::{KeyBuilder, KeyRef};
-use crate::rows::{FrozenRows, Rows};
+use crate::rows::{Rows, SeenRows};
 use crate::table::TableSpec;
 
 /// An index of one partition's rows that its table does not have yet.
@@ -28,7 +28,7 @@ pub struct IndexAside {
     id: IndexId,
     index: TableIndex,
     /// Where the keys of rows are that have not been read again.
-    first: FrozenRows,
+    first: SeenRows,
     /// The keys of those that have.
     later: FxHashMap<Tid, Option<OwnKey>>,
     /// Rows that came while another had their key, which is to leave.
@@ -76,7 +76,7 @@ impl IndexAside {
     /// # Errors
     /// Two rows have the same key, or memory is at its limit.
     pub(crate) fn new(
-        first: FrozenRows,
+        first: SeenRows,
         spec: Arc<TableSpec>,
         id: IndexId,
         progress: &StatementProgress,

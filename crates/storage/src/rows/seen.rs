@@ -14,32 +14,32 @@ use crate::registry::SnapshotRegistry;
 /// Rows that nobody writes. They own no block: the snapshot does.
 ///
 /// Invariant: only columns are read that the snapshot covers, and rows below its last slot.
-pub(crate) struct FrozenRows {
+pub(crate) struct SeenRows {
     rows: Rows,
     /// Dropped after the rows: the snapshot.
     keeper: Arc<dyn Any + Send + Sync>,
 }
 
 /// What a snapshot has of a table in one partition.
-pub(crate) struct FrozenPart {
+pub(crate) struct SeenPart {
     pub(crate) dir: Arc<Directory>,
     pub(crate) slots: u64,
     pub(crate) live_rows: u64,
 }
 
-impl FrozenRows {
+impl SeenRows {
     /// Those of a part of the snapshot `keeper`.
     pub(crate) fn new(
         table: TableId,
         layout: Arc<Layout>,
-        part: FrozenPart,
+        part: SeenPart,
         registry: Arc<SnapshotRegistry>,
         keeper: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        let FrozenPart { dir, slots, live_rows } = part;
+        let SeenPart { dir, slots, live_rows } = part;
         let mut rows = Rows::new(table, layout, registry);
         (rows.base, rows.chunks) = (dir.entries.as_ptr(), dir.entries.len() / rows.chunk_entries);
-        (rows.dir, rows.slots, rows.frozen_slots, rows.live_rows) = (dir, slots, slots, live_rows);
+        (rows.dir, rows.slots, rows.shared_slots, rows.live_rows) = (dir, slots, slots, live_rows);
         Self { rows, keeper }
     }
 
@@ -47,12 +47,12 @@ impl FrozenRows {
     pub(super) fn with(&self, dir: Directory) -> Self {
         assert_eq!(dir.entries.len(), self.dir.entries.len(), "there are as many blocks");
         let Rows { table, slots, live_rows, .. } = self.rows;
-        let part = FrozenPart { dir: Arc::new(dir), slots, live_rows };
+        let part = SeenPart { dir: Arc::new(dir), slots, live_rows };
         Self::new(table, Arc::clone(&self.layout), part, Arc::clone(&self.registry), Arc::clone(&self.keeper))
     }
 }
 
-impl Deref for FrozenRows {
+impl Deref for SeenRows {
     type Target = Rows;
 
     fn deref(&self) -> &Rows {
@@ -60,7 +60,7 @@ impl Deref for FrozenRows {
     }
 }
 
-impl Drop for FrozenRows {
+impl Drop for SeenRows {
     fn drop(&mut self) {
         // A store gives the blocks of its directory back, and these are not its own.
         self.rows.dir = Arc::default();
