@@ -268,6 +268,17 @@ impl Index {
         }
     }
 
+    /// Adds an entry of a short key behind all others of an ordered index, if it comes there and there is room;
+    /// whether it did.
+    #[inline]
+    pub fn append_short(&mut self, key: u128, tid: u64) -> bool {
+        debug_assert!(self.short, "the keys of the index are short");
+        match &mut self.form {
+            Form::Ordered(index) => index.append(key, tid, !self.unique),
+            _ => false,
+        }
+    }
+
     /// Adds an entry; `tid` is below `2^63`.
     ///
     /// # Errors

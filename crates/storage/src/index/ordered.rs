@@ -141,6 +141,24 @@ impl OrderedIndex {
         self.insert_descending(prefix, tid, &mut tie)
     }
 
+    /// Adds an entry behind all others, if its prefix is above theirs (or, `by_tid`, the prefix is the last one's and the
+    /// TID above), and the last leaf has room; whether it did.
+    #[inline]
+    pub fn append(&mut self, prefix: u128, tid: u64, by_tid: bool) -> bool {
+        if self.last == NONE {
+            return false;
+        }
+        let leaf = self.leaves.get_mut(self.last);
+        let last = leaf.last();
+        let is_behind = last.0 < prefix || (by_tid && last.0 == prefix && last.1 < tid);
+        if !is_behind || leaf.is_full() {
+            return false;
+        }
+        leaf.insert(leaf.len(), prefix, tid);
+        self.len += 1;
+        true
+    }
+
     /// Removes the entry for which `tie` says `Equal` and returns its TID. Takes no memory.
     #[inline]
     pub fn remove(&mut self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {

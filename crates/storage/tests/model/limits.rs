@@ -566,6 +566,37 @@ fn index_added_later_holds_every_row_and_a_failed_one_changes_nothing() {
 }
 
 #[test]
+fn index_of_many_rows_has_them_in_their_order() {
+    let plain = spec(vec![column("k", SqlType::BigInt, false), column("v", SqlType::Integer, true)]);
+    for (unique, columns) in [(true, vec![0]), (false, vec![1]), (false, vec![1, 0])] {
+        let (mut table, _registry) = table(plain.clone(), None);
+        let mut undo = UndoLog::default();
+        let mut expected = Vec::new();
+        for number in 0..3_500_i64 {
+            let (k, v) = (number * 1_237 % 3_511 - 1_700, (number % 11 != 0).then_some(number as i32 % 7));
+            let value = v.map_or(Value::Null, Value::Integer);
+            let tid = table.insert_values(&mut undo, &[Value::BigInt(k), value]).unwrap();
+            match number % 5 {
+                0 => table.delete(&mut undo, tid).unwrap(),
+                _ => expected.push((v.is_none(), v, k, tid)),
+            }
+        }
+        let mut shape = plain.clone();
+        let columns: Vec<ColumnId> = columns.into_iter().map(ColumnId).collect();
+        expected.sort_by_key(|&(is_null, v, k, tid)| match columns.as_slice() {
+            [ColumnId(0)] => (false, None, k, tid),
+            [_] => (is_null, v, 0, tid),
+            _ => (is_null, v, k, tid),
+        });
+        shape.indexes.push(IndexSpec { name: "i".to_owned(), columns, unique, kind: IndexKind::Ordered });
+        table.add_index(Arc::new(shape), &StatementProgress::default()).unwrap();
+        let index = table.index("i").unwrap();
+        let found: Vec<Tid> = table.between(index, 0, u128::MAX).collect();
+        assert_eq!(found, expected.iter().map(|row| row.3).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn handle_of_another_table_is_refused_by_every_access() {
     let shape = || spec(vec![column("a", SqlType::Integer, true), column("b", SqlType::Integer, true)]);
     let (other, _registry) = table(shape(), None);

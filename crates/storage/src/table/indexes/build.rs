@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use albireo_base::{StatementProgress, Tid};
 
+use super::sorted::{Packing, live_from};
 use super::{Failure, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
 use crate::rows::{RowRun, Rows};
@@ -123,15 +124,39 @@ impl TableIndex {
         progress: &StatementProgress,
     ) -> Result<(), Failure> {
         assert!(self.index.is_empty(), "an index is built once");
-        let mut batch = Batch::default();
-        let mut next = rows.next_live(Tid(0));
-        let tids = std::iter::from_fn(|| {
-            let tid = next?;
-            next = rows.next_live(Tid(tid.0 + 1));
-            Some(tid)
-        });
-        self.insert_all(rows, tids, &mut batch, progress).map_err(|(_, failure)| failure)?;
+        match self.packing(rows) {
+            Some(packing) => self.insert_words(rows, &packing, progress)?,
+            None => {
+                let tids = live_from(rows, Tid(0));
+                self.insert_all(rows, tids, &mut Batch::default(), progress)
+                    .map_err(|(_, failure)| failure)?;
+            }
+        }
         assert_eq!(self.len(), rows.live_rows, "each live row stands in the index once (I-1 of `table`)");
+        Ok(())
+    }
+
+    /// Puts all rows in whose entries are words.
+    fn insert_words(
+        &mut self,
+        rows: &Rows,
+        packing: &Packing,
+        progress: &StatementProgress,
+    ) -> Result<(), Failure> {
+        let mut from = Some(Tid(0));
+        while let Some(first) = from {
+            let words;
+            (words, from) = self.sorted_words(rows, packing, first);
+            for some in words.chunks(BATCH_ROWS) {
+                for &word in some {
+                    let (key, tid) = packing.unpack(word);
+                    if !self.index.append_short(key, tid.0) {
+                        self.index.insert_short(key, tid.0)?;
+                    }
+                }
+                progress.add(some.len() as u64);
+            }
+        }
         Ok(())
     }
 
