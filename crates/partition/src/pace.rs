@@ -21,19 +21,21 @@ pub struct Pace<'p> {
     since_ns: u64,
     /// Where the last step was, and the transactions of that partition until then.
     last: Option<(PartitionId, u64)>,
-    /// It rests for a step's time divided by two to this power.
+    /// It rests for so many times a step's time, divided by two to this power.
+    times: u64,
     haste: u32,
 }
 
 impl<'p> Pace<'p> {
     pub(crate) fn new(partitions: &'p Partitions) -> Self {
-        Self { partitions, since_ns: partitions.clock().now(), last: None, haste: 1 }
+        Self { partitions, since_ns: partitions.clock().now(), last: None, times: 1, haste: 1 }
     }
 
-    /// It rests as long as each step took: the other side has half of the partition's time.
+    /// It rests twice as long as each step took: the other side has most of the partition's time. As long is not half of
+    /// what it would do alone, since each step takes the caches from it.
     #[must_use]
     pub fn patiently(self) -> Self {
-        Self { haste: 0, ..self }
+        Self { times: 2, haste: 0, ..self }
     }
 
     /// It has come no nearer to its end, and rests half as long from now on.
@@ -57,7 +59,7 @@ impl<'p> Pace<'p> {
             other == partition && now.is_some_and(|now| now == before.saturating_add(own))
         });
         if !is_alone {
-            clock.sleep(Duration::from_nanos(took_ns.min(MOST_NS) >> self.haste));
+            clock.sleep(Duration::from_nanos(self.times * took_ns.min(MOST_NS) >> self.haste));
         }
     }
 }

@@ -3,7 +3,8 @@
 //! One thread updates single rows by their keys, one statement after another, while another thread runs a statement
 //! over the whole table. What the first one notices is measured: its longest update, and how many it made of those that
 //! it makes alone. Both use one table, so that the statement meets rows that were changed since it read them. Where there
-//! are more threads than cores, a thread waits for the others' turns, of some milliseconds: that part is told apart.
+//! are more threads than cores, a thread waits for the others' turns, of some milliseconds: that part is told apart. How
+//! long the machine itself stops a thread, in as much time as the statement took, is measured after it.
 //!
 //! Responsible for: these figures. Not responsible for: whether the statements are right (`engine`); their rows are
 //! counted all the same.
@@ -238,6 +239,29 @@ impl Points<'_> {
     }
 }
 
+/// How long the machine keeps a thread that only reads the clock from its core, beside another one: the longest in
+/// `during`, less the time in which it waited for the core. Virtual machines stop all their cores now and then.
+fn machine_ns(clock: &Clock, during: Duration) -> u64 {
+    let spin = || {
+        let (mut waits, mut longest_ns) = (Waits::new(), 0);
+        let start = clock.now();
+        let mut before = start;
+        while before - start < during.as_nanos() as u64 {
+            let now = clock.now();
+            if now - before > longest_ns {
+                longest_ns = longest_ns.max((now - before).saturating_sub(waits.since_ns()));
+            }
+            before = clock.now();
+        }
+        longest_ns
+    };
+    albireo_env::scope(|scope| {
+        let other = albireo_env::spawn_scoped(scope, "spinning", spin);
+        let longest_ns = spin();
+        other.map_or(longest_ns, |other| longest_ns.max(other.join().unwrap_or(0)))
+    })
+}
+
 /// Runs a statement beside point updates.
 fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Result<Beside, SqlError> {
     let StallConfig { rows, alone, .. } = *config;
@@ -285,5 +309,6 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
         alone_us: taken_alone.durations.quantiles(1000),
         latency_us: taken.durations.quantiles(1000),
         longest_on_core_us: taken.longest_on_core_ns as f64 / 1e3,
+        machine_us: machine_ns(clock, took) as f64 / 1e3,
     })
 }
