@@ -6,6 +6,8 @@ use crate::numbers::Key;
 
 /// How many rows of a word are worth testing all 64.
 const MANY: u32 = 6;
+/// The most keys of a set that are compared one by one, all of them with each piece, so that it is vectorised.
+const FEW: usize = 8;
 /// The most keys between the first and the last of a set that is looked up in a table of bits.
 const TABLE: usize = 1 << 16;
 
@@ -65,6 +67,14 @@ pub(super) fn keep_wanted<B: Copy, K: Key>(
             let span = last.minus(first);
             keep(pieces, mask, |piece| key(piece).minus(first) <= span);
         }
+        Wanted::Set(keys) if keys.len() <= FEW => {
+            let mut all = [keys[0]; FEW];
+            all[..keys.len()].copy_from_slice(&keys);
+            keep(pieces, mask, |piece| {
+                let found = key(piece);
+                all.iter().fold(false, |is_one, key| is_one | (*key == found))
+            });
+        }
         Wanted::Set(keys) => {
             let (first, last) = (keys[0], keys[keys.len() - 1]);
             let span = last.minus(first);
@@ -106,9 +116,10 @@ mod tests {
             let mut mask = mask.map(|word: u64| word);
             mask[3] &= 0xff;
             let before = mask;
-            keep_wanted(&pieces, |piece| piece, Wanted::Set(vec![0, 63, 64, 127, 128, 199]), &mut mask);
+            let list = [0, 1, 63, 64, 65, 127, 128, 130, 198, 199];
+            keep_wanted(&pieces, |piece| piece, Wanted::Set(list.to_vec()), &mut mask);
             for at in 0..200 {
-                let wanted = [0, 63, 64, 127, 128, 199].contains(&at) && bits::get(&before, at);
+                let wanted = list.contains(&(at as u16)) && bits::get(&before, at);
                 assert_eq!(bits::get(&mask, at), wanted, "{at}");
             }
         }
@@ -117,7 +128,7 @@ mod tests {
     #[test]
     fn set_with_a_span_that_is_a_multiple_of_the_words_size_does_not_wrap() {
         // Low bits of the span alone would say that it is short.
-        let keys = vec![0_u128, 1 << 64];
+        let keys: Vec<u128> = (0..10).chain([1 << 64]).collect();
         let mut mask = [0b111];
         keep_wanted(&[0_u128, 1 << 64, 1 << 32], |piece| piece, Wanted::Set(keys), &mut mask);
         assert_eq!(mask, [0b011]);

@@ -129,18 +129,25 @@ fn best_is_never_longer_than_values_as_they_are() {
     });
 }
 
+/// What an odd number is multiplied with to get 1.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(odd, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse))))
+}
+
 #[test]
 fn hashes_that_collide_cost_a_dictionary_and_no_more() {
-    // Values whose product with the hash's factor differs in its low half alone.
-    let factor = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut inverse = factor;
-    for _ in 0..6 {
-        inverse = inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)));
-    }
-    assert_eq!(factor.wrapping_mul(inverse), 1);
-    let data = integers(|row| (row % 2000).wrapping_mul(inverse));
+    // Undoes the hash of integers, so that the upper halves of all hashes are the same.
+    let (first, second) = (inverse(0x9e37_79b9_7f4a_7c15), inverse(0xd6e8_feb8_6659_fd93));
+    let with_hash = |hash: u64| {
+        let mixed = hash.wrapping_mul(second);
+        (mixed ^ mixed >> 32).wrapping_mul(first)
+    };
+    let data = |values: u64| integers(move |row| with_hash(0x1234_5678_0000_0000 + row % values));
+    assert_eq!(form(&data(200)), "dictionary of 200 in 1 byte");
     for choose in [Choose::Best, Choose::Dictionary] {
+        let data = data(2000);
         let column = data.encode(choose);
+        assert_eq!(column.form().to_string(), "integers of 8 bytes");
         assert!(data.valid().all(|(row, value)| column.scalar(row) == value));
     }
 }
