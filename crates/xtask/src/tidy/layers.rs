@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 /// Every crate's tier by its directory; dependencies point down.
 const TIERS: &[(&str, u8)] = &[
     ("base", 0),
+    ("encoding", 0),
     ("env", 1),
     ("redo", 1),
     ("storage", 1),

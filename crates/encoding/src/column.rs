@@ -1,0 +1,325 @@
+//! An encoded column: single values, and what it consists of.
+
+use std::fmt;
+
+use crate::layers::{Codes, Nulls, Runs, Store, wrong_kind};
+use crate::numbers::code_at;
+use crate::scalar::{Kind, Scalar, ScalarRef};
+use crate::section::{Section, SectionName};
+
+/// What is known of the rows of a column that were alive when it was encoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The least value in SQL's order; none if there is no value. Of floats that are equal in that order it is any.
+    pub least: Option<Scalar>,
+    /// The greatest value, likewise.
+    pub greatest: Option<Scalar>,
+    /// Live rows that have a value.
+    pub count: u32,
+    /// Live rows that are NULL.
+    pub nulls: u32,
+    /// The sum of the values; of integers only, and 0 if there is none.
+    pub sum: Option<i128>,
+}
+
+/// One column of up to 65,536 rows, encoded. Nobody writes it.
+///
+/// - C-1 The value of each row that was alive and not NULL when it was encoded comes back bit for bit. At other rows
+///   there is some value of the kind; of rows that were dead it is not known either whether they are NULL.
+/// - C-2 No function panics for rows below [`Column::rows`] and values of the column's kind, whatever the bytes are
+///   that [`Column::from_parts`] let through.
+/// - C-3 A text is contiguous, in a section or in the column itself, so that it can be lent.
+///
+/// Functions that want a row panic if there are not so many rows, or may give any value of another one.
+#[derive(Clone, Debug)]
+pub struct Column<S> {
+    pub(crate) kind: Kind,
+    pub(crate) rows: u32,
+    pub(crate) nulls: Nulls<S>,
+    pub(crate) runs: Option<Runs<S>>,
+    pub(crate) codes: Option<Codes<S>>,
+    pub(crate) store: Store<S>,
+    pub(crate) summary: Summary,
+}
+
+impl<S> Column<S> {
+    /// What the values are.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many rows there are, live, dead and NULL.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// What was known of the live rows when they were encoded.
+    #[inline]
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Whether any row may be NULL.
+    #[inline]
+    pub fn has_nulls(&self) -> bool {
+        !matches!(self.nulls, Nulls::None)
+    }
+
+    /// How it is encoded.
+    pub fn form(&self) -> Form {
+        let store = match &self.store {
+            Store::Constant(_) => StoreForm::Constant,
+            Store::Integers { width, .. } => StoreForm::Integers { bytes: *width as u8 },
+            Store::Plain(_) => StoreForm::Plain { bytes: self.kind.stride().unwrap_or(0) as u8 },
+            Store::FixedTexts { length, .. } => StoreForm::FixedTexts { bytes: *length },
+            Store::Texts { .. } => StoreForm::Texts,
+        };
+        Form {
+            is_null: matches!(self.nulls, Nulls::All),
+            runs: self.runs.as_ref().map(|runs| runs.count),
+            dictionary: self.codes.as_ref().map(|codes| (codes.entries, codes.width as u8)),
+            store,
+        }
+    }
+
+    /// How many positions codes, or else the store, have: one for each run, or else for each row.
+    #[inline]
+    pub(crate) fn positions(&self) -> usize {
+        self.runs.as_ref().map_or(self.rows, |runs| runs.count) as usize
+    }
+
+    /// How many places the store has.
+    #[inline]
+    pub(crate) fn places(&self) -> usize {
+        self.codes.as_ref().map_or_else(|| self.positions(), |codes| codes.entries as usize)
+    }
+
+    /// Its sections, in the order of their names.
+    pub fn sections(&self) -> impl Iterator<Item = (SectionName, &S)> {
+        let nulls = match &self.nulls {
+            Nulls::None | Nulls::All => None,
+            Nulls::Bits(section) | Nulls::Ranges(section) => Some(section),
+        };
+        let (offsets, values) = match &self.store {
+            Store::Constant(_) => (None, None),
+            Store::Integers { codes: section, .. }
+            | Store::Plain(section)
+            | Store::FixedTexts { bytes: section, .. } => (None, Some(section)),
+            Store::Texts { offsets, bytes } => (Some(offsets), Some(bytes)),
+        };
+        let all = [
+            (SectionName::Nulls, nulls),
+            (SectionName::Ends, self.runs.as_ref().map(|runs| &runs.ends)),
+            (SectionName::Codes, self.codes.as_ref().map(|codes| &codes.section)),
+            (SectionName::Offsets, offsets),
+            (SectionName::Values, values),
+        ];
+        all.into_iter().filter_map(|(name, section)| Some((name, section?)))
+    }
+
+    /// The section of this name, if there is one.
+    pub fn section(&self, name: SectionName) -> Option<&S> {
+        self.sections().find_map(|(other, section)| (other == name).then_some(section))
+    }
+
+    /// The same column with its sections elsewhere. `map` is called with each, in the order of their names, and must
+    /// keep the bytes as they are.
+    ///
+    /// # Errors
+    /// The first that `map` returns.
+    pub fn map_sections<T, E>(
+        self,
+        mut map: impl FnMut(SectionName, S) -> Result<T, E>,
+    ) -> Result<Column<T>, E> {
+        let nulls = match self.nulls {
+            Nulls::None => Nulls::None,
+            Nulls::All => Nulls::All,
+            Nulls::Bits(section) => Nulls::Bits(map(SectionName::Nulls, section)?),
+            Nulls::Ranges(section) => Nulls::Ranges(map(SectionName::Nulls, section)?),
+        };
+        let runs = match self.runs {
+            Some(Runs { count, ends }) => Some(Runs { count, ends: map(SectionName::Ends, ends)? }),
+            None => None,
+        };
+        let codes = match self.codes {
+            Some(Codes { width, section, entries }) => {
+                Some(Codes { width, section: map(SectionName::Codes, section)?, entries })
+            }
+            None => None,
+        };
+        let store = match self.store {
+            Store::Constant(scalar) => Store::Constant(scalar),
+            Store::Integers { base, width, codes } => {
+                Store::Integers { base, width, codes: map(SectionName::Values, codes)? }
+            }
+            Store::Plain(section) => Store::Plain(map(SectionName::Values, section)?),
+            Store::FixedTexts { length, bytes } => {
+                Store::FixedTexts { length, bytes: map(SectionName::Values, bytes)? }
+            }
+            Store::Texts { offsets, bytes } => Store::Texts {
+                offsets: map(SectionName::Offsets, offsets)?,
+                bytes: map(SectionName::Values, bytes)?,
+            },
+        };
+        Ok(Column { kind: self.kind, rows: self.rows, nulls, runs, codes, store, summary: self.summary })
+    }
+}
+
+impl<S: Section> Column<S> {
+    /// The bytes of all sections.
+    pub fn bytes(&self) -> usize {
+        self.sections().map(|(_, section)| section.bytes().len()).sum()
+    }
+
+    /// Where the value of `row` is in the store.
+    #[inline]
+    pub(crate) fn place(&self, row: usize) -> usize {
+        let position = match &self.runs {
+            None => row,
+            Some(runs) => runs.find(row),
+        };
+        match &self.codes {
+            None => position,
+            Some(codes) => codes.get(position),
+        }
+    }
+
+    /// Whether `row` is NULL.
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.contains(row)
+    }
+
+    /// The integer of `row`.
+    ///
+    /// # Panics
+    /// The kind is none of integers.
+    #[inline]
+    pub fn integer(&self, row: usize) -> i64 {
+        match &self.store {
+            Store::Integers { base, width, codes } => {
+                base.wrapping_add(code_at(*width, codes.bytes(), self.place(row)) as i64)
+            }
+            Store::Constant(Scalar::Integer(value)) => *value,
+            _ => wrong_kind("integers"),
+        }
+    }
+
+    /// The 16 bytes of `row`: of [`Kind::I128`] little endian, of [`Kind::Uuid`] in their order.
+    ///
+    /// # Panics
+    /// The kind is another.
+    #[inline]
+    pub fn wide(&self, row: usize) -> [u8; 16] {
+        match &self.store {
+            Store::Plain(section) if matches!(self.kind, Kind::I128 | Kind::Uuid) => {
+                section.bytes().as_chunks().0[self.place(row)]
+            }
+            Store::Constant(Scalar::I128(value)) => value.to_le_bytes(),
+            Store::Constant(Scalar::Uuid(bytes)) => *bytes,
+            _ => wrong_kind("values of 16 bytes"),
+        }
+    }
+
+    /// The bits of the float of `row`; of [`Kind::F32`] in the low half.
+    ///
+    /// # Panics
+    /// The kind is none of floats.
+    #[inline]
+    pub fn float_bits(&self, row: usize) -> u64 {
+        match &self.store {
+            Store::Plain(section) => match self.kind {
+                Kind::F64 => u64::from_le_bytes(section.bytes().as_chunks().0[self.place(row)]),
+                Kind::F32 => u32::from_le_bytes(section.bytes().as_chunks().0[self.place(row)]).into(),
+                _ => wrong_kind("floats"),
+            },
+            Store::Constant(Scalar::F64(bits)) => *bits,
+            Store::Constant(Scalar::F32(bits)) => (*bits).into(),
+            _ => wrong_kind("floats"),
+        }
+    }
+
+    /// The text of `row`.
+    ///
+    /// # Panics
+    /// The kind is another.
+    #[inline]
+    pub fn text(&self, row: usize) -> &[u8] {
+        match &self.store {
+            Store::Constant(Scalar::Text(text)) => text,
+            store => store.text(self.place(row)),
+        }
+    }
+
+    /// The value of `row`, of whichever kind; some value if it is NULL.
+    #[inline]
+    pub fn scalar(&self, row: usize) -> ScalarRef<'_> {
+        match &self.store {
+            Store::Constant(scalar) => scalar.as_ref(),
+            store => store.scalar(self.kind, self.place(row)),
+        }
+    }
+}
+
+/// How a column is encoded, for people: `37 runs`, `dictionary of 40 in 1 byte`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Every row is NULL.
+    pub is_null: bool,
+    /// How many runs there are, if it is runs.
+    pub runs: Option<u32>,
+    /// How many entries the dictionary has, and the bytes of a code, if there is one.
+    pub dictionary: Option<(u32, u8)>,
+    /// How the values are stored: those of the rows, of the runs or of the dictionary.
+    pub store: StoreForm,
+}
+
+/// How values are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreForm {
+    /// One for all.
+    Constant,
+    /// As differences to a base.
+    Integers {
+        /// Of each.
+        bytes: u8,
+    },
+    /// As they are.
+    Plain {
+        /// Of each.
+        bytes: u8,
+    },
+    /// Texts of one length.
+    FixedTexts {
+        /// Of each.
+        bytes: u32,
+    },
+    /// Texts of any length.
+    Texts,
+}
+
+fn plural(bytes: u8) -> &'static str {
+    if bytes == 1 { "byte" } else { "bytes" }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_null, self.runs, self.dictionary) {
+            (true, _, _) => f.write_str("all NULL"),
+            (_, Some(runs), None) => write!(f, "{runs} runs"),
+            (_, Some(runs), Some((entries, _))) => write!(f, "{runs} runs, dictionary of {entries}"),
+            (_, None, Some((entries, bytes))) => {
+                write!(f, "dictionary of {entries} in {bytes} {}", plural(bytes))
+            }
+            (_, None, None) => match self.store {
+                StoreForm::Constant => f.write_str("constant"),
+                StoreForm::Integers { bytes } => write!(f, "integers of {bytes} {}", plural(bytes)),
+                StoreForm::Plain { bytes } => write!(f, "values of {bytes} {}", plural(bytes)),
+                StoreForm::FixedTexts { bytes } => write!(f, "texts of {bytes} bytes"),
+                StoreForm::Texts => f.write_str("texts"),
+            },
+        }
+    }
+}

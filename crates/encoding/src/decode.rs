@@ -1,0 +1,446 @@
+//! Decodes many values at once.
+//!
+//! Responsible for: values, texts and NULLs of a selection of rows, appended in the order of the rows. Runs are decoded
+//! as runs, a dictionary once. Not responsible for: NULLs among values, which have some value.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::bits;
+use crate::column::Column;
+use crate::layers::{Nulls, Store, null_words, ranges, text_range, wrong_kind};
+use crate::numbers::{Code, Number, Width, with_width};
+use crate::scalar::{Kind, Scalar, ScalarRef};
+use crate::section::Section;
+
+/// Which rows are asked for.
+#[derive(Clone, Debug)]
+pub enum Selection<'a> {
+    /// All.
+    All,
+    /// Those from the start to before the end.
+    Range(Range<usize>),
+    /// Those whose bit is set, in their order; there are words for all rows, and no bit behind the last is set.
+    Mask(&'a [u64]),
+}
+
+impl Selection<'_> {
+    /// How many of `rows` rows it selects.
+    pub fn count(&self, rows: usize) -> usize {
+        match self {
+            Self::All => rows,
+            Self::Range(range) => range.len(),
+            Self::Mask(mask) => bits::count(mask),
+        }
+    }
+
+    /// Asserts that only rows below `rows` are selected.
+    pub(crate) fn check(&self, rows: usize) {
+        match self {
+            Self::All => {}
+            Self::Range(range) => {
+                assert!(range.start <= range.end && range.end <= rows, "rows of the column")
+            }
+            Self::Mask(mask) => {
+                assert!(mask.len() == bits::words(rows), "a mask has words for the rows of the column");
+                let tail = if rows.is_multiple_of(64) { 0 } else { u64::MAX << (rows % 64) };
+                assert!(mask.last().is_none_or(|last| last & tail == 0), "a mask has no bit behind the rows");
+            }
+        }
+    }
+}
+
+/// A float that values can be decoded into.
+pub trait Float: Copy + sealed::Sealed {
+    /// From the bits of [`Kind::F32`].
+    fn from_single(bits: u32) -> Self;
+    /// From the bits of [`Kind::F64`].
+    fn from_double(bits: u64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for u64 {}
+}
+
+/// Takes [`Kind::F32`] only.
+impl Float for f32 {
+    #[inline]
+    fn from_single(bits: u32) -> Self {
+        Self::from_bits(bits)
+    }
+    fn from_double(_: u64) -> Self {
+        wrong_kind("floats of 32 bits")
+    }
+}
+
+/// Takes [`Kind::F64`] only.
+impl Float for f64 {
+    fn from_single(_: u32) -> Self {
+        wrong_kind("floats of 64 bits")
+    }
+    #[inline]
+    fn from_double(bits: u64) -> Self {
+        Self::from_bits(bits)
+    }
+}
+
+/// The bits, of [`Kind::F32`] in the low half.
+impl Float for u64 {
+    #[inline]
+    fn from_single(bits: u32) -> Self {
+        bits.into()
+    }
+    #[inline]
+    fn from_double(bits: u64) -> Self {
+        bits
+    }
+}
+
+/// Values by place, to be decoded.
+trait Reader {
+    type Item: Copy;
+    fn at(&self, place: usize) -> Self::Item;
+    fn append(&self, places: Range<usize>, out: &mut Vec<Self::Item>);
+}
+
+/// What lies in equal pieces.
+struct Pieces<'a, B, T, F> {
+    pieces: &'a [B],
+    convert: F,
+    item: PhantomData<T>,
+}
+
+impl<'a, B: Copy, T: Copy, F: Fn(B) -> T> Pieces<'a, B, T, F> {
+    fn new(pieces: &'a [B], convert: F) -> Self {
+        Self { pieces, convert, item: PhantomData }
+    }
+}
+
+impl<B: Copy, T: Copy, F: Fn(B) -> T> Reader for Pieces<'_, B, T, F> {
+    type Item = T;
+
+    #[inline]
+    fn at(&self, place: usize) -> T {
+        (self.convert)(self.pieces[place])
+    }
+
+    #[inline]
+    fn append(&self, places: Range<usize>, out: &mut Vec<T>) {
+        out.extend(self.pieces[places].iter().map(|piece| (self.convert)(*piece)));
+    }
+}
+
+/// One value at every place.
+struct Same<T>(T);
+
+impl<T: Copy> Reader for Same<T> {
+    type Item = T;
+
+    fn at(&self, _: usize) -> T {
+        self.0
+    }
+
+    fn append(&self, places: Range<usize>, out: &mut Vec<T>) {
+        out.extend(std::iter::repeat_n(self.0, places.len()));
+    }
+}
+
+/// Appends the values of rows that are one place each.
+fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut Vec<R::Item>) {
+    match selection {
+        Selection::All => reader.append(0..rows, out),
+        Selection::Range(range) => reader.append(range.clone(), out),
+        Selection::Mask(mask) => {
+            out.reserve(bits::count(mask));
+            for (number, word) in mask.iter().enumerate() {
+                let first = number * 64;
+                match *word {
+                    u64::MAX => reader.append(first..first + 64, out),
+                    word => out.extend(bits::ones(word).map(|at| reader.at(first + at))),
+                }
+            }
+        }
+    }
+}
+
+impl<S: Section> Column<S> {
+    /// Appends the integers of `selection`; of NULLs and of rows that were dead any.
+    ///
+    /// # Panics
+    /// The kind is none of integers, or has values that are not of `T`.
+    pub fn integers_into<T: Number>(&self, selection: &Selection<'_>, out: &mut Vec<T>) {
+        let Some((least, most)) = self.kind.limits() else { wrong_kind("integers") };
+        assert!(T::LEAST <= least && most <= T::GREATEST, "values of the kind fit");
+        match &self.store {
+            Store::Integers { base, width, codes } => {
+                let base = *base;
+                with_width!(*width, C => {
+                    let convert = |code| T::from_low_bits(base.wrapping_add(C::get(code).widen() as i64));
+                    self.decode(&Pieces::new(C::list(codes.bytes()), convert), selection, out);
+                });
+            }
+            Store::Constant(Scalar::Integer(value)) => {
+                self.decode(&Same(T::from_low_bits(*value)), selection, out);
+            }
+            _ => wrong_kind("integers"),
+        }
+    }
+
+    /// Appends the values of [`Kind::I128`], little endian, or of [`Kind::Uuid`].
+    ///
+    /// # Panics
+    /// The kind is another.
+    pub fn wide_into(&self, selection: &Selection<'_>, out: &mut Vec<[u8; 16]>) {
+        match &self.store {
+            Store::Plain(section) if matches!(self.kind, Kind::I128 | Kind::Uuid) => {
+                self.decode(&Pieces::new(section.bytes().as_chunks().0, |bytes| bytes), selection, out);
+            }
+            Store::Constant(Scalar::I128(value)) => self.decode(&Same(value.to_le_bytes()), selection, out),
+            Store::Constant(Scalar::Uuid(bytes)) => self.decode(&Same(*bytes), selection, out),
+            _ => wrong_kind("values of 16 bytes"),
+        }
+    }
+
+    /// Appends the floats of `selection`, bit for bit.
+    ///
+    /// # Panics
+    /// The kind is none of floats, or not the one of `T`.
+    pub fn floats_into<T: Float>(&self, selection: &Selection<'_>, out: &mut Vec<T>) {
+        match (&self.store, self.kind) {
+            (Store::Plain(section), Kind::F32) => {
+                let convert = |bytes| T::from_single(u32::from_le_bytes(bytes));
+                self.decode(&Pieces::new(section.bytes().as_chunks().0, convert), selection, out);
+            }
+            (Store::Plain(section), Kind::F64) => {
+                let convert = |bytes| T::from_double(u64::from_le_bytes(bytes));
+                self.decode(&Pieces::new(section.bytes().as_chunks().0, convert), selection, out);
+            }
+            (Store::Constant(Scalar::F32(bits)), _) => {
+                self.decode(&Same(T::from_single(*bits)), selection, out);
+            }
+            (Store::Constant(Scalar::F64(bits)), _) => {
+                self.decode(&Same(T::from_double(*bits)), selection, out);
+            }
+            _ => wrong_kind("floats"),
+        }
+    }
+
+    /// Appends the codes of `selection`, of whatever kind the dictionary is.
+    ///
+    /// # Panics
+    /// There is no dictionary, or codes are not of `T`.
+    pub(crate) fn codes_to<T: Number>(&self, selection: &Selection<'_>, out: &mut Vec<T>) {
+        selection.check(self.rows());
+        let codes = self.codes.as_ref().expect("the column has a dictionary");
+        assert!(i64::from(codes.entries) - 1 <= T::GREATEST, "codes fit");
+        let bytes = codes.section.bytes();
+        with_width!(codes.width, C => {
+            let convert = |code| T::from_low_bits(C::get(code).widen() as i64);
+            self.by_position(&Pieces::new(C::list(bytes), convert), selection, out);
+        });
+    }
+
+    /// Appends what `reader` has for `selection`.
+    fn decode<R: Reader>(&self, reader: &R, selection: &Selection<'_>, out: &mut Vec<R::Item>) {
+        selection.check(self.rows());
+        let Some(codes) = &self.codes else { return self.by_position(reader, selection, out) };
+        let bytes = codes.section.bytes();
+        if codes.entries as usize > selection.count(self.rows()) {
+            // Fewer values than entries: each is looked up by itself.
+            return match codes.width {
+                Width::One => {
+                    let convert = |code: &u8| reader.at(usize::from(*code));
+                    self.by_position(&Pieces::new(bytes, |code| convert(&code)), selection, out);
+                }
+                _ => {
+                    let convert = |code| reader.at(u16::from_le_bytes(code).into());
+                    self.by_position(&Pieces::new(bytes.as_chunks().0, convert), selection, out);
+                }
+            };
+        }
+        let mut table = Vec::with_capacity(256.max(codes.entries as usize));
+        reader.append(0..codes.entries as usize, &mut table);
+        if codes.width == Width::One {
+            table.resize(256, table[0]);
+            let table: &[R::Item; 256] = table.first_chunk().expect("256 were made above");
+            return self.by_position(&Pieces::new(bytes, |code| table[usize::from(code)]), selection, out);
+        }
+        let convert = |code| table[usize::from(u16::from_le_bytes(code))];
+        self.by_position(&Pieces::new(bytes.as_chunks().0, convert), selection, out);
+    }
+
+    /// Appends what `reader` has at the positions of `selection`: rows, or runs.
+    fn by_position<R: Reader>(&self, reader: &R, selection: &Selection<'_>, out: &mut Vec<R::Item>) {
+        if self.runs.is_none() {
+            return rows(reader, selection, self.rows(), out);
+        }
+        out.reserve(selection.count(self.rows()));
+        self.for_each_run_of(selection, |run, times| {
+            out.extend(std::iter::repeat_n(reader.at(run), times));
+        });
+    }
+
+    /// Calls `take` with each run that `selection` has rows of, and with how many. There are runs.
+    fn for_each_run_of(&self, selection: &Selection<'_>, mut take: impl FnMut(usize, usize)) {
+        let Some(runs) = &self.runs else { return };
+        let wanted = match selection {
+            Selection::Range(range) => range.clone(),
+            _ => 0..self.rows(),
+        };
+        let first = if wanted.is_empty() { return } else { runs.find(wanted.start) };
+        for (number, rows) in runs.ranges(first).enumerate() {
+            if rows.start >= wanted.end {
+                return;
+            }
+            let times = match selection {
+                Selection::Mask(mask) => bits::count_in(mask, rows),
+                _ => rows.end.min(wanted.end) - rows.start.max(wanted.start),
+            };
+            if times > 0 {
+                take(first + number, times);
+            }
+        }
+    }
+
+    /// Calls `take` with each row of `selection`, and the number of its run or itself.
+    fn for_each_position(&self, selection: &Selection<'_>, mut take: impl FnMut(usize)) {
+        if self.runs.is_some() {
+            return self.for_each_run_of(selection, |run, times| (0..times).for_each(|_| take(run)));
+        }
+        match selection {
+            Selection::All => (0..self.rows()).for_each(take),
+            Selection::Range(range) => range.clone().for_each(take),
+            Selection::Mask(mask) => {
+                for (number, word) in mask.iter().enumerate() {
+                    bits::ones(*word).for_each(|at| take(number * 64 + at));
+                }
+            }
+        }
+    }
+
+    /// Calls `take` with each text of `selection`.
+    ///
+    /// # Panics
+    /// The kind is another.
+    pub fn for_each_text<'a>(&'a self, selection: &Selection<'_>, mut take: impl FnMut(&'a [u8])) {
+        selection.check(self.rows());
+        if self.kind != Kind::Text {
+            wrong_kind("texts")
+        }
+        match &self.codes {
+            None => self.for_each_position(selection, |position| take(self.store.text(position))),
+            Some(codes) => {
+                self.for_each_position(selection, |position| take(self.store.text(codes.get(position))));
+            }
+        }
+    }
+
+    /// Calls `take` with each value of `selection`, of whatever kind.
+    pub fn for_each<'a>(&'a self, selection: &Selection<'_>, mut take: impl FnMut(ScalarRef<'a>)) {
+        selection.check(self.rows());
+        self.for_each_position(selection, |position| {
+            let place = self.codes.as_ref().map_or(position, |codes| codes.get(position));
+            take(self.store.scalar(self.kind, place));
+        });
+    }
+
+    /// Appends the texts of `selection` to `bytes`, and to `ends` for each how many bytes there are then.
+    ///
+    /// # Panics
+    /// The kind is another, or `bytes` becomes longer than `u32` says.
+    pub fn texts_into(&self, selection: &Selection<'_>, ends: &mut Vec<u32>, bytes: &mut Vec<u8>) {
+        ends.reserve(selection.count(self.rows()));
+        let range = match selection {
+            Selection::All => 0..self.rows(),
+            Selection::Range(range) => range.clone(),
+            Selection::Mask(_) => 0..0,
+        };
+        let end_of = |length: usize| u32::try_from(length).expect("texts of up to 4 GiB");
+        if self.runs.is_none() && self.codes.is_none() && !range.is_empty() {
+            selection.check(self.rows());
+            match &self.store {
+                Store::FixedTexts { length, bytes: texts } => {
+                    let (before, length) = (bytes.len(), *length as usize);
+                    bytes.extend_from_slice(&texts.bytes()[range.start * length..range.end * length]);
+                    end_of(bytes.len());
+                    ends.extend((1..=range.len()).map(|text| (before + text * length) as u32));
+                    return;
+                }
+                Store::Texts { offsets, bytes: texts } => {
+                    let before = bytes.len();
+                    let offsets = offsets.bytes();
+                    let (start, end) =
+                        (text_range(offsets, range.start).start, text_range(offsets, range.end - 1).end);
+                    bytes.extend_from_slice(&texts.bytes()[start..end]);
+                    end_of(bytes.len());
+                    let list = &offsets.as_chunks().0[range.start + 1..=range.end];
+                    let shift = (before as u32).wrapping_sub(start as u32);
+                    ends.extend(list.iter().map(|end| u32::from_le_bytes(*end).wrapping_add(shift)));
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.for_each_text(selection, |text| {
+            bytes.extend_from_slice(text);
+            ends.push(end_of(bytes.len()));
+        });
+    }
+
+    /// Sets `out` to a bit for each row of `selection`, set if it is NULL, in their order; returns how many are.
+    pub fn nulls_of(&self, selection: &Selection<'_>, out: &mut Vec<u64>) -> usize {
+        selection.check(self.rows());
+        let count = selection.count(self.rows());
+        out.clear();
+        out.resize(bits::words(count), 0);
+        match (&self.nulls, selection) {
+            (Nulls::None, _) => return 0,
+            (Nulls::All, _) => bits::set_range(out, 0..count),
+            (_, Selection::All) => self.fill_nulls(out),
+            (_, Selection::Range(range)) => {
+                let all = self.null_bits();
+                let shift = range.start % 64;
+                for (number, word) in out.iter_mut().enumerate() {
+                    let at = range.start / 64 + number;
+                    let high =
+                        if shift == 0 { 0 } else { all.get(at + 1).map_or(0, |next| next << (64 - shift)) };
+                    *word = all[at] >> shift | high;
+                }
+                bits::clear_tail(out, count);
+            }
+            (_, Selection::Mask(mask)) => {
+                let mut at = 0;
+                for (nulls, word) in self.null_bits().into_iter().zip(*mask) {
+                    for null in bits::ones(nulls & word) {
+                        let before = word & ((1 << null) - 1);
+                        let place = at + before.count_ones() as usize;
+                        out[place / 64] |= 1 << (place % 64);
+                    }
+                    at += word.count_ones() as usize;
+                }
+            }
+        }
+        bits::count(out)
+    }
+
+    fn null_bits(&self) -> Vec<u64> {
+        let mut all = vec![0; bits::words(self.rows())];
+        self.fill_nulls(&mut all);
+        all
+    }
+
+    /// Sets the bits of rows that are NULL.
+    fn fill_nulls(&self, out: &mut [u64]) {
+        match &self.nulls {
+            Nulls::None => {}
+            Nulls::All => bits::set_range(out, 0..self.rows()),
+            Nulls::Bits(section) => {
+                out.iter_mut().zip(null_words(section.bytes())).for_each(|(to, from)| *to = from)
+            }
+            Nulls::Ranges(section) => ranges(section.bytes()).for_each(|range| bits::set_range(out, range)),
+        }
+    }
+}

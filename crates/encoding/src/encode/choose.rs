@@ -1,0 +1,135 @@
+//! Chooses a form by what it costs, in bytes.
+
+use super::Choose;
+use super::dictionary::{Dictionary, Distinct, ENTRIES, width};
+use super::values::{Values, for_each_run};
+use crate::layers::{Codes, Runs, Store};
+use crate::scalar::Scalar;
+
+/// What a column is made of, but for its NULLs.
+pub(super) struct Chosen {
+    pub(super) runs: Option<Runs<Vec<u8>>>,
+    pub(super) codes: Option<Codes<Vec<u8>>>,
+    pub(super) store: Store<Vec<u8>>,
+}
+
+impl Chosen {
+    pub(super) fn constant(scalar: Scalar) -> Self {
+        Self { runs: None, codes: None, store: Store::Constant(scalar) }
+    }
+
+    fn plain<V: Values>(values: &V) -> Self {
+        Self { runs: None, codes: None, store: values.plain() }
+    }
+}
+
+/// Chooses; keeps its buffers.
+#[derive(Debug, Default)]
+pub(super) struct Chooser {
+    choose: Choose,
+    distinct: Distinct,
+    /// The first row of each run.
+    starts: Vec<u32>,
+}
+
+impl Chooser {
+    pub(super) fn new(choose: Choose) -> Self {
+        Self { choose, ..Self::default() }
+    }
+
+    /// `values` in the form with the fewest bytes, or in the one that was asked for.
+    pub(super) fn choose<V: Values>(&mut self, values: &V) -> Chosen {
+        match self.choose {
+            Choose::Best => self.best(values),
+            Choose::Plain => Chosen::plain(values),
+            Choose::Dictionary => self.any_dictionary(values),
+            Choose::Runs => self.runs(values, |_, values| Chosen::plain(values)),
+            Choose::RunsOfDictionary => self.runs(values, Self::any_dictionary),
+        }
+    }
+
+    fn best<V: Values>(&mut self, values: &V) -> Chosen {
+        let (rows, runs, plain) = (values.len(), values.runs(), values.plain_bytes());
+        if runs == 1 {
+            return Chosen::constant(V::scalar(values.at(0)));
+        }
+        let run_bytes = runs * (2 + values.bytes_each());
+        let pays = |bytes: usize, other: usize| bytes * 2 < other;
+        // No dictionary has less than a byte for each row.
+        if pays(run_bytes, plain.min(rows)) {
+            return self.runs(values, Self::flat);
+        }
+        if let Some((entries, bytes)) = self.guess(values) {
+            let run_codes = runs * (2 + width(entries).bytes()) + entries * values.bytes_each();
+            if pays(run_bytes.min(run_codes), bytes) {
+                return self.runs(values, Self::flat);
+            }
+            if let Some(chosen) = self.dictionary(values, entries) {
+                return chosen;
+            }
+        }
+        match pays(run_bytes, plain) {
+            true => self.runs(values, Self::flat),
+            false => Chosen::plain(values),
+        }
+    }
+
+    /// How many entries a dictionary has and what it costs, if that is less than without one; from a sample.
+    fn guess<V: Values>(&mut self, values: &V) -> Option<(usize, usize)> {
+        let (rows, plain, each) = (values.len(), values.plain_bytes(), values.bytes_each());
+        if plain <= rows + each {
+            return None;
+        }
+        let entries = self.distinct.estimate(values);
+        let bytes = rows * width(entries).bytes() + entries * each;
+        (entries <= ENTRIES && bytes < plain).then_some((entries, bytes))
+    }
+
+    /// A dictionary, if it has fewer bytes than `values` as they are.
+    fn dictionary<V: Values>(&mut self, values: &V, expected: usize) -> Option<Chosen> {
+        let (rows, plain, each) = (values.len(), values.plain_bytes(), values.bytes_each().max(1));
+        let limit = match plain.saturating_sub(2 * rows) / each {
+            few @ 0..=256 => few.max((plain.saturating_sub(rows) / each).min(256)),
+            many => many,
+        };
+        let dictionary = self.distinct.build(values, limit, expected)?;
+        let codes = dictionary.codes.len();
+        let chosen = with_dictionary(values, dictionary);
+        (chosen.store.len() + codes < plain).then_some(chosen)
+    }
+
+    /// A dictionary, whatever it costs.
+    fn any_dictionary<V: Values>(&mut self, values: &V) -> Chosen {
+        match self.distinct.build(values, ENTRIES, values.len()) {
+            Some(dictionary) => with_dictionary(values, dictionary),
+            None => Chosen::plain(values),
+        }
+    }
+
+    /// A dictionary or values as they are, whichever has fewer bytes.
+    fn flat<V: Values>(&mut self, values: &V) -> Chosen {
+        let guess = self.guess(values);
+        let chosen = guess.and_then(|(entries, _)| self.dictionary(values, entries));
+        chosen.unwrap_or_else(|| Chosen::plain(values))
+    }
+
+    /// Runs, whose values `encode` encodes.
+    fn runs<V: Values>(&mut self, values: &V, encode: impl Fn(&mut Self, &V) -> Chosen) -> Chosen {
+        self.starts.clear();
+        for_each_run(values, |at| self.starts.push(at as u32));
+        // The last row of a run is the one before the next run; of the last run the last row.
+        let ends = self.starts[1..].iter().map(|start| start - 1).chain([values.len() as u32 - 1]);
+        let ends: Vec<u8> = ends.flat_map(|end| (end as u16).to_le_bytes()).collect();
+        let count = self.starts.len() as u32;
+        let first = values.pick(&self.starts);
+        let chosen = encode(self, &first);
+        Chosen { runs: Some(Runs { count, ends }), ..chosen }
+    }
+}
+
+fn with_dictionary<V: Values>(values: &V, dictionary: Dictionary) -> Chosen {
+    let Dictionary { entries, width, codes } = dictionary;
+    let store = values.pick(&entries).plain();
+    let codes = Codes { width, section: codes, entries: entries.len() as u32 };
+    Chosen { runs: None, codes: Some(codes), store }
+}

@@ -1,0 +1,255 @@
+//! What a column is made of, from the rows down: which are NULL, runs, codes, and the store of values below.
+//!
+//! ```text
+//! row --Runs--> number of the run --Codes--> number of the value in the dictionary --Store--> value
+//!      or none: the row              or none: the number as it is
+//! ```
+//!
+//! A *place* is a position in the store. Invariants, which the encoder keeps and `check` looks at:
+//! - L-1 Ends of runs ascend, and the last is the last row.
+//! - L-2 Codes are below the number of entries, which is the length of the store, and entries ascend strictly, in SQL's
+//!   order and among equals in that of bits.
+//! - L-3 Offsets ascend from 0 to the length of the texts.
+//! - L-4 No integer of a store is outside the limits of its kind.
+//!
+//! A dictionary that all chunks of a relation share, later, is one more form of [`Store`]: it has an `Arc` of the
+//! relation's segments, [`Codes`] get a width of four bytes and say that they are not sorted, and what relies on sorted
+//! entries (`select::entries`) takes its way for sets of codes instead.
+
+use std::ops::Range;
+
+use crate::bits;
+use crate::numbers::{Width, code_at};
+use crate::scalar::{Kind, Scalar, ScalarRef, f32_key, f64_key, i128_key};
+use crate::section::Section;
+
+/// Which rows are NULL. Of rows that were dead when they were encoded it may say either.
+#[derive(Clone, Debug)]
+pub(crate) enum Nulls<S> {
+    None,
+    All,
+    /// A bit for each row, in whole words; none is set behind the last row.
+    Bits(S),
+    /// The first and the last row of each range, ascending and apart.
+    Ranges(S),
+}
+
+fn u16_at(pair: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([pair[at], pair[at + 1]])
+}
+
+/// The ranges of a section of ranges.
+pub(crate) fn ranges(bytes: &[u8]) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let pairs = bytes.as_chunks::<4>().0;
+    pairs.iter().map(|pair| usize::from(u16_at(pair, 0))..usize::from(u16_at(pair, 2)) + 1)
+}
+
+/// The words of a section of bits.
+pub(crate) fn null_words(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+impl<S: Section> Nulls<S> {
+    /// Whether `row` is NULL.
+    #[inline]
+    pub(crate) fn contains(&self, row: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Bits(section) => section.bytes()[row / 8] >> (row % 8) & 1 == 1,
+            Self::Ranges(section) => {
+                let pairs = section.bytes().as_chunks::<4>().0;
+                let behind = pairs.partition_point(|pair| usize::from(u16_at(pair, 0)) <= row);
+                behind > 0 && row <= usize::from(u16_at(&pairs[behind - 1], 2))
+            }
+        }
+    }
+
+    /// Clears the bits of rows that are NULL.
+    pub(crate) fn clear(&self, mask: &mut [u64]) {
+        match self {
+            Self::None => {}
+            Self::All => mask.fill(0),
+            Self::Bits(section) => {
+                for (word, nulls) in mask.iter_mut().zip(null_words(section.bytes())) {
+                    *word &= !nulls;
+                }
+            }
+            Self::Ranges(section) => {
+                for range in ranges(section.bytes()) {
+                    bits::clear_range(mask, range);
+                }
+            }
+        }
+    }
+
+    /// Clears the bits of rows that are not NULL.
+    pub(crate) fn keep(&self, mask: &mut [u64]) {
+        match self {
+            Self::None => mask.fill(0),
+            Self::All => {}
+            Self::Bits(section) => {
+                for (word, nulls) in mask.iter_mut().zip(null_words(section.bytes())) {
+                    *word &= nulls;
+                }
+            }
+            Self::Ranges(section) => {
+                let mut from = 0;
+                for range in ranges(section.bytes()) {
+                    bits::clear_range(mask, from..range.start);
+                    from = range.end;
+                }
+                bits::clear_range(mask, from..mask.len() * 64);
+            }
+        }
+    }
+}
+
+/// Rows that follow each other and have one value, by the last row of each.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs<S> {
+    pub(crate) count: u32,
+    pub(crate) ends: S,
+}
+
+impl<S: Section> Runs<S> {
+    #[inline]
+    pub(crate) fn list(&self) -> &[[u8; 2]] {
+        self.ends.bytes().as_chunks().0
+    }
+
+    /// The number of the run that `row` is in: a binary search.
+    #[inline]
+    pub(crate) fn find(&self, row: usize) -> usize {
+        self.list().partition_point(|end| usize::from(u16::from_le_bytes(*end)) < row)
+    }
+
+    /// The rows of each run, from run `first` on.
+    pub(crate) fn ranges(&self, first: usize) -> impl Iterator<Item = Range<usize>> {
+        let list = self.list();
+        let end = |run: usize| usize::from(u16::from_le_bytes(list[run])) + 1;
+        let mut from = if first == 0 { 0 } else { end(first - 1) };
+        (first..list.len()).map(move |run| {
+            let range = from..end(run);
+            from = range.end;
+            range
+        })
+    }
+}
+
+/// Numbers of values in a sorted dictionary, which the store has.
+#[derive(Clone, Debug)]
+pub(crate) struct Codes<S> {
+    /// One or two bytes.
+    pub(crate) width: Width,
+    pub(crate) section: S,
+    /// The length of the dictionary, 1 to 65,536.
+    pub(crate) entries: u32,
+}
+
+impl<S: Section> Codes<S> {
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> usize {
+        let bytes = self.section.bytes();
+        match self.width {
+            Width::One => bytes[at].into(),
+            _ => u16::from_le_bytes(bytes.as_chunks().0[at]).into(),
+        }
+    }
+}
+
+/// Values by place.
+#[derive(Clone, Debug)]
+pub(crate) enum Store<S> {
+    /// One value at every place.
+    Constant(Scalar),
+    /// Frame of reference: a value is `base` and its code, added.
+    Integers { base: i64, width: Width, codes: S },
+    /// Values as they are, little endian; UUIDs in their order.
+    Plain(S),
+    /// Texts of one length, in bytes.
+    FixedTexts { length: u32, bytes: S },
+    /// Texts from offset to offset.
+    Texts { offsets: S, bytes: S },
+}
+
+/// Where the text at `place` lies among the bytes.
+#[inline]
+pub(crate) fn text_range(offsets: &[u8], place: usize) -> Range<usize> {
+    let list = offsets.as_chunks::<4>().0;
+    let at = |place: usize| u32::from_le_bytes(list[place]) as usize;
+    at(place)..at(place + 1)
+}
+
+impl<S: Section> Store<S> {
+    /// The value at `place`, which a store for `kind` has.
+    #[inline]
+    pub(crate) fn scalar(&self, kind: Kind, place: usize) -> ScalarRef<'_> {
+        match self {
+            Self::Constant(scalar) => scalar.as_ref(),
+            Self::Integers { base, width, codes } => {
+                ScalarRef::Integer(base.wrapping_add(code_at(*width, codes.bytes(), place) as i64))
+            }
+            Self::Plain(section) => {
+                let bytes = section.bytes();
+                match kind {
+                    Kind::F32 => ScalarRef::F32(u32::from_le_bytes(bytes.as_chunks().0[place])),
+                    Kind::F64 => ScalarRef::F64(u64::from_le_bytes(bytes.as_chunks().0[place])),
+                    Kind::I128 => ScalarRef::I128(i128::from_le_bytes(bytes.as_chunks().0[place])),
+                    _ => ScalarRef::Uuid(bytes.as_chunks().0[place]),
+                }
+            }
+            Self::FixedTexts { .. } | Self::Texts { .. } => ScalarRef::Text(self.text(place)),
+        }
+    }
+
+    /// The text at `place`.
+    #[inline]
+    pub(crate) fn text(&self, place: usize) -> &[u8] {
+        match self {
+            Self::FixedTexts { length, bytes } => {
+                let length = *length as usize;
+                &bytes.bytes()[place * length..][..length]
+            }
+            Self::Texts { offsets, bytes } => &bytes.bytes()[text_range(offsets.bytes(), place)],
+            Self::Constant(Scalar::Text(text)) => text,
+            _ => wrong_kind("texts"),
+        }
+    }
+}
+
+/// What a function was called for that the column is not of.
+#[cold]
+#[inline(never)]
+pub(crate) fn wrong_kind(wanted: &str) -> ! {
+    panic!("the column does not hold {wanted}")
+}
+
+/// The integer that a value is.
+pub(crate) fn integer(value: ScalarRef<'_>) -> i64 {
+    match value {
+        ScalarRef::Integer(value) => value,
+        _ => wrong_kind("integers"),
+    }
+}
+
+/// Bytes that a value of a kind is stored in as it is, and what they are compared as.
+pub(crate) mod keys {
+    use super::{f32_key, f64_key, i128_key};
+
+    pub(crate) fn f32(bytes: [u8; 4]) -> u32 {
+        f32_key(u32::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn f64(bytes: [u8; 8]) -> u64 {
+        f64_key(u64::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn i128(bytes: [u8; 16]) -> u128 {
+        i128_key(i128::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn uuid(bytes: [u8; 16]) -> u128 {
+        u128::from_be_bytes(bytes)
+    }
+}

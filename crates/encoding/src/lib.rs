@@ -1,0 +1,58 @@
+//! One column of one chunk, encoded: written once, then read at random, decoded and searched.
+//!
+//! Responsible for: which form a column gets and its bytes ([`Encoder`]), single values, many values
+//! ([`Selection`]), the rows that pass a test ([`Test`]), what operators take instead of rows (dictionary, runs,
+//! constant, sums), and the form in bytes with its checks ([`Column::from_parts`]). Not responsible for: where bytes
+//! lie ([`Section`]), which rows are alive, checksums, what kinds are in SQL.
+//!
+//! ```text
+//! Source --Encoder--> Column<Vec<u8>> --map_sections--> Column<S> --header, sections--> bytes
+//!                                                           ^------from_parts, checked----'
+//! ```
+//!
+//! | form | value of a row | point read |
+//! |---|---|---|
+//! | constant | in the header | at once |
+//! | integers | base and a code of 1, 2, 4 or 8 bytes, added | one load |
+//! | as they are | floats, long integers, UUIDs | one load |
+//! | texts | of one length, or from offset to offset | one load, or two |
+//! | dictionary | a code of 1 or 2 bytes; the values ascend, so a range of values is a range of codes | one load more |
+//! | runs | by the last row of each run; each with a value or a code | a binary search more |
+//!
+//! I-1 Each value that was alive and not NULL comes back bit for bit, whichever form was chosen. I-2 No bytes make
+//! reading panic: they are refused, or they are a column. I-3 What a column says of many rows is what it says of each.
+//! (`tests/column`)
+//!
+//! Runs have positions instead of lengths, so that a row is found by a binary search, and dictionaries are in order, so
+//! that tests of ranges run on codes (Funke, Kemper and Neumann, PVLDB 5(11), 2012, §3.4, §4.2). Theirs is a dictionary
+//! of the relation; where one would come in is said at `layers`.
+//!
+//! Units: `bytes` are bytes, `rows` are rows of the chunk, dead ones too; 65,536 at most.
+#![forbid(unsafe_code)]
+
+mod bits;
+mod check;
+mod column;
+mod decode;
+mod encode;
+mod error;
+mod header;
+mod layers;
+mod numbers;
+mod scalar;
+mod section;
+mod select;
+mod source;
+mod views;
+
+pub use column::{Column, Form, StoreForm, Summary};
+pub use decode::{Float, Selection};
+pub use encode::{Choose, Encoder};
+pub use error::{FromPartsError, Malformed};
+pub use header::VERSION;
+pub use numbers::Number;
+pub use scalar::{Kind, Scalar, ScalarRef};
+pub use section::{Section, SectionName};
+pub use select::{Selected, Test};
+pub use source::{ROWS, Source, SourceValues};
+pub use views::{DictionaryView, Sum};

@@ -1,0 +1,136 @@
+//! Loops over masks: 64 rows at once where many are in the mask, single rows where few are.
+
+use super::wanted::Wanted;
+use crate::bits;
+use crate::numbers::Key;
+
+/// How many rows of a word are worth testing all 64.
+const MANY: u32 = 6;
+/// The most keys of a set that are compared one by one, all of them with each piece, so that it is vectorised.
+const FEW: usize = 8;
+/// The most keys between the first and the last of a set that is looked up in a table of bits.
+const TABLE: usize = 1 << 16;
+
+/// Clears the bits of pieces that do not pass. Pieces whose bits are not set may be tested too.
+#[inline]
+pub(super) fn keep<B: Copy>(pieces: &[B], mask: &mut [u64], passes: impl Fn(B) -> bool) {
+    for (block, word) in pieces.chunks(64).zip(mask) {
+        match block.first_chunk() {
+            _ if *word == 0 => {}
+            Some(block) if word.count_ones() >= MANY => *word &= test_block(block, &passes),
+            _ => {
+                for at in bits::ones(*word) {
+                    *word &= !(u64::from(!passes(block[at])) << at);
+                }
+            }
+        }
+    }
+}
+
+/// A bit for each of 64 pieces. Each pass over bytes of 0 or 1 is vectorised, which shifts into one word are not.
+#[inline]
+fn test_block<B: Copy>(block: &[B; 64], passes: impl Fn(B) -> bool) -> u64 {
+    let mut passing = [0_u8; 64];
+    for (passing, piece) in passing.iter_mut().zip(block) {
+        *passing = u8::from(passes(*piece));
+    }
+    let mut word = 0;
+    for (at, eight) in passing.as_chunks::<8>().0.iter().enumerate() {
+        // Bit 0 of byte `i` comes to bit `56 + i`: eight sums without carries.
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        word |= bits << (at * 8);
+    }
+    word
+}
+
+/// Clears the bits of places that do not pass; tests those whose bits are set.
+#[inline]
+pub(super) fn keep_each(mask: &mut [u64], mut passes: impl FnMut(usize) -> bool) {
+    for (number, word) in mask.iter_mut().enumerate() {
+        for at in bits::ones(*word) {
+            *word &= !(u64::from(!passes(number * 64 + at)) << at);
+        }
+    }
+}
+
+/// Clears the bits of pieces whose keys are not wanted.
+pub(super) fn keep_wanted<B: Copy, K: Key>(
+    pieces: &[B],
+    key: impl Fn(B) -> K,
+    wanted: Wanted<K>,
+    mask: &mut [u64],
+) {
+    match wanted {
+        Wanted::None => mask.fill(0),
+        Wanted::Range(first, last) if first == last => keep(pieces, mask, |piece| key(piece) == first),
+        Wanted::Range(first, last) => {
+            let span = last.minus(first);
+            keep(pieces, mask, |piece| key(piece).minus(first) <= span);
+        }
+        Wanted::Set(keys) if keys.len() <= FEW => {
+            let mut all = [keys[0]; FEW];
+            all[..keys.len()].copy_from_slice(&keys);
+            keep(pieces, mask, |piece| {
+                let found = key(piece);
+                all.iter().fold(false, |is_one, key| is_one | (*key == found))
+            });
+        }
+        Wanted::Set(keys) => {
+            let (first, last) = (keys[0], keys[keys.len() - 1]);
+            let span = last.minus(first);
+            keep(pieces, mask, |piece| key(piece).minus(first) <= span);
+            let Some(span) = span.index().filter(|span| *span < TABLE) else {
+                return keep(pieces, mask, |piece| keys.binary_search(&key(piece)).is_ok());
+            };
+            let mut table = vec![0_u64; bits::words(span + 1)];
+            for wanted in &keys {
+                let at = wanted.minus(first).low();
+                table[at / 64] |= 1 << (at % 64);
+            }
+            // Those outside of the range are not in the mask any more, but may be tested with others.
+            let bit = |at: usize| table.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+            keep(pieces, mask, |piece| bit(key(piece).minus(first).low()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_has_the_bit_of_each_piece_that_passes() {
+        for at in 0..64 {
+            let mut block = [0_u8; 64];
+            block[at] = 1;
+            assert_eq!(test_block(&block, |piece| piece == 1), 1 << at);
+            assert_eq!(test_block(&block, |piece| piece == 0), !(1 << at));
+        }
+        assert_eq!(test_block(&[3_u32; 64], |_| true), u64::MAX);
+    }
+
+    #[test]
+    fn few_rows_are_tested_as_many_are() {
+        let pieces: Vec<u16> = (0..200).collect();
+        for mask in [[u64::MAX; 4], [0x8000_0000_0000_0001; 4], [0; 4]] {
+            let mut mask = mask.map(|word: u64| word);
+            mask[3] &= 0xff;
+            let before = mask;
+            let list = [0, 1, 63, 64, 65, 127, 128, 130, 198, 199];
+            keep_wanted(&pieces, |piece| piece, Wanted::Set(list.to_vec()), &mut mask);
+            for at in 0..200 {
+                let wanted = list.contains(&(at as u16)) && bits::get(&before, at);
+                assert_eq!(bits::get(&mask, at), wanted, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn set_with_a_span_that_is_a_multiple_of_the_words_size_does_not_wrap() {
+        // Low bits of the span alone would say that it is short.
+        let keys: Vec<u128> = (0..10).chain([1 << 64]).collect();
+        let mut mask = [0b111];
+        keep_wanted(&[0_u128, 1 << 64, 1 << 32], |piece| piece, Wanted::Set(keys), &mut mask);
+        assert_eq!(mask, [0b011]);
+    }
+}
