@@ -3,6 +3,7 @@
 mod arrivals;
 mod aside;
 mod build;
+mod retarget;
 
 use std::cmp::Ordering;
 
