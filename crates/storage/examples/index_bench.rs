@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use albireo_storage::BlockPool;
 use albireo_storage::index::{Index, Kind, OrderedIndex};
-use albireo_storage::key::{KeyShape, PartKind, ShortKey};
+use albireo_storage::key::{KeyRef, KeyShape, PartKind, ShortKey};
 use albireo_testing::Random;
 
 const RUNS: usize = 5;
@@ -433,8 +433,54 @@ fn small(pool: &BlockPool) {
     );
 }
 
+/// A name, and what its index is: kind, whether unique, its keys, and their shape.
+type Moving<'a> = (&'a str, Kind, bool, Vec<u128>, &'a [PartKind]);
+
+/// Rows that move: their entries get other TIDs, in place or by removing and inserting them.
+fn moves(pool: &BlockPool) {
+    use PartKind::{I16, I32, I64};
+    let key = |key: u128| KeyRef { prefix: key, rest: &[] };
+    let sets: [Moving<'_>; 6] = [
+        ("dense", Kind::Hash, true, orders(), &[I16, I16, I32]),
+        ("hash", Kind::Hash, true, random_keys(), &[I64]),
+        ("tree unique", Kind::Ordered, true, random_keys(), &[I64]),
+        ("tree not unique, keys differ", Kind::Ordered, false, random_keys(), &[I64]),
+        ("tree of 1,000 keys", Kind::Ordered, false, thousand_keys(), &[I64]),
+        ("hash of 1,000 keys", Kind::Hash, false, thousand_keys(), &[I64]),
+    ];
+    for (set, kind, unique, keys, kinds) in &sets {
+        let build = || {
+            let mut index = Index::new(*kind, *unique, &KeyShape::of(kinds), pool);
+            keys.iter().enumerate().for_each(|(i, &key)| index.insert_short(key, i as u64).expect("room"));
+            index
+        };
+        let mut rows: Vec<(u128, u64)> = keys.iter().enumerate().map(|(i, &key)| (key, i as u64)).collect();
+        Random::new(99).shuffle(&mut rows);
+        let moved = |i: usize| (ENTRIES + i) as u64;
+        measure(&format!("moves {set} retarget"), ENTRIES, build, |index| {
+            for (i, &(key, old)) in rows.iter().enumerate() {
+                index.retarget_short(key, old, moved(i)).expect("room");
+            }
+            rows.iter().step_by(7).map(|row| index.find_short(row.0).expect("present")).sum()
+        });
+        measure(&format!("moves {set} remove and insert"), ENTRIES, build, |index| {
+            for (i, &(prefix, old)) in rows.iter().enumerate() {
+                assert!(index.remove(key(prefix), old, equal));
+                index.insert_short(prefix, moved(i)).expect("room");
+            }
+            rows.iter().step_by(7).map(|row| index.find_short(row.0).expect("present")).sum()
+        });
+    }
+}
+
+fn thousand_keys() -> Vec<u128> {
+    let mut random = Random::new(8);
+    (0..ENTRIES).map(|_| ShortKey::new().i64(random.below(1_000) as i64).get()).collect()
+}
+
 fn main() {
     let pool = BlockPool::new(8 << 30);
+    moves(&pool);
     small(&pool);
     let grown = orders_loaded_and_grown();
     worst_insert("orders loaded and grown", &pool, &[PartKind::I16, PartKind::I16, PartKind::I32], &grown);

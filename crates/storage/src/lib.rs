@@ -33,7 +33,7 @@ mod writes;
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
-pub use pool::{BlockPool, OutOfMemory, Relief, SLAB_BYTES};
+pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::RowSet;
 pub use table::{

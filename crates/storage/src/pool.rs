@@ -1,25 +1,39 @@
 //! Block memory: a few large regions on huge pages, cut into slabs of 2 MiB, each slab into blocks
-//! of one size.
+//! of one size. Beside them, for sections that few of fit a slab, runs of small pages (`runs`).
 //!
-//! Responsible for: handing out and taking back blocks from any thread, keeping a reserve of slabs
-//! whose pages are already there, so that an executor never waits for the kernel to clear a page,
-//! and the memory limit. Not responsible for: what lies in a block, or who may still see it
-//! (`registry`).
+//! Responsible for: handing out and taking back blocks and [`Part`]s from any thread, keeping a
+//! reserve of slabs whose pages are already there, so that an executor never waits for the kernel to
+//! clear a page, giving back what is beyond it, and the memory limit. Not responsible for: what lies
+//! in a block, or who may still see it (`registry`).
+//!
+//! ```text
+//! fresh --touch (helper, replenish, preallocation)--> warm --first block--> in use
+//!   ^----------------shrink---------------------------'  ^----last block----'
+//! ```
 //!
 //! Invariants:
 //! - I-1 A slab is cut into blocks of one size; the block of index `i` starts at `i * size`.
 //! - I-2 A block is either free (its index is in its slab's free list, once) or owned by exactly
 //!   one caller.
 //! - I-3 Regions are unmapped only when the last handle to the pool is gone.
+//! - I-4 What is in use, whole slabs and runs, is not above the limit, but for undoing. What is warm
+//!   besides is given back before a run would lift both together above it.
 //!
 //! Huge pages are asked for with `madvise`; without them TPC-C loses 13-44 % to TLB misses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+mod part;
+mod runs;
+mod system;
+
+pub use part::Part;
+use runs::Runs;
 
 /// Bytes in a slab, and of a huge page.
 pub const SLAB_BYTES: usize = 2 << 20;
@@ -105,15 +119,19 @@ pub trait Relief: Send + Sync {
 #[derive(Default)]
 struct State {
     regions: Vec<SlabPtr>,
-    /// Slabs never cut, pages not yet touched.
+    /// Free slabs whose pages are not there: never touched, or given back.
     fresh: Vec<SlabPtr>,
-    /// Free slabs whose pages are there.
-    warm: Vec<SlabPtr>,
+    /// Free slabs whose pages are there, those used last at the end.
+    warm: VecDeque<SlabPtr>,
+    /// The fewest that were warm since [`BlockPool::shrink`] looked.
+    least_warm: usize,
+    /// What was preallocated, in use or warm; it is not given back.
+    asked_bytes: u64,
     slabs: HashMap<usize, Slab>,
     /// By block size: slabs with at least one free block.
     partial: HashMap<usize, Vec<usize>>,
-    mapped_bytes: u64,
     slabs_in_use: u64,
+    runs: Runs,
     has_toucher: bool,
 }
 
@@ -130,7 +148,7 @@ struct Slab {
 }
 
 impl BlockPool {
-    /// A pool that never holds more than `limit_bytes` in use, rounded up to whole slabs.
+    /// A pool that never holds more than `limit_bytes` in use, counted in whole slabs and runs; at least one slab.
     pub fn new(limit_bytes: u64) -> Self {
         let limit_bytes = limit_bytes.max(SLAB_BYTES as u64);
         let kept_slabs = match limit_bytes >= LEAST_WITH_KEPT_BYTES {
@@ -161,8 +179,7 @@ impl BlockPool {
         let mut state = self.inner.state.lock();
         state.has_toucher = true;
         while !self.inner.stop.load(Ordering::Relaxed) {
-            let room =
-                (state.slabs_in_use + state.warm.len() as u64) * (SLAB_BYTES as u64) < self.inner.limit_bytes;
+            let room = state.held_bytes() + SLAB_BYTES as u64 <= self.inner.limit_bytes;
             if state.warm.len() >= RESERVE_SLABS || !room {
                 self.inner.wanted.wait(&mut state);
                 continue;
@@ -171,8 +188,8 @@ impl BlockPool {
                 self.inner.wanted.wait(&mut state);
                 continue;
             };
-            parking_lot::MutexGuard::unlocked(&mut state, || touch(slab));
-            state.warm.push(slab);
+            MutexGuard::unlocked(&mut state, || system::touch(slab));
+            state.warm.push_front(slab);
         }
         state.has_toucher = false;
     }
@@ -185,7 +202,7 @@ impl BlockPool {
             state.has_toucher && state.warm.len() < LOW_RESERVE_SLABS
         };
         if is_low {
-            self.preallocate_slab(u64::MAX);
+            self.add_warm_slab(&mut self.inner.state.lock(), u64::MAX);
         }
     }
 
@@ -196,14 +213,39 @@ impl BlockPool {
     /// their parts, and pages come from under a virtual machine, TPC-C lost 10 % to it.
     pub fn preallocate_slab(&self, total_bytes: u64) -> bool {
         let mut state = self.inner.state.lock();
-        let next_bytes = (state.slabs_in_use + state.warm.len() as u64 + 1) * SLAB_BYTES as u64;
-        if next_bytes > total_bytes.min(self.inner.limit_bytes) {
+        state.asked_bytes = state.asked_bytes.max(total_bytes.min(self.inner.limit_bytes));
+        self.add_warm_slab(&mut state, total_bytes)
+    }
+
+    fn add_warm_slab(&self, state: &mut MutexGuard<'_, State>, total_bytes: u64) -> bool {
+        if state.held_bytes() + SLAB_BYTES as u64 > total_bytes.min(self.inner.limit_bytes) {
             return false;
         }
         let Some(slab) = state.take_fresh() else { return false };
-        parking_lot::MutexGuard::unlocked(&mut state, || touch(slab));
-        state.warm.push(slab);
+        MutexGuard::unlocked(state, || system::touch(slab));
+        state.warm.push_front(slab);
         true
+    }
+
+    /// Gives the kernel back the slabs that nobody has wanted since this was called last, so that the process shrinks;
+    /// tells their bytes. The reserve stays, and what was preallocated.
+    ///
+    /// To be called every few seconds or so, by a thread that owns no partition: each slab takes the kernel some
+    /// microseconds, and he who needs it again has it cleared. What is freed and taken in turns within that time stays.
+    pub fn shrink(&self) -> u64 {
+        let slab_bytes = SLAB_BYTES as u64;
+        let mut state = self.inner.state.lock();
+        let spare = state.least_warm.saturating_sub(RESERVE_SLABS);
+        let mut given = 0;
+        while given < spare
+            && state.warm.len() > RESERVE_SLABS
+            && state.held_bytes() >= state.asked_bytes + slab_bytes
+        {
+            State::cool_slab(&mut state);
+            given += 1;
+        }
+        state.least_warm = state.warm.len();
+        given as u64 * slab_bytes
     }
 
     /// Ends [`BlockPool::run_toucher`].
@@ -247,7 +289,7 @@ impl BlockPool {
 
     /// Whether little is left.
     fn is_tight(&self, state: &State) -> bool {
-        state.slabs_in_use * SLAB_BYTES as u64 > self.inner.limit_bytes / 16 * 15
+        state.taken_bytes() > self.inner.limit_bytes / 16 * 15
     }
 
     fn try_alloc(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
@@ -322,7 +364,7 @@ impl BlockPool {
             if let Some(partial) = state.partial.get_mut(&bytes) {
                 partial.retain(|&other| other != base);
             }
-            state.warm.push(SlabPtr(NonNull::new(base as *mut u8).expect("a slab is not at null")));
+            state.warm.push_back(SlabPtr(NonNull::new(base as *mut u8).expect("a slab is not at null")));
             assert!(state.slabs_in_use > 0, "a slab that is given back was in use");
             state.slabs_in_use -= 1;
         } else if free == 1 {
@@ -332,15 +374,51 @@ impl BlockPool {
         debug_assert!(before >= bytes as u64, "no more is given back than was taken");
     }
 
+    /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes. Before it refuses, it asks for relief.
+    fn alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let mut done = self.try_alloc_run(bytes);
+        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes }) && self.relieve(true) {
+            done = self.try_alloc_run(bytes);
+        }
+        done
+    }
+
+    fn try_alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let mut state = self.inner.state.lock();
+        self.admit(&state, bytes as u64, Need::Ordinary)?;
+        let run = state.runs.take(bytes).ok_or_else(|| self.refused_by_system())?;
+        // The pages come one by one as they are written; slabs that are warm make room for them (I-4).
+        while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
+        let is_tight = self.is_tight(&state);
+        drop(state);
+        self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if is_tight {
+            self.relieve(false);
+        }
+        Ok(run)
+    }
+
+    /// Gives a run back, and its pages to the kernel.
+    ///
+    /// # Safety
+    /// S-1: `run` came from [`BlockPool::alloc_run`] of this pool with the same `bytes`.
+    /// S-2: nobody reads or writes it any more, and it is given back once.
+    unsafe fn free_run(&self, run: NonNull<u8>, bytes: usize) {
+        // SAFETY: whole pages of a region (S-1), and nobody else's (S-2) until they are free below.
+        unsafe { system::give_back(run, bytes) };
+        self.inner.state.lock().runs.give(run, bytes);
+        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
+    }
+
     /// Bytes in blocks that are handed out.
     pub fn in_use_bytes(&self) -> u64 {
         self.inner.in_use_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of slabs that hold at least one block, or are kept free for the next.
+    /// Bytes of slabs that hold at least one block, or are kept free for the next, and of runs.
     pub fn reserved_bytes(&self) -> u64 {
-        let state = self.inner.state.lock();
-        (state.slabs_in_use + state.warm.len() as u64) * SLAB_BYTES as u64
+        self.inner.state.lock().held_bytes()
     }
 
     /// The most that may be in use.
@@ -367,20 +445,24 @@ impl BlockPool {
         work()
     }
 
-    fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
-        let next_bytes = (state.slabs_in_use + 1) * SLAB_BYTES as u64;
+    /// Whether so much more may be taken (I-4).
+    fn admit(&self, state: &State, more_bytes: u64, need: Need) -> Result<(), OutOfMemory> {
         let may_use_kept = need != Need::Ordinary || self.inner.opened.load(Ordering::Relaxed) > 0;
         let kept_bytes = if may_use_kept { 0 } else { self.inner.kept_bytes };
-        if next_bytes > self.inner.limit_bytes - kept_bytes
-            && need != Need::Undoing
-            && self.inner.emergency.load(Ordering::Relaxed) == 0
-        {
-            return Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes });
+        let is_over = state.taken_bytes() + more_bytes > self.inner.limit_bytes - kept_bytes;
+        match is_over && need != Need::Undoing && self.inner.emergency.load(Ordering::Relaxed) == 0 {
+            true => Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes }),
+            false => Ok(()),
         }
-        let slab = match state.warm.pop() {
+    }
+
+    fn take_slab(&self, state: &mut State, need: Need) -> Result<SlabPtr, OutOfMemory> {
+        self.admit(state, SLAB_BYTES as u64, need)?;
+        let slab = match state.warm.pop_back() {
             Some(slab) => slab,
             None => state.take_fresh().ok_or_else(|| self.refused_by_system())?,
         };
+        state.least_warm = state.least_warm.min(state.warm.len());
         state.slabs_in_use += 1;
         if state.has_toucher && state.warm.len() < RESERVE_SLABS / 2 {
             self.inner.wanted.notify_one();
@@ -406,14 +488,32 @@ impl Drop for Counted<'_> {
 }
 
 impl State {
+    /// Bytes in use: of slabs that hold a block, and of runs.
+    fn taken_bytes(&self) -> u64 {
+        self.slabs_in_use * SLAB_BYTES as u64 + self.runs.taken_bytes()
+    }
+
+    /// Those, and of slabs whose pages are there.
+    fn held_bytes(&self) -> u64 {
+        self.taken_bytes() + (self.warm.len() * SLAB_BYTES) as u64
+    }
+
+    /// Gives the pages of the warm slab back that was used least recently; whether there was one.
+    fn cool_slab(state: &mut MutexGuard<'_, Self>) -> bool {
+        let Some(slab) = state.warm.pop_front() else { return false };
+        // SAFETY: a whole slab of a region; it is in none of the lists, so nobody else touches it.
+        MutexGuard::unlocked(state, || unsafe { system::give_back(slab.0, SLAB_BYTES) });
+        state.fresh.push(slab);
+        true
+    }
+
     /// An untouched slab, from a new region if need be; `None` when the kernel refuses.
     fn take_fresh(&mut self) -> Option<SlabPtr> {
         if self.fresh.is_empty() {
-            let region = map_region()?;
-            self.regions.push(region);
-            self.mapped_bytes += REGION_BYTES as u64;
+            let region = system::map(REGION_BYTES, system::Pages::Huge)?;
+            self.regions.push(SlabPtr(region));
             for i in (0..REGION_BYTES / SLAB_BYTES).rev() {
-                let address = region.0.as_ptr() as usize + i * SLAB_BYTES;
+                let address = region.as_ptr() as usize + i * SLAB_BYTES;
                 self.fresh.push(SlabPtr(NonNull::new(address as *mut u8)?));
             }
         }
@@ -424,130 +524,12 @@ impl State {
 impl Drop for Inner {
     fn drop(&mut self) {
         for region in &self.state.get_mut().regions {
-            // SAFETY: the region was mapped by `map_region` with this length; the last handle is
-            // gone, so no block of it is in use (I-3).
-            unsafe { libc::munmap(region.0.as_ptr().cast(), REGION_BYTES) };
+            // SAFETY: the region was mapped with this length; the last handle is gone, so no block of it is in use
+            // (I-3).
+            unsafe { system::unmap(region.0, REGION_BYTES) };
         }
-    }
-}
-
-/// Maps a region aligned to a slab, or `None` when the kernel refuses.
-fn map_region() -> Option<SlabPtr> {
-    let length = REGION_BYTES + SLAB_BYTES;
-    // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory
-    // of ours.
-    let raw = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if raw == libc::MAP_FAILED {
-        return None;
-    }
-    let start = raw as usize;
-    let aligned = start.next_multiple_of(SLAB_BYTES);
-    assert!(aligned + REGION_BYTES <= start + length, "the region lies in what was mapped");
-    // SAFETY: both ranges lie inside the mapping just made, outside the region that is kept.
-    unsafe {
-        if aligned > start {
-            libc::munmap(raw, aligned - start);
-        }
-        let tail = start + length - (aligned + REGION_BYTES);
-        if tail > 0 {
-            libc::munmap((aligned + REGION_BYTES) as *mut libc::c_void, tail);
-        }
-        // Advice: if the kernel has no huge pages for us, small ones serve.
-        libc::madvise(aligned as *mut libc::c_void, REGION_BYTES, libc::MADV_HUGEPAGE);
-    }
-    NonNull::new(aligned as *mut u8).map(SlabPtr)
-}
-
-/// Writes one byte of each page, so that the kernel provides it now.
-fn touch(slab: SlabPtr) {
-    for offset in (0..SLAB_BYTES).step_by(4096) {
-        // SAFETY: the slab is mapped and not yet handed out, so nobody else looks at it.
-        unsafe { slab.0.as_ptr().add(offset).write_volatile(0) };
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_of_one_size_do_not_overlap_and_come_back() {
-        let pool = BlockPool::new(64 << 20);
-        let size = 192 << 10;
-        let blocks: Vec<_> = (0..40).map(|_| pool.alloc(size).unwrap()).collect();
-        let mut addresses: Vec<usize> = blocks.iter().map(|b| b.as_ptr() as usize).collect();
-        addresses.sort_unstable();
-        assert!(addresses.windows(2).all(|w| w[1] - w[0] >= size));
-        assert_eq!(pool.in_use_bytes(), 40 * size as u64);
-        for block in blocks {
-            // SAFETY: taken above with this size, given back once.
-            unsafe { pool.free(block, size) };
-        }
-        assert_eq!(pool.in_use_bytes(), 0);
-    }
-
-    #[test]
-    fn alloc_beyond_the_limit_is_refused_and_succeeds_after_a_free() {
-        let pool = BlockPool::new(2 * SLAB_BYTES as u64);
-        let first = pool.alloc(SLAB_BYTES).unwrap();
-        let _second = pool.alloc(SLAB_BYTES).unwrap();
-        assert_eq!(pool.alloc(SLAB_BYTES), Err(OutOfMemory::Limit { limit_bytes: 2 * SLAB_BYTES as u64 }));
-        assert!(pool.with_emergency(|| pool.alloc(SLAB_BYTES)).is_ok());
-        // SAFETY: taken above with this size, given back once.
-        unsafe { pool.free(first, SLAB_BYTES) };
-        assert!(pool.alloc(64).is_err(), "still one slab over the limit's two");
-    }
-
-    #[test]
-    fn last_slabs_are_for_what_frees_and_for_recovery() {
-        let pool = BlockPool::new(LEAST_WITH_KEPT_BYTES);
-        let slabs = LEAST_WITH_KEPT_BYTES / SLAB_BYTES as u64;
-        for _ in 0..slabs - LEAST_KEPT_SLABS {
-            pool.alloc(SLAB_BYTES).unwrap();
-        }
-        assert!(pool.alloc(64).is_err());
-        let kept = pool.alloc_for(64, Need::Freeing).unwrap();
-        assert!(pool.alloc(128).is_err());
-        assert!(pool.with_kept(|| pool.alloc(SLAB_BYTES)).is_ok());
-        assert!(pool.with_kept(|| pool.alloc(SLAB_BYTES)).is_err(), "the limit stays");
-        assert!(pool.alloc_for(SLAB_BYTES, Need::Freeing).is_err());
-        // SAFETY: taken above with this size, given back once.
-        unsafe { pool.free(kept, 64) };
-        assert!(pool.alloc(64).is_err(), "what was lent is kept again");
-        assert!(pool.alloc_for(SLAB_BYTES, Need::Freeing).is_ok());
-    }
-
-    #[test]
-    fn preallocated_slabs_are_there_up_to_the_limit_and_serve_blocks() {
-        let slab = SLAB_BYTES as u64;
-        let pool = BlockPool::new(3 * slab);
-        let block = pool.alloc(64).unwrap();
-        assert!(pool.preallocate_slab(2 * slab), "one is in use, one is added");
-        assert!(!pool.preallocate_slab(2 * slab));
-        assert_eq!((pool.reserved_bytes(), pool.in_use_bytes()), (2 * slab, 64));
-        assert!(pool.preallocate_slab(u64::MAX));
-        assert!(!pool.preallocate_slab(u64::MAX), "the limit is reached");
-        assert!(pool.alloc(SLAB_BYTES).is_ok() && pool.alloc(SLAB_BYTES).is_ok());
-        assert!(pool.alloc(SLAB_BYTES).is_err());
-        // SAFETY: taken above with this size, given back once.
-        unsafe { pool.free(block, 64) };
-    }
-
-    #[test]
-    fn empty_slab_serves_another_size() {
-        let pool = BlockPool::new(SLAB_BYTES as u64);
-        let block = pool.alloc(128).unwrap();
-        // SAFETY: taken above with this size, given back once.
-        unsafe { pool.free(block, 128) };
-        assert!(pool.alloc(4096).is_ok());
-    }
-}
+mod tests;

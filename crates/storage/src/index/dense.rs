@@ -274,6 +274,22 @@ impl<S: Slot> DenseOrHash<S> {
         Some(tid)
     }
 
+    /// Gives a key the TID `new`, below `2^63`, in the place of `old`. Takes no memory, and moves nothing.
+    ///
+    /// # Panics
+    /// The key has not the TID `old`.
+    pub fn retarget(&mut self, key: u128, old: u64, new: u64) {
+        assert_ne!(new, EMPTY, "a TID is none of an empty slot");
+        let mut before = self.current.retarget(key, new);
+        if before == EMPTY && self.elsewhere > 0 {
+            before = self.old.retarget(key, new);
+            if before == EMPTY {
+                return self.hash.replace(key, new, |tid| tid == old);
+            }
+        }
+        assert_eq!(before, old, "the entry is there");
+    }
+
     /// Looks for a better array now that the hash table has grown.
     #[cold]
     fn replan(&mut self) {

@@ -26,12 +26,14 @@
 //! probed key relative to the key of the stored row `tid`. It compares *keys only*; TIDs of one key
 //! are ordered here. For shapes whose keys are all short it is never called.
 //!
-//! Invariant: an insert that fails changes no entry. A removal never takes memory it must have.
+//! Invariant: an insert or a change of a TID that fails changes no entry. A removal never takes memory it must have.
 
 mod dense;
 mod hash;
 mod ordered;
 mod pages;
+#[cfg(test)]
+mod retarget_tests;
 #[cfg(test)]
 mod tests;
 
@@ -349,6 +351,57 @@ impl Index {
         };
         assert!(removed.is_none_or(|removed| removed == tid), "a unique key has one TID");
         removed.is_some()
+    }
+
+    /// Gives an entry of a short key another TID. The shape must be short.
+    ///
+    /// # Errors
+    /// As [`Index::retarget`].
+    ///
+    /// # Panics
+    /// As [`Index::retarget`].
+    #[inline]
+    pub fn retarget_short(&mut self, key: u128, old: u64, new: u64) -> Result<(), InsertError> {
+        debug_assert!(self.short, "the keys of the index are short");
+        self.retarget(KeyRef { prefix: key, rest: &[] }, old, new, always_equal)
+    }
+
+    /// Gives the entry of `key` with the TID `old` the TID `new`, below `2^63`: the row has moved. Both rows are there,
+    /// and `tie` says `Equal` to both.
+    ///
+    /// A unique index takes no memory for it, so it does not fail.
+    ///
+    /// # Errors
+    /// Of an index that is not unique: [`InsertError::Duplicate`] when the key has the new TID already,
+    /// [`InsertError::OutOfMemory`] when the pool refuses; the index has the same entries then as before.
+    ///
+    /// # Panics
+    /// There is no such entry, or the two TIDs are the same.
+    #[inline(never)]
+    pub fn retarget(
+        &mut self,
+        key: KeyRef<'_>,
+        old: u64,
+        new: u64,
+        mut tie: impl FnMut(u64) -> Ordering,
+    ) -> Result<(), InsertError> {
+        debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
+        assert_ne!(old, new, "a row moves to another place");
+        let (prefix, short) = (key.prefix, self.short);
+        let tie = |stored| if short { Ordering::Equal } else { tie(stored) };
+        match &mut self.form {
+            Form::Ordered(index) if self.unique => index.retarget(prefix, old, new, tie),
+            Form::Ordered(index) => return index.exchange((prefix, old), (prefix, new), tie),
+            Form::DenseNarrow(index) => index.retarget(prefix, old, new),
+            Form::DenseWide(index) => index.retarget(prefix, old, new),
+            Form::Narrow(index) => index.retarget(prefix, old, new),
+            Form::Wide(index) => index.retarget(prefix, old, new),
+            Form::Long(index) => index.retarget(fingerprint(key), old, new),
+            Form::MultiNarrow(index) => return index.retarget(prefix, old, new, tie),
+            Form::MultiWide(index) => return index.retarget(prefix, old, new, tie),
+            Form::MultiLong(index) => return index.retarget(fingerprint(key), old, new, tie),
+        }
+        Ok(())
     }
 
     /// Asks the processor for what a search for a short key looks at first. In an array that is the

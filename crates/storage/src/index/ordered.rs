@@ -18,7 +18,7 @@
 //! - O-3 No leaf is empty; keys past a node's length are all ones.
 //! - O-4 For each remembered leaf `low < prefix < high` implies that an entry with that prefix can
 //!   only be in it, and not first in it.
-//! - O-5 `insert` changes nothing unless all nodes it may need are there.
+//! - O-5 `insert` and `exchange` change nothing unless all nodes they may need are there.
 
 use std::cmp::Ordering;
 
@@ -32,6 +32,7 @@ mod hot;
 mod insert;
 mod node;
 mod remove;
+mod retarget;
 mod search;
 #[cfg(test)]
 mod tests;

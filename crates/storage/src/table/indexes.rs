@@ -3,6 +3,7 @@
 mod arrivals;
 mod aside;
 mod build;
+mod retarget;
 mod sorted;
 
 use std::cmp::Ordering;

@@ -393,6 +393,15 @@ impl DenseArray {
         tid
     }
 
+    /// Gives a key another TID; what it had, or [`EMPTY`] if it is not there.
+    pub(super) fn retarget(&mut self, key: u128, new: u64) -> u64 {
+        debug_assert_ne!(new, EMPTY, "a TID is none of an empty slot");
+        match self.slot_mut(key) {
+            Some((slot, _)) if *slot != EMPTY => std::mem::replace(slot, new),
+            _ => EMPTY,
+        }
+    }
+
     fn free_page(&mut self, page: usize) {
         let page = std::mem::replace(&mut self.pages[page], Page::none());
         assert!(page.exists(), "the page of no entries is nobody's (A-1)");

@@ -54,6 +54,18 @@ impl Few {
         self.tids.copy_within(at + 1..len, at);
         self.len -= 1;
     }
+
+    /// Puts `tid` in the place of the one at `at`; a search found that it would be at `place`.
+    fn exchange(&mut self, at: usize, place: usize, tid: u64) {
+        if place > at {
+            self.tids.copy_within(at + 1..place, at);
+            self.tids[place - 1] = tid;
+        } else {
+            self.tids.copy_within(place..at, place + 1);
+            self.tids[place] = tid;
+        }
+        debug_assert!(self.tids().is_sorted_by(|a, b| a < b), "TIDs ascend (M-2)");
+    }
 }
 
 /// A table value, taken apart.
@@ -172,6 +184,31 @@ impl Groups {
             Value::Many(group) => {
                 self.many.remove(u128::from(group) << 64 | u128::from(tid), always_equal)?;
                 Some(self.shrink_group(value, group))
+            }
+        }
+    }
+
+    /// The value that a value becomes with `new` in the place of `old`. Takes memory only for a group, if the TIDs
+    /// around `new` fill a leaf of the tree and `old` is in another one.
+    fn exchange(&mut self, value: u64, old: u64, new: u64) -> Result<u64, InsertError> {
+        match Value::of(value) {
+            Value::One(one) => {
+                assert_eq!(one, old, "the TID is there");
+                Ok(new)
+            }
+            Value::Few(id) => {
+                let few = self.few.get_mut(id);
+                let at = few.tids().binary_search(&old).expect("the TID is there");
+                let Err(place) = few.tids().binary_search(&new) else {
+                    return Err(InsertError::Duplicate(new));
+                };
+                few.exchange(at, place, new);
+                Ok(value)
+            }
+            Value::Many(group) => {
+                let entry = |tid: u64| (u128::from(group) << 64 | u128::from(tid), tid);
+                self.many.exchange(entry(old), entry(new), always_equal)?;
+                Ok(value)
             }
         }
     }
@@ -305,6 +342,30 @@ impl<S: Slot> MultiHash<S> {
         self.len -= 1;
         debug_assert!(self.len >= self.table.len(), "each key has a TID");
         true
+    }
+
+    /// Puts the TID `new`, below `2^63`, in the place of `old` under the key for which `tie` says `Equal`. `tie` compares
+    /// keys only. Takes memory only for a key with more TIDs than a leaf of a tree holds.
+    ///
+    /// # Errors
+    /// As [`MultiHash::insert`].
+    ///
+    /// # Panics
+    /// The key has not the TID `old`.
+    pub fn retarget(
+        &mut self,
+        key: u128,
+        old: u64,
+        new: u64,
+        mut tie: impl FnMut(u64) -> Ordering,
+    ) -> Result<(), InsertError> {
+        assert!(new < TAG_FEW, "a TID leaves room for tags (M-1)");
+        let before = self.value(key, &mut tie).expect("the key is there");
+        let after = self.groups.exchange(before, old, new)?;
+        if after != before {
+            self.table.replace(key, after, |value| value == before);
+        }
+        Ok(())
     }
 
     /// Removes everything and gives the memory back.

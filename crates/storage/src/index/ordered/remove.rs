@@ -46,7 +46,7 @@ impl OrderedIndex {
     }
 
     /// Sets the separator left of the subtree that `steps` lead to: its first entry changed (O-2).
-    fn set_separator(&mut self, steps: &[(u32, u32)], first: (u128, u64)) {
+    pub(super) fn set_separator(&mut self, steps: &[(u32, u32)], first: (u128, u64)) {
         if let Some(&(id, at)) = steps.iter().rev().find(|step| step.1 > 0) {
             let inner = self.inners.get_mut(id);
             inner.keys.set(at as usize - 1, first.0);

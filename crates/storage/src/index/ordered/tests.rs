@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use albireo_testing::random_tests;
 use proptest::prelude::*;
 
+use super::super::pages::NONE;
 use super::OrderedIndex;
 use crate::index::InsertError;
 use crate::pool::BlockPool;
@@ -324,4 +325,41 @@ fn estimate_is_exact_nearby_and_close_far_away() {
             );
         }
     }
+}
+
+#[test]
+fn first_entries_of_leaves_get_other_tids_and_separators_follow() {
+    // Keys that are all there is, and keys of which five entries share each prefix: unique, and ordered by TIDs.
+    let mut unique = OrderedIndex::new(&pool());
+    let mut among = OrderedIndex::new(&pool());
+    for n in 0..10_000_u64 {
+        unique.insert(u128::from(n) << 80, n, |_| Ordering::Equal).unwrap();
+        among.insert(u128::from(n / 5) << 80, n * 10, |stored| (n * 10).cmp(&stored)).unwrap();
+    }
+    assert!(unique.height > 1 && among.height > 1, "separators lie at several levels");
+    let firsts = |tree: &OrderedIndex| {
+        let mut firsts = Vec::new();
+        let mut id = tree.first;
+        while id != NONE {
+            firsts.push(tree.leaves.get(id).entry(0));
+            id = tree.leaves.get(id).next;
+        }
+        firsts
+    };
+    for (i, (prefix, old)) in firsts(&unique).into_iter().enumerate() {
+        let new = 20_000 + i as u64;
+        unique.retarget(prefix, old, new, |_| Ordering::Equal);
+        unique.check(|_, _| Ordering::Equal);
+        assert_eq!(unique.find(prefix, |_| Ordering::Equal), Some(new));
+    }
+    // To the end of their leaves, to other leaves, and a little down, which is the end of the leaf before.
+    for new in [|tid: u64| tid + 3, |tid| tid + 1_000_000, |tid| tid - 2, |tid| tid % 7] {
+        for (prefix, old) in firsts(&among) {
+            if old > 10 && !among.range(prefix, prefix).any(|entry| entry.1 == new(old)) {
+                assert_eq!(among.exchange((prefix, old), (prefix, new(old)), |_| Ordering::Equal), Ok(()));
+                among.check(|a, b| a.cmp(&b));
+            }
+        }
+    }
+    assert_eq!((unique.len(), among.len()), (10_000, 10_000));
 }
