@@ -16,9 +16,11 @@ use albireo_partition::LockOwner;
 use albireo_sql::ScriptStatement;
 use albireo_sql::ast::Statement;
 use albireo_sql::classify::{self, Explain, Setting, StatementClass, classify};
+use albireo_sql::names::QualifiedName;
 use parking_lot::Mutex;
 
 use crate::adapters::StorageSnapshot;
+use crate::cold;
 use crate::copy::{Client, Watched};
 use crate::durability;
 use crate::interactive::{self, Interactive, Registered};
@@ -352,6 +354,7 @@ impl Connection {
     }
 
     fn begin_statement(&self) -> CancelToken {
+        self.database.before_statement();
         let mut current = self.cancel.lock();
         if current.is_cancelled() {
             *current = CancelToken::new();
@@ -379,6 +382,9 @@ impl Connection {
         }
         if durability::is_checkpoint(text)? {
             return self.checkpoint();
+        }
+        if let Some(table) = cold::freeze_target(text)? {
+            return self.freeze(&table, cancel);
         }
         if let Some(target) = durability::backup_target(text)? {
             return self.backup(&target, cancel);
@@ -459,6 +465,22 @@ impl Connection {
         let gone = report.gone.as_ref().map(durability::gone_text);
         let notices = [written].into_iter().chain(gone).collect();
         Ok(Outcome::Done { tag: "CHECKPOINT".into(), rows: 0, notices })
+    }
+
+    /// CALL albireo.freeze: the rows of a table, encoded.
+    fn freeze(&self, table: &QualifiedName, cancel: &CancelToken) -> Result<Outcome, SqlError> {
+        if self.state.lock().failed {
+            return Err(aborted());
+        }
+        let report = self.database.freeze_table(table, &|| !cancel.is_cancelled())?;
+        if cancel.is_cancelled() {
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+        }
+        let done = format!(
+            "{} chunks of \"{table}\" frozen, in {} bytes; {} left as they are",
+            report.chunks, report.bytes, report.left
+        );
+        Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices: vec![done] })
     }
 
     /// BACKUP TO: a copy of the database, taken while transactions run.

@@ -329,6 +329,7 @@ impl Database {
     /// # Errors
     /// The statement's; 42P02 when another number of parameters is given than it has.
     pub fn execute_with(&self, sql: &str, parameters: &[Value]) -> Result<Outcome, SqlError> {
+        self.before_statement();
         match self.run_kept(sql, parameters, Wanted::Any, &self.inner.unlimited) {
             Kept::Ran(outcome) => outcome,
             Kept::Query(entry) => self.run_kept_query(&entry, parameters).map(Outcome::Rows),
@@ -351,6 +352,7 @@ impl Database {
     /// # Errors
     /// Syntax, names, types, limits, and whatever its expressions raise.
     pub fn query(&self, sql: &str, parameters: &[Value]) -> Result<QueryResult, SqlError> {
+        self.before_statement();
         match self.run_kept(sql, parameters, Wanted::Queries, &self.inner.unlimited) {
             Kept::Ran(outcome) => outcome.and_then(Outcome::into_rows),
             Kept::Query(entry) => self.run_kept_query(&entry, parameters),

@@ -25,6 +25,7 @@
 mod adapters;
 mod arrays;
 mod checks;
+mod cold;
 mod config;
 mod connection;
 mod copy;

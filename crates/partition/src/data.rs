@@ -152,6 +152,9 @@ pub(crate) fn roll_back(sites: &mut [PartitionData], undo: &mut UndoLog, to: Sav
 /// Makes everything final; `name` says who did it.
 pub(crate) fn commit(sites: &mut [PartitionData], undo: &mut UndoLog, name: &str) {
     tell_of_changes(sites, undo, name);
+    for &(site, table) in undo.moved_in() {
+        table_of(sites, site, table).settle_moved();
+    }
     let mut tidy: Vec<(u16, u32, u32, u16)> = Vec::new();
     undo.commit(
         |site, table, tid| table_of(sites, site, table).free_slot(tid),

@@ -74,6 +74,9 @@ impl Feed {
             _ => 1,
         };
         let changed = &mut *self.changed.lock();
+        if let ChangeEvent::Moved { to } = event {
+            changed.rows.set(to, true);
+        }
         (tid.0..tid.0 + rows).for_each(|tid| changed.rows.set(Tid(tid), true));
     }
 }

@@ -38,6 +38,7 @@ mod exclusive;
 mod executor;
 mod feed;
 mod follow;
+mod freeze;
 mod handle;
 mod index_build;
 mod journal;

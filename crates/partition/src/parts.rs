@@ -184,6 +184,8 @@ impl Transaction {
                     (tid.0..tid.0 + rows).for_each(|tid| note_keys(reads, site, data, Tid(tid), None));
                 }
                 ChangeEvent::Entered(index) => note_keys(reads, site, data, tid, Some(index)),
+                // The row is the same.
+                ChangeEvent::Moved { .. } => {}
             }
         }
     }

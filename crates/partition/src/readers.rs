@@ -493,6 +493,8 @@ impl Readers {
                 readers.for_each(|entered| tell(&entered.reader, tid));
             }
             ChangeEvent::Entered(index) => of.entered(table, tid, Some(index), &|reader| tell(reader, tid)),
+            // Whoever has read all rows of the table is told of the change for which it has moved, and so are others.
+            ChangeEvent::Moved { .. } => {}
         }
     }
 }

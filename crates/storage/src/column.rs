@@ -122,7 +122,7 @@ pub enum HandleError {
 mod sealed {
     pub trait Sealed {
         /// The value's little-endian bytes.
-        type Bytes: Copy + AsRef<[u8]>;
+        type Bytes: Copy + AsRef<[u8]> + AsMut<[u8]>;
         const ZERO: Self::Bytes;
         /// Whether the value has at most so many decimal digits; 0 stands for any number.
         #[inline(always)]

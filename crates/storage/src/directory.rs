@@ -1,14 +1,33 @@
 //! The list of a table's blocks, shared copy-on-write between the live table and its snapshots.
 
+use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+
+use crate::frozen::FrozenChunk;
+use crate::layout::VALIDITY_ENTRY;
 
 /// One block of a chunk and the epoch of its last change.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) block: NonNull<u8>,
     pub(crate) tag: u64,
+}
+
+impl Entry {
+    /// Of what a frozen chunk has instead of a block. Nothing lies at its address, which no processor takes for one: who
+    /// reads there does not read something else.
+    pub(crate) const FROZEN: Self = Self {
+        block: NonNull::without_provenance(NonZeroUsize::new(0xdead_f0e0_0000_0040).expect("it is not 0")),
+        tag: 0,
+    };
+
+    /// Whether there is no block.
+    #[inline(always)]
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.block == Self::FROZEN.block
+    }
 }
 
 /// One block of a string heap.
@@ -28,7 +47,39 @@ pub(crate) struct HeapList {
     pub(crate) used_in_last: AtomicU32,
 }
 
+/// The encoded chunks of a table in one partition, by their numbers.
+#[derive(Clone, Default)]
+pub(crate) struct FrozenList(Vec<Option<Arc<FrozenChunk>>>);
+
+impl FrozenList {
+    /// The chunk, if it is encoded.
+    #[inline]
+    pub(crate) fn get(&self, chunk: usize) -> Option<&Arc<FrozenChunk>> {
+        self.0.get(chunk)?.as_ref()
+    }
+
+    /// One more than the number of the last one that is.
+    pub(crate) fn end(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts one in the place of what was there.
+    pub(crate) fn set(&mut self, chunk: usize, frozen: Option<Arc<FrozenChunk>>) -> Option<Arc<FrozenChunk>> {
+        if self.0.len() <= chunk {
+            self.0.resize(chunk + 1, None);
+        }
+        let before = std::mem::replace(&mut self.0[chunk], frozen);
+        while self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+        before
+    }
+}
+
 /// All blocks of one table in one partition.
+///
+/// Invariant: `frozen` has a chunk if and only if all its entries but the validity bitmap are [`Entry::FROZEN`]; it has no
+/// heaps then.
 ///
 /// Invariant: a directory shared with a snapshot (its `Arc` has more than one owner) is never
 /// changed; the live table clones it first. Cloning copies 16 bytes a block and takes no
@@ -39,6 +90,21 @@ pub(crate) struct Directory {
     pub(crate) entries: Vec<Entry>,
     /// `chunk * layout.heap_columns.len() + heap`.
     pub(crate) heaps: Vec<Option<Arc<HeapList>>>,
+    /// Chunks that are encoded.
+    pub(crate) frozen: Arc<FrozenList>,
+}
+
+impl Directory {
+    /// An entry of a chunk, or that which a frozen chunk was made from: what is encoded is as it was.
+    pub(crate) fn unfrozen(&self, chunk: usize, entry: usize, is: Entry) -> Entry {
+        match self.frozen.get(chunk) {
+            Some(frozen) if is.is_frozen() => {
+                let (block, tag) = frozen.made_from()[entry - VALIDITY_ENTRY - 1];
+                Entry { block, tag }
+            }
+            _ => is,
+        }
+    }
 }
 
 // SAFETY: as for `Directory`; the bytes below `used_in_last` are never written again.

@@ -14,6 +14,7 @@
 //! - I-2 Layout ids are unique in the process, so a handle made for one table cannot reach into
 //!   another.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_base::ids::{CHUNK_ROWS, CHUNK_SHIFT};
@@ -180,6 +181,31 @@ pub struct Layout {
     pub(crate) bitmaps: Vec<u32>,
     /// String columns, by heap number.
     pub(crate) heap_columns: Vec<ColumnId>,
+    one_row: OnceLock<OneRow>,
+}
+
+/// Where the values of one row lie behind the entries of a chunk of it alone, in words of 128 bits; an entry is one.
+#[derive(Debug)]
+pub(crate) struct OneRow {
+    /// By entry; `u32::MAX` for those of slots other than the first.
+    pub(crate) places: Box<[u32]>,
+    pub(crate) words: usize,
+}
+
+impl OneRow {
+    fn of(layout: &Layout) -> Self {
+        let mut places = vec![u32::MAX; layout.entries()].into_boxed_slice();
+        let mut words = layout.entries();
+        let mut take = |entry: u32, bytes: usize| {
+            if places[entry as usize] == u32::MAX {
+                places[entry as usize] = words as u32;
+                words += bytes.div_ceil(size_of::<u128>());
+            }
+        };
+        layout.bitmaps.iter().for_each(|entry| take(*entry, size_of::<u64>()));
+        layout.columns.iter().for_each(|at| take(at.entry, at.stride as usize));
+        Self { places, words }
+    }
 }
 
 /// The entry of the validity bitmap.
@@ -199,6 +225,7 @@ impl Layout {
             entry_columns: vec![ColumnSet::LEAST],
             bitmaps: vec![VALIDITY_ENTRY as u32],
             heap_columns: Vec::new(),
+            one_row: OnceLock::new(),
         };
         let mut locations: Vec<Option<ColumnLocation>> = vec![None; columns.len()];
         for group in &groups {
@@ -236,6 +263,11 @@ impl Layout {
         }
         let is_bitmap = |entry: &u32| self.entry_bytes[*entry as usize] as usize == BITMAP_BYTES;
         assert!(self.bitmaps.iter().all(is_bitmap), "a bitmap has a bit for each slot");
+    }
+
+    /// How a row lies that is a chunk of its own.
+    pub(crate) fn one_row(&self) -> &OneRow {
+        self.one_row.get_or_init(|| OneRow::of(self))
     }
 
     /// Entries of one chunk.

@@ -19,6 +19,7 @@ mod bitmap;
 mod column;
 mod directory;
 mod error;
+mod frozen;
 pub mod index;
 pub mod key;
 mod layout;
@@ -31,16 +32,17 @@ mod view;
 mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
+pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
 pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
-pub use rows::RowSet;
+pub use rows::{RowSet, WhyHot};
 pub use table::{
     Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES,
-    Entering, FillShape, Filled, FixedRow, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef,
+    Entering, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef,
     IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck, RowFault, RowLines,
-    RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec,
+    RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, Thawed,
     VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};

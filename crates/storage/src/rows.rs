@@ -23,9 +23,11 @@
 
 mod absorb;
 mod bulk;
+mod cold;
 mod free;
 mod ghosts;
 mod heap;
+mod melt;
 mod seen;
 mod set;
 mod shadow;
@@ -46,6 +48,8 @@ use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 
 pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
+use cold::Moved;
+pub use cold::WhyHot;
 use free::FreeSlots;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub(crate) use seen::{SeenPart, SeenRows};
@@ -60,6 +64,9 @@ pub struct Rows {
     base: *const Entry,
     /// The number of chunks behind `base`.
     chunks: usize,
+    /// From the first of these on, so many chunks have blocks; before them some have not, which are frozen.
+    hot_first: usize,
+    hot_chunks: usize,
     /// The layout's id and its entries per chunk, at hand for every access.
     layout_id: u64,
     chunk_entries: usize,
@@ -71,6 +78,8 @@ pub struct Rows {
     /// Rows that stand in indexes without living, and those of them that are about to come.
     ghosts: u64,
     pending: RowSet,
+    /// Rows of frozen chunks that the running transaction has moved.
+    moved: Moved,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
     /// How often rows came or went, keys changed or the directory moved.
@@ -88,7 +97,9 @@ pub struct Rows {
     /// snapshots had come or gone.
     unseen: (u64, u64),
     registry: Arc<SnapshotRegistry>,
+    /// Bytes of blocks, and of what is frozen.
     block_bytes: u64,
+    frozen_bytes: u64,
 }
 
 // SAFETY: `base` points into `dir`, which moves with the store; blocks belong to the pool, and the
@@ -132,11 +143,14 @@ impl Rows {
             dir,
             base,
             chunks: 0,
+            hot_first: 0,
+            hot_chunks: 0,
             slots: 0,
             shared_slots: 0,
             live_rows: 0,
             ghosts: 0,
             pending: RowSet::default(),
+            moved: Moved::default(),
             epoch,
             moves: 0,
             heap_use: Vec::new(),
@@ -147,24 +161,44 @@ impl Rows {
             unseen: (0, u64::MAX),
             registry,
             block_bytes: 0,
+            frozen_bytes: 0,
         }
     }
 
-    /// Finds a row.
+    /// Finds a row that has a place.
+    ///
+    /// # Panics
+    /// There never was such a row, or it is frozen.
+    #[inline(always)]
+    pub(crate) fn locate(&self, tid: Tid) -> RowPlace {
+        match self.find_place(tid) {
+            Some(row) => row,
+            None => cold::has_no_place(tid),
+        }
+    }
+
+    /// Finds a row; `None` if it is frozen.
     ///
     /// # Panics
     /// There never was such a row.
     #[inline(always)]
-    pub(crate) fn locate(&self, tid: Tid) -> RowPlace {
-        if tid.chunk() >= self.chunks {
-            no_such_row(tid);
+    pub(crate) fn find_place(&self, tid: Tid) -> Option<RowPlace> {
+        // One comparison for chunks that are not there, and for those among which some are frozen.
+        match tid.chunk().wrapping_sub(self.hot_first) < self.hot_chunks {
+            true => Some(self.place_in(tid)),
+            false => self.place_elsewhere(tid),
         }
+    }
+
+    #[inline(always)]
+    fn place_in(&self, tid: Tid) -> RowPlace {
+        debug_assert!(tid.chunk() < self.chunks, "the chunk is there");
         debug_assert!(self.base == self.dir.entries.as_ptr(), "`base` is the directory's (I-2)");
         debug_assert!(
             self.chunks * self.chunk_entries <= self.dir.entries.len(),
             "all chunks are there (I-2)"
         );
-        // SAFETY: in bounds, checked; I-2.
+        // SAFETY: in bounds, which the caller has checked; I-2.
         let entries = unsafe { self.base.add(tid.chunk() * self.chunk_entries) };
         RowPlace { entries, slot: tid.slot() }
     }
@@ -221,7 +255,10 @@ impl Rows {
     /// Asks the processor to bring the cache line, or two, of a value.
     #[inline(always)]
     pub(crate) fn prefetch(&self, tid: Tid, at: &ColumnLocation) {
-        crate::index::prefetch_ends(self.place(tid, at), at.width);
+        if let Some(row) = self.find_place(tid) {
+            // SAFETY: located just now.
+            crate::index::prefetch_ends(unsafe { self.entry(row, at).1 }, at.width);
+        }
     }
 
     /// Asks the processor to bring what says whether a row lives, which a change of it looks at first.
@@ -236,12 +273,17 @@ impl Rows {
         if at.width as usize != size_of::<T::Bytes>() {
             foreign_handle();
         }
-        let address = self.place(tid, at);
+        let Some(row) = self.find_place(tid) else { return self.frozen_value(tid, at) };
+        // SAFETY: located just now.
+        let address = unsafe { self.entry(row, at).1 };
         // SAFETY: as many bytes lie there by the layout's I-1; nobody writes while we hold `&self`.
         T::from_bytes(unsafe { address.cast::<T::Bytes>().read_unaligned() })
     }
 
     /// The bytes of a value as they lie in its slot.
+    ///
+    /// # Panics
+    /// The row is frozen.
     #[inline(always)]
     pub(crate) fn raw(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
         let address = self.place(tid, at);
@@ -256,25 +298,28 @@ impl Rows {
         if !at.nullable() {
             return false;
         }
-        let row = self.locate(tid);
+        let Some(row) = self.find_place(tid) else { return self.is_frozen_null(tid, at) };
         // SAFETY: located just now; a null entry's block is a live bitmap.
         !unsafe { bitmap::get((*self.null_entry(row, at)).block, row.slot) }
     }
 
-    /// Whether a row lives there.
+    /// Whether a row lives there, or where the running transaction has moved it.
     #[inline]
     pub(crate) fn is_live(&self, tid: Tid) -> bool {
         if tid.0 >= self.slots {
             return false;
         }
         // SAFETY: the validity entry's block is a live bitmap.
-        unsafe { bitmap::get(self.validity(tid), tid.slot()) }
+        unsafe { bitmap::get(self.validity(tid), tid.slot()) || self.lives_elsewhere(tid) }
     }
 
     #[inline(always)]
     fn validity(&self, tid: Tid) -> NonNull<u8> {
-        // SAFETY: located just now; every chunk has this entry.
-        unsafe { (*self.locate(tid).entries.add(VALIDITY_ENTRY)).block }
+        if tid.chunk() >= self.chunks {
+            no_such_row(tid);
+        }
+        // SAFETY: in bounds; every chunk has this entry, a frozen one too.
+        unsafe { (*self.place_in(tid).entries.add(VALIDITY_ENTRY)).block }
     }
 
     /// Makes the block of `tid` and `at` private and returns the value's address for writing.
@@ -383,6 +428,20 @@ impl Rows {
         Ok(())
     }
 
+    /// Makes a bitmap of a row's chunk private.
+    pub(crate) fn make_entry_private(
+        &mut self,
+        tid: Tid,
+        entry: usize,
+        need: Need,
+    ) -> Result<(), OutOfMemory> {
+        let index = tid.chunk() * self.chunk_entries + entry;
+        match self.dir.entries[index].tag == self.epoch {
+            true => Ok(()),
+            false => self.privatize_for(index, need),
+        }
+    }
+
     /// Makes what holds a value private again, for taking a write back: the transaction may have taken a snapshot
     /// since.
     #[inline]
@@ -409,6 +468,7 @@ impl Rows {
         let Entry { block, tag } = self.dir.entries[index];
         let epoch = self.epoch;
         debug_assert!(tag < epoch, "a block of this epoch is private already");
+        assert!(!self.dir.entries[index].is_frozen(), "what is frozen is not written");
         let entry = index % self.layout.entries();
         let place = self.contents_of(self.layout.entry_columns[entry]);
         if !self.registry.sees(place, tag, epoch) {
@@ -444,7 +504,17 @@ impl Rows {
         // A clone is elsewhere, because what it was made from is still there.
         self.moves += u64::from(base != self.base);
         (self.base, self.chunks) = (base, dir.entries.len() / self.chunk_entries);
+        (self.hot_first, self.hot_chunks) = (dir.frozen.end(), self.chunks - dir.frozen.end());
         dir
+    }
+
+    /// Notes where the entries are, after their number has changed.
+    fn readdress(&mut self) {
+        (self.base, self.chunks) =
+            (self.dir.entries.as_ptr(), self.dir.entries.len() / self.chunk_entries.max(1));
+        let frozen = self.dir.frozen.end();
+        debug_assert!(frozen <= self.chunks, "a frozen chunk is one of the table's");
+        (self.hot_first, self.hot_chunks) = (frozen, self.chunks - frozen);
     }
 
     /// What [`crate::Table::moves`] points at.
@@ -607,7 +677,7 @@ impl Rows {
         let dir = self.dir_mut();
         dir.entries.extend_from_slice(&entries);
         dir.heaps.extend(std::iter::repeat_n(None, heaps));
-        (self.base, self.chunks) = (self.dir.entries.as_ptr(), self.chunks + 1);
+        self.readdress();
         self.moves += 1;
         debug_assert_eq!(self.chunks * self.chunk_entries, self.dir.entries.len(), "chunks are whole (I-2)");
         debug_assert_eq!(self.heap_use.len(), self.dir.heaps.len(), "the use of each heap is known");
@@ -617,6 +687,9 @@ impl Rows {
     /// Leaves a block that was at `index` of the directory, or of a part of it that begins with a chunk, to the
     /// snapshots that see it. The directory no longer holds it, or is going with it.
     fn retire_entry(&self, index: usize, entry: Entry) {
+        if entry.is_frozen() {
+            return;
+        }
         let index = index % self.layout.entries();
         let bytes = self.layout.entry_bytes[index] as usize;
         let place = self.contents_of(self.layout.entry_columns[index]);
@@ -656,10 +729,10 @@ impl Rows {
         None
     }
 
-    /// Bytes of blocks and of heaps.
-    pub(crate) fn memory_bytes(&self) -> (u64, u64) {
+    /// Bytes of blocks, of heaps, and of what is frozen.
+    pub(crate) fn memory_bytes(&self) -> (u64, u64, u64) {
         let heaps = self.heap_use.iter().map(|h| h.capacity_bytes).sum();
-        (self.block_bytes, heaps)
+        (self.block_bytes, heaps, self.frozen_bytes)
     }
 }
 

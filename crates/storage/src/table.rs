@@ -19,6 +19,7 @@ mod identity;
 mod indexes;
 mod insert;
 mod load;
+mod relocate;
 mod rewrite;
 mod shape;
 mod staging;
@@ -40,11 +41,12 @@ pub use crate::error::TableError;
 pub use batch::partitions_of;
 pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
-    INLINE_TEXT_APART, RowAddress, RowLines, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    INLINE_TEXT_APART, RowAddress, RowLines, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
+pub use relocate::Frozen;
 pub use rewrite::{Replaced, Rewrite};
 pub use shape::{FixedRow, RowShape, ShapeRow, ShapeValue};
 pub use staging::{RowFault, Staging};
@@ -116,6 +118,8 @@ pub struct TableMemory {
     pub heaps_bytes: u64,
     /// Indexes.
     pub indexes_bytes: u64,
+    /// Chunks that are frozen, but for their validity.
+    pub frozen_bytes: u64,
 }
 
 /// One table in one partition. Owned by whoever owns the partition; all access is single-threaded.
@@ -211,9 +215,9 @@ impl Table {
 
     /// Memory by kind.
     pub fn memory(&self) -> TableMemory {
-        let (blocks_bytes, heaps_bytes) = self.rows.memory_bytes();
+        let (blocks_bytes, heaps_bytes, frozen_bytes) = self.rows.memory_bytes();
         let indexes_bytes = self.indexes.iter().map(TableIndex::memory_bytes).sum();
-        TableMemory { blocks_bytes, heaps_bytes, indexes_bytes }
+        TableMemory { blocks_bytes, heaps_bytes, indexes_bytes, frozen_bytes }
     }
 
     /// A handle to the fixed-width column `name`.
@@ -244,7 +248,7 @@ impl Table {
     pub fn scan_from(&self, tid: Tid) -> impl Iterator<Item = Tid> + '_ {
         let mut next = tid;
         std::iter::from_fn(move || {
-            let found = self.rows.next_live(next)?;
+            let found = self.rows.next_known(next)?;
             next = Tid(found.0 + 1);
             Some(found)
         })
@@ -307,12 +311,13 @@ impl Table {
         if !self.rows.is_live(tid) {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
-        self.rows.kill(tid)?;
+        let slot = self.rows.slot_of(tid);
+        self.rows.kill(slot)?;
         debug_assert_eq!(self.indexes.len(), self.spec.indexes.len(), "the indexes are the shape's");
         for index in &mut self.indexes {
-            index.remove(&self.rows, tid);
+            index.remove(&self.rows, slot);
         }
-        undo.push_deleted(self.spec.id.0, tid);
+        undo.push_deleted(self.spec.id.0, self.rows.known_as(tid), slot);
         Ok(())
     }
 
@@ -327,7 +332,7 @@ impl Table {
 
     fn undo_change(&mut self, log: &UndoLog, record: &UndoRecord) {
         assert_eq!(record.table, self.spec.id.0, "a record is taken back by the table that wrote it");
-        let tid = record.tid;
+        let tid = self.rows.slot_of(record.tid);
         match record.change {
             Change::Inserted => {
                 debug_assert!(self.rows.is_live(tid), "a row that came is there until that is undone");
@@ -347,6 +352,7 @@ impl Table {
                     }
                 });
             }
+            Change::Moved { .. } => self.undo_move(record.tid),
             Change::Wrote { column, was_null, image } => {
                 self.undo_write(log, tid, column, was_null, &image);
             }
@@ -366,7 +372,9 @@ impl Table {
 
     /// Lets a deleted row's slot be used again; its text is garbage. Called at commit.
     pub fn free_slot(&mut self, tid: Tid) {
-        self.count_texts(tid, 1);
+        if !self.rows.is_frozen(tid) {
+            self.count_texts(tid, 1);
+        }
         self.rows.free_slot(tid);
         self.rows.tidy();
     }

@@ -28,6 +28,8 @@ pub(crate) enum Change {
     Indexed(IndexId),
     /// A row left an index.
     Unindexed(IndexId),
+    /// A row of a frozen chunk was moved to a slot.
+    Moved { to: Tid },
 }
 
 /// The old bytes.
@@ -93,6 +95,11 @@ pub enum ChangeEvent {
     Wrote(ColumnId),
     /// A row stands in this index under another key than before.
     Entered(IndexId),
+    /// A row has another TID from the end of the transaction on.
+    Moved {
+        /// This.
+        to: Tid,
+    },
 }
 
 /// The undo buffer of one executor; reused from transaction to transaction.
@@ -103,6 +110,9 @@ pub struct UndoLog {
     site: u16,
     /// Rows that records of many rows stand for, beyond one each.
     more_rows: usize,
+    /// Records of rows that were moved, and the tables in which there are some, by site.
+    moved: usize,
+    moved_in: Vec<(u16, u32)>,
     /// Rows whose slots become free at commit.
     deleted: Vec<(u16, u32, Tid)>,
     /// Tables with string heaps that are mostly garbage, to be rewritten at commit: site, table and
@@ -134,9 +144,9 @@ impl UndoLog {
         self.records.iter().all(|record| record.change == Change::Deleted)
     }
 
-    /// Changes so far; each row that was appended with others is one.
+    /// Changes so far; each row that was appended with others is one, and that a row has moved is none.
     pub fn len(&self) -> usize {
-        self.records.len() + self.more_rows
+        self.records.len() + self.more_rows - self.moved
     }
 
     /// How often a row came or went so far: the same whichever way a statement takes.
@@ -163,6 +173,7 @@ impl UndoLog {
                 Change::Deleted => ChangeEvent::Went,
                 Change::Wrote { column, .. } => ChangeEvent::Wrote(column),
                 Change::Indexed(index) => ChangeEvent::Entered(index),
+                Change::Moved { to } => ChangeEvent::Moved { to },
                 Change::Unindexed(_) => return None,
             };
             Some((record.site, TableId(record.table), record.tid, event))
@@ -185,6 +196,16 @@ impl UndoLog {
         self.records.push(UndoRecord { tid, site: self.site, table, change });
     }
 
+    /// Notes that a row was moved.
+    #[cold]
+    pub(crate) fn push_moved(&mut self, table: u32, tid: Tid, to: Tid) {
+        self.push(table, tid, Change::Moved { to });
+        self.moved += 1;
+        if !self.moved_in.contains(&(self.site, table)) {
+            self.moved_in.push((self.site, table));
+        }
+    }
+
     /// Notes that rows were appended.
     pub(crate) fn push_appended(&mut self, table: u32, run: RowRun) {
         debug_assert!(run.rows > 0, "rows that were appended are some");
@@ -205,13 +226,14 @@ impl UndoLog {
             debug_assert!(self.more_rows + 1 >= rows as usize, "rows are counted as they came");
             self.more_rows -= rows as usize - 1;
         }
+        self.moved -= usize::from(matches!(record.change, Change::Moved { .. }));
         Some(record)
     }
 
     #[inline]
-    pub(crate) fn push_deleted(&mut self, table: u32, tid: Tid) {
+    pub(crate) fn push_deleted(&mut self, table: u32, tid: Tid, slot: Tid) {
         self.push(table, tid, Change::Deleted);
-        self.deleted.push((self.site, table, tid));
+        self.deleted.push((self.site, table, slot));
         debug_assert!(self.deleted.len() <= self.records.len(), "each deletion has a record");
     }
 
@@ -256,7 +278,8 @@ impl UndoLog {
         debug_assert!(self.deleted.len() >= to.deleted, "a savepoint lies behind");
         self.deleted.truncate(to.deleted);
         if to.records == 0 {
-            debug_assert_eq!(self.more_rows, 0, "without records there are no rows");
+            debug_assert_eq!((self.more_rows, self.moved), (0, 0), "without records there are no rows");
+            self.moved_in.clear();
             self.bytes.clear();
             self.garbage.clear();
         }
@@ -269,13 +292,20 @@ impl UndoLog {
         (self.records.len() > to.records).then(|| self.pop_record()).flatten()
     }
 
+    /// The tables in which rows have moved, by site: before [`UndoLog::commit`], each is told
+    /// ([`crate::Table::settle_moved`]).
+    pub fn moved_in(&self) -> &[(u16, u32)] {
+        &self.moved_in
+    }
+
     /// Forgets everything; calls `free` for each deleted row and `tidy` for each heap with much
     /// garbage, with site, table and place.
     pub fn commit(&mut self, mut free: impl FnMut(u16, u32, Tid), mut tidy: impl FnMut(u16, u32, u32, u16)) {
         debug_assert!(self.deleted.len() <= self.records.len(), "each deletion has a record");
         self.records.clear();
         self.bytes.clear();
-        self.more_rows = 0;
+        (self.more_rows, self.moved) = (0, 0);
+        self.moved_in.clear();
         if self.deleted.is_empty() && self.garbage.is_empty() {
             return;
         }

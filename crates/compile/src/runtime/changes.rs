@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn insert(
         let live = &mut context.machine.live;
         let tid = live.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
         if let Some(row) = row {
-            *row = row_at(live.tx.table_at(site, writing.table), site, tid);
+            *row = row_at(live.tx.table_at(site, writing.table), site, tid, &mut context.space.thawed);
         }
         Ok(OK)
     })
@@ -132,7 +132,7 @@ pub(crate) unsafe extern "C" fn enter_row(
         let filled = unsafe { Filled::new(row.tid, nulls, Cells::new(cells)) };
         live.enter_filled(site, writing.table, shape, filled)?;
         if writing.returns {
-            *row = row_at(live.tx.table_at(site, writing.table), site, row.tid);
+            *row = row_at(live.tx.table_at(site, writing.table), site, row.tid, &mut context.space.thawed);
         }
         Ok(OK)
     })
@@ -190,7 +190,7 @@ pub(crate) unsafe extern "C" fn update(
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
         live.update_cells(site, writing.table, row.tid, shape, cells)?;
-        *row = row_at(live.tx.table_at(site, writing.table), site, row.tid);
+        *row = row_at(live.tx.table_at(site, writing.table), site, row.tid, &mut context.space.thawed);
         Ok(OK)
     })
 }

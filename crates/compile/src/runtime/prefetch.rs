@@ -164,6 +164,8 @@ impl Context<'_> {
         let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
         let kept = &mut self.space.kept[ask.number];
         kept.clear();
+        let thawed = &mut self.space.asked[ask.number];
+        thawed.clear();
         kept.reserve(ask.most.filter(|_| ask.keeps).map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map(|(_, lines)| lines);
@@ -181,7 +183,7 @@ impl Context<'_> {
                 for tid in table.prefix(of.index, key).take(most + usize::from(ask.keeps)) {
                     table.prefetch_row(tid, &ask.lines);
                     if ask.keeps {
-                        kept.push(row_at(table, site, tid));
+                        kept.push(row_at(table, site, tid, thawed));
                     }
                 }
                 let rows = &kept[begin..];
@@ -197,7 +199,7 @@ impl Context<'_> {
                     table.prefetch_row(tid, lines);
                 }
                 table.prefetch_liveness(tid);
-                answer.row = row_at(table, site, tid);
+                answer.row = row_at(table, site, tid, thawed);
                 (answer.moves, answer.seen) = (table.moves(), *table.moves());
                 answer.state = FOUND;
             }

@@ -10,7 +10,7 @@ use albireo_plpgsql::plan;
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::{Bound, IndexUse};
-use albireo_storage::{Cell, IndexRef, RowLines, ShortKey, Table};
+use albireo_storage::{Cell, IndexRef, RowLines, ShortKey, Table, Thawed};
 
 use super::keys::Part;
 use super::statements::{Cursor, DONE};
@@ -260,7 +260,8 @@ pub(crate) unsafe extern "C" fn find_short(
             if access.changes {
                 table.prefetch_liveness(tid);
             }
-            *row = row_at(table, site, tid);
+            *row = row_at(table, site, tid, &mut context.space.thawed);
+            context.dirty |= u64::from(!context.space.thawed.is_empty());
         }
         context.note_found(&access.of, site, key, found);
         Ok(if found.is_some() { OK } else { DONE })
@@ -283,7 +284,9 @@ pub(crate) unsafe extern "C" fn find(
         match context.space.searches[access.number].first() {
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
-                *row = row_at(access.of.table(&context.machine.live, site), site, tid);
+                let table = access.of.table(&context.machine.live, site);
+                *row = row_at(table, site, tid, &mut context.space.thawed);
+                context.dirty |= u64::from(!context.space.thawed.is_empty());
                 Ok(OK)
             }
             None => Ok(DONE),
@@ -315,8 +318,9 @@ impl RowAt {
     }
 }
 
-pub(crate) fn row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
-    let at = table.row_address(tid);
+/// Where a row is that can be read; what is frozen is thawed, and stays there until `thawed` is cleared.
+pub(crate) fn row_at(table: &Table, site: Site, tid: Tid, thawed: &mut Thawed) -> RowAt {
+    let at = table.readable_row(tid, thawed);
     RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) }
 }
 
@@ -368,9 +372,14 @@ pub(crate) unsafe extern "C" fn search_rows(
                 _ => access.of.table(live, site),
             };
             at = Some((site, table));
-            rows.push(row_at(table, site, tid));
+            rows.push(row_at(table, site, tid, &mut context.space.thawed));
         }
         debug_assert_eq!(rows.len(), tids.len(), "each row that was found has an address");
+        if !context.space.thawed.is_empty() {
+            context.dirty = 1;
+            context.machine.take_memory(context.space.thawed.memory_bytes())?;
+        }
+        let rows = &context.space.rows[access.number];
         *found = Cell::of_two(rows.as_ptr().expose_provenance() as u64, rows.len() as u64);
         Ok(OK)
     })
@@ -396,7 +405,8 @@ pub(crate) unsafe extern "C" fn row(
             return Ok(DONE);
         }
         // SAFETY: generated code passes room for a row.
-        unsafe { *row = row_at(table, site, tid) };
+        unsafe { *row = row_at(table, site, tid, &mut context.space.thawed) };
+        context.dirty |= u64::from(!context.space.thawed.is_empty());
         Ok(OK)
     })
 }

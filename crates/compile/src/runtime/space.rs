@@ -4,7 +4,7 @@ use albireo_base::Tid;
 use albireo_partition::Site;
 use albireo_plpgsql::body::Routine;
 use albireo_semantics::datum::Datum;
-use albireo_storage::Cell;
+use albireo_storage::{Cell, Thawed};
 
 use super::arrays::{Head, Native};
 use super::prefetch::{Answer, ROUNDS};
@@ -60,6 +60,9 @@ pub(crate) struct Space {
     pub(crate) answers: Vec<Answer>,
     /// By ask: the rows that its searches found. They stay where they are until it is asked again.
     pub(crate) kept: Vec<Vec<RowAt>>,
+    /// Rows of the statement at hand that were frozen, and by ask those that its searches found.
+    pub(crate) thawed: Thawed,
+    pub(crate) asked: Vec<Thawed>,
     /// By aggregate that counts each value once: the values that it has met.
     pub(crate) distinct: Vec<Distinct>,
     /// The interpreter's variables, while no call is under way.
@@ -82,6 +85,7 @@ impl Space {
             rows: vec![Vec::new(); searches],
             answers: vec![Answer::NONE; parts.asks() * ROUNDS],
             kept: vec![Vec::new(); parts.asks()],
+            asked: (0..parts.asks()).map(|_| Thawed::default()).collect(),
             distinct: (0..parts.distinct).map(|_| Distinct::default()).collect(),
             variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
             ..Self::default()
@@ -106,6 +110,8 @@ impl Space {
             self.texts.iter_mut().for_each(shrink);
         }
         self.arena.clear();
+        self.thawed.clear();
+        self.asked.iter_mut().for_each(Thawed::clear);
         if self.joined.capacity() > KEPT {
             self.joined = String::new();
         }

@@ -250,6 +250,7 @@ impl RoutineHandle {
     /// 42883 for another number of arguments; 42804 for one that an assignment could not convert to its
     /// parameter's type; 22P02 for a text that is no such value; the routine's own. Nothing of the transaction remains then.
     pub fn call(&self, args: &[Argument]) -> Result<Vec<Vec<Argument>>, SqlError> {
+        self.database.before_statement();
         self.invoke(&borrowed(args)).map(Reply::into_rows)
     }
 

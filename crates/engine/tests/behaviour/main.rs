@@ -18,6 +18,7 @@ mod definitions;
 mod durable;
 mod errors;
 mod files;
+mod frozen;
 mod headroom;
 mod histories;
 mod in_place;

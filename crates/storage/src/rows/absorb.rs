@@ -266,7 +266,7 @@ impl Rows {
     }
 
     /// Makes what is left of the last chunk free slots, so that the next row begins a chunk.
-    fn leave_hole(&mut self) {
+    pub(crate) fn leave_hole(&mut self) {
         let first = Tid(self.slots);
         if first.slot() == 0 {
             return;
@@ -303,7 +303,7 @@ impl Rows {
         let source = from.dir_mut();
         let mut blocks = source.entries.split_off(first_chunk * entries);
         let mut lists = source.heaps.split_off(first_chunk * heaps);
-        from.chunks = first_chunk;
+        from.readdress();
         blocks.iter_mut().for_each(|entry| entry.tag = epoch);
         for list in lists.iter_mut().flatten() {
             let list = Arc::get_mut(list).expect("no snapshot shares a heap of rows that were apart");
@@ -315,7 +315,7 @@ impl Rows {
         let dir = self.dir_mut();
         dir.entries.append(&mut blocks);
         dir.heaps.append(&mut lists);
-        (self.base, self.chunks) = (self.dir.entries.as_ptr(), self.chunks + chunks);
+        self.readdress();
         self.slots += rows;
         self.live_rows += rows;
         from.live_rows -= rows;
@@ -372,7 +372,7 @@ impl Rows {
         let blocks = dir.entries.split_off(kept * entries);
         let lists = dir.heaps.split_off(kept * heaps);
         self.block_bytes -= ((self.chunks - kept) * self.layout.chunk_bytes()) as u64;
-        (self.base, self.chunks) = (self.dir.entries.as_ptr(), kept);
+        self.readdress();
         self.heap_use.truncate(kept * heaps);
         debug_assert_eq!(self.dir.entries.len(), kept * entries, "chunks in use stay whole");
         self.untidy.retain(|(chunk, _)| (*chunk as usize) < kept);

@@ -57,6 +57,14 @@ impl FreeSlots {
         }
     }
 
+    /// Takes those out that are not to stay.
+    pub(super) fn retain(&mut self, stays: impl Fn(&Free) -> bool) {
+        for piece in &mut self.pieces {
+            piece.retain(&stays);
+        }
+        self.pieces.retain(|piece| !piece.is_empty());
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Free> {
         self.pieces.iter().flatten()
     }

@@ -126,13 +126,16 @@ impl Rows {
         if tid.0 >= self.slots {
             super::no_such_row(tid);
         }
-        self.text_of(tid, at, self.raw(tid, at))
+        match self.is_hot(tid) {
+            true => self.text_of(tid, at, self.raw(tid, at)),
+            false => self.text_elsewhere(tid, at),
+        }
     }
 
     /// [`Rows::text`] by the address of its slot.
     ///
     /// # Safety
-    /// S-1: `slot` is the address of the value of the string column `at` of the row `tid`.
+    /// S-1: `slot` is the address of the value of the string column `at` of the row in the slot `tid`.
     #[inline(always)]
     pub(crate) unsafe fn text_in(&self, tid: Tid, at: &ColumnLocation, slot: *const u8) -> &[u8] {
         if tid.0 >= self.slots {

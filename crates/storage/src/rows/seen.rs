@@ -38,8 +38,8 @@ impl SeenRows {
     ) -> Self {
         let SeenPart { dir, slots, live_rows } = part;
         let mut rows = Rows::new(table, layout, registry);
-        (rows.base, rows.chunks) = (dir.entries.as_ptr(), dir.entries.len() / rows.chunk_entries);
         (rows.dir, rows.slots, rows.shared_slots, rows.live_rows) = (dir, slots, slots, live_rows);
+        rows.readdress();
         Self { rows, keeper }
     }
 

@@ -13,6 +13,7 @@
 //!   end. Of other columns of texts in the same blocks the slots are copied: no heap is rewritten meanwhile
 //!   ([`Rows::keep_heaps`]).
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,27 +26,30 @@ use super::heap::{HeapUse, heap_bytes_of, old_text, slot_in_heap};
 use super::{Rows, SeenRows};
 use crate::bitmap;
 use crate::directory::{Directory, Entry, HeapList};
+use crate::frozen::FrozenChunk;
 use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, Need, OutOfMemory};
 use crate::registry::{BlockContents, ColumnSet, SnapshotRegistry};
 
 /// Blocks beside the rows of one table in one partition.
 pub(crate) struct Shadow {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     pool: BlockPool,
     /// The columns that are written.
     columns: Vec<ColumnLocation>,
     /// All columns that lie in the blocks of these.
     beside: Vec<ColumnLocation>,
     /// As in a directory.
-    blocks: Vec<Option<NonNull<u8>>>,
+    pub(super) blocks: Vec<Option<NonNull<u8>>>,
     /// By their numbers in a directory.
-    heaps: FxHashMap<usize, ShadowHeap>,
+    pub(super) heaps: FxHashMap<usize, ShadowHeap>,
+    /// Chunks that were frozen: all their blocks are here.
+    pub(super) melted: BTreeSet<usize>,
 }
 
 /// The new heap of a column of texts in a chunk.
 #[derive(Default)]
-struct ShadowHeap {
+pub(super) struct ShadowHeap {
     list: Option<HeapList>,
     usage: HeapUse,
 }
@@ -109,7 +113,8 @@ impl Shadow {
         let lies_beside = |at: &&ColumnLocation| columns.iter().any(|written| written.entry == at.entry);
         let beside = layout.columns.iter().filter(lies_beside).copied().collect();
         let pool = rows.pool().clone();
-        Self { layout, pool, columns, beside, blocks: Vec::new(), heaps: FxHashMap::default() }
+        let (blocks, heaps, melted) = (Vec::new(), FxHashMap::default(), BTreeSet::new());
+        Self { layout, pool, columns, beside, blocks, heaps, melted }
     }
 
     /// The index of a value's block, as in a directory, and the value's place in it.
@@ -133,15 +138,18 @@ impl Shadow {
         if let Some(Some(block)) = self.blocks.get(index) {
             return Ok(*block);
         }
+        if original.rows.dir.entries[index].is_frozen() {
+            self.melt(index / self.layout.entries(), original.rows)?;
+            return Ok(self.blocks[index].expect("a chunk that is melted has all its blocks"));
+        }
+        let block = self.add_block(index)?;
         let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
-        let block = self.pool.alloc(bytes)?;
         let old = original.rows.dir.entries[index].block;
         let in_use = usize::try_from(original.slots.saturating_sub(first.0)).unwrap_or(usize::MAX);
         // SAFETY: both blocks have `bytes` bytes, the new one is nobody's, and the old one lives as long as the
         // original. Of its values only those in slots that the original has are read, which nobody writes; bits are
         // read word by word, as they are shared.
         unsafe {
-            block.as_ptr().write_bytes(0, bytes);
             match stride {
                 Some(stride) => {
                     let count = in_use.saturating_mul(stride as usize).min(bytes);
@@ -153,10 +161,20 @@ impl Shadow {
                 }
             }
         }
+        Ok(block)
+    }
+
+    /// A block of zeroes.
+    pub(super) fn add_block(&mut self, index: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let bytes = self.layout.entry_bytes[index % self.layout.entries()] as usize;
+        let block = self.pool.alloc(bytes)?;
+        // SAFETY: it has so many bytes, and is nobody's.
+        unsafe { block.as_ptr().write_bytes(0, bytes) };
         if self.blocks.len() <= index {
             self.blocks.resize(index + 1, None);
         }
-        self.blocks[index] = Some(block);
+        let before = self.blocks[index].replace(block);
+        debug_assert!(before.is_none(), "a block is made once");
         Ok(block)
     }
 
@@ -201,12 +219,12 @@ impl Shadow {
         Ok(())
     }
 
-    fn heap_number(&self, chunk: usize, at: &ColumnLocation) -> usize {
+    pub(super) fn heap_number(&self, chunk: usize, at: &ColumnLocation) -> usize {
         chunk * self.layout.heap_columns.len() + at.heap as usize
     }
 
     /// The slot of a value whose block is there.
-    fn slot(&self, tid: Tid, at: &ColumnLocation) -> *mut u8 {
+    pub(super) fn slot(&self, tid: Tid, at: &ColumnLocation) -> *mut u8 {
         let (index, offset) = self.place_of(tid, at);
         let block = self.blocks.get(index).copied().flatten().expect("the block is there");
         // SAFETY: in the block by the layout's I-1.
@@ -222,6 +240,9 @@ impl Shadow {
         original: Original<'_>,
     ) -> Result<(), OutOfMemory> {
         let number = self.heap_number(chunk, at);
+        if !self.heaps.contains_key(&number) && original.rows.is_frozen(Tid::new(chunk, 0)) {
+            self.melt(chunk, original.rows)?;
+        }
         if self.heaps.contains_key(&number) {
             return Ok(());
         }
@@ -282,6 +303,10 @@ impl Shadow {
         for (entry, block) in dir.entries.iter_mut().zip(&self.blocks) {
             entry.block = block.unwrap_or(entry.block);
         }
+        let melted = self.melted.iter().filter(|chunk| dir.frozen.get(**chunk).is_some());
+        for chunk in melted.copied().collect::<Vec<_>>() {
+            Arc::make_mut(&mut dir.frozen).set(chunk, None);
+        }
         for (number, heap) in &self.heaps {
             dir.heaps[*number] = heap.list.as_ref().map(|list| Arc::new(list.same()));
         }
@@ -289,7 +314,7 @@ impl Shadow {
     }
 
     /// Writes a text into a slot of a chunk that has a heap.
-    fn put_text(&mut self, tid: Tid, at: &ColumnLocation, text: &[u8]) -> Result<(), OutOfMemory> {
+    pub(super) fn put_text(&mut self, tid: Tid, at: &ColumnLocation, text: &[u8]) -> Result<(), OutOfMemory> {
         let (number, place) = (self.heap_number(tid.chunk(), at), self.slot(tid, at));
         let heap = self.heaps.get_mut(&number).expect("the heap was begun");
         // SAFETY: `width` bytes lie there by the layout's I-1; the block is nobody else's (I-2), and nothing else
@@ -319,6 +344,10 @@ impl Shadow {
     /// Takes over what the rows hold in a slot, where there are blocks. The caller owns the partition.
     pub(crate) fn follow(&mut self, rows: &Rows, tid: Tid) -> Result<(), OutOfMemory> {
         assert!(rows.layout_id == self.layout.id, "the rows are of the table");
+        if rows.is_frozen(tid) {
+            // It has died, or moved away.
+            return Ok(());
+        }
         for position in 0..self.beside.len() {
             let at = self.beside[position];
             let (index, offset) = self.place_of(tid, &at);
@@ -364,11 +393,34 @@ impl Drop for Shadow {
 pub struct Replaced {
     registry: Arc<SnapshotRegistry>,
     blocks: Vec<(BlockContents, NonNull<u8>, usize, Range<u64>)>,
+    /// Chunks that are not frozen any more.
+    chunks: Vec<Arc<FrozenChunk>>,
     /// The rows that the new blocks were made from, whose snapshot ends with them.
     seen: Option<SeenRows>,
 }
 
 impl Replaced {
+    /// Nothing so far, of a table with this registry.
+    pub(super) fn new(registry: &Arc<SnapshotRegistry>) -> Self {
+        Self { registry: Arc::clone(registry), blocks: Vec::new(), chunks: Vec::new(), seen: None }
+    }
+
+    /// A block that no directory of a live table holds any more.
+    pub(super) fn keep(
+        &mut self,
+        contents: BlockContents,
+        block: NonNull<u8>,
+        bytes: usize,
+        life: Range<u64>,
+    ) {
+        self.blocks.push((contents, block, bytes, life));
+    }
+
+    /// A chunk that is not frozen any more.
+    pub(super) fn keep_chunk(&mut self, chunk: Arc<FrozenChunk>) {
+        self.chunks.push(chunk);
+    }
+
     /// With the rows that the new blocks were made from.
     pub(crate) fn with(self, seen: SeenRows) -> Self {
         let mut with = self;
@@ -385,6 +437,7 @@ impl Drop for Replaced {
     fn drop(&mut self) {
         // What only it still saw is free then.
         self.seen = None;
+        self.chunks.clear();
         for (contents, block, bytes, life) in self.blocks.drain(..) {
             // SAFETY: the block came from the registry's pool with this size; no directory of a live table holds it
             // since it was replaced, and its last change was when its life begins.
@@ -406,14 +459,20 @@ impl Rows {
             "blocks are installed in the rows that they were made for"
         );
         let epoch = self.epoch;
-        let mut replaced = Replaced { registry: Arc::clone(&self.registry), blocks: Vec::new(), seen: None };
+        let mut replaced = Replaced::new(&self.registry);
         for (index, block) in std::mem::take(&mut shadow.blocks).into_iter().enumerate() {
             let Some(block) = block else { continue };
             let old = std::mem::replace(&mut self.dir_mut().entries[index], Entry { block, tag: epoch });
+            if old.is_frozen() {
+                continue;
+            }
             let entry = index % self.chunk_entries;
             let contents = self.contents_of(self.layout.entry_columns[entry]);
             let bytes = self.layout.entry_bytes[entry] as usize;
-            replaced.blocks.push((contents, old.block, bytes, old.tag..epoch));
+            replaced.keep(contents, old.block, bytes, old.tag..epoch);
+        }
+        for chunk in std::mem::take(&mut shadow.melted) {
+            self.note_melted(chunk, &mut replaced);
         }
         for (number, heap) in std::mem::take(&mut shadow.heaps) {
             let ShadowHeap { list, usage } = heap;
@@ -426,7 +485,7 @@ impl Rows {
             let column = self.layout.heap_columns[number % self.layout.heap_columns.len()];
             let contents = self.contents_of(ColumnSet::only(column));
             for old in old.iter().flat_map(|old| &old.blocks) {
-                replaced.blocks.push((contents, old.block, old.bytes as usize, old.birth..epoch));
+                replaced.keep(contents, old.block, old.bytes as usize, old.birth..epoch);
             }
         }
         self.note_move();

@@ -94,9 +94,9 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes a new row visible.
+    /// Makes a new row visible; gives its slot.
     #[inline]
-    pub(crate) fn publish(&mut self, slot: NewSlot) {
+    pub(crate) fn publish(&mut self, slot: NewSlot) -> Tid {
         debug_assert!(!self.is_live(slot.tid), "a row comes to a slot where none lives");
         debug_assert!(slot.reused || slot.tid.0 == self.slots, "a slot that is not used again is the next");
         let block = self.validity(slot.tid);
@@ -111,6 +111,7 @@ impl Rows {
         self.live_rows += 1;
         self.moves += 1;
         debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
+        slot.tid
     }
 
     /// Takes a row of the running transaction back: its slot is free at once.
@@ -163,6 +164,10 @@ impl Rows {
     /// Lets the slot of a row that died in this transaction be used again, in time.
     pub(crate) fn free_slot(&mut self, tid: Tid) {
         debug_assert!(tid.0 < self.slots && !self.is_live(tid), "a free slot holds a dead row");
+        if self.is_frozen(tid) {
+            // It stays a hole.
+            return;
+        }
         let newest = self.free.back().map_or(0, |(death, _)| *death);
         debug_assert!(newest <= self.epoch, "free slots are in the order of their rows' deaths");
         self.free.push_back((self.epoch, tid));

@@ -8,6 +8,7 @@
 
 mod address;
 mod fill;
+mod thaw;
 mod write;
 
 use std::ptr::with_exposed_provenance;
@@ -25,6 +26,7 @@ pub use address::{
     VIEW_TEXT_BYTES,
 };
 pub use fill::{FillShape, Filled};
+pub use thaw::Thawed;
 
 /// A value as generated code holds it.
 ///
@@ -254,6 +256,13 @@ impl Table {
         if tid.0 >= self.rows.slots {
             no_such_row(tid);
         }
+        if !self.rows.is_hot(tid) {
+            return shape
+                .columns
+                .iter()
+                .zip(out)
+                .for_each(|(column, out)| *out = column.find(&self.rows, tid));
+        }
         // SAFETY: the shape was made for this layout and lies as it says; there is such a row.
         unsafe { with_lie!(shape.lie, LIE => read_all::<LIE>(&self.rows, tid, &shape.columns, out)) }
     }
@@ -306,6 +315,30 @@ impl CellColumn {
             Form::Decimal64 => self.takes_decimal64(cell),
             Form::Decimal128 => has_digits(cell.unscaled(), self.digits),
             _ => true,
+        }
+    }
+
+    /// The value of a row that may have no place.
+    #[cold]
+    fn find(&self, rows: &Rows, tid: Tid) -> Cell {
+        let at = &self.at;
+        if self.nullable && rows.is_null(tid, at) {
+            return Cell::NULL;
+        }
+        match self.form {
+            Form::Bool => Cell::of(u64::from(rows.get::<bool>(tid, at))),
+            Form::I16 => Cell::of(i64::from(rows.get::<i16>(tid, at)) as u64),
+            Form::I32 => Cell::of(i64::from(rows.get::<i32>(tid, at)) as u64),
+            Form::I64 => Cell::of(rows.get::<i64>(tid, at) as u64),
+            Form::F32 => Cell::of(u64::from(rows.get::<f32>(tid, at).to_bits())),
+            Form::F64 => Cell::of(rows.get::<f64>(tid, at).to_bits()),
+            Form::Decimal64 => Cell::of_unscaled(rows.get::<i64>(tid, at).into()),
+            Form::Decimal128 => Cell::of_unscaled(rows.get(tid, at)),
+            Form::Uuid => {
+                let both = u128::from_le_bytes(rows.get(tid, at));
+                Cell::of_two(both as u64, (both >> 64) as u64)
+            }
+            Form::Inline(_) | Form::View | Form::Bytea => Cell::of_bytes(rows.text(tid, at)),
         }
     }
 

@@ -32,7 +32,9 @@ impl Table {
             for index in &mut self.indexes {
                 index.remove_ghost(&self.rows, tid);
             }
-            self.count_texts(tid, 1);
+            if !self.rows.is_frozen(tid) {
+                self.count_texts(tid, 1);
+            }
             self.rows.lay_to_rest(tid);
         }
     }

@@ -61,7 +61,7 @@ impl IndexRef {
 #[derive(Clone, Copy)]
 pub struct Asked<'t> {
     index: &'t Index,
-    /// If some rows that stand in it do not live.
+    /// If some rows that stand in it do not live, or are known by other TIDs than those of their slots.
     rows: Option<&'t Rows>,
     key: u128,
     /// The slot of the key's TID in an array; null: look again. Invariant: nothing has changed the
@@ -91,7 +91,8 @@ impl Asked<'_> {
 #[cold]
 fn live_short(index: &Index, rows: &Rows, key: u128) -> Option<Tid> {
     let key = KeyRef { prefix: key, rest: &[] };
-    index.tids(key, crate::key::always_equal).map(Tid).find(|tid| rows.is_live(*tid))
+    let mut there = index.tids(key, crate::key::always_equal).map(Tid).filter(|tid| rows.is_live(*tid));
+    there.next().map(|slot| rows.known_as(slot))
 }
 
 /// One index of a table, filled.
@@ -293,7 +294,7 @@ impl TableIndex {
 
     /// A row with this key; of several, the least TID.
     pub(super) fn find(&self, rows: &Rows, key: KeyRef<'_>) -> Option<Tid> {
-        if rows.has_ghosts() {
+        if rows.is_irregular() {
             return self.find_all(rows, key).into_iter().next();
         }
         let mut other = KeyBuilder::new();
@@ -329,13 +330,14 @@ impl TableIndex {
     pub(super) fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
         let mut other = KeyBuilder::new();
         let tie = |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other);
-        self.index.tids(key, tie).map(Tid).filter(|tid| !rows.is_ghost(*tid)).collect()
+        let there = self.index.tids(key, tie).map(Tid).filter(|tid| !rows.is_ghost(*tid));
+        there.map(|slot| rows.known_as(slot)).collect()
     }
 
     #[inline(always)]
     fn short_key(&self, rows: &Rows, tid: Tid) -> u128 {
         let Some(IntegerKey { bits }) = self.integers else { return self.short_key_general(rows, tid) };
-        let row = rows.locate(tid);
+        let Some(row) = rows.find_place(tid) else { return self.short_key_general(rows, tid) };
         let mut key = 0u128;
         for KeyColumn { at, .. } in &self.columns {
             // The encoding of `ShortKey`: most significant column first, sign bits flipped.
@@ -487,7 +489,7 @@ impl Table {
     #[inline(always)]
     pub fn find(&self, index: IndexRef, key: ShortKey) -> Option<Tid> {
         let index = &self.table_index(index).index;
-        match self.rows.has_ghosts() {
+        match self.rows.is_irregular() {
             false => index.find_short(key.get()).map(Tid),
             true => live_short(index, &self.rows, key.get()),
         }
@@ -535,7 +537,7 @@ impl Table {
     #[inline]
     pub fn first(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
         let (low, high) = prefix.range();
-        if self.rows.has_ghosts() {
+        if self.rows.is_irregular() {
             return self.between(index, low, high).next();
         }
         self.table_index(index).index.first_in(low, high).map(Tid)
@@ -548,7 +550,7 @@ impl Table {
     #[inline]
     pub fn last(&self, index: IndexRef, prefix: ShortKey) -> Option<Tid> {
         let (low, high) = prefix.range();
-        if self.rows.has_ghosts() {
+        if self.rows.is_irregular() {
             return self.between(index, low, high).next_back();
         }
         self.table_index(index).index.last_in(low, high).map(Tid)
@@ -566,7 +568,7 @@ impl Table {
         high: u128,
     ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
         let tids = self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid));
-        tids.filter(|tid| !self.rows.is_ghost(*tid))
+        tids.filter(|tid| !self.rows.is_ghost(*tid)).map(|slot| self.rows.known_as(slot))
     }
 
     /// About how many rows [`Table::between`] gives.
@@ -583,7 +585,7 @@ impl Table {
     #[inline(always)]
     pub fn ask(&self, index: IndexRef, key: ShortKey) -> Asked<'_> {
         let index = &self.table_index(index).index;
-        let rows = self.rows.has_ghosts().then_some(&self.rows);
+        let rows = self.rows.is_irregular().then_some(&self.rows);
         Asked { index, rows, key: key.get(), slot: index.ask_short(key.get()) }
     }
 
@@ -629,6 +631,10 @@ impl Table {
     }
 
     pub(super) fn index_error(&self, index: IndexId, failure: Failure) -> TableError {
+        let failure = match failure {
+            Failure::Duplicate(slot) => Failure::Duplicate(self.rows.known_as(slot)),
+            failure => failure,
+        };
         failure.in_index(self.spec.id, index)
     }
 }

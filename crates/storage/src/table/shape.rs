@@ -106,6 +106,8 @@ mod sealed {
             spot: Spot,
             column: &ShapeColumn,
         ) -> Self::At<'t>;
+        /// The same of a row that may have no place.
+        fn find<'t>(rows: &'t Rows, tid: Tid, column: &ShapeColumn) -> Self::At<'t>;
     }
 
     pub trait FixedValue: for<'t> Value<At<'t> = Self> + Copy {
@@ -135,6 +137,7 @@ mod sealed {
             spot: Spot,
             columns: &[ShapeColumn],
         ) -> Self::At<'t>;
+        fn find<'t>(rows: &'t Rows, tid: Tid, columns: &[ShapeColumn]) -> Self::At<'t>;
     }
 
     pub trait FixedRow: for<'t> Row<At<'t> = Self> + Copy {
@@ -238,6 +241,10 @@ impl<T: Fixed> sealed::Value for T {
             address::<LIE>(rows, spot, &column.at, size_of::<T::Bytes>()).cast::<T::Bytes>().read_unaligned()
         })
     }
+
+    fn find(rows: &Rows, tid: Tid, column: &ShapeColumn) -> T {
+        rows.get(tid, &column.at)
+    }
 }
 
 impl<T: Fixed> sealed::FixedValue for T {
@@ -295,6 +302,10 @@ impl<T: Fixed> sealed::Value for Option<T> {
         let value = unsafe { <T as sealed::Value>::read::<LIE>(rows, tid, spot, column) };
         // SAFETY: P-1; a column that suits has a null bitmap.
         (!unsafe { rows.known_is_null(spot.row, &column.at) }).then_some(value)
+    }
+
+    fn find(rows: &Rows, tid: Tid, column: &ShapeColumn) -> Option<T> {
+        (!rows.is_null(tid, &column.at)).then(|| rows.get(tid, &column.at))
     }
 }
 
@@ -373,6 +384,11 @@ impl sealed::Value for &'static str {
             std::str::from_utf8_unchecked(rows.text_in(tid, &column.at, slot))
         }
     }
+
+    fn find<'t>(rows: &'t Rows, tid: Tid, column: &ShapeColumn) -> &'t str {
+        // SAFETY: text columns are written from `&str` only.
+        unsafe { std::str::from_utf8_unchecked(rows.text(tid, &column.at)) }
+    }
 }
 
 macro_rules! rows {
@@ -420,6 +436,13 @@ macro_rules! rows {
                 assert!(columns.len() == $count);
                 // SAFETY: P-1 is the caller's.
                 unsafe { ($($value::read::<LIE>(rows, tid, spot, &columns[$index]),)*) }
+            }
+
+            #[cold]
+            #[inline(never)]
+            fn find<'t>(rows: &'t Rows, tid: Tid, columns: &[ShapeColumn]) -> Self::At<'t> {
+                assert!(columns.len() == $count);
+                ($($value::find(rows, tid, &columns[$index]),)*)
             }
         }
 
@@ -526,10 +549,13 @@ impl Table {
     #[inline(always)]
     pub fn read<V: ShapeRow>(&self, tid: Tid, shape: &RowShape<V>) -> <V as sealed::Row>::At<'_> {
         debug_assert!(tid.0 < self.rows.slots, "there was such a row");
-        let place = self.rows.locate(tid);
         if shape.layout != self.rows.layout_id() {
             foreign_handle();
         }
+        if !self.rows.is_hot(tid) {
+            return V::find(&self.rows, tid, &shape.columns);
+        }
+        let place = self.rows.locate(tid);
         // SAFETY: the shape was made for this layout, checked, and its columns suit `V`; located just
         // now.
         unsafe {
@@ -592,6 +618,7 @@ impl Table {
             return Err(TableError::OutOfRange { table: self.spec.id, column });
         }
         // All that may fail for memory comes before the first write.
+        let (known, tid) = self.warm(undo, tid)?;
         let mut place = self.rows.locate(tid);
         // SAFETY: located just now; found again wherever the directory changes.
         unsafe {
@@ -604,7 +631,7 @@ impl Table {
             }
         }
         let log = |column, was_null, image| {
-            undo.push(self.id, tid, Change::Wrote { column, was_null, image });
+            undo.push(self.id, known, Change::Wrote { column, was_null, image });
         };
         // SAFETY: as in `read`; the blocks are private.
         unsafe {

@@ -83,7 +83,7 @@ impl Staging {
 
     /// Bytes of their memory.
     pub fn memory_bytes(&self) -> u64 {
-        let (blocks, heaps) = self.rows.memory_bytes();
+        let (blocks, heaps, _) = self.rows.memory_bytes();
         blocks + heaps + self.few_bytes as u64
     }
 

@@ -12,7 +12,9 @@ use crate::undo::{Change, Image, Savepoint, UndoLog};
 pub struct RowUpdate<'a> {
     table: &'a mut Table,
     undo: &'a mut UndoLog,
+    /// By which it is known, and its slot.
     tid: Tid,
+    slot: Tid,
     /// The row's place; found again whenever the directory may have changed.
     place: RowPlace,
     /// Indexes that the row has left until the update ends: a key of several columns may pass
@@ -36,13 +38,14 @@ impl Table {
         if !self.rows.is_live(tid) {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
-        let place = self.rows.locate(tid);
-        let mut row = RowUpdate { table: self, undo, tid, place, left: Vec::new(), may_move: false };
+        let (tid, slot) = self.warm(undo, tid)?;
+        let place = self.rows.locate(slot);
+        let mut row = RowUpdate { table: self, undo, tid, slot, place, left: Vec::new(), may_move: false };
         let result = change(&mut row);
         let RowUpdate { left, may_move, .. } = row;
         let result = match result {
             Ok(value) if left.is_empty() && !may_move && self.spec.checks.is_empty() => return Ok(value),
-            Ok(value) => self.finish_update(undo, tid, &left).map(|()| value),
+            Ok(value) => self.finish_update(undo, (tid, slot), &left).map(|()| value),
             Err(error) => Err(error),
         };
         if result.is_err() {
@@ -52,16 +55,21 @@ impl Table {
     }
 
     #[cold]
-    fn finish_update(&mut self, undo: &mut UndoLog, tid: Tid, left: &[IndexId]) -> Result<(), TableError> {
+    fn finish_update(
+        &mut self,
+        undo: &mut UndoLog,
+        (tid, slot): (Tid, Tid),
+        left: &[IndexId],
+    ) -> Result<(), TableError> {
         debug_assert!(self.rows.is_live(tid), "only live rows stand in indexes (I-1)");
         for &index in left {
             self.rows.note_move();
-            if let Err(failure) = self.indexes[index.index()].insert(&self.rows, tid) {
+            if let Err(failure) = self.indexes[index.index()].insert(&self.rows, slot) {
                 return Err(self.index_error(index, failure));
             }
             undo.push(self.spec.id.0, tid, Change::Indexed(index));
         }
-        self.check_row(tid)
+        self.check_row(slot)
     }
 
     #[cold]
@@ -126,13 +134,13 @@ impl RowUpdate<'_> {
     /// A value as it is now.
     #[inline(always)]
     pub fn get<T: Fixed>(&self, column: Col<T>) -> T {
-        self.table.get(self.tid, column)
+        self.table.get(self.slot, column)
     }
 
     /// A text as it is now.
     #[inline]
     pub fn text(&self, column: TextCol) -> &str {
-        self.table.text(self.tid, column)
+        self.table.text(self.slot, column)
     }
 
     /// Overwrites a value.
@@ -151,7 +159,7 @@ impl RowUpdate<'_> {
         debug_assert!(at.physical == T::PHYSICAL, "a handle has its column's type");
         // All that may fail for memory comes first.
         // SAFETY: `place` is found again by whatever changes the directory.
-        let mut address = unsafe { self.table.rows.place_private(self.tid, &mut self.place, at)? };
+        let mut address = unsafe { self.table.rows.place_private(self.slot, &mut self.place, at)? };
         // SAFETY: the address of this column's value, as wide as `T::Bytes` because a handle has its
         // column's type.
         let old = unsafe { address.cast::<T::Bytes>().read_unaligned() };
@@ -162,7 +170,7 @@ impl RowUpdate<'_> {
         let mut was_null = false;
         if at.nullable() {
             // SAFETY: as above, twice.
-            was_null = unsafe { self.table.rows.put_present(self.tid, &mut self.place, at)? };
+            was_null = unsafe { self.table.rows.put_present(self.slot, &mut self.place, at)? };
             // SAFETY: as above.
             address = unsafe { self.table.rows.new_place(self.place, at) };
         }
@@ -218,11 +226,11 @@ impl RowUpdate<'_> {
     pub(super) fn set_bytes(&mut self, at: &ColumnLocation, bytes: &[u8]) -> Result<(), TableError> {
         let mut slot = ZEROES;
         // SAFETY: `slot` stands for the row's slot of this column and is at least as wide.
-        unsafe { self.table.rows.put_text(self.tid.chunk(), at, bytes, slot.as_mut_ptr())? };
+        unsafe { self.table.rows.put_text(self.slot.chunk(), at, bytes, slot.as_mut_ptr())? };
         let result = self.set_raw(at, &slot[..at.width as usize], false);
         let heap_bytes = heap_bytes_of(at.physical, bytes.len());
         if result.is_err() && heap_bytes > 0 {
-            self.table.rows.count_garbage(self.tid.chunk(), at.heap, heap_bytes as i64);
+            self.table.rows.count_garbage(self.slot.chunk(), at.heap, heap_bytes as i64);
         }
         result
     }
@@ -234,7 +242,7 @@ impl RowUpdate<'_> {
         bytes: &[u8],
         null: bool,
     ) -> Result<(), TableError> {
-        let tid = self.tid;
+        let tid = self.slot;
         self.may_move |= self.table.placement.is_some_and(|p| p.column == at.column);
         // All that may fail for memory comes first.
         let was_null = self.make_private(at);
@@ -249,7 +257,7 @@ impl RowUpdate<'_> {
 
     /// Makes the blocks of a value private; returns whether it is NULL.
     fn make_private(&mut self, at: &ColumnLocation) -> Result<bool, TableError> {
-        let (tid, rows) = (self.tid, &mut self.table.rows);
+        let (tid, rows) = (self.slot, &mut self.table.rows);
         rows.place_mut(tid, at)?;
         let is_null = rows.is_null(tid, at);
         if at.nullable() {
@@ -264,7 +272,7 @@ impl RowUpdate<'_> {
             let index = IndexId(position as u16);
             if self.table.indexes[position].covers(column) && !self.left.contains(&index) {
                 self.table.rows.note_move();
-                self.table.indexes[position].remove(&self.table.rows, self.tid);
+                self.table.indexes[position].remove(&self.table.rows, self.slot);
                 self.undo.push(self.table.spec.id.0, self.tid, Change::Unindexed(index));
                 self.left.push(index);
             }
@@ -279,10 +287,11 @@ impl RowUpdate<'_> {
         null: bool,
     ) -> Result<(), TableError> {
         debug_assert!(at.nullable() || !null, "NULL was refused");
-        let (tid, rows) = (self.tid, &mut self.table.rows);
+        let (tid, rows) = (self.slot, &mut self.table.rows);
         let old_text = if at.physical.is_string() { rows.heap_length(tid, at) as i64 } else { 0 };
         let image = self.undo.image(rows.raw(tid, at));
-        self.undo.push(self.table.spec.id.0, tid, Change::Wrote { column: at.column, was_null, image });
+        let wrote = Change::Wrote { column: at.column, was_null, image };
+        self.undo.push(self.table.spec.id.0, self.tid, wrote);
         rows.write_raw(tid, at, bytes)?;
         if at.nullable() {
             rows.set_null(tid, at, null)?;

@@ -29,12 +29,15 @@ impl RefUnwindSafe for Pin {}
 pub(super) fn column(chunk: &ChunkView<'_>, column: ColumnId) -> ArrayRef {
     let at = chunk.location(column);
     let ty = chunk.view.parts.schema.field(column.index()).data_type().clone();
-    let array = array_of(chunk, &at, ty);
+    let array = match chunk.frozen() {
+        Some(frozen) => super::frozen::array(frozen, &at, ty),
+        None => array_of(chunk, &at, ty),
+    };
     assert_eq!(array.len(), chunk.slots(), "an array has a value for each slot");
     array
 }
 
-fn array_of(chunk: &ChunkView<'_>, at: &ColumnLocation, ty: DataType) -> ArrayRef {
+pub(super) fn array_of(chunk: &ChunkView<'_>, at: &ColumnLocation, ty: DataType) -> ArrayRef {
     match ty {
         DataType::Boolean => booleans(chunk, at),
         DataType::Int16 => primitive::<Int16Type>(chunk, at, ty),
@@ -56,11 +59,18 @@ fn array_of(chunk: &ChunkView<'_>, at: &ColumnLocation, ty: DataType) -> ArrayRe
 
 pub(super) fn raw_i64(chunk: &ChunkView<'_>, column: ColumnId) -> Option<ScalarBuffer<i64>> {
     let at = chunk.location(column);
-    (at.physical == Physical::I64).then(|| scalars::<i64>(chunk, &at))
+    (at.physical == Physical::I64).then(|| match chunk.frozen() {
+        Some(frozen) => super::frozen::integers::<i64>(frozen, &at).into(),
+        None => scalars::<i64>(chunk, &at),
+    })
 }
 
 pub(super) fn nulls(chunk: &ChunkView<'_>, column: ColumnId) -> Option<NullBuffer> {
-    nulls_at(chunk, &chunk.location(column))
+    let at = chunk.location(column);
+    match chunk.frozen() {
+        Some(frozen) => super::frozen::nulls(frozen, &at),
+        None => nulls_at(chunk, &at),
+    }
 }
 
 /// The NULL bits, copied: 2 KiB at most, against a cache line fetched per reader otherwise.
@@ -83,7 +93,7 @@ fn borrow(chunk: &ChunkView<'_>, block: NonNull<u8>, bytes: usize) -> Buffer {
 }
 
 /// The slots' values of `N` bytes each, side by side.
-fn gather(chunk: &ChunkView<'_>, at: &ColumnLocation) -> Buffer {
+pub(super) fn gather(chunk: &ChunkView<'_>, at: &ColumnLocation) -> Buffer {
     let (slots, width) = (chunk.slots(), at.physical.width());
     if at.alone && at.shift == CHUNK_SHIFT {
         return borrow(chunk, chunk.entry(at.entry as usize).block, slots * width);
@@ -105,7 +115,10 @@ fn gather(chunk: &ChunkView<'_>, at: &ColumnLocation) -> Buffer {
     values.into()
 }
 
-fn scalars<T: arrow_buffer::ArrowNativeType>(chunk: &ChunkView<'_>, at: &ColumnLocation) -> ScalarBuffer<T> {
+pub(super) fn scalars<T: arrow_buffer::ArrowNativeType>(
+    chunk: &ChunkView<'_>,
+    at: &ColumnLocation,
+) -> ScalarBuffer<T> {
     let slots = chunk.slots();
     if at.alone && at.shift == CHUNK_SHIFT {
         return borrow(chunk, chunk.entry(at.entry as usize).block, slots * size_of::<T>()).into();

@@ -12,6 +12,8 @@
 //! - I-3 An array handed out keeps the snapshot alive, so its blocks are not freed or written.
 
 mod arrays;
+mod encode;
+mod frozen;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +26,9 @@ use arrow_schema::SchemaRef;
 
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
+use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk};
 use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
+use crate::pool::OutOfMemory;
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
@@ -117,9 +121,13 @@ impl TableParts {
         let then = part.dir.entries[..in_use].chunks(layout.entries());
         let now = rows.dir.entries[..in_use].chunks(layout.entries());
         let covered = |entry: usize| layout.entry_columns[entry].meets(self.columns);
-        then.zip(now).all(|(then, now)| {
+        then.zip(now).enumerate().all(|(chunk, (then, now))| {
             let mut both = then.iter().zip(now).enumerate().filter(|(entry, _)| covered(*entry));
-            both.all(|(_, (then, now))| (then.block, then.tag) == (now.block, now.tag))
+            both.all(|(entry, (then, now))| {
+                let then = part.dir.unfrozen(chunk, entry, *then);
+                let now = rows.dir.unfrozen(chunk, entry, *now);
+                (then.block, then.tag) == (now.block, now.tag)
+            })
         })
     }
 }
@@ -206,6 +214,11 @@ pub struct ChunkVersion {
 }
 
 impl ChunkVersion {
+    /// Of any column of a frozen chunk: no block has an odd address.
+    fn of_frozen(id: u64, slots: usize) -> Self {
+        Self { block: 1, tag: id, nulls: 1, nulls_tag: 0, slots: slots as u32 }
+    }
+
     /// The version in 128 bits, as good as unique within one table, chunk and column: the epoch of
     /// the last change in full, the rest mixed.
     pub fn as_u128(self) -> u128 {
@@ -376,6 +389,9 @@ impl ChunkView<'_> {
     /// Identifies the content of `column` in this chunk.
     pub fn version(&self, column: ColumnId) -> ChunkVersion {
         let at = self.location(column);
+        if let Some(frozen) = self.frozen() {
+            return ChunkVersion::of_frozen(frozen.id(), self.slots());
+        }
         // A vector of several blocks changes when one of them does.
         let blocks = CHUNK_ROWS >> at.shift;
         let mut version =
@@ -408,7 +424,8 @@ impl ChunkView<'_> {
             self.location(column.column);
         }
         let entries = &self.part.dir.entries[self.chunk * layout.entries()..][..layout.entries()];
-        let changed = entries.iter().map(|entry| entry.tag).max().unwrap_or(0);
+        let unfrozen = |(at, entry): (usize, &Entry)| self.part.dir.unfrozen(self.chunk, at, *entry).tag;
+        let changed = entries.iter().enumerate().map(unfrozen).max().unwrap_or(0);
         ChunkContent { layout: layout.id, changed, slots: self.slots() as u32 }
     }
 
@@ -419,6 +436,32 @@ impl ChunkView<'_> {
     fn location(&self, column: ColumnId) -> ColumnLocation {
         assert!(self.view.parts.columns.has(column), "the snapshot does not cover column {column}");
         *self.view.parts.layout.column(column)
+    }
+
+    /// Its columns, if they are encoded.
+    fn frozen(&self) -> Option<&Arc<FrozenChunk>> {
+        self.part.dir.frozen.get(self.chunk)
+    }
+
+    /// Encodes the chunk, beside its table.
+    ///
+    /// # Errors
+    /// There is no memory.
+    ///
+    /// # Panics
+    /// The snapshot does not cover all columns.
+    pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
+        encode::encode(self, encoder)
+    }
+
+    /// Whether each of its slots has, or had, a row: no more rows are appended to it.
+    pub fn is_whole(&self) -> bool {
+        self.slots() == CHUNK_ROWS
+    }
+
+    /// Whether it is encoded.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen().is_some()
     }
 
     fn entry(&self, entry: usize) -> Entry {

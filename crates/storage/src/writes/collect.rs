@@ -143,7 +143,10 @@ impl<'a> Touched<'a> {
                 Change::Inserted => inserted = true,
                 Change::Deleted => deleted = true,
                 Change::Wrote { .. } => wrote = true,
-                Change::Indexed(_) | Change::Unindexed(_) | Change::Appended { .. } => {}
+                Change::Indexed(_)
+                | Change::Unindexed(_)
+                | Change::Appended { .. }
+                | Change::Moved { .. } => {}
             }
         }
         match (inserted, deleted) {

@@ -170,7 +170,9 @@ impl Group<'_> {
             match first {
                 Some(Change::Wrote { was_null, image, .. }) => {
                     let width = self.table.layout().column(wanted).width as usize;
-                    Slot { tid: row.tid, null: *was_null, bytes: self.undo.bytes_of(image, width) }
+                    let slot = self.table.rows.slot_of(row.tid);
+                    let value = SlotValue::Lies(slot, self.undo.bytes_of(image, width));
+                    Slot { null: *was_null, value }
                 }
                 _ => self.now(row.tid, wanted),
             }
@@ -221,8 +223,14 @@ impl Group<'_> {
     }
 
     fn now(&self, tid: Tid, column: ColumnId) -> Slot<'_> {
-        let at = self.table.layout().column(column);
-        Slot { tid, null: self.table.rows.is_null(tid, at), bytes: self.table.rows.raw(tid, at) }
+        let (rows, at) = (&self.table.rows, self.table.layout().column(column));
+        let slot = rows.slot_of(tid);
+        let value = match rows.frozen_chunk(slot) {
+            None => SlotValue::Lies(slot, rows.raw(slot, at)),
+            Some(chunk) if at.physical.is_string() => SlotValue::Text(chunk.text(column, slot.slot())),
+            Some(chunk) => SlotValue::Fixed(chunk.fixed(column, slot.slot())),
+        };
+        Slot { null: rows.is_null(slot, at), value }
     }
 
     /// Appends values, with the bits of their NULLs before.
@@ -248,11 +256,14 @@ impl Group<'_> {
                     continue;
                 }
             }
-            let text = match at.physical.is_string() {
-                true => self.table.rows.text_of(slot.tid, at, slot.bytes),
-                false => &[],
-            };
-            put_value(out, at.physical, slot.bytes, text);
+            match slot.value {
+                SlotValue::Lies(tid, bytes) if at.physical.is_string() => {
+                    put_value(out, at.physical, bytes, self.table.rows.text_of(tid, at, bytes));
+                }
+                SlotValue::Lies(_, bytes) => put_value(out, at.physical, bytes, &[]),
+                SlotValue::Text(text) => put_value(out, at.physical, &[], text),
+                SlotValue::Fixed(bytes) => put_value(out, at.physical, &bytes[..at.width as usize], &[]),
+            }
         }
         debug_assert_eq!(bit, nullable, "there is a bit for each column that takes NULL");
     }
@@ -270,6 +281,7 @@ fn put_row<'c>(
     let (bits, mut bit) = (out.len(), 0);
     out.resize(bits + nullable.div_ceil(8), 0);
     debug_assert!(rows.is_live(tid), "only rows that are there are written as they are now");
+    let tid = rows.slot_of(tid);
     let place = rows.locate(tid);
     for at in columns {
         if at.nullable() {
@@ -307,7 +319,15 @@ pub fn encode_staged(staging: &Staging, numbers: std::ops::Range<u64>, site: u16
 
 /// What a slot holds, or held.
 struct Slot<'a> {
-    tid: Tid,
     null: bool,
-    bytes: &'a [u8],
+    value: SlotValue<'a>,
+}
+
+enum SlotValue<'a> {
+    /// Bytes as they lie, or lay, in the slot of this row.
+    Lies(Tid, &'a [u8]),
+    /// Those of a frozen row, as they would lie there.
+    Fixed([u8; 16]),
+    /// A text of a frozen row.
+    Text(&'a [u8]),
 }

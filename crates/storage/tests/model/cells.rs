@@ -4,7 +4,7 @@
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
-    LayoutChoice, Physical, RowAddress, Table, TableError, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    LayoutChoice, Physical, RowAddress, Table, TableError, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 use albireo_testing::random_tests;
 use proptest::prelude::*;
@@ -141,8 +141,8 @@ fn write_by_address(table: &Table, row: RowAddress, column: ColumnId, value: &Va
 }
 
 /// A value as generated code reads it.
-fn read_by_address(table: &Table, tid: Tid, column: ColumnId) -> Cell {
-    let (c, r) = (table.column_address(column), table.row_address(tid));
+fn read_by_address(table: &Table, tid: Tid, column: ColumnId, thawed: &mut Thawed) -> Cell {
+    let (c, r) = (table.column_address(column), table.readable_row(tid, thawed));
     if c.null_entry.is_some_and(|entry| !bit(r, entry)) {
         return Cell::NULL;
     }
@@ -199,15 +199,18 @@ pub fn cells_equal(table: &Table, shape: &Shape, rows: &Rows) {
         assert_eq!(one[0], out[0]);
         for (id, &cell) in ids.iter().zip(&out) {
             let ty = shape.columns[id.index()].0;
+            let mut thawed = Thawed::default();
+            let loaded = read_by_address(table, tid, *id, &mut thawed);
             // SAFETY: the cells were read just now.
-            let (read, loaded) =
-                unsafe { (value_of(ty, cell), value_of(ty, read_by_address(table, tid, *id))) };
+            let (read, loaded) = unsafe { (value_of(ty, cell), value_of(ty, loaded)) };
             assert_eq!(read, row[id.index()], "row {} column {id}", tid.0);
             assert_eq!(loaded, read, "row {} column {id}", tid.0);
         }
     }
     for tid in (0..rows.last_key_value().map_or(0, |(tid, _)| tid.0)).map(Tid) {
-        assert_eq!(bit(table.row_address(tid), VALIDITY_ENTRY), rows.contains_key(&tid));
+        let mut thawed = Thawed::default();
+        let is_live = bit(table.readable_row(tid, &mut thawed), VALIDITY_ENTRY);
+        assert!(is_live == table.is_live(tid) && is_live >= rows.contains_key(&tid));
     }
 }
 

@@ -5,6 +5,7 @@ mod append;
 mod cells;
 mod check;
 mod concurrent;
+mod freezing;
 mod ghosts;
 mod large;
 mod limits;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use albireo_base::{ColumnId, PartitionId, TableId, Tid, Value};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot, OutOfMemory,
-    RowAddress, Savepoint, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, UndoLog,
+    BlockPool, BudgetPolicy, ChangeEvent, ChunkContent, ChunkVersion, ColumnSet, DatabaseSnapshot,
+    OutOfMemory, RowAddress, Savepoint, SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError,
+    UndoLog,
 };
 use arrow_array::ArrayRef;
 
@@ -114,7 +115,7 @@ impl World {
 
     /// [`Table::moves`], and what must be as it was as long as that is: which rows there are, where, with
     /// which keys.
-    pub fn standing(&self) -> (u64, Vec<(Tid, RowAddress, Vec<Value>)>) {
+    pub fn standing(&self) -> (u64, Vec<(Tid, Option<RowAddress>, Vec<Value>)>) {
         let keys = self.shape.indexes.iter().flat_map(|(columns, ..)| columns.iter().map(|c| c.index()));
         let keys: Vec<usize> = keys.collect();
         let rows = self.current.iter().map(|(&tid, row)| {
@@ -180,6 +181,16 @@ impl World {
     /// Makes the transaction final.
     pub fn commit(&mut self) {
         let Self { table, undo, .. } = self;
+        for (_, _, tid, event) in undo.events(Savepoint::START) {
+            if let ChangeEvent::Moved { to } = event
+                && let Some(row) = self.current.remove(&tid)
+            {
+                self.current.insert(to, row);
+            }
+        }
+        for _ in undo.moved_in() {
+            table.settle_moved();
+        }
         let table = RefCell::new(table);
         undo.commit(
             |_, _, tid| table.borrow_mut().free_slot(tid),
@@ -187,6 +198,12 @@ impl World {
         );
         self.committed = self.current.clone();
         self.savepoint = None;
+    }
+
+    /// Whether the running transaction has moved rows.
+    pub fn has_moved(&self) -> bool {
+        let mut events = self.undo.events(Savepoint::START);
+        events.any(|(.., event)| matches!(event, ChangeEvent::Moved { .. }))
     }
 
     /// Whether a row was there when the last transaction had committed.
@@ -323,7 +340,7 @@ impl World {
     pub fn check(&mut self) {
         check::table_equals(&self.table, &self.shape, &self.current);
         crate::cells::cells_equal(&self.table, &self.shape, &self.current);
-        check::indexes_agree(&self.table, &self.shape, &self.current);
+        check::indexes_agree(&self.table, &self.shape, &self.current, self.has_moved());
         for seen in &self.snapshots {
             let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
             check::view_equals(&view, &self.shape, &seen.rows);

@@ -118,17 +118,17 @@ impl Table {
         }
     }
 
-    /// Where a row lies.
+    /// Where a row lies; `None` if it is frozen.
     ///
     /// # Panics
     /// There never was such a row.
     #[inline]
-    pub fn row_address(&self, tid: Tid) -> RowAddress {
+    pub fn row_address(&self, tid: Tid) -> Option<RowAddress> {
         if tid.0 >= self.rows.slots {
             no_such_row(tid);
         }
-        let row = self.rows.locate(tid);
-        RowAddress { entries: row.entries.cast(), slot: row.slot as u64 }
+        let row = self.rows.find_place(tid)?;
+        Some(RowAddress { entries: row.entries.cast(), slot: row.slot as u64 })
     }
 
     /// Asks the processor to bring values of a row.
@@ -140,7 +140,7 @@ impl Table {
         if lines.layout != self.rows.layout_id() {
             foreign_handle();
         }
-        let row = self.rows.locate(tid);
+        let Some(row) = self.rows.find_place(tid) else { return };
         for at in &lines.columns {
             // SAFETY: located just now; the columns are of this layout.
             prefetch_ends(unsafe { self.rows.known_place(row, at) }, at.width);

@@ -119,6 +119,7 @@ impl Table {
     ) -> Result<(), TableError> {
         debug_assert!(columns.iter().all(|column| column.form.is_fixed()), "values lie in their slots");
         let start = undo.savepoint();
+        let (known, tid) = self.warm(undo, tid)?;
         let mut row = self.rows.locate(tid);
         for (n, column) in columns.iter().enumerate() {
             // SAFETY: P-1 and S-1; `row` was located just now, and is again wherever the directory changes.
@@ -142,7 +143,7 @@ impl Table {
                     _ => image::<16>(place),
                 }
             };
-            undo.push(self.id, tid, Change::Wrote { column: column.at.column, was_null, image });
+            undo.push(self.id, known, Change::Wrote { column: column.at.column, was_null, image });
         }
         debug_assert!(self.rows.is_live(tid), "only live rows are changed");
         Ok(())

@@ -49,7 +49,6 @@ impl Table {
     ///
     /// # Errors
     /// There is no memory; all indexes are as they were.
-    #[cfg_attr(not(test), expect(dead_code, reason = "rows do not move yet"))]
     pub(in crate::table) fn retarget_all(&mut self, old: Tid, new: Tid) -> Result<(), TableError> {
         let Self { rows, indexes, .. } = self;
         for position in 0..indexes.len() {

@@ -1,0 +1,45 @@
+//! For tests: everything is frozen again and again, so that whatever runs meets frozen rows.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use albireo_base::PartitionId;
+use albireo_partition::TableHandle;
+use albireo_storage::Table;
+
+use crate::Database;
+
+/// The variable that asks for it, with the value `all`; in builds with debug assertions alone.
+const VARIABLE: &str = "ALBIREO_FREEZE";
+/// Statements between two rounds.
+const EVERY: u32 = 5;
+/// Slots of a table up to which it is frozen once more: each time a chunk of thousands begins.
+const MOST_SLOTS: u64 = 5 << albireo_base::ids::CHUNK_SHIFT;
+
+impl Database {
+    /// A statement is about to run.
+    #[inline]
+    pub(crate) fn before_statement(&self) {
+        if cfg!(debug_assertions) {
+            self.freeze_everything();
+        }
+    }
+
+    fn freeze_everything(&self) {
+        static ASKED: OnceLock<bool> = OnceLock::new();
+        static STATEMENTS: AtomicU32 = AtomicU32::new(0);
+        let asked = *ASKED.get_or_init(|| std::env::var(VARIABLE).is_ok_and(|value| value == "all"));
+        if !asked || !STATEMENTS.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+            return;
+        }
+        for def in self.catalog().tables() {
+            let table = TableHandle::new(def.id, def.is_shared());
+            let slots = self.inner.partitions.with_table_if_there(table, PartitionId(0), Table::slots);
+            if slots.is_some_and(|slots| slots > 0 && slots < MOST_SLOTS) {
+                self.inner.partitions.end_chunks(table);
+                // Memory that is short keeps rows as they are.
+                let _ = self.freeze_all_of(table, &|| true);
+            }
+        }
+    }
+}

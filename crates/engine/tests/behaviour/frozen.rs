@@ -1,0 +1,190 @@
+//! Rows that were frozen: the same answers, and changes that move them.
+
+use albireo::{Config, Database};
+use albireo_env::CrashDisk;
+
+use crate::recovery::{config, env_of};
+use crate::support::{ask, database, fails, run, show, small, state};
+
+/// Rows of a chunk and some more.
+const ROWS: u32 = 20_000;
+
+/// Of all types, with an ordered index, a hash index, NULLs and texts of many lengths.
+fn filled(db: &Database) {
+    run(
+        db,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, b BIGINT NOT NULL, n NUMERIC(8,2), w NUMERIC(30,4), r REAL,
+         d DOUBLE PRECISION, o BOOLEAN, c CHAR(5), v VARCHAR(12), x TEXT, y BYTEA, e DATE, i TIME, ts TIMESTAMP, tz TIMESTAMPTZ,
+         u UUID);
+         CREATE INDEX by_v ON t (v, b);
+         CREATE INDEX by_x ON t USING HASH (x)",
+    );
+    run(
+        db,
+        &format!(
+            "INSERT INTO t SELECT g, nullif(g % 7, 3), g::bigint * 1000003, (g % 500) / 4.0, g * 12345678901234567.5,
+             nullif(g % 11, 5) / 3.0::real, g / 7.0, g % 3 = 0, 'c' || g % 10, 'v' || g % 97,
+             CASE WHEN g % 5 = 0 THEN NULL ELSE repeat('text ' || g % 13 || ' ', g % 9) END,
+             decode(lpad(to_hex(g % 256), 2, '0'), 'hex'), DATE '2020-01-01' + g % 400,
+             TIME '00:00' + (g % 1440) * INTERVAL '1 minute', TIMESTAMP '2020-01-01' + (g % 1000) * INTERVAL '1 hour',
+             TIMESTAMPTZ '2020-01-01 00:00+00' + g * INTERVAL '1 second', NULL
+             FROM generate_series(1, {ROWS}) s (g)"
+        ),
+    );
+    run(db, "DELETE FROM t WHERE id % 36 = 0");
+}
+
+/// Everything that a table holds, found in several ways.
+fn all(db: &Database) -> Vec<String> {
+    let columns = "id, s, b, n, w, r, d, o, c, v, x, y, e, i, ts, tz, u";
+    let sums = "count(*), sum(s), sum(b), sum(n), sum(w), max(r), sum(d::numeric), count(o), min(c), max(v), sum(length(x)), \
+                count(y), max(e), min(i), max(ts), max(tz), count(u)";
+    vec![
+        ask(db, &format!("SELECT {sums} FROM t")),
+        ask(db, &format!("SELECT {columns} FROM t WHERE id % 997 = 0 ORDER BY id")),
+        ask(
+            db,
+            &format!("SELECT {columns} FROM t WHERE id IN (1, 77, 1234, 16384, 16385, 19999) ORDER BY id"),
+        ),
+        ask(db, "SELECT id, b FROM t WHERE v = 'v42' AND b > 5000 ORDER BY b LIMIT 20"),
+        ask(db, "SELECT v, count(*), count(x) FROM t GROUP BY v ORDER BY v LIMIT 10"),
+        ask(db, "SELECT count(*) FROM t WHERE x = 'text 1 text 1 '"),
+        ask(
+            db,
+            "SELECT a.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.v = 'v1' AND b.s IS NULL ORDER BY 1 LIMIT 9",
+        ),
+    ]
+}
+
+fn freeze(db: &Database) {
+    run(db, "CALL albireo.freeze('t')");
+}
+
+#[test]
+fn frozen_rows_give_the_same_answers() {
+    for partitions in [1, 3] {
+        let db = Database::in_memory(Config { partitions, ..small() }).unwrap();
+        filled(&db);
+        let before = all(&db);
+        freeze(&db);
+        assert_eq!(all(&db), before);
+        freeze(&db);
+        assert_eq!(all(&db), before, "what is frozen stays so");
+    }
+}
+
+#[test]
+fn frozen_rows_are_changed_one_by_one_and_all_together() {
+    let (hot, frozen) = (database(), database());
+    filled(&hot);
+    filled(&frozen);
+    freeze(&frozen);
+    let changes = [
+        "UPDATE t SET b = b + 1 WHERE id = 77",
+        "UPDATE t SET v = 'moved', x = repeat('long', 20), s = NULL WHERE id = 78",
+        "UPDATE t SET id = 30078 WHERE id = 78",
+        "DELETE FROM t WHERE id = 79",
+        "INSERT INTO t (id, b) VALUES (80, 1), (81, 1), (80, 2) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO t (id, b) VALUES (80, 1), (30081, 1) ON CONFLICT (id) DO UPDATE SET b = excluded.b + t.b",
+        "INSERT INTO t (id, b) VALUES (79, 1)",
+        "BEGIN; UPDATE t SET b = 0 WHERE id = 90; DELETE FROM t WHERE id = 91; UPDATE t SET b = b + 7 WHERE id = 90; ROLLBACK",
+        "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
+         ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
+        "UPDATE t SET b = b + 1 WHERE v = 'v5'",
+        "UPDATE t SET n = n + 1 WHERE id < 15000",
+        "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
+        "DELETE FROM t WHERE id % 3 = 0",
+        "MERGE INTO t USING (SELECT id + 5 AS id FROM t WHERE id < 4000) AS u ON t.id = u.id
+         WHEN MATCHED THEN UPDATE SET b = t.b - 1",
+        "CREATE INDEX by_e ON t (e, id)",
+    ];
+    for change in changes {
+        run(&hot, change);
+        run(&frozen, change);
+        assert_eq!(all(&frozen), all(&hot), "after {change}");
+    }
+    freeze(&frozen);
+    assert_eq!(all(&frozen), all(&hot));
+    assert_eq!(state(&fails(&frozen, "INSERT INTO t (id, b) VALUES (77, 1)")), "23505");
+    let touched = "INSERT INTO t (id, b) VALUES (77, 1), (77, 2) ON CONFLICT (id) DO UPDATE SET b = 5";
+    assert_eq!(state(&fails(&frozen, touched)), "21000", "a row that has moved is the same row");
+}
+
+#[test]
+fn loop_that_changes_what_it_reads_meets_each_row_once() {
+    let db = database();
+    filled(&db);
+    run(
+        &db,
+        "CREATE TABLE seen (n BIGINT NOT NULL);
+         CREATE PROCEDURE raise_all() LANGUAGE plpgsql AS $$
+         DECLARE r RECORD; n BIGINT := 0;
+         BEGIN
+           FOR r IN SELECT id, b FROM t LOOP
+             UPDATE t SET b = r.b + 1 WHERE id = r.id;
+             n := n + 1;
+           END LOOP;
+           INSERT INTO seen VALUES (n);
+         END $$",
+    );
+    let expected = ask(&db, "SELECT count(*), sum(b) + count(*) FROM t");
+    freeze(&db);
+    run(&db, "CALL raise_all()");
+    assert_eq!(ask(&db, "SELECT count(*), sum(b) FROM t"), expected);
+    assert_eq!(ask(&db, "SELECT n FROM seen"), ask(&db, "SELECT count(*) FROM t"));
+}
+
+#[test]
+fn session_from_before_sees_what_was_then() {
+    let db = database();
+    filled(&db);
+    let connection = db.connect();
+    connection.execute("BEGIN READ ONLY").unwrap();
+    let sum = "SELECT count(*), sum(b), max(v), sum(length(x)) FROM t";
+    let before = ask(&db, sum);
+    assert_eq!(show(&connection.query(sum, &[]).unwrap()), before);
+    freeze(&db);
+    run(&db, "UPDATE t SET b = 0, v = 'w', x = NULL WHERE id < 100; DELETE FROM t WHERE id > 19000");
+    assert_eq!(show(&connection.query(sum, &[]).unwrap()), before);
+    connection.execute("COMMIT").unwrap();
+    let frozen = db.connect();
+    frozen.execute("BEGIN READ ONLY").unwrap();
+    let before = ask(&db, sum);
+    assert_eq!(show(&frozen.query(sum, &[]).unwrap()), before);
+    run(&db, "UPDATE t SET x = 'all', b = 1; DELETE FROM t WHERE id % 2 = 0");
+    assert_eq!(show(&frozen.query(sum, &[]).unwrap()), before);
+}
+
+#[test]
+fn frozen_rows_are_in_archives_and_changes_of_them_in_the_log() {
+    let disk = CrashDisk::new(1);
+    let open = || Database::open_in("/data", config(1, 1), env_of(&disk)).unwrap();
+    let db = open();
+    filled(&db);
+    freeze(&db);
+    run(&db, "CHECKPOINT");
+    run(&db, "UPDATE t SET b = 1, v = 'v1' WHERE id < 50; DELETE FROM t WHERE id BETWEEN 60 AND 70");
+    let before = all(&db);
+    drop(db);
+    let db = open();
+    assert_eq!(all(&db), before);
+    freeze(&db);
+    run(&db, "UPDATE t SET x = 'again' WHERE id < 20");
+    let before = all(&db);
+    drop(db);
+    assert_eq!(all(&open()), before);
+}
+
+#[test]
+fn what_cannot_be_frozen_is_said() {
+    let db = database();
+    assert_eq!(state(&fails(&db, "CALL albireo.freeze('nothing')")), "42P01");
+    assert_eq!(state(&fails(&db, "CALL albireo.freeze(1)")), "42601");
+    assert_eq!(state(&fails(&db, "CALL albireo.freeze('a b')")), "42602");
+    run(&db, "CREATE SCHEMA s; CREATE TABLE s.\"T\" (a INTEGER); CALL albireo.freeze('s.\"T\"')");
+    run(
+        &db,
+        "INSERT INTO s.\"T\" SELECT g FROM generate_series(1, 10) x (g); CALL albireo.freeze('s.\"T\"'); TRUNCATE s.\"T\"",
+    );
+    assert_eq!(ask(&db, "SELECT count(*) FROM s.\"T\""), "0");
+}

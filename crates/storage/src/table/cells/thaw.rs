@@ -1,0 +1,131 @@
+//! Rows of frozen chunks for code that reads values without a call: each becomes a chunk of one row.
+
+use albireo_base::Tid;
+
+use super::RowAddress;
+use crate::directory::Entry;
+use crate::layout::{OneRow, Physical, VALIDITY_ENTRY};
+use crate::rows::{OVERFLOW, Rows, VIEW_INLINE_BYTES, View};
+use crate::table::Table;
+
+/// Rows that were thawed; they stay where they are until they are cleared.
+///
+/// Each is a piece of memory with the entries of a chunk, of which those that slot 0 needs lead to what lies behind them.
+#[derive(Default)]
+pub struct Thawed {
+    rows: Vec<Box<[u128]>>,
+    memory_bytes: usize,
+}
+
+impl Thawed {
+    /// Bytes of all rows.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Forgets the rows.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.memory_bytes = 0;
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == size_of::<u128>(), "an entry is a word of `OneRow`");
+
+impl Table {
+    /// Where a row lies; if it is frozen, where it has been thawed.
+    ///
+    /// # Panics
+    /// There never was such a row.
+    #[inline]
+    pub fn readable_row(&self, tid: Tid, thawed: &mut Thawed) -> RowAddress {
+        match self.row_address(tid) {
+            Some(address) => address,
+            None => self.thaw(tid, thawed),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn thaw(&self, tid: Tid, thawed: &mut Thawed) -> RowAddress {
+        let one = self.rows.layout.one_row();
+        let mut row = vec![0_u128; one.words].into_boxed_slice();
+        let entries = row.as_mut_ptr().cast::<u8>();
+        // SAFETY: `row` has so many words, and nobody else knows it.
+        unsafe { fill(&self.rows, tid, one, entries) };
+        thawed.memory_bytes += size_of_val(&*row);
+        thawed.rows.push(row);
+        RowAddress { entries, slot: 0 }
+    }
+}
+
+/// Writes the entries of a chunk of one row, and the row.
+///
+/// # Safety
+/// `one.words` words of zeroes may be written at `to`.
+unsafe fn fill(rows: &Rows, tid: Tid, one: &OneRow, to: *mut u8) {
+    let chunk = rows.frozen_chunk(tid).expect("the row is frozen");
+    // SAFETY: places are below the number of words, the caller's; what lies there is as wide as its entry's row.
+    let place_of = |entry: usize| unsafe { to.add(one.places[entry] as usize * size_of::<u128>()) };
+    for (number, place) in one.places.iter().enumerate() {
+        let block = match *place {
+            u32::MAX => Entry::FROZEN.block,
+            _ => std::ptr::NonNull::new(place_of(number)).expect("memory is not at 0"),
+        };
+        // SAFETY: the entries come first.
+        unsafe { to.cast::<Entry>().add(number).write(Entry { block, tag: 0 }) };
+    }
+    // SAFETY: a bitmap has a word; its first bit is that of slot 0.
+    let set_bit = |entry: usize| unsafe { *place_of(entry) |= 1 };
+    if rows.is_live(tid) {
+        set_bit(VALIDITY_ENTRY);
+    }
+    for at in rows.layout.columns() {
+        if chunk.is_null(at.column, tid.slot()) {
+            continue;
+        }
+        if at.nullable() {
+            set_bit(at.null_entry as usize);
+        }
+        // SAFETY: the value lies in its row's part of the group (I-1 of the layout).
+        let place = unsafe { place_of(at.entry as usize).add(at.offset as usize) };
+        let fixed;
+        let view;
+        let bytes: &[u8] = match at.physical {
+            Physical::Inline(capacity) => {
+                let text = chunk.text(at.column, tid.slot());
+                match text.len() <= usize::from(capacity) {
+                    true => {
+                        // SAFETY: the slot has a byte more than the capacity.
+                        unsafe {
+                            *place = text.len() as u8;
+                            std::ptr::copy_nonoverlapping(text.as_ptr(), place.add(1), text.len());
+                        }
+                        continue;
+                    }
+                    // Who reads it asks the table for the text.
+                    false => &[OVERFLOW],
+                }
+            }
+            Physical::View => {
+                let text = chunk.text(at.column, tid.slot());
+                view = match text.len() <= VIEW_INLINE_BYTES {
+                    true => View::short(text),
+                    false => View::long(text, u32::MAX, u32::MAX),
+                };
+                &view.0
+            }
+            _ => {
+                fixed = chunk.fixed(at.column, tid.slot());
+                &fixed[..usize::from(at.width)]
+            }
+        };
+        // SAFETY: at most as many bytes as the value is wide.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+    }
+}

@@ -1,0 +1,146 @@
+//! Rows of frozen chunks that are to be written: they move to a slot that has an address first.
+//!
+//! A row that has moved stands in the indexes at its new slot, and stays known by its old TID until its transaction is
+//! over (I-2 of `rows::cold`). In the undo log it is under that TID too: before its other changes a [`Change::Moved`].
+//!
+//! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data*, VLDB 2012, §3.3 and §5.2.
+
+use std::sync::Arc;
+
+use albireo_base::Tid;
+
+use super::{Table, TableError};
+use crate::frozen::EncodedChunk;
+use crate::layout::VALIDITY_ENTRY;
+use crate::pool::Need;
+use crate::rows::{Replaced, WhyHot};
+use crate::undo::UndoLog;
+
+/// A chunk, and whether it is frozen now, or why not.
+pub type Frozen = (u32, Result<(), WhyHot>);
+
+impl Table {
+    /// Gets a row ready to be written: by which TID it is known, and its slot, which has an address.
+    ///
+    /// # Errors
+    /// There is no memory; nothing has happened then.
+    #[inline(always)]
+    pub(super) fn warm(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<(Tid, Tid), TableError> {
+        match self.rows.is_hot(tid) && !self.rows.has_moved() {
+            true => Ok((tid, tid)),
+            false => self.warm_up(undo, tid),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn warm_up(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<(Tid, Tid), TableError> {
+        let tid = self.rows.known_as(tid);
+        let slot = self.rows.slot_of(tid);
+        match self.rows.is_frozen(slot) {
+            true => Ok((tid, self.relocate(undo, tid)?)),
+            false => Ok((tid, slot)),
+        }
+    }
+
+    /// Moves a live row of a frozen chunk; gives its new slot.
+    fn relocate(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<Tid, TableError> {
+        debug_assert!(self.rows.is_live(tid), "only live rows move");
+        // All that may fail for memory comes first.
+        self.rows.prepare_to_die(tid)?;
+        let slot = self.rows.new_slot()?;
+        let before = self.rows.heap_text_bytes(slot.tid().chunk());
+        if let Err(full) = self.rows.thaw_into(tid, slot.tid()) {
+            self.rows.drop_heap_text_since(slot.tid().chunk(), &before);
+            return Err(full.into());
+        }
+        let slot = self.rows.publish(slot);
+        if let Err(error) = self.retarget_all(tid, slot) {
+            self.count_texts(slot, 1);
+            self.rows.unpublish(slot);
+            return Err(error);
+        }
+        self.rows.kill(tid)?;
+        self.rows.note_moved(tid, slot);
+        undo.push_moved(self.spec.id.0, tid, slot);
+        Ok(slot)
+    }
+
+    /// Takes a move back.
+    pub(super) fn undo_move(&mut self, tid: Tid) {
+        let slot = self.rows.forget_moved(tid);
+        self.rows.revive(tid);
+        let back = Arc::clone(&self.spec);
+        let pool = self.rows.pool().clone();
+        pool.with_emergency(|| {
+            assert!(self.retarget_all(slot, tid).is_ok(), "entries of {} go back where they were", back.name);
+        });
+        self.count_texts(slot, 1);
+        self.rows.unpublish(slot);
+    }
+
+    /// The transaction that moved rows is over: they are known by their slots. Called at commit, before slots are
+    /// freed.
+    pub fn settle_moved(&mut self) {
+        self.rows.settle_moved();
+    }
+
+    /// Makes what is left of the last chunk free slots, so that it is whole and may be frozen.
+    pub fn end_chunk(&mut self) {
+        self.rows.leave_hole();
+    }
+
+    /// What keeps a chunk from being frozen at the moment.
+    ///
+    /// # Errors
+    /// That.
+    pub fn may_freeze(&self, chunk: u32) -> Result<(), WhyHot> {
+        self.rows.may_freeze(chunk as usize)
+    }
+
+    /// Puts chunks that were encoded in the place of their blocks. The snapshot that they were made from lives, and the
+    /// caller is between two transactions, with nobody at work beside the table. Gives what was replaced, and for each
+    /// chunk whether that went well, or why not.
+    pub fn freeze(
+        &mut self,
+        chunks: impl IntoIterator<Item = EncodedChunk>,
+    ) -> (Replaced, Vec<Frozen>) {
+        let mut replaced = self.rows.nothing_replaced();
+        let freeze = |chunk: EncodedChunk| (chunk.number(), self.rows.freeze(chunk, &mut replaced));
+        let done = chunks.into_iter().map(freeze).collect();
+        (replaced, done)
+    }
+}
+
+impl crate::rows::Rows {
+    /// Gets ready for a row to die, for which no more memory is needed then.
+    fn prepare_to_die(&mut self, tid: Tid) -> Result<(), crate::OutOfMemory> {
+        self.make_entry_private(tid, VALIDITY_ENTRY, Need::Ordinary)
+    }
+
+    /// Writes the values of a frozen row into a new slot.
+    fn thaw_into(&mut self, from: Tid, to: Tid) -> Result<(), crate::OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let chunk = Arc::clone(self.frozen_chunk(from).expect("the row is frozen"));
+        for at in layout.columns() {
+            let is_null = chunk.is_null(at.column, from.slot());
+            let row = self.locate(to);
+            // SAFETY: located just now, and `at` is of the layout; the slot is new.
+            let place = unsafe {
+                if at.nullable() {
+                    self.new_null(row, at, is_null);
+                }
+                self.new_place(row, at)
+            };
+            if at.physical.is_string() {
+                // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
+                unsafe { self.put_text(to.chunk(), at, chunk.text(at.column, from.slot()), place)? };
+                continue;
+            }
+            let value = if is_null { [0; 16] } else { chunk.fixed(at.column, from.slot()) };
+            // SAFETY: `width` bytes lie there by the layout's I-1, at most 16 of a value that is no text.
+            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, usize::from(at.width)) };
+        }
+        Ok(())
+    }
+}

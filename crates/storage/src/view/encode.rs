@@ -1,0 +1,65 @@
+//! A chunk of a snapshot as it is encoded.
+
+use std::sync::Arc;
+
+use albireo_encoding::Column;
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
+
+use super::ChunkView;
+use super::arrays::{array_of, gather, scalars};
+use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, Presence, Values};
+use crate::layout::{ColumnLocation, Physical, VALIDITY_ENTRY};
+use crate::pool::{OutOfMemory, Part};
+
+pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
+    assert!(!chunk.is_frozen(), "a chunk is encoded once");
+    let layout = &chunk.view.parts.layout;
+    let live = chunk.bits(VALIDITY_ENTRY);
+    let mut columns = Vec::with_capacity(layout.columns.len());
+    for at in &layout.columns {
+        let at = chunk.location(at.column);
+        columns.push(column(chunk, &at, &live, encoder)?);
+    }
+    let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
+    let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
+    let frozen = FrozenChunk::new(columns, made_from);
+    Ok(EncodedChunk { number: chunk.chunk, chunk: Arc::new(frozen) })
+}
+
+fn column(
+    chunk: &ChunkView<'_>,
+    at: &ColumnLocation,
+    live: &[u64],
+    encoder: &mut ChunkEncoder,
+) -> Result<Column<Part>, OutOfMemory> {
+    let rows = chunk.slots();
+    let nulls: Option<Vec<u64>> = at.nullable().then(|| {
+        // The table's bits say which values are there.
+        chunk.bits(at.null_entry as usize).iter().map(|bits| !bits).collect()
+    });
+    let presence = Presence { live, nulls: nulls.as_deref(), rows };
+    let pool = chunk.view.snapshot.registry.pool();
+    match at.physical {
+        Physical::Bool => encoder.column(at.physical, Values::Bools(&gather(chunk, at)), presence, pool),
+        Physical::I16 => encoder.column(at.physical, Values::I16(&scalars(chunk, at)), presence, pool),
+        Physical::I32 => encoder.column(at.physical, Values::I32(&scalars(chunk, at)), presence, pool),
+        Physical::I64 => encoder.column(at.physical, Values::I64(&scalars(chunk, at)), presence, pool),
+        Physical::F32 => encoder.column(at.physical, Values::F32(&scalars(chunk, at)), presence, pool),
+        Physical::F64 => encoder.column(at.physical, Values::F64(&scalars(chunk, at)), presence, pool),
+        Physical::I128 | Physical::Uuid => {
+            encoder.column(at.physical, Values::Wide(&gather(chunk, at)), presence, pool)
+        }
+        Physical::Inline(_) | Physical::View => {
+            let texts = array_of(chunk, at, DataType::BinaryView);
+            let texts = texts.as_binary_view();
+            let has_text = |row: usize| {
+                // What is dead may have lost its text.
+                let is = |bits: &[u64]| bits[row / 64] >> (row % 64) & 1 == 1;
+                is(live) && !nulls.as_deref().is_some_and(is)
+            };
+            let mut all = (0..rows).map(|row| if has_text(row) { texts.value(row) } else { &[] });
+            encoder.column(at.physical, Values::Texts(&mut all), presence, pool)
+        }
+    }
+}
