@@ -138,6 +138,10 @@ fn entries_with_one_fingerprint_get_other_tids_each_its_own() {
     }
     unique.check();
     multi.check();
+    for key in 0..400 {
+        let found = unique.find(print(key), |stored| key.cmp(&rows[&stored]));
+        assert_eq!(found, Some(placed[key as usize]));
+    }
 }
 
 #[test]
