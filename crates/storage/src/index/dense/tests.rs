@@ -163,7 +163,7 @@ fn keys_get_other_tids_wherever_they_are() {
         seen[there.iter().position(|&tid| tid == old).unwrap()] = true;
         beside.index.retarget(key, old, new);
         assert_eq!(beside.index.find(key), Some(new));
-        if new % 64 == 0 {
+        if new.is_multiple_of(64) {
             beside.index.check();
         }
     };
