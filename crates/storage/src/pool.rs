@@ -387,10 +387,12 @@ impl BlockPool {
         let mut state = self.inner.state.lock();
         self.admit(&state, bytes as u64, Need::Ordinary)?;
         let run = state.runs.take(bytes).ok_or_else(|| self.refused_by_system())?;
-        // The pages come one by one as they are written; slabs that are warm make room for them (I-4).
+        // Slabs that are warm make room for its pages (I-4).
         while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
         let is_tight = self.is_tight(&state);
         drop(state);
+        // SAFETY: whole pages of a region, which nobody else has.
+        unsafe { system::provide(run, bytes) };
         self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         if is_tight {
             self.relieve(false);

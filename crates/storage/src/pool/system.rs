@@ -12,7 +12,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 pub(super) enum Pages {
     /// Of 2 MiB where the kernel has them; they come and go as a whole.
     Huge,
-    /// Of 4 KiB: each comes when it is written, and goes when it is given back.
+    /// Of 4 KiB: each comes when it is written or asked for, and goes when it is given back.
     Small,
 }
 
@@ -76,6 +76,16 @@ pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) {
     let done = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
     // It only fails for addresses that are not ours, or locked pages: then they stay, which does no harm.
     debug_assert_eq!(done, 0, "pages are given back");
+}
+
+/// Asks for pages that are about to be written, all at once: one by one, as they are met, each costs an exception.
+///
+/// # Safety
+/// S-1: they are whole pages of a region that is mapped. S-2: they are the caller's.
+pub(super) unsafe fn provide(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: it changes no contents, and the pages are the caller's (S-1, S-2). Advice: a kernel that does not know it
+    // provides pages as they are met.
+    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_POPULATE_WRITE) };
 }
 
 /// Writes one byte of each page, so that the kernel provides it now.

@@ -339,3 +339,21 @@ fn relief_is_asked_before_a_run_is_refused() {
     drop(part);
     assert_all_is_back(&pool);
 }
+
+#[test]
+fn reserve_is_replenished_from_slabs_that_went_back() {
+    let pool = BlockPool::new(256 << 20);
+    fill_and_free(&pool, 60);
+    pool.shrink();
+    pool.shrink();
+    pool.inner.state.lock().has_toucher = true;
+    for _ in 0..RESERVE_SLABS - LOW_RESERVE_SLABS {
+        pool.alloc(SLAB_BYTES).unwrap();
+    }
+    pool.replenish();
+    assert_eq!(free_slabs(&pool).0, LOW_RESERVE_SLABS, "there are enough");
+    pool.alloc(SLAB_BYTES).unwrap();
+    pool.replenish();
+    assert_eq!(free_slabs(&pool).0, LOW_RESERVE_SLABS);
+    assert_eq!(pool.inner.state.lock().regions.len(), 2, "no more is mapped");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use albireo_testing::random_tests;
+use albireo_testing::{Random, random_tests};
 use proptest::prelude::*;
 
 use super::*;
@@ -145,6 +145,40 @@ fn tpcc_orders_become_dense_while_loaded_and_stay_so_while_they_grow() {
     beside.check();
     assert_eq!((beside.index.elsewhere, beside.index.moving), (0, Move::None));
     assert!(beside.index.memory_bytes() <= 24 * beside.index.len(), "{}", beside.index.memory_bytes());
+}
+
+#[test]
+fn keys_get_other_tids_wherever_they_are() {
+    let mut beside = Beside::<Slot16>::new(&[PartKind::I16, PartKind::I16, PartKind::I32]);
+    let mut random = Random::new(1);
+    // In the array, in the one before it, in the hash table.
+    let mut seen = [false; 3];
+    let mut step = |beside: &mut Beside<Slot16>, new: u64| {
+        // One that waits in the old array, which is seldom there, or any.
+        let waiting = beside.index.old.iter().next().map(|entry| entry.0);
+        let any = beside.model.keys().nth(random.index(beside.model.len()));
+        let key = waiting.unwrap_or_else(|| *any.unwrap());
+        let old = beside.model.insert(key, new).unwrap();
+        let there = [beside.index.current.get(key), beside.index.old.get(key), old];
+        seen[there.iter().position(|&tid| tid == old).unwrap()] = true;
+        beside.index.retarget(key, old, new);
+        assert_eq!(beside.index.find(key), Some(new));
+        if new.is_multiple_of(64) {
+            beside.index.check();
+        }
+    };
+    let mut tid = 0;
+    for orders in [1..=400, 401..=1200] {
+        for d in 1..=10 {
+            for o in orders.clone() {
+                tid += 1;
+                beside.insert(key(1, d, o), tid);
+                step(&mut beside, 1_000_000 + tid);
+            }
+        }
+    }
+    beside.check();
+    assert_eq!(seen, [true; 3]);
 }
 
 #[test]

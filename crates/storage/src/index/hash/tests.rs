@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use albireo_testing::random_tests;
+use albireo_testing::{Random, random_tests};
 use proptest::prelude::*;
 
 use super::*;
@@ -103,6 +103,44 @@ random_tests! {
         }
         index.check();
         prop_assert_eq!(index.key_count(), model.values().filter(|tids| !tids.is_empty()).count());
+    }
+}
+
+#[test]
+fn entries_with_one_fingerprint_get_other_tids_each_its_own() {
+    let (mut unique, mut multi) = (NarrowHash::new(&pool()), MultiHash::<Slot16>::new(&pool()));
+    let print = |key: u64| u128::from(key % 2) << 64;
+    // The key of each TID; in the second index keys have nine TIDs each.
+    let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
+    let key_of = |tid: u64| tid / 9;
+    for tid in 0..400 {
+        unique.insert(print(tid), tid, |stored| tid.cmp(&rows[&stored])).unwrap();
+        rows.insert(tid, tid);
+        multi.insert(print(key_of(tid)), tid, |stored| key_of(tid).cmp(&key_of(stored % 400))).unwrap();
+    }
+    let mut random = Random::new(2);
+    let mut placed: Vec<u64> = (0..400).collect();
+    for round in 0..2_000 {
+        let key = random.below(400);
+        let (old, new) = (placed[key as usize], (round + 1) * 400 + key);
+        unique.retarget(print(key), old, new);
+        rows.insert(new, key);
+        rows.remove(&old);
+        assert_eq!(unique.find(print(key), |stored| key.cmp(&rows[&stored])), Some(new));
+        let group = key_of(key);
+        let tie = |stored: u64| group.cmp(&key_of(stored % 400));
+        multi.retarget(print(group), old, new, tie).unwrap();
+        placed[key as usize] = new;
+        let mut tids: Vec<u64> =
+            (group * 9..(group * 9 + 9).min(400)).map(|key| placed[key as usize]).collect();
+        tids.sort_unstable();
+        assert!(multi.tids(print(group), tie).eq(tids));
+    }
+    unique.check();
+    multi.check();
+    for key in 0..400 {
+        let found = unique.find(print(key), |stored| key.cmp(&rows[&stored]));
+        assert_eq!(found, Some(placed[key as usize]));
     }
 }
 

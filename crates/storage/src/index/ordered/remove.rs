@@ -23,16 +23,21 @@ impl OrderedIndex {
         }
         let mut path = [(NONE, 0); MAX_HEIGHT];
         let (id, _) = self.descend(prefix, tie, &mut path);
+        let at = self.leaves.get(id).search(prefix, tie).ok()?;
+        Some(self.take_out(id, at, &path))
+    }
+
+    /// Removes the entry at a place in the leaf that `path` leads to, and returns its TID.
+    pub(super) fn take_out(&mut self, id: u32, at: usize, path: &Path) -> u64 {
         let leaf = self.leaves.get_mut(id);
-        let at = leaf.search(prefix, tie).ok()?;
         let tid = leaf.remove(at);
         let len = leaf.len();
         debug_assert!(self.len > 0, "entries are counted");
         self.len -= 1;
         if len == 0 {
             self.unlink_leaf(id);
-            self.remove_child(&path);
-            return Some(tid);
+            self.remove_child(path);
+            return tid;
         }
         if at == 0 {
             let first = leaf.entry(0);
@@ -40,9 +45,9 @@ impl OrderedIndex {
             self.set_separator(&path[..self.height as usize], first);
         }
         if len <= MERGE_AT {
-            self.merge_leaf(id, &path);
+            self.merge_leaf(id, path);
         }
-        Some(tid)
+        tid
     }
 
     /// Sets the separator left of the subtree that `steps` lead to: its first entry changed (O-2).

@@ -95,6 +95,20 @@ impl OrderedIndex {
             before.next == id && place == before.len()
         };
         if new_id != id && !is_before {
+            let leaf = self.leaves.get_mut(new_id);
+            if !leaf.is_full() {
+                // Only of the first leaf it may be the first entry, so no separator changes; nor does the way to the
+                // old one.
+                debug_assert!(
+                    place > 0 || leaf.prev == NONE,
+                    "a separator is not above what is right of it (O-2)"
+                );
+                leaf.insert(place, new.0, new.1);
+                self.len += 1;
+                let removed = self.take_out(id, at, &path);
+                assert_eq!(removed, old.1, "the old entry is there");
+                return Ok(());
+            }
             self.insert(new.0, new.1, new_order)?;
             let old_order = |stored: u64| tie(stored).then(old.1.cmp(&stored));
             let removed = self.remove(old.0, old_order);

@@ -363,3 +363,27 @@ fn first_entries_of_leaves_get_other_tids_and_separators_follow() {
     }
     assert_eq!((unique.len(), among.len()), (10_000, 10_000));
 }
+
+/// As in a group of a hash index, where the prefix has the TID.
+#[test]
+fn first_entry_of_a_leaf_moves_before_it_while_the_leaf_before_is_remembered() {
+    let mut tree = OrderedIndex::new(&pool());
+    let equal = |_| Ordering::Equal;
+    for n in 0..2_000_u64 {
+        tree.insert(u128::from(n * 10), n * 10, equal).unwrap();
+    }
+    for n in (5..2_000).step_by(7) {
+        tree.remove(n * 10, equal).unwrap();
+    }
+    let mut id = tree.leaves.get(tree.first).next;
+    while tree.leaves.get(id).next != NONE {
+        let behind = tree.leaves.get(id).next;
+        let (first, tid) = tree.leaves.get(id).entry(1);
+        tree.insert(first + 1, tid + 1, equal).unwrap();
+        assert!(tree.hot.iter().any(|hot| hot.leaf == id), "the leaf is remembered");
+        let (first, tid) = tree.leaves.get(behind).entry(0);
+        tree.exchange((first, tid), (first - 1, tid - 1), equal).unwrap();
+        tree.check(|_, _| Ordering::Equal);
+        id = behind;
+    }
+}
