@@ -133,3 +133,28 @@ fn with_dictionary<V: Values>(values: &V, dictionary: Dictionary) -> Chosen {
     let codes = Codes { width, section: codes, entries: entries.len() as u32 };
     Chosen { runs: None, codes: Some(codes), store }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::texts::Texts;
+    use super::*;
+
+    #[test]
+    fn dictionary_that_turns_out_longer_than_texts_as_they_are_is_not_taken() {
+        // Two of five are empty, so that one text of the others is longer than one on average.
+        let (mut ends, mut bytes) = (Vec::new(), Vec::new());
+        for row in 0..10_000_u32 {
+            if row % 5 > 1 {
+                bytes.extend_from_slice(format!("{row:0width$}", width = 8 + row as usize % 5).as_bytes());
+            }
+            ends.push(bytes.len() as u32);
+        }
+        let texts = Texts::new(&ends, &bytes, None);
+        let mut chooser = Chooser::default();
+        let taken = |chosen: &Chosen| {
+            chosen.store.len() + chosen.codes.as_ref().map_or(0, |codes| codes.section.len())
+        };
+        assert!(taken(&chooser.any_dictionary(&texts)) > texts.plain_bytes());
+        assert!(chooser.dictionary(&texts, 6001).is_none());
+    }
+}

@@ -170,3 +170,99 @@ impl Distinct {
 fn entry(hash: u64, number: usize) -> u64 {
     hash << 32 | (number as u64 + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+    use crate::layers::Store;
+    use crate::scalar::Scalar;
+
+    /// Numbers; those of `BAD` with one hash for all.
+    struct Numbers<const BAD: bool>(Vec<u64>);
+
+    impl<const BAD: bool> Values for Numbers<BAD> {
+        type Item = u64;
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn at(&self, at: usize) -> u64 {
+            self.0[at]
+        }
+        fn hash(item: u64) -> u64 {
+            if BAD { 42 } else { item.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+        }
+        fn prefix(item: u64) -> u64 {
+            item / 4
+        }
+        fn order(a: u64, b: u64) -> Ordering {
+            a.cmp(&b)
+        }
+        fn scalar(item: u64) -> Scalar {
+            Scalar::Integer(item as i64)
+        }
+        fn runs(&self) -> usize {
+            self.0.len()
+        }
+        fn plain_bytes(&self) -> usize {
+            self.0.len() * 8
+        }
+        fn bytes_each(&self) -> usize {
+            8
+        }
+        fn pick(&self, at: &[u32]) -> Self {
+            Self(at.iter().map(|at| self.0[*at as usize]).collect())
+        }
+        fn plain(&self) -> Store<Vec<u8>> {
+            Store::Plain(Vec::new())
+        }
+    }
+
+    fn mixed(count: u64, values: u64) -> Vec<u64> {
+        (0..count).map(|row| (row.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) % values).collect()
+    }
+
+    /// The values that codes lead to, and that entries ascend.
+    fn assert_leads_back<const BAD: bool>(values: &Numbers<BAD>, dictionary: &Dictionary) {
+        let entries = values.pick(&dictionary.entries).0;
+        assert!(entries.is_sorted_by(|a, b| a < b));
+        for (at, value) in values.0.iter().enumerate() {
+            let code = crate::numbers::code_at(dictionary.width, &dictionary.codes, at);
+            assert_eq!(entries[code as usize], *value);
+        }
+    }
+
+    #[test]
+    fn values_with_one_hash_are_told_apart_until_there_are_too_many() {
+        let values = Numbers::<true>(mixed(3000, 200));
+        let dictionary = Distinct::default().build(&values, ENTRIES, 200).expect("200 collide");
+        assert_leads_back(&values, &dictionary);
+        let values = Numbers::<true>(mixed(3000, 300));
+        assert!(Distinct::default().build(&values, ENTRIES, 300).is_none());
+    }
+
+    #[test]
+    fn dictionary_grows_beyond_what_was_expected_up_to_its_limit() {
+        let values = Numbers::<false>(mixed(20_000, 5000));
+        let mut distinct = Distinct::default();
+        let dictionary = distinct.build(&values, ENTRIES, 1).expect("there is no limit");
+        assert_leads_back(&values, &dictionary);
+        let entries = dictionary.entries.len();
+        assert!(distinct.build(&values, entries, 1).is_some());
+        assert!(distinct.build(&values, entries - 1, 1).is_none());
+    }
+
+    #[test]
+    fn estimate_of_evenly_frequent_values_is_about_right() {
+        let mut distinct = Distinct::default();
+        for values in [1, 10, 300, 2000, 8000] {
+            let values = Numbers::<false>(mixed(16_384, values));
+            let found = distinct.estimate(&values);
+            let expected = values.0.iter().collect::<std::collections::BTreeSet<_>>().len();
+            assert!(found >= expected * 3 / 4 && found <= expected * 4 / 3, "{found} instead of {expected}");
+        }
+        let few = (0..500).map(|row| row % 77).collect();
+        assert_eq!(distinct.estimate(&Numbers::<false>(few)), 77);
+    }
+}

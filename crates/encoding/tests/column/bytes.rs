@@ -160,6 +160,48 @@ fn header_of_another_column_is_refused() {
     assert_eq!(length.to_string(), "the values of an encoded column have 4 bytes instead of 3");
 }
 
+/// What is said of a column whose header was changed.
+fn fault(data: &Data, choose: Choose, change: impl Fn(&mut Vec<u8>)) -> &'static str {
+    let mut parts = parts(&data.encode(choose));
+    change(&mut parts.0);
+    match read(&parts, data.kind, data.rows()) {
+        Err(Malformed::Header { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_rule_of_the_header_is_looked_at() {
+    let data = Data::integers(Kind::I32, (0..100).map(|row| row / 10));
+    // Of a column without NULLs: the number of runs from byte 7, of bytes of a code at 11, of entries from 12.
+    let with = |at: usize, byte: u8| move |header: &mut Vec<u8>| header[at] = byte;
+    assert_eq!(fault(&data, Choose::Runs, with(7, 101)), "the number of runs");
+    assert_eq!(fault(&data, Choose::Dictionary, with(11, 4)), "the width of codes");
+    assert_eq!(fault(&data, Choose::Dictionary, with(12, 0)), "the length of the dictionary");
+    assert_eq!(fault(&data, Choose::Dictionary, with(13, 1)), "the length of the dictionary");
+    assert_eq!(fault(&data, Choose::Plain, with(6, 4)), "the form of NULLs");
+    assert_eq!(fault(&data, Choose::Plain, with(16, 2)), "the form of values");
+    assert_eq!(fault(&data, Choose::Plain, with(25, 3)), "a width");
+    // The numbers of live rows from byte 26; at the end the sum, the least and the greatest value.
+    assert_eq!(fault(&data, Choose::Plain, with(26, 101)), "the number of live rows");
+    assert_eq!(fault(&data, Choose::Plain, with(26, 0)), "the values' range");
+    assert_eq!(fault(&data, Choose::Plain, with(34, 2)), "a flag");
+    let swap = |header: &mut Vec<u8>| {
+        let length = header.len();
+        header.swap(length - 17, length - 8);
+    };
+    assert_eq!(fault(&data, Choose::Plain, swap), "the values' range");
+    assert_eq!(fault(&data, Choose::Plain, |header| header.push(0)), "bytes behind its end");
+    assert_eq!(fault(&data, Choose::Plain, |header| header.truncate(header.len() - 1)), "its end");
+    let constant = Data::integers(Kind::I16, [5; 10]);
+    let runs = "a constant, with runs or a dictionary";
+    assert_eq!(fault(&constant, Choose::Best, with(7, 1)), runs);
+    let codes = |header: &mut Vec<u8>| header[11..13].fill(1);
+    assert_eq!(fault(&constant, Choose::Best, codes), runs);
+    let outside = |header: &mut Vec<u8>| header[20] = 1;
+    assert_eq!(fault(&constant, Choose::Best, outside), "a value of the kind");
+}
+
 /// What is said of a column one section of which was changed.
 fn rule(data: &Data, choose: Choose, name: SectionName, change: impl Fn(&mut Vec<u8>)) -> &'static str {
     let mut parts = parts(&data.encode(choose));

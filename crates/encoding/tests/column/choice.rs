@@ -80,9 +80,10 @@ fn nulls_and_dead_rows_cost_neither_width_nor_values_nor_runs() {
 fn texts_of_nulls_have_no_bytes() {
     let mut data = Data::texts((0..ROWS).map(|row| format!("{:0200}", mixed(row))));
     data.nulls = (0..ROWS).map(|row| row % 10 != 0).collect();
-    let column = data.encode(Choose::Best);
+    let column = data.encode(Choose::Plain);
     assert_eq!(column.form().store, StoreForm::Texts);
-    assert!(column.bytes() < 420_000, "{} bytes", column.bytes());
+    // Those of 1,639 texts, an offset for each row and one, and bits.
+    assert_eq!(column.bytes(), 1639 * 200 + 4 * 16_385 + 2048);
 }
 
 #[test]
@@ -95,8 +96,8 @@ fn bytes_of_nulls_are_the_shorter_of_bits_and_ranges() {
     assert_eq!(nulls(|row| row % 2 == 0), 2048);
     assert_eq!(nulls(|row| (500..12_000).contains(&row)), 4);
     let mut data = integers(|_| 7);
-    data.nulls = (0..ROWS).map(|row| (500..12_000).contains(&row) && row % 2 == 0).collect();
-    data.live = (0..ROWS).map(|row| row % 2 == 0).collect();
+    data.nulls = (0..ROWS).map(|row| (500..12_000).contains(&row) && row % 2 == 1).collect();
+    data.live = (0..ROWS).map(|row| row % 2 == 1).collect();
     assert_eq!(data.encode(Choose::Best).bytes(), 4);
 }
 

@@ -198,6 +198,9 @@ fn prefix_selects_what_begins_with_it_up_to_the_last_byte() {
     }
     let all = Data::texts(["aab", "aac", "aad"]);
     assert_selects(&all, &Owned::Prefix(b"aa".into()), &[true; 3]);
+    let some = Data::texts(["ab", "abc", "b", "c"]);
+    assert_selects(&some, &Owned::Prefix(b"ab".into()), &[true; 4]);
+    assert_selects(&some, &Owned::Prefix(b"c".into()), &[true; 4]);
     let bytes = Data::texts([&b"\xff"[..], b"\xff\xff", b"\xff\xff\xff", b"\xfe\xff"]);
     assert_selects(&bytes, &Owned::Prefix(b"\xff\xff".into()), &[true; 4]);
 }
