@@ -59,7 +59,7 @@ impl<'p> Pace<'p> {
             other == partition && now.is_some_and(|now| now == before.saturating_add(own))
         });
         if !is_alone {
-            clock.sleep(Duration::from_nanos(self.times * took_ns.min(MOST_NS) >> self.haste));
+            clock.sleep(Duration::from_nanos((self.times * took_ns.min(MOST_NS)) >> self.haste));
         }
     }
 }

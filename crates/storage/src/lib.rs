@@ -40,10 +40,10 @@ pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, Snaps
 pub use rows::{RowSet, WhyHot};
 pub use table::{
     Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES,
-    Entering, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef,
-    IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck, RowFault, RowLines,
-    RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec, Thawed,
-    VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
+    Entering, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind,
+    IndexRef, IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck, RowFault,
+    RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory, TableSpec,
+    Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
 pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};

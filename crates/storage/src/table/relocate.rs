@@ -101,10 +101,7 @@ impl Table {
     /// Puts chunks that were encoded in the place of their blocks. The snapshot that they were made from lives, and the
     /// caller is between two transactions, with nobody at work beside the table. Gives what was replaced, and for each
     /// chunk whether that went well, or why not.
-    pub fn freeze(
-        &mut self,
-        chunks: impl IntoIterator<Item = EncodedChunk>,
-    ) -> (Replaced, Vec<Frozen>) {
+    pub fn freeze(&mut self, chunks: impl IntoIterator<Item = EncodedChunk>) -> (Replaced, Vec<Frozen>) {
         let mut replaced = self.rows.nothing_replaced();
         let freeze = |chunk: EncodedChunk| (chunk.number(), self.rows.freeze(chunk, &mut replaced));
         let done = chunks.into_iter().map(freeze).collect();

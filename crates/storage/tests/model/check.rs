@@ -81,6 +81,9 @@ fn push(key: &mut KeyBuilder, value: &Value, ty: SqlType) {
 /// A row by its key, and whether that has a NULL.
 type Keyed = (Key, Tid, bool);
 
+/// Compares rows that were found with those that are expected, in the order of their keys.
+type OrderedAs<'o> = &'o dyn Fn(Vec<Tid>, Vec<Tid>, &[Keyed]);
+
 /// Every index finds exactly the rows of the model, by key and in order.
 pub fn indexes_agree(table: &Table, shape: &Shape, rows: &Rows, has_moved: bool) {
     // A row that has moved is found by its key, in the order of its slot among those with the same.
@@ -132,7 +135,7 @@ fn ranges_agree(
     shape: &Shape,
     rows: &Rows,
     i: usize,
-    (keys, ordered_as): (&[Keyed], &dyn Fn(Vec<Tid>, Vec<Tid>, &[Keyed])),
+    (keys, ordered_as): (&[Keyed], OrderedAs<'_>),
 ) {
     let index = table.index(&index_name(i)).expect("the index exists");
     let columns = &shape.indexes[i].0;

@@ -19,6 +19,9 @@ use crate::shape::Shape;
 /// The model: every live row.
 pub type Rows = BTreeMap<Tid, Arc<Vec<Value>>>;
 
+/// A row, where it is if it has an address, and its keys.
+pub type Standing = (Tid, Option<RowAddress>, Vec<Value>);
+
 /// A snapshot and what it must show for ever.
 pub struct Seen {
     /// The snapshot.
@@ -115,7 +118,7 @@ impl World {
 
     /// [`Table::moves`], and what must be as it was as long as that is: which rows there are, where, with
     /// which keys.
-    pub fn standing(&self) -> (u64, Vec<(Tid, Option<RowAddress>, Vec<Value>)>) {
+    pub fn standing(&self) -> (u64, Vec<Standing>) {
         let keys = self.shape.indexes.iter().flat_map(|(columns, ..)| columns.iter().map(|c| c.index()));
         let keys: Vec<usize> = keys.collect();
         let rows = self.current.iter().map(|(&tid, row)| {
