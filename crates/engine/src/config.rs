@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
-use crate::{CheckpointSchedule, Durability, LogRecords, Procedures};
+use crate::{CheckpointSchedule, Durability, FreezeSchedule, LogRecords, Procedures};
 
 /// How a database is set up. The default is one partition, as many analytical threads as cores, and memory limits
 /// that are shares of what this process may use ([`Config::for_memory`]).
@@ -50,6 +50,8 @@ pub struct Config {
     pub recovery_threads: usize,
     /// When archives of a database that is kept in a directory are written by themselves.
     pub checkpoint: CheckpointSchedule,
+    /// When rows that nobody writes any more are frozen by themselves.
+    pub freeze: FreezeSchedule,
 }
 
 /// What a process is assumed to have where the system does not say.
@@ -92,6 +94,7 @@ impl Config {
             log_segment_bytes: 16 << 20,
             recovery_threads: albireo_env::cores(),
             checkpoint: CheckpointSchedule::default(),
+            freeze: FreezeSchedule::default(),
         }
     }
 
@@ -106,7 +109,7 @@ impl Config {
             () if self.data_limit_bytes < 16 << 20 => wrong("data_limit_bytes must be at least 16 MiB"),
             () if self.recovery_threads == 0 => wrong("recovery_threads must be at least 1"),
             () if self.log_segment_bytes < 8 << 10 => wrong("log_segment_bytes must be at least 8 KiB"),
-            () => self.checkpoint.check(),
+            () => self.checkpoint.check().and_then(|()| self.freeze.check()),
         }
     }
 }

@@ -18,6 +18,7 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError};
 use parking_lot::{Mutex, RwLock};
 
+use crate::cold::Freezing;
 use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
@@ -43,16 +44,17 @@ pub struct Database {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// Closes the database's thread for archives when the last handle goes.
+/// Closes the database's threads for archives and for freezing when the last handle goes.
 pub(crate) struct Closer {
     inner: Arc<Inner>,
-    thread: Mutex<Option<albireo_env::JoinHandle<()>>>,
+    threads: Mutex<Vec<albireo_env::JoinHandle<()>>>,
 }
 
 impl Drop for Closer {
     fn drop(&mut self) {
         self.inner.archiving.close();
-        if let Some(thread) = self.thread.get_mut().take() {
+        self.inner.freezing.close();
+        for thread in self.threads.get_mut().drain(..) {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }
@@ -89,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) archived: Mutex<Option<albireo_archive::Contents>>,
     /// When the next one is due.
     pub(crate) archiving: Archiving,
+    /// What may be frozen.
+    pub(crate) freezing: Freezing,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
     pub(crate) pool: BlockPool,
@@ -144,7 +148,9 @@ impl Database {
     /// # Errors
     /// 22023 for a setting out of range; 53000 when the system refuses threads.
     pub fn in_memory(config: Config) -> Result<Self, SqlError> {
-        Self::with_env(config, Env::real())
+        let mut database = Self::with_env(config, Env::real())?;
+        database.start_freezing()?;
+        Ok(database)
     }
 
     /// Opens the database that is kept in a directory, which is made if it is not there: what was
@@ -191,6 +197,7 @@ impl Database {
         let mut database = Self::open_unstarted(path.as_ref(), config, env, listener)?;
         database.start_log_thread()?;
         database.start_schedule()?;
+        database.start_freezing()?;
         Ok(database)
     }
 
@@ -271,6 +278,7 @@ impl Database {
             recovered: OnceLock::new(),
             archived: Mutex::default(),
             archiving: Archiving::new(config.checkpoint, env.clock.now()),
+            freezing: Freezing::new(config.freeze),
             home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
@@ -286,10 +294,10 @@ impl Database {
         Self { closer: None, inner: Arc::clone(&self.inner) }
     }
 
-    /// Leaves it to the last handle that goes to wait for the thread that writes archives.
+    /// Leaves it to the last handle that goes to wait for a thread.
     pub(crate) fn closes_with(&mut self, thread: albireo_env::JoinHandle<()>) {
-        let thread = Mutex::new(Some(thread));
-        self.closer = Some(Arc::new(Closer { inner: Arc::clone(&self.inner), thread }));
+        let closer = || Arc::new(Closer { inner: Arc::clone(&self.inner), threads: Mutex::default() });
+        self.closer.get_or_insert_with(closer).threads.lock().push(thread);
     }
 
     /// A connection: settings, and at most one open transaction.

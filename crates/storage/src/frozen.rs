@@ -42,6 +42,8 @@ pub(crate) struct FrozenChunk {
     /// still has these is as it is here.
     made_from: Box<[BlockOf]>,
     memory_bytes: u64,
+    /// Of the heaps that its texts were in.
+    heap_bytes: u64,
 }
 
 // SAFETY: the addresses in `made_from` are compared, and nothing is read there.
@@ -168,8 +170,8 @@ fn kind_of(physical: Physical) -> Kind {
 }
 
 impl FrozenChunk {
-    /// Of all columns of a table, in their order, which were encoded from these blocks.
-    pub(crate) fn new(columns: Vec<Column<Part>>, made_from: Box<[BlockOf]>) -> Self {
+    /// Of all columns of a table, in their order, which were encoded from these blocks, and heaps of so many bytes.
+    pub(crate) fn new(columns: Vec<Column<Part>>, made_from: Box<[BlockOf]>, heap_bytes: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let sections = columns.iter().flat_map(Column::sections);
         let parts: u64 = sections.map(|(_, part)| part.memory_bytes() as u64).sum();
@@ -179,6 +181,7 @@ impl FrozenChunk {
             columns: columns.into(),
             made_from,
             memory_bytes: parts + headers as u64,
+            heap_bytes,
         }
     }
 
@@ -190,6 +193,11 @@ impl FrozenChunk {
     /// Bytes that it takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
+    }
+
+    /// Bytes of the heaps that its texts were in.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        self.heap_bytes
     }
 
     /// What it was encoded from, by entry from the second one of its chunk on.

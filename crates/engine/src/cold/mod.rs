@@ -8,6 +8,10 @@
 
 mod call;
 mod everything;
+mod freezer;
+mod view;
+
+use std::collections::BTreeMap;
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
@@ -19,10 +23,23 @@ use albireo_sql::source::Source;
 
 use crate::Database;
 
+use crate::durability::at_low_priority;
+
 pub(crate) use call::freeze_target;
+pub use freezer::FreezeSchedule;
+pub(crate) use freezer::Freezing;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
+
+/// Which chunks of a table are frozen, by partition and number, and how.
+#[derive(Clone, Copy)]
+struct Pick<'p> {
+    wants: &'p dyn Fn(&(PartitionId, u32)) -> bool,
+    goes_on: &'p (dyn Fn() -> bool + Sync),
+    /// On a thread that gives way to all others.
+    gently: bool,
+}
 
 /// What freezing a table has done.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -44,7 +61,7 @@ impl Database {
     pub(crate) fn freeze_table(
         &self,
         name: &QualifiedName,
-        goes_on: &dyn Fn() -> bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<FreezeReport, SqlError> {
         let catalog = self.catalog();
         let def = catalog.resolve_table(name, Source::new(""))?;
@@ -57,15 +74,25 @@ impl Database {
     fn freeze_all_of(
         &self,
         table: TableHandle,
-        goes_on: &dyn Fn() -> bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        // Chunks that were looked at, over all partitions, are not looked at again.
-        let mut next = Some((PartitionId(0), 0));
-        while let Some(first) = next.filter(|_| goes_on()) {
-            next = self.freeze_round(table, first, &mut report)?;
-        }
+        self.freeze_those(table, Pick { wants: &|_| true, goes_on, gently: false }, &mut report)?;
         Ok(report)
+    }
+
+    /// Freezes some chunks of a table, a few in each round.
+    fn freeze_those(
+        &self,
+        table: TableHandle,
+        pick: Pick<'_>,
+        report: &mut FreezeReport,
+    ) -> Result<(), SqlError> {
+        let mut next = Some((PartitionId(0), 0));
+        while let Some(first) = next.filter(|_| (pick.goes_on)()) {
+            next = self.freeze_round(table, first, pick, report)?;
+        }
+        Ok(())
     }
 
     /// Freezes some chunks from the `first` on; gives the one after them, if there is one.
@@ -73,38 +100,45 @@ impl Database {
         &self,
         table: TableHandle,
         first: (PartitionId, u32),
+        pick: Pick<'_>,
         report: &mut FreezeReport,
     ) -> Result<Option<(PartitionId, u32)>, SqlError> {
         let scope = SnapshotScope::Tables([(table.id(), ColumnSet::ALL)].into());
-        let snapshot =
-            self.inner.partitions.snapshot(&scope).map_err(|spent| crate::errors::session(spent.into()))?;
+        let snapshot = self.inner.partitions.snapshot(&scope);
+        let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
         let Some(view) = snapshot.table(table.id()) else { return Ok(None) };
-        let mut encoder = ChunkEncoder::default();
-        let mut of_partition: Option<(PartitionId, Vec<EncodedChunk>)> = None;
-        let mut taken = 0;
         let mut next = None;
-        let chunks = (0..view.chunk_count()).map(|number| view.chunk(number));
-        for chunk in chunks.filter(|chunk| (chunk.partition(), chunk.number()) >= first) {
-            if taken == CHUNKS_OF_A_ROUND {
-                next = Some((chunk.partition(), chunk.number()));
-                break;
-            }
-            if chunk.is_frozen() || !chunk.is_whole() {
-                report.left += u64::from(!chunk.is_frozen());
+        let mut those = Vec::new();
+        for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
+            let place = (chunk.partition(), chunk.number());
+            if place < first || chunk.is_frozen() || !(pick.wants)(&place) {
                 continue;
             }
-            taken += 1;
-            let encoded = chunk.encode(&mut encoder).map_err(out_of_memory)?;
-            match &mut of_partition {
-                Some((partition, chunks)) if *partition == chunk.partition() => chunks.push(encoded),
-                other => {
-                    if let Some((partition, chunks)) = other.replace((chunk.partition(), vec![encoded])) {
-                        self.install_frozen(table, partition, chunks, report);
-                    }
-                }
+            if those.len() == CHUNKS_OF_A_ROUND {
+                next = Some(place);
+                break;
+            }
+            match chunk.is_whole() {
+                true => those.push(chunk),
+                false => report.left += 1,
             }
         }
-        if let Some((partition, chunks)) = of_partition {
+        if those.is_empty() {
+            return Ok(next);
+        }
+        let encode = || {
+            let mut encoder = ChunkEncoder::default();
+            those.iter().map(|chunk| chunk.encode(&mut encoder)).collect::<Result<Vec<_>, _>>()
+        };
+        let encoded = match pick.gently {
+            true => at_low_priority("albireo-encode", encode),
+            false => encode(),
+        };
+        let mut of_partitions: BTreeMap<PartitionId, Vec<EncodedChunk>> = BTreeMap::new();
+        for (chunk, encoded) in those.iter().zip(encoded.map_err(out_of_memory)?) {
+            of_partitions.entry(chunk.partition()).or_default().push(encoded);
+        }
+        for (partition, chunks) in of_partitions {
             self.install_frozen(table, partition, chunks, report);
         }
         Ok(next)

@@ -172,7 +172,7 @@ impl Database {
             progress(now);
         };
         let writing = || write(env, &directory, snapshot, request, last.as_ref(), tell);
-        let written = if work.gently { at_low_priority(writing) } else { writing() };
+        let written = if work.gently { at_low_priority(THREAD, writing) } else { writing() };
         let written = written.map_err(archive_error)?;
         *last = Some(written.contents);
         retain(env, &directory, options.keep).map_err(archive_error)?;
@@ -190,7 +190,7 @@ impl Database {
             let [newest, _, ..] = &listing.complete[..] else { return Ok(false) };
             // Older ones are kept for the case that this one is damaged, so it must not be.
             let sound = || albireo_archive::is_sound(env, &directory, newest, work.cancel);
-            let sound = if work.gently { at_low_priority(sound) } else { sound() };
+            let sound = if work.gently { at_low_priority(THREAD, sound) } else { sound() };
             if !listing.unreadable.is_empty() || sound != Some(true) {
                 return Ok(false);
             }
@@ -278,8 +278,11 @@ struct ArchiveJob<'a> {
     gently: bool,
 }
 
-/// Does something on a thread that gives way to all others; on this one, if there is no other.
-fn at_low_priority<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+/// The thread that writes archives gently.
+const THREAD: &str = "albireo-archive";
+
+/// Does something on a thread of this name that gives way to all others; on this one, if there is no other.
+pub(crate) fn at_low_priority<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> R {
     let work = Mutex::new(Some(work));
     let run = || {
         let work = work.lock().take().expect("it is done once");
@@ -291,7 +294,7 @@ fn at_low_priority<R: Send>(work: impl FnOnce() -> R + Send) -> R {
             let _ = albireo_env::lower_priority();
             run()
         };
-        match albireo_env::spawn_scoped(scope, "albireo-archive", gently) {
+        match albireo_env::spawn_scoped(scope, name, gently) {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => run(),
         }

@@ -50,8 +50,8 @@ pub use backup::{
     Backup, BackupFault, BackupFile, BackupManifest, BackupOptions, BackupProgress, BackupReport, BackupStep,
     RestoreOptions, RestoreReport, restore,
 };
-pub(crate) use checkpoint::is_checkpoint;
 pub use checkpoint::{CheckpointOptions, gone_text};
+pub(crate) use checkpoint::{at_low_priority, is_checkpoint};
 pub use completeness::LogCompleteness;
 pub(crate) use directory::Home;
 pub use inspect::{

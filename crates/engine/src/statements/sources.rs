@@ -28,6 +28,7 @@ impl Files for Sources<'_> {
     fn view(&self, schema: &str, name: &str) -> Option<View> {
         match (schema, name) {
             ("albireo", "transactions") => Some(self.database.transactions_view()),
+            ("albireo", "chunks") => Some(self.database.chunks_view()),
             _ => None,
         }
     }

@@ -1,7 +1,9 @@
 //! Rows that were frozen: the same answers, and changes that move them.
 
-use albireo::{Config, Database};
-use albireo_env::CrashDisk;
+use std::time::Duration;
+
+use albireo::{Config, Database, FreezeSchedule};
+use albireo_env::{Clock, CrashDisk, Env};
 
 use crate::recovery::{config, env_of};
 use crate::support::{ask, database, fails, run, show, small, state};
@@ -187,4 +189,57 @@ fn what_cannot_be_frozen_is_said() {
         "INSERT INTO s.\"T\" SELECT g FROM generate_series(1, 10) x (g); CALL albireo.freeze('s.\"T\"'); TRUNCATE s.\"T\"",
     );
     assert_eq!(ask(&db, "SELECT count(*) FROM s.\"T\""), "0");
+}
+
+#[test]
+fn what_nobody_writes_is_frozen_by_itself() {
+    let (clock, hand) = Clock::simulated();
+    let minute = Duration::from_secs(60);
+    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
+    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    run(&db, "CREATE TABLE big (a INTEGER PRIMARY KEY, b INTEGER NOT NULL); CREATE TABLE little (a INTEGER)");
+    run(
+        &db,
+        "INSERT INTO big SELECT g, g % 3 FROM generate_series(0, 59999) s (g); INSERT INTO little VALUES (1)",
+    );
+    let states =
+        "SELECT \"table\", chunk, state, rows, dead, bytes < block_bytes / 3, reason FROM albireo.chunks
+                  ORDER BY \"table\", chunk";
+    let hot = "big,0,hot,16384,0,f,NULL big,1,hot,16384,0,f,NULL big,2,hot,16384,0,f,NULL \
+               big,3,hot,10848,0,f,new rows come to it little,0,hot,1,0,f,new rows come to it";
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+    assert_eq!(ask(&db, states), hot);
+    hand.advance(minute / 2);
+    run(&db, "UPDATE big SET b = 7 WHERE a = 20000");
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+    hand.advance(minute / 2);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 2, "one was written half a minute ago");
+    hand.advance(minute);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
+    run(&db, "DELETE FROM big WHERE a < 100; UPDATE big SET b = 8 WHERE a = 40000");
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0, "the last chunk is never frozen by itself");
+    let frozen = "big,0,frozen,16284,100,t,NULL big,1,frozen,16384,0,t,NULL big,2,frozen,16383,1,t,NULL \
+                  big,3,hot,10849,0,f,new rows come to it little,0,hot,1,0,f,new rows come to it";
+    assert_eq!(ask(&db, states), frozen);
+    assert_eq!(
+        ask(&db, "SELECT encoding FROM albireo.chunks WHERE chunk = 0 AND state = 'frozen'"),
+        "a: integers of 2 bytes; b: integers of 1 byte"
+    );
+    assert_eq!(
+        ask(&db, "SELECT count(*), sum(a), sum(b) FROM big"),
+        ask(&db, "SELECT 59900, 1799970000 - 4950, sum(b) FROM big")
+    );
+}
+
+#[test]
+fn thread_freezes_and_ends_with_the_database() {
+    let config = Config { freeze: FreezeSchedule { after: Some(Duration::from_millis(1)) }, ..small() };
+    let db = Database::in_memory(config).unwrap();
+    filled(&db);
+    let before = all(&db);
+    let frozen = || ask(&db, "SELECT count(*) FROM albireo.chunks WHERE state = 'frozen'") != "0";
+    albireo_testing::wait_until("a chunk is frozen", frozen);
+    assert_eq!(all(&db), before);
+    run(&db, "UPDATE t SET b = b + 1; DELETE FROM t WHERE id < 10");
+    drop(db);
 }

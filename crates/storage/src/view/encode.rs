@@ -23,7 +23,7 @@ pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Resul
     }
     let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
     let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
-    let frozen = FrozenChunk::new(columns, made_from);
+    let frozen = FrozenChunk::new(columns, made_from, chunk.block_bytes() - layout.chunk_bytes() as u64);
     Ok(EncodedChunk { number: chunk.chunk, chunk: Arc::new(frozen) })
 }
 

@@ -27,7 +27,7 @@ use arrow_schema::SchemaRef;
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk};
-use crate::layout::{ColumnLocation, Layout, VALIDITY_ENTRY};
+use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{SeenPart, SeenRows};
@@ -452,6 +452,39 @@ impl ChunkView<'_> {
     /// The snapshot does not cover all columns.
     pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
         encode::encode(self, encoder)
+    }
+
+    /// How each column is encoded, in words; `None` of a chunk that has blocks.
+    pub fn forms(&self) -> Option<Vec<String>> {
+        let frozen = self.frozen()?;
+        let columns = self.view.parts.layout.columns.iter();
+        Some(columns.map(|at| frozen.column(at.column).form().to_string()).collect())
+    }
+
+    /// Bytes of its columns as they are now, its validity bitmap included.
+    pub fn memory_bytes(&self) -> u64 {
+        match self.frozen() {
+            Some(frozen) => frozen.memory_bytes() + BITMAP_BYTES as u64,
+            None => self.block_bytes(),
+        }
+    }
+
+    /// Bytes of its blocks and of its texts; of a frozen chunk those that it had.
+    pub fn block_bytes(&self) -> u64 {
+        let blocks = self.view.parts.layout.chunk_bytes() as u64;
+        let heaps = self.view.parts.layout.heap_columns.len();
+        let of_chunk = self.part.dir.heaps.iter().skip(self.chunk * heaps).take(heaps).flatten();
+        let texts: u64 =
+            of_chunk.flat_map(|heap| heap.blocks.iter().map(|block| u64::from(block.bytes))).sum();
+        blocks + self.frozen().map_or(texts, |frozen| frozen.heap_bytes())
+    }
+
+    /// The epoch in which a value of the chunk was written last; rows that died do not count.
+    pub fn written(&self) -> Epoch {
+        let layout = &self.view.parts.layout;
+        let entries = &self.part.dir.entries[self.chunk * layout.entries()..][..layout.entries()];
+        let tag = |(at, entry): (usize, &Entry)| self.part.dir.unfrozen(self.chunk, at, *entry).tag;
+        Epoch(entries.iter().enumerate().skip(VALIDITY_ENTRY + 1).map(tag).max().unwrap_or(0))
     }
 
     /// Whether each of its slots has, or had, a row: no more rows are appended to it.

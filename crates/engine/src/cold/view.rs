@@ -1,0 +1,75 @@
+//! `albireo.chunks`: a row for each chunk of each table.
+
+use std::sync::Arc;
+
+use albireo_base::Value;
+use albireo_partition::TableHandle;
+use albireo_semantics::query::View;
+use albireo_semantics::types::Scalar;
+use albireo_sql::TableDef;
+use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
+
+use crate::Database;
+
+impl Database {
+    /// The view as it is now; nothing of tables for which there is no memory for a snapshot.
+    pub(crate) fn chunks_view(&self) -> View {
+        let (text, number) = (Scalar::Text, Scalar::BigInt);
+        let columns = vec![
+            ("schema", text),
+            ("table", text),
+            ("partition", number),
+            ("chunk", number),
+            ("state", text),
+            ("rows", number),
+            ("dead", number),
+            ("bytes", number),
+            ("block_bytes", number),
+            ("encoding", text),
+            ("reason", text),
+        ];
+        let rows = self.catalog().tables().flat_map(|def| self.chunks_of(def)).collect();
+        View { schema: "albireo", name: "chunks", columns, rows }
+    }
+
+    fn chunks_of(&self, def: &Arc<TableDef>) -> Vec<Vec<Value>> {
+        let table = TableHandle::new(def.id, def.is_shared());
+        let scope = SnapshotScope::Tables([(def.id, ColumnSet::ALL)].into());
+        let Ok(snapshot) = self.inner.partitions.snapshot(&scope) else { return Vec::new() };
+        let Some(view) = snapshot.table(def.id) else { return Vec::new() };
+        let chunks = (0..view.chunk_count()).map(|number| view.chunk(number));
+        chunks.map(|chunk| self.row_of_chunk(def, table, &chunk)).collect()
+    }
+
+    fn row_of_chunk(&self, def: &TableDef, table: TableHandle, chunk: &ChunkView<'_>) -> Vec<Value> {
+        let number = |number: u64| Value::BigInt(number as i64);
+        let slots = chunk.slots() as u64;
+        let live = chunk.live().map_or(slots, |live| live.count_set_bits() as u64);
+        let reason = match chunk.is_frozen() {
+            true => None,
+            false => {
+                let partitions = &self.inner.partitions;
+                let may = |target: &albireo_storage::Table| target.may_freeze(chunk.number());
+                partitions.with_table_if_there(table, chunk.partition(), may).and_then(Result::err)
+            }
+        };
+        let column = |at: usize| def.columns.get(at).map_or("", |column| column.name.as_str());
+        let forms = chunk.forms().map(|forms| {
+            let each = forms.iter().enumerate().map(|(at, form)| format!("{}: {form}", column(at)));
+            Value::Text(each.collect::<Vec<_>>().join("; "))
+        });
+        vec![
+            Value::Text(def.schema.clone()),
+            Value::Text(def.name.clone()),
+            number(chunk.partition().index() as u64),
+            number(u64::from(chunk.number())),
+            Value::Text(if chunk.is_frozen() { "frozen" } else { "hot" }.to_owned()),
+            number(live),
+            number(slots - live),
+            number(chunk.memory_bytes()),
+            number(chunk.block_bytes()),
+            forms.unwrap_or(Value::Null),
+            reason.map_or(Value::Null, |reason| Value::Text(reason.to_string())),
+        ]
+    }
+}
