@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let only = args.next();
     let env = Env::real();
     let (hot, frozen) = (filled(rows)?, filled(rows)?);
-    let bytes = |db: &Database| (db.memory().rows_bytes + db.memory().strings_bytes) >> 20;
+    let bytes = |db: &Database| db.memory().in_use_bytes >> 20;
     let before = bytes(&frozen);
     frozen.execute("CALL albireo.freeze('line')")?;
     println!("{rows} rows, {turns} turns; {before} MB hot, {} MB frozen", bytes(&frozen));
