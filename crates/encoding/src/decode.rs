@@ -158,10 +158,59 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
             for (number, word) in mask.iter().enumerate() {
                 let first = number * 64;
                 match *word {
+                    0 => {}
                     u64::MAX => reader.append(first..first + 64, out),
-                    word => out.extend(bits::ones(word).map(|at| reader.at(first + at))),
+                    word => pick(reader, first, word, out),
                 }
             }
+        }
+    }
+}
+
+/// Appends the values of the rows from `first` on whose bits are set in `word`, which is not 0. The room is made first,
+/// so that the loop writes and does nothing else.
+#[inline]
+fn pick<R: Reader>(reader: &R, first: usize, word: u64, out: &mut Vec<R::Item>) {
+    let before = out.len();
+    let any = reader.at(first + word.trailing_zeros() as usize);
+    out.resize(before + word.count_ones() as usize, any);
+    let mut rest = word;
+    for value in &mut out[before..] {
+        *value = reader.at(first + rest.trailing_zeros() as usize);
+        rest &= rest.wrapping_sub(1);
+    }
+}
+
+/// What a function makes of the text at each place.
+struct Texts<'a, S, F> {
+    store: &'a Store<S>,
+    convert: F,
+}
+
+impl<'a, S: Section, T: Copy, F: Fn(&'a [u8]) -> T> Reader for Texts<'a, S, F> {
+    type Item = T;
+
+    #[inline]
+    fn at(&self, place: usize) -> T {
+        (self.convert)(self.store.text(place))
+    }
+
+    fn append(&self, places: Range<usize>, out: &mut Vec<T>) {
+        match self.store {
+            Store::FixedTexts { length, bytes } if *length > 0 => {
+                let length = *length as usize;
+                let bytes = &bytes.bytes()[places.start * length..places.end * length];
+                out.extend(bytes.chunks_exact(length).map(&self.convert));
+            }
+            Store::Texts { offsets, bytes } => {
+                let bytes = bytes.bytes();
+                let ends = &offsets.bytes().as_chunks::<4>().0[places.start..=places.end];
+                let at = |end: [u8; 4]| u32::from_le_bytes(end) as usize;
+                out.extend(
+                    ends.array_windows().map(|[start, end]| (self.convert)(&bytes[at(*start)..at(*end)])),
+                );
+            }
+            _ => out.extend(places.map(|place| self.at(place))),
         }
     }
 }
@@ -335,6 +384,24 @@ impl<S: Section> Column<S> {
             Some(codes) => {
                 self.for_each_position(selection, |position| take(self.store.text(codes.get(position))));
             }
+        }
+    }
+
+    /// Appends what `convert` makes of the texts of `selection`. It is asked once for each run, each value of a
+    /// dictionary that is not longer than the selection, or the constant.
+    ///
+    /// # Panics
+    /// The kind is another.
+    pub fn texts_as<'a, T: Copy>(
+        &'a self,
+        selection: &Selection<'_>,
+        convert: impl Fn(&'a [u8]) -> T,
+        out: &mut Vec<T>,
+    ) {
+        match &self.store {
+            Store::Constant(Scalar::Text(text)) => self.decode(&Same(convert(text)), selection, out),
+            store if self.kind == Kind::Text => self.decode(&Texts { store, convert }, selection, out),
+            _ => wrong_kind("texts"),
         }
     }
 

@@ -197,6 +197,18 @@ macro_rules! numbers {
 }
 numbers!(i8, i16, i32, i64, u8, u16, u32);
 
+impl sealed::Sealed for i128 {}
+
+/// Takes every kind of integer.
+impl Number for i128 {
+    const LEAST: i64 = i64::MIN;
+    const GREATEST: i64 = i64::MAX;
+    #[inline]
+    fn from_low_bits(value: i64) -> Self {
+        value.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlType, TableId, Value};
+use albireo_encoding::{Selection, Summary, Test};
 use albireo_olap::Prepared;
 use albireo_olap::relation::{
-    ChunkData, ChunkVersion, Relation, RelationColumn, RelationData, Relations, Snapshot,
+    ChunkData, ChunkVersion, EncodedColumn, Integers, Relation, RelationColumn, RelationData, Relations,
+    Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, SnapshotScope, TableView};
+use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, EncodedView, SnapshotScope, TableView};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -130,6 +132,49 @@ impl ChunkData for StorageChunk<'_> {
 
     fn version(&self, column: ColumnId) -> ChunkVersion {
         ChunkVersion(self.0.version(column).as_u128())
+    }
+
+    fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
+        encoded(&self.0, column)
+    }
+}
+
+fn encoded<'a>(chunk: &'a ChunkView<'_>, column: ColumnId) -> Option<Box<dyn EncodedColumn + 'a>> {
+    chunk.encoded(column).map(|view| Box::new(StorageColumn(view)) as Box<dyn EncodedColumn + 'a>)
+}
+
+/// A column of a frozen chunk.
+struct StorageColumn<'a>(EncodedView<'a>);
+
+impl EncodedColumn for StorageColumn<'_> {
+    fn summary(&self) -> &Summary {
+        self.0.column().summary()
+    }
+
+    fn is_cheap(&self) -> bool {
+        self.0.column().is_cheap()
+    }
+
+    fn select(&self, test: &mut Test<'_>, mask: &mut [u64]) {
+        self.0.column().select(test, mask);
+    }
+
+    fn array(&self, rows: &Selection<'_>) -> ArrayRef {
+        self.0.array(rows)
+    }
+
+    fn append(&self, rows: &Selection<'_>, to: Integers<'_>) {
+        let column = self.0.column();
+        match to {
+            Integers::I16(values) => column.integers_into(rows, values),
+            Integers::I32(values) => column.integers_into(rows, values),
+            Integers::I64(values) => column.integers_into(rows, values),
+            Integers::I128(values) => column.integers_into(rows, values),
+        }
+    }
+
+    fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer> {
+        self.0.nulls(rows)
     }
 }
 
@@ -315,6 +360,13 @@ impl ChunkData for AddressedChunk<'_> {
     fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
         match column.index() < self.columns {
             true => self.chunk.nulls(column),
+            false => None,
+        }
+    }
+
+    fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
+        match column.index() < self.columns {
+            true => encoded(&self.chunk, column),
             false => None,
         }
     }

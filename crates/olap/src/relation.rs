@@ -8,8 +8,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlType, TableId, arrow_type};
+use albireo_encoding::{Selection, Summary, Test};
 use arrow::array::ArrayRef;
-use arrow::buffer::{BooleanBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
 /// A column of a [`Relation`].
@@ -66,7 +67,7 @@ pub trait Relations: Send + Sync + Debug {
 }
 
 /// Identifies the content of one column in one chunk: within one (table, chunk, column), equal
-/// versions have equal content in slots `0..slots()`.
+/// versions have equal content in slots `0..slots()`, those aside that are dead in all snapshots that see them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ChunkVersion(pub u128);
 
@@ -98,11 +99,50 @@ pub trait ChunkData: Send {
     /// mask, if the storage has them as 64-bit integers.
     fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>>;
     /// The null mask that belongs to [`Self::raw_i64`]; `None` means no nulls.
-    fn raw_nulls(&self, column: ColumnId) -> Option<arrow::buffer::NullBuffer> {
+    fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
         self.column(column).nulls().cloned()
     }
     /// The version of a column's content.
     fn version(&self, column: ColumnId) -> ChunkVersion;
+    /// A column as it is encoded; `None` if it is not, and then its values cost nothing to have.
+    fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
+        let _ = column;
+        None
+    }
+}
+
+/// A column of a chunk that is encoded: it is asked and decoded for the rows wanted instead of as a whole. Values are of
+/// the kind that belongs to the column's type: decimals of up to 18 digits, dates, times and timestamps are integers.
+pub trait EncodedColumn {
+    /// What is known of the values without reading them; of dead rows nothing.
+    fn summary(&self) -> &Summary;
+    /// Whether [`Test::Each`] is asked much less often than there are slots.
+    fn is_cheap(&self) -> bool;
+    /// Clears the bits of rows for which `test` is not true; of dead rows any. There are words for all slots, and no bit
+    /// behind the last is set.
+    fn select(&self, test: &mut Test<'_>, mask: &mut [u64]);
+    /// The values of `rows`, of the type of [`arrow_type`].
+    fn array(&self, rows: &Selection<'_>) -> ArrayRef;
+    /// Appends the values of `rows`, some value where one is NULL.
+    ///
+    /// # Panics
+    /// They are not integers, or longer than those.
+    fn append(&self, rows: &Selection<'_>, to: Integers<'_>);
+    /// Which of `rows` are not NULL; `None` if none is.
+    fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer>;
+}
+
+/// Where integers are decoded to.
+#[derive(Debug)]
+pub enum Integers<'a> {
+    /// 16 bits wide.
+    I16(&'a mut Vec<i16>),
+    /// 32 bits wide.
+    I32(&'a mut Vec<i32>),
+    /// 64 bits wide.
+    I64(&'a mut Vec<i64>),
+    /// 128 bits wide, of whatever width they are.
+    I128(&'a mut Vec<i128>),
 }
 
 /// A transaction-consistent state of all relations.

@@ -46,7 +46,9 @@ pub use table::{
     Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
-pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};
+pub use view::{
+    ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, EncodedView, SnapshotBuilder, TableView,
+};
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,

@@ -22,6 +22,9 @@ fn assert_numbers(column: &Column<Vec<u8>>, selection: &Selection<'_>, rows: &Ro
         column.integers_into(selection, &mut found);
         assert!(found.iter().map(|value| i64::from(*value)).eq(expected.iter().copied()));
     }
+    let mut found = vec![7_i128];
+    column.integers_into(selection, &mut found);
+    assert!(found[1..].iter().copied().eq(expected.iter().map(|value| i128::from(*value))));
     if column.kind() == Kind::Bool {
         let mut found = Vec::<u8>::new();
         column.integers_into(selection, &mut found);
@@ -50,6 +53,9 @@ fn assert_texts(column: &Column<Vec<u8>>, selection: &Selection<'_>, rows: &Rows
     let mut found = Vec::new();
     column.for_each_text(selection, |text| found.push(text));
     assert_eq!(found, expected);
+    let mut found: Vec<&[u8]> = vec![b"before"];
+    column.texts_as(selection, |text| text, &mut found);
+    assert_eq!(found[1..], expected);
     let (mut ends, mut bytes) = (vec![2_u32], b"xy".to_vec());
     column.texts_into(selection, &mut ends, &mut bytes);
     assert_eq!(ends.len(), expected.len() + 1);

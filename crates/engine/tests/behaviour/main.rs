@@ -19,6 +19,7 @@ mod durable;
 mod errors;
 mod files;
 mod frozen;
+mod frozen_scans;
 mod headroom;
 mod histories;
 mod in_place;

@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 
 use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_ROWS;
+use albireo_encoding as encoding;
 use arrow::array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{BatchCoalescer, FilterBuilder, FilterPredicate};
@@ -40,12 +41,12 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::Stream;
 
-use super::Caches;
 use super::gather::{self, Gatherer, Selection};
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
 use super::zones::{self, ZoneReader};
+use super::{Caches, codes};
 use crate::context::QueryContext;
 use crate::errors::{cancelled, external, internal};
 use crate::relation::{ChunkData, Relation, RelationData};
@@ -559,8 +560,9 @@ impl ScanStream {
         };
         let mut mask = live;
         for predicate in open {
-            let passed = predicate
-                .mask(chunk, &mut |test| self.masks.mask(test, &spec, (i, chunk), kept.is_none()))?;
+            let passed = predicate.mask(chunk, mask.as_ref(), &mut |test| {
+                self.masks.mask(test, &spec, (i, chunk), kept.is_none())
+            })?;
             let passed = mask.map_or_else(|| passed.clone(), |m| &m & &passed);
             if passed.count_set_bits() == 0 {
                 if let Some(kept) = kept {
@@ -644,17 +646,24 @@ fn materialize(
     spec: &ScanSpec,
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
-    let filter = match mask {
-        Some(mask) if selected < chunk.slots() => {
-            let builder = FilterBuilder::new(&BooleanArray::new(mask, None));
+    let encoded: Vec<_> = spec.projection.iter().map(|column| chunk.encoded(*column)).collect();
+    let mask = mask.filter(|_| selected < chunk.slots());
+    let filter = match &mask {
+        Some(mask) if encoded.iter().any(Option::is_none) => {
+            let builder = FilterBuilder::new(&BooleanArray::new(mask.clone(), None));
             // Worth preparing the runs once when several columns are filtered.
             Some(if spec.projection.len() > 1 { builder.optimize() } else { builder }.build())
         }
         _ => None,
     };
+    let words = mask.as_ref().map(codes::words);
+    let rows = words.as_ref().map_or(encoding::Selection::All, |words| encoding::Selection::Mask(words));
     let mut columns = Vec::with_capacity(spec.projection.len());
-    for (column, field) in spec.projection.iter().zip(schema.fields()) {
-        columns.push(read_column(chunk, *column, field.data_type(), filter.as_ref())?);
+    for ((column, field), encoded) in spec.projection.iter().zip(schema.fields()).zip(encoded) {
+        columns.push(match encoded {
+            Some(encoded) => encoded.array(&rows),
+            None => read_column(chunk, *column, field.data_type(), filter.as_ref())?,
+        });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(selected));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)

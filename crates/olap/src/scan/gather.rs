@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
+use albireo_encoding as encoding;
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, NullBufferBuilder, RecordBatch, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{
@@ -21,8 +22,9 @@ use arrow::datatypes::{
 };
 use datafusion::common::Result;
 
+use super::codes;
 use crate::errors::{external, internal};
-use crate::relation::ChunkData;
+use crate::relation::{ChunkData, EncodedColumn, Integers};
 
 /// One row in this many at most passes where gathering is worth it.
 const SPARSE: usize = 4;
@@ -84,11 +86,18 @@ impl Gatherer {
         mask: &BooleanBuffer,
         selected: usize,
     ) -> Result<()> {
+        let encoded: Vec<_> = self.columns.iter().map(|column| chunk.encoded(column.id)).collect();
         self.runs.clear();
-        self.runs.extend(mask.set_slices().map(|(start, end)| start..end));
+        if encoded.iter().any(Option::is_none) {
+            self.runs.extend(mask.set_slices().map(|(start, end)| start..end));
+        }
         let wanted = Wanted { runs: &self.runs, rows: selected, batch_rows: self.batch_rows };
-        for column in &mut self.columns {
-            column.push(chunk, &wanted)?;
+        let words = codes::words(mask);
+        for (column, encoded) in self.columns.iter_mut().zip(encoded) {
+            match encoded {
+                Some(encoded) => column.push_decoded(&*encoded, &encoding::Selection::Mask(&words), &wanted),
+                None => column.push(chunk, &wanted)?,
+            }
         }
         self.rows += selected;
         Ok(())
@@ -261,6 +270,28 @@ fn empty(ty: &DataType) -> Option<Values> {
 }
 
 impl Column {
+    fn push_decoded(
+        &mut self,
+        encoded: &dyn EncodedColumn,
+        rows: &encoding::Selection<'_>,
+        wanted: &Wanted<'_>,
+    ) {
+        with_vector!(&mut self.values, values => wanted.make_room(values));
+        encoded.append(
+            rows,
+            match &mut self.values {
+                Values::I16(values) => Integers::I16(values),
+                Values::I32(values) => Integers::I32(values),
+                Values::I64(values) => Integers::I64(values),
+                Values::Wide(values) => Integers::I128(values),
+            },
+        );
+        match encoded.nulls(rows) {
+            Some(nulls) => self.nulls.append_buffer(&nulls),
+            None => self.nulls.append_n_non_nulls(wanted.rows),
+        }
+    }
+
     fn push(&mut self, chunk: &dyn ChunkData, wanted: &Wanted<'_>) -> Result<()> {
         let nulls = match &mut self.values {
             Values::I16(values) => {
@@ -330,12 +361,17 @@ impl Wanted<'_> {
         self.runs.iter().for_each(|run| values.extend(source[run.clone()].iter().map(|&value| map(value))));
     }
 
-    /// Makes room for a batch at once, and has the processor fetch what will be read: loads that wait
-    /// for no other.
-    fn prepare<S: Copy, T>(&self, values: &mut Vec<T>, source: &[S]) {
+    /// Makes room for a batch at once.
+    fn make_room<T>(&self, values: &mut Vec<T>) {
         if values.capacity() == 0 {
             values.reserve(self.batch_rows.max(self.rows) + self.rows);
         }
+    }
+
+    /// Makes room, and has the processor fetch what will be read: loads that wait
+    /// for no other.
+    fn prepare<S: Copy, T>(&self, values: &mut Vec<T>, source: &[S]) {
+        self.make_room(values);
         for run in self.runs {
             std::hint::black_box((source[run.start], source[run.end - 1]));
         }

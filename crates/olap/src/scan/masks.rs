@@ -4,8 +4,8 @@
 //! ([`super::predicate`]). A full chunk of a table that only grows keeps its columns for ever, and
 //! queries ask for the same few constants again and again (a warehouse, a district, a carrier): a
 //! kept mask is an eighth of a byte a row to read, the column two to eight bytes.
-//! **Invariant:** a mask covers every slot of its version of the column, dead ones included, so it is
-//! valid for every snapshot that sees this version.
+//! **Invariant:** a mask covers every slot that lives in any snapshot that sees this version of the column, so it is
+//! valid for all of these.
 //! Units: bytes. Paper: Schmidt and others, *Predicate Caching*, SIGMOD 2024, keeps ranges of rows;
 //! we keep bits and let the version of the chunk decide, so nothing has to be invalidated.
 

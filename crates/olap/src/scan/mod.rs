@@ -3,10 +3,12 @@
 //! **Invariant:** a plan never holds a snapshot; a scan finds its rows through the session when
 //! the physical plan is made, so one logical plan serves every snapshot.
 
+mod codes;
 pub(crate) mod exec;
 mod gather;
 pub(crate) mod kept;
 pub(crate) mod masks;
+mod pattern;
 pub(crate) mod predicate;
 pub(crate) mod provider;
 pub(crate) mod selectivity;

@@ -1,4 +1,4 @@
-//! Filters that a scan decides itself: comparisons, BETWEEN, IN and IS NULL of single columns with
+//! Filters that a scan decides itself: comparisons, BETWEEN, IN, LIKE and IS NULL of single columns with
 //! constants, joined by AND and OR.
 //!
 //! Responsible for: which filters these are, what a zone map proves about them, and evaluating
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use albireo_base::ColumnId;
+use albireo_encoding as encoding;
 use arrow::array::{Array, ArrayRef, BooleanArray, Datum, Int64Array, Scalar};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp;
@@ -19,6 +20,8 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, Operator};
 use datafusion::physical_expr::{PhysicalExpr, expressions};
 
+use super::codes;
+use super::pattern::Pattern;
 use super::zones::{self, Zone};
 use crate::relation::ChunkData;
 
@@ -102,6 +105,7 @@ pub(crate) enum Verdict {
 pub(crate) enum Predicate {
     Compare(Test),
     IsNull { column: ColumnId, negated: bool },
+    Like(Pattern),
     And(Vec<Predicate>),
     Or(Vec<Predicate>),
 }
@@ -114,9 +118,9 @@ pub(crate) struct Test {
     /// The constant as a 64-bit integer, for columns with zones.
     pub(crate) raw: Option<i64>,
     /// The constant as an array of one value of the column's type.
-    value: ArrayRef,
+    pub(super) value: ArrayRef,
     /// The column's type.
-    ty: DataType,
+    pub(super) ty: DataType,
 }
 
 impl Predicate {
@@ -150,6 +154,7 @@ impl Predicate {
                 let tests: Option<Vec<_>> = list.iter().map(|v| Self::test(c, one, v, schema)).collect();
                 Some(if *negated { Self::And(tests?) } else { Self::Or(tests?) })
             }
+            Expr::Like(like) => Pattern::read(like, column(&like.expr, schema)?, schema).map(Self::Like),
             Expr::IsNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: false }),
             Expr::IsNotNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: true }),
             _ => None,
@@ -181,6 +186,15 @@ impl Predicate {
         Some(Self::Compare(Test { column, comparison, raw, value, ty: ty.clone() }))
     }
 
+    /// Whether it looks at each text by itself.
+    pub(crate) fn has_pattern(&self) -> bool {
+        match self {
+            Self::Like(_) => true,
+            Self::Compare(_) | Self::IsNull { .. } => false,
+            Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::has_pattern),
+        }
+    }
+
     /// All columns the filter reads.
     pub(crate) fn columns(&self, into: &mut BTreeSet<ColumnId>) {
         match self {
@@ -189,6 +203,9 @@ impl Predicate {
             }
             Self::IsNull { column, .. } => {
                 into.insert(*column);
+            }
+            Self::Like(pattern) => {
+                into.insert(pattern.column);
             }
             Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|p| p.columns(into)),
         }
@@ -207,6 +224,7 @@ impl Predicate {
                 into.extend([2, column.0.into(), (*negated).into()]);
                 Some(())
             }
+            Self::Like(_) => None,
             Self::Compare(test) => {
                 into.extend([3, test.column.0.into(), test.comparison as i64, test.raw?]);
                 Some(())
@@ -228,6 +246,7 @@ impl Predicate {
                 (Some(_), Some(Zone { range: None, .. })) => Verdict::None,
                 _ => Verdict::Some,
             },
+            Self::Like(_) => Verdict::Some,
             Self::IsNull { column, negated } => match zone(*column) {
                 Some(Zone { nulls: 0, .. }) => {
                     if *negated {
@@ -268,49 +287,77 @@ impl Predicate {
         }
     }
 
-    /// The rows that pass; `masks` gives those of a comparison.
+    /// The rows that pass; `masks` gives those of a comparison. Of rows that are not `within` it may say either.
     pub(crate) fn mask(
         &self,
         chunk: &dyn ChunkData,
+        within: Option<&BooleanBuffer>,
         masks: &mut Masks<'_>,
     ) -> Result<BooleanBuffer, ArrowError> {
-        match self {
-            Self::Compare(test) => masks(test),
-            Self::IsNull { column, negated } => {
-                let nulls = match zones::raw_values(chunk, *column) {
-                    Some(raw) => raw.nulls().cloned(),
-                    None => chunk.column(*column).nulls().cloned(),
-                };
-                Ok(match (nulls, negated) {
-                    (Some(nulls), true) => nulls.inner().clone(),
-                    (Some(nulls), false) => !nulls.inner(),
-                    (None, true) => BooleanBuffer::new_set(chunk.slots()),
-                    (None, false) => BooleanBuffer::new_unset(chunk.slots()),
-                })
-            }
-            Self::And(parts) => fold(parts, chunk, masks, |a, b| a & b),
-            Self::Or(parts) => fold(parts, chunk, masks, |a, b| a | b),
+        if let Some(mask) = codes::list(self, chunk, within) {
+            return Ok(mask);
         }
+        match self {
+            // Masks of other comparisons may be kept, and so are of all rows.
+            Self::Compare(test) if test.raw.is_none() => match chunk.encoded(test.column) {
+                Some(column) => {
+                    Ok(codes::narrowed(chunk.slots(), within, |mask| test.narrow(&*column, mask)))
+                }
+                None => masks(test),
+            },
+            Self::Compare(test) => masks(test),
+            Self::IsNull { column, negated } => Ok(is_null(chunk, *column, *negated, within)),
+            Self::Like(pattern) => pattern.mask(chunk, within),
+            Self::And(parts) => {
+                let mut all: Option<BooleanBuffer> = None;
+                for part in parts {
+                    let passed = part.mask(chunk, all.as_ref().or(within), masks)?;
+                    all = Some(all.map_or_else(|| passed.clone(), |all| &all & &passed));
+                }
+                Ok(all.unwrap_or_else(|| BooleanBuffer::new_set(chunk.slots())))
+            }
+            Self::Or(parts) => {
+                let mut any = BooleanBuffer::new_unset(chunk.slots());
+                for part in parts {
+                    any = &any | &part.mask(chunk, within, masks)?;
+                }
+                Ok(any)
+            }
+        }
+    }
+}
+
+fn is_null(
+    chunk: &dyn ChunkData,
+    column: ColumnId,
+    negated: bool,
+    within: Option<&BooleanBuffer>,
+) -> BooleanBuffer {
+    if let Some(encoded) = chunk.encoded(column) {
+        let mut test = if negated { encoding::Test::IsNotNull } else { encoding::Test::IsNull };
+        return codes::narrowed(chunk.slots(), within, |mask| encoded.select(&mut test, mask));
+    }
+    let nulls = match zones::raw_values(chunk, column) {
+        Some(raw) => raw.nulls().cloned(),
+        None => chunk.column(column).nulls().cloned(),
+    };
+    match (nulls, negated) {
+        (Some(nulls), true) => nulls.inner().clone(),
+        (Some(nulls), false) => !nulls.inner(),
+        (None, true) => BooleanBuffer::new_set(chunk.slots()),
+        (None, false) => BooleanBuffer::new_unset(chunk.slots()),
     }
 }
 
 /// Gives the mask of a comparison on a chunk.
 pub(crate) type Masks<'a> = dyn FnMut(&Test) -> Result<BooleanBuffer, ArrowError> + 'a;
 
-fn fold(
-    parts: &[Predicate],
-    chunk: &dyn ChunkData,
-    masks: &mut Masks<'_>,
-    join: impl Fn(&BooleanBuffer, &BooleanBuffer) -> BooleanBuffer,
-) -> Result<BooleanBuffer, ArrowError> {
-    let mut masks = parts.iter().map(|p| p.mask(chunk, masks));
-    let first = masks.next().unwrap_or_else(|| Ok(BooleanBuffer::new_set(chunk.slots())))?;
-    masks.try_fold(first, |all, mask| Ok(join(&all, &mask?)))
-}
-
 impl Test {
     /// The rows that pass.
     pub(crate) fn mask(&self, chunk: &dyn ChunkData) -> Result<BooleanBuffer, ArrowError> {
+        if let Some(column) = chunk.encoded(self.column) {
+            return Ok(codes::narrowed(chunk.slots(), None, |mask| self.narrow(&*column, mask)));
+        }
         let raw = match (&self.ty, self.raw) {
             (DataType::Decimal128(..), Some(value)) => {
                 zones::raw_values(chunk, self.column).map(|array| (array, value))

@@ -159,12 +159,12 @@ impl TableProvider for SnapshotTable {
     }
 }
 
-/// Filters over fewer columns first: they are the likelier to be decided by a zone map.
+/// Patterns last; else filters over fewer columns first: they are the likelier to be decided by a zone map.
 fn cheapest_first(predicates: &mut [Predicate]) {
     predicates.sort_by_key(|predicate| {
         let mut columns = BTreeSet::new();
         predicate.columns(&mut columns);
-        columns.len()
+        (predicate.has_pattern(), columns.len())
     });
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Responsible for: computing them on first use and keeping them for as long as the column's
 //! version stands. Not responsible for: what they prove ([`super::predicate`]).
-//! **Invariant:** a zone covers every slot, dead ones included, so it is valid for every snapshot
-//! that sees this version.
+//! **Invariant:** a zone covers every slot that lives in any snapshot that sees this version, so it is valid for
+//! all of these.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, TableId};
+use albireo_encoding::{Scalar, Summary};
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute;
@@ -52,10 +53,23 @@ pub(crate) fn raw_values(chunk: &dyn ChunkData, column: ColumnId) -> Option<Prim
 }
 
 fn compute_zone(chunk: &dyn ChunkData, column: ColumnId, ty: &DataType) -> Option<Zone> {
+    if let Some(encoded) = chunk.encoded(column) {
+        return has_zones(ty).then(|| zone_of_summary(encoded.summary()));
+    }
     if matches!(ty, DataType::Decimal128(..)) {
         return Some(zone_of(&raw_values(chunk, column)?));
     }
     zone_of_array(&chunk.column(column))
+}
+
+/// What an encoded column knows of its values is of those that live, and dead ones do not come back.
+fn zone_of_summary(summary: &Summary) -> Zone {
+    let range = match (&summary.least, &summary.greatest) {
+        (Some(Scalar::Integer(min)), Some(Scalar::Integer(max))) => Some((*min, *max)),
+        _ => None,
+    };
+    debug_assert_eq!(range.is_some(), summary.count > 0, "values of types with zones are integers");
+    Zone { range, nulls: summary.nulls as usize }
 }
 
 /// The zone of an array, if its type has zones.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use albireo_base::ColumnId;
 use albireo_base::ids::CHUNK_SHIFT;
+use albireo_encoding::Selection;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -29,8 +30,8 @@ impl RefUnwindSafe for Pin {}
 pub(super) fn column(chunk: &ChunkView<'_>, column: ColumnId) -> ArrayRef {
     let at = chunk.location(column);
     let ty = chunk.view.parts.schema.field(column.index()).data_type().clone();
-    let array = match chunk.frozen() {
-        Some(frozen) => super::frozen::array(frozen, &at, ty),
+    let array = match chunk.encoded(column) {
+        Some(encoded) => encoded.array(&Selection::All),
         None => array_of(chunk, &at, ty),
     };
     assert_eq!(array.len(), chunk.slots(), "an array has a value for each slot");
@@ -59,16 +60,16 @@ pub(super) fn array_of(chunk: &ChunkView<'_>, at: &ColumnLocation, ty: DataType)
 
 pub(super) fn raw_i64(chunk: &ChunkView<'_>, column: ColumnId) -> Option<ScalarBuffer<i64>> {
     let at = chunk.location(column);
-    (at.physical == Physical::I64).then(|| match chunk.frozen() {
-        Some(frozen) => super::frozen::integers::<i64>(frozen, &at).into(),
+    (at.physical == Physical::I64).then(|| match chunk.encoded(column) {
+        Some(encoded) => encoded.integers::<i64>(&Selection::All).into(),
         None => scalars::<i64>(chunk, &at),
     })
 }
 
 pub(super) fn nulls(chunk: &ChunkView<'_>, column: ColumnId) -> Option<NullBuffer> {
     let at = chunk.location(column);
-    match chunk.frozen() {
-        Some(frozen) => super::frozen::nulls(frozen, &at),
+    match chunk.encoded(column) {
+        Some(encoded) => encoded.nulls(&Selection::All),
         None => nulls_at(chunk, &at),
     }
 }

@@ -1,9 +1,9 @@
-//! Columns of a frozen chunk as Arrow arrays.
+//! Columns of a frozen chunk: as they are, and of the rows wanted as Arrow arrays.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use albireo_encoding::{Column, Number, Section, SectionName, Selection};
+use albireo_encoding::{Column, Float, Number, ScalarRef, Section, SectionName, Selection};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -17,117 +17,144 @@ use arrow_schema::DataType;
 use crate::frozen::FrozenChunk;
 use crate::layout::{ColumnLocation, Physical};
 use crate::pool::Part;
-use crate::rows::View;
+use crate::rows::{VIEW_INLINE_BYTES, View};
 
-pub(super) fn array(chunk: &Arc<FrozenChunk>, at: &ColumnLocation, ty: DataType) -> ArrayRef {
-    let column = chunk.column(at.column);
-    match ty {
-        DataType::Boolean => {
-            let values = integers::<i8>(chunk, at);
-            let values = BooleanBuffer::collect_bool(values.len(), |row| values[row] != 0);
-            Arc::new(BooleanArray::new(values, nulls(chunk, at)))
+/// A column of a frozen chunk: asked and decoded as it is, of some rows or all.
+pub struct EncodedView<'a> {
+    chunk: &'a Arc<FrozenChunk>,
+    at: ColumnLocation,
+    ty: &'a DataType,
+}
+
+impl<'a> EncodedView<'a> {
+    pub(super) fn new(chunk: &'a Arc<FrozenChunk>, at: ColumnLocation, ty: &'a DataType) -> Self {
+        Self { chunk, at, ty }
+    }
+
+    /// The column. Rows that were dead when it was encoded, and so are dead for whoever sees it, have any values.
+    pub fn column(&self) -> &'a Column<Part> {
+        self.chunk.column(self.at.column)
+    }
+
+    /// The values of `rows` as an Arrow array of the column's type.
+    pub fn array(&self, rows: &Selection<'_>) -> ArrayRef {
+        let nulls = self.nulls(rows);
+        match self.ty {
+            DataType::Boolean => {
+                let values: Vec<i8> = self.integers(rows);
+                let values = BooleanBuffer::collect_bool(values.len(), |row| values[row] != 0);
+                Arc::new(BooleanArray::new(values, nulls))
+            }
+            DataType::Int16 => self.primitive::<Int16Type>(self.integers(rows), nulls),
+            DataType::Int32 => self.primitive::<Int32Type>(self.integers(rows), nulls),
+            DataType::Int64 => self.primitive::<Int64Type>(self.integers(rows), nulls),
+            DataType::Date32 => self.primitive::<Date32Type>(self.integers(rows), nulls),
+            DataType::Time64(_) => self.primitive::<Time64MicrosecondType>(self.integers(rows), nulls),
+            DataType::Timestamp(..) => self.primitive::<TimestampMicrosecondType>(self.integers(rows), nulls),
+            DataType::Float32 => self.primitive::<Float32Type>(self.floats(rows), nulls),
+            DataType::Float64 => self.primitive::<Float64Type>(self.floats(rows), nulls),
+            DataType::Decimal128(..) if self.at.physical == Physical::I64 => {
+                self.primitive::<Decimal128Type>(self.integers(rows), nulls)
+            }
+            DataType::Decimal128(..) => {
+                let values = self.wide(rows).into_iter().map(i128::from_le_bytes).collect();
+                self.primitive::<Decimal128Type>(values, nulls)
+            }
+            DataType::FixedSizeBinary(width) => {
+                let values = Buffer::from(self.wide(rows).into_flattened());
+                Arc::new(FixedSizeBinaryArray::new(*width, values, nulls))
+            }
+            _ => self.strings(rows, nulls),
         }
-        DataType::Int16 => primitive::<Int16Type>(chunk, at, integers(chunk, at), ty),
-        DataType::Int32 => primitive::<Int32Type>(chunk, at, integers(chunk, at), ty),
-        DataType::Int64 => primitive::<Int64Type>(chunk, at, integers(chunk, at), ty),
-        DataType::Date32 => primitive::<Date32Type>(chunk, at, integers(chunk, at), ty),
-        DataType::Time64(_) => primitive::<Time64MicrosecondType>(chunk, at, integers(chunk, at), ty),
-        DataType::Timestamp(..) => primitive::<TimestampMicrosecondType>(chunk, at, integers(chunk, at), ty),
-        DataType::Float32 => {
-            let mut values = Vec::with_capacity(column.rows());
-            column.floats_into(&Selection::All, &mut values);
-            primitive::<Float32Type>(chunk, at, values, ty)
+    }
+
+    /// The values of a column of integers.
+    pub(super) fn integers<T: Number>(&self, rows: &Selection<'_>) -> Vec<T> {
+        let mut values = Vec::with_capacity(rows.count(self.column().rows()));
+        self.column().integers_into(rows, &mut values);
+        values
+    }
+
+    fn floats<T: Float>(&self, rows: &Selection<'_>) -> Vec<T> {
+        let mut values = Vec::with_capacity(rows.count(self.column().rows()));
+        self.column().floats_into(rows, &mut values);
+        values
+    }
+
+    fn wide(&self, rows: &Selection<'_>) -> Vec<[u8; 16]> {
+        let mut values = Vec::with_capacity(rows.count(self.column().rows()));
+        self.column().wide_into(rows, &mut values);
+        values
+    }
+
+    /// Bits of those of `rows` that are not NULL; `None` if none is.
+    pub fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer> {
+        let column = self.column();
+        if !column.has_nulls() {
+            return None;
         }
-        DataType::Float64 => {
-            let mut values = Vec::with_capacity(column.rows());
-            column.floats_into(&Selection::All, &mut values);
-            primitive::<Float64Type>(chunk, at, values, ty)
+        let mut bits = Vec::new();
+        if column.nulls_of(rows, &mut bits) == 0 {
+            return None;
         }
-        DataType::Decimal128(..) if at.physical == Physical::I64 => {
-            let values = integers::<i64>(chunk, at).into_iter().map(i128::from).collect();
-            primitive::<Decimal128Type>(chunk, at, values, ty)
+        bits.iter_mut().for_each(|word| *word = !*word);
+        Some(NullBuffer::new(BooleanBuffer::new(bits.into(), 0, rows.count(column.rows()))))
+    }
+
+    fn primitive<P: ArrowPrimitiveType>(
+        &self,
+        values: Vec<P::Native>,
+        nulls: Option<NullBuffer>,
+    ) -> ArrayRef {
+        let values = ScalarBuffer::from(values);
+        Arc::new(PrimitiveArray::<P>::new(values, nulls).with_data_type(self.ty.clone()))
+    }
+
+    /// Texts as views into the encoded bytes.
+    fn strings(&self, rows: &Selection<'_>, nulls: Option<NullBuffer>) -> ArrayRef {
+        let column = self.column();
+        // The only text of a constant lies in its header.
+        let of_constant = || column.constant().map_or(&[][..], text_of);
+        let (bytes, buffer) = match column.section(SectionName::Values).map(Section::bytes) {
+            Some(bytes) => (bytes, borrow(self.chunk, bytes)),
+            None => (of_constant(), Buffer::from(of_constant())),
+        };
+        let mut views: Vec<u128> = Vec::with_capacity(rows.count(column.rows()));
+        column.texts_as(rows, |text| view_of(text, bytes), &mut views);
+        let views = ScalarBuffer::from(views);
+        // SAFETY: the views were made just now, of texts that lie in the buffer; texts were written from valid ones.
+        unsafe {
+            match self.ty {
+                DataType::BinaryView => Arc::new(BinaryViewArray::new_unchecked(views, vec![buffer], nulls)),
+                _ => Arc::new(StringViewArray::new_unchecked(views, vec![buffer], nulls)),
+            }
         }
-        DataType::Decimal128(..) => {
-            let values = wide(column).into_iter().map(i128::from_le_bytes).collect();
-            primitive::<Decimal128Type>(chunk, at, values, ty)
-        }
-        DataType::FixedSizeBinary(width) => {
-            let values = Buffer::from(wide(column).into_flattened());
-            Arc::new(FixedSizeBinaryArray::new(width, values, nulls(chunk, at)))
-        }
-        _ => strings(chunk, at, &ty),
     }
 }
 
-/// The values of a column of integers in all slots.
-pub(super) fn integers<T: Number>(chunk: &FrozenChunk, at: &ColumnLocation) -> Vec<T> {
-    let column = chunk.column(at.column);
-    let mut values = Vec::with_capacity(column.rows());
-    column.integers_into(&Selection::All, &mut values);
-    values
-}
-
-fn wide(column: &Column<Part>) -> Vec<[u8; 16]> {
-    let mut values = Vec::with_capacity(column.rows());
-    column.wide_into(&Selection::All, &mut values);
-    values
-}
-
-/// Bits of the slots that are not NULL; `None` if none is.
-pub(super) fn nulls(chunk: &FrozenChunk, at: &ColumnLocation) -> Option<NullBuffer> {
-    let column = chunk.column(at.column);
-    if !column.has_nulls() {
-        return None;
+fn text_of(value: ScalarRef<'_>) -> &[u8] {
+    match value {
+        ScalarRef::Text(text) => text,
+        _ => panic!("the column holds texts"),
     }
-    let mut bits = Vec::new();
-    column.nulls_of(&Selection::All, &mut bits);
-    bits.iter_mut().for_each(|word| *word = !*word);
-    let nulls = NullBuffer::new(BooleanBuffer::new(bits.into(), 0, column.rows()));
-    (nulls.null_count() > 0).then_some(nulls)
 }
 
-fn primitive<P: ArrowPrimitiveType>(
-    chunk: &FrozenChunk,
-    at: &ColumnLocation,
-    values: Vec<P::Native>,
-    ty: DataType,
-) -> ArrayRef {
-    let values = ScalarBuffer::from(values);
-    Arc::new(PrimitiveArray::<P>::new(values, nulls(chunk, at)).with_data_type(ty))
-}
-
-/// Texts as views into the encoded bytes.
-fn strings(chunk: &Arc<FrozenChunk>, at: &ColumnLocation, ty: &DataType) -> ArrayRef {
-    let column = chunk.column(at.column);
-    let bytes = column.section(SectionName::Values).map_or(&[][..], Section::bytes);
-    let nulls = nulls(chunk, at);
-    let mut others: Vec<u8> = Vec::new();
-    let mut views: Vec<u128> = Vec::with_capacity(column.rows());
-    let mut last: (*const u8, usize, u128) = (std::ptr::null(), 0, 0);
-    column.for_each_text(&Selection::All, |text| {
-        // Runs and constants give one text again and again.
-        if (text.as_ptr(), text.len()) != (last.0, last.1) {
-            let view = match (text.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize) {
-                Some(offset) if offset + text.len() <= bytes.len() => View::of(text, 0, offset as u32),
-                // The only text of the column lies in its header.
-                _ => {
-                    let offset = others.len() as u32;
-                    others.extend_from_slice(text);
-                    View::of(text, 1, offset)
-                }
-            };
-            last = (text.as_ptr(), text.len(), u128::from_le_bytes(view.0));
-        }
-        views.push(last.2);
-    });
-    let buffers = vec![borrow(chunk, bytes), Buffer::from(others)];
-    let views = ScalarBuffer::from(views);
-    // SAFETY: the views were made just now, of texts that lie in these buffers; texts were written from valid ones.
-    unsafe {
-        match ty {
-            DataType::BinaryView => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),
-            _ => Arc::new(StringViewArray::new_unchecked(views, buffers, nulls)),
-        }
+/// The view of a text that lies in `bytes`, the only buffer; of an empty one wherever it lies. As [`View::of`], without
+/// a call that copies as many bytes as the text has.
+#[inline]
+fn view_of(text: &[u8], bytes: &[u8]) -> u128 {
+    let offset = text.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+    if text.is_empty() {
+        return 0;
+    }
+    assert!(offset < bytes.len() && text.len() <= bytes.len() - offset, "a text of the buffer");
+    let Some(head) = bytes[offset..].first_chunk() else {
+        return u128::from_le_bytes(View::of(text, 0, offset as u32).0);
+    };
+    let (head, length) = (u128::from_le_bytes(*head), text.len() as u128);
+    match text.len() {
+        0..=VIEW_INLINE_BYTES => (head & ((1_u128 << (8 * length)) - 1)) << 32 | length,
+        _ => (head & u128::from(u32::MAX)) << 32 | length | (offset as u128) << 96,
     }
 }
 
@@ -144,4 +171,22 @@ fn borrow(chunk: &Arc<FrozenChunk>, bytes: &[u8]) -> Buffer {
     let pin = Arc::new(Pin(Arc::clone(chunk)));
     // SAFETY: the bytes are the chunk's, which the pin holds, and are never written.
     unsafe { Buffer::from_custom_allocation(NonNull::from(bytes).cast(), bytes.len(), pin) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn view_is_the_same_wherever_its_text_lies() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for start in 0..=bytes.len() {
+            for end in start..=bytes.len() {
+                let text = &bytes[start..end];
+                let expected = u128::from_le_bytes(View::of(text, 0, start as u32).0);
+                assert_eq!(view_of(text, &bytes), expected, "{start}..{end}");
+            }
+        }
+        assert_eq!(view_of(b"", &bytes), 0);
+    }
 }

@@ -33,6 +33,8 @@ use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
 
+pub use frozen::EncodedView;
+
 /// A transaction-consistent state of all tables, or of what its scope covers, that nobody changes. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
 pub struct DatabaseSnapshot {
@@ -384,6 +386,15 @@ impl ChunkView<'_> {
     /// The column's NULLs: bits of valid slots; `None` if no slot is NULL.
     pub fn nulls(&self, column: ColumnId) -> Option<arrow_buffer::NullBuffer> {
         arrays::nulls(self, column)
+    }
+
+    /// A column as it is encoded, if the chunk is frozen.
+    pub fn encoded(&self, column: ColumnId) -> Option<EncodedView<'_>> {
+        let at = self.location(column);
+        let frozen = self.frozen()?;
+        debug_assert_eq!(frozen.column(column).rows(), self.slots(), "a frozen chunk is whole");
+        let ty = self.view.parts.schema.field(column.index()).data_type();
+        Some(EncodedView::new(frozen, at, ty))
     }
 
     /// Identifies the content of `column` in this chunk.
