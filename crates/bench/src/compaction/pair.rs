@@ -126,6 +126,9 @@ pub(super) fn frozen_size(db: &Database, table: &str, name: &str) -> Result<Size
     let (rows, hot_bytes) = (row_count(db, table)?, rows_bytes(db, table)?);
     freeze(db, table)?;
     let frozen_bytes = rows_bytes(db, table)?;
+    if rows > 0 && db.with_table(table, |_, table| Ok(table.memory().frozen_bytes))? == 0 {
+        return Err(wrong(format!("nothing of {table} was frozen")));
+    }
     if row_count(db, table)? != rows {
         return Err(wrong(format!(
             "{table} does not have the rows any more that it had before it was frozen"
