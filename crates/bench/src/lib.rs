@@ -18,6 +18,7 @@
 #![allow(clippy::inconsistent_digit_grouping, reason = "money reads as units and hundredths: 300_000_00")]
 
 pub mod ch;
+pub mod compaction;
 pub mod config;
 pub mod crossing;
 pub mod driver;

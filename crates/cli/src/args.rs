@@ -96,6 +96,8 @@ pub enum Bench {
     Open(OpenArgs),
     /// What changes of rows cost queries that read them: on snapshots, and on live rows
     Versions(VersionsArgs),
+    /// What freezing costs transactions, what frozen rows take, and what reading and changing them costs
+    Compaction(CompactionArgs),
 }
 
 /// Options of `bench stall`.
@@ -159,6 +161,33 @@ pub struct VersionsArgs {
     /// How much memory the database may use.
     #[command(flatten)]
     pub memory: MemoryArgs,
+}
+
+/// Options of `bench compaction`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct CompactionArgs {
+    /// Warehouses; each is about 100 MB, and there are two databases
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
+    pub warehouses: i16,
+    /// Seconds for which TPC-C runs before rows are frozen, and alone before each turn beside freezing
+    #[arg(long, default_value_t = 3, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// How often what is compared is measured; the median counts
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub turns: u32,
+    /// Run only what contains this: loss of throughput, freezing, memory, queries, point SELECT, random update, scan
+    /// with invalid rows, sizes
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    pub only: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory each of the databases may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+    /// Few rows and few transactions: for tests
+    #[arg(long, hide = true)]
+    pub small: bool,
 }
 
 /// Options of `bench crossing`.

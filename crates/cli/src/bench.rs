@@ -4,12 +4,13 @@
 //! measured and how (`albireo_bench`).
 
 use crate::args::{
-    Bench, BenchArgs, CrossingArgs, LayoutArg, LogArg, MixArg, OpenArgs, ProceduresArg, ReportFormat,
-    StallArgs, TransactionsArg, VersionsArgs,
+    Bench, BenchArgs, CompactionArgs, CrossingArgs, LayoutArg, LogArg, MixArg, OpenArgs, ProceduresArg,
+    ReportFormat, StallArgs, TransactionsArg, VersionsArgs,
 };
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
 use albireo_base::SqlError;
+use albireo_bench::compaction::{self, CompactionConfig};
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::crossing::{self, CrossingConfig};
 use albireo_bench::driver::{self, Cancel, SystemUnderTest};
@@ -53,6 +54,7 @@ pub fn run<'a>(
         Bench::Stall(args) => return run_stall(args, env, interrupt),
         Bench::Crossing(args) => return run_crossing(args, env, interrupt),
         Bench::Versions(args) => return run_versions(args, env, interrupt),
+        Bench::Compaction(args) => return run_compaction(args, env, interrupt),
         Bench::Open(args) => return run_open(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
@@ -156,6 +158,24 @@ fn run_versions(args: &VersionsArgs, env: &Env, interrupt: &Interrupt) -> u8 {
     let VersionsArgs { rows, transactions, .. } = *args;
     let config = VersionsConfig { rows, transactions, database: args.memory.config() };
     run_own(args.format, interrupt, |bars, cancel| figures!(versions::run(&config, env, bars, cancel)))
+}
+
+/// Runs `bench compaction`, whose databases it makes itself.
+fn run_compaction(args: &CompactionArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let seconds = Duration::from_secs(args.seconds.into());
+    let config = CompactionConfig {
+        workload: Config {
+            warehouses: args.warehouses,
+            duration: if args.small { seconds / 20 } else { seconds },
+            transactions: args.small.then_some(2_000),
+            scale: if args.small { Scale::SMALL } else { Scale::SPEC },
+            database: args.memory.config(),
+            ..Config::default()
+        },
+        turns: args.turns as usize,
+        only: args.only.clone(),
+    };
+    run_own(args.format, interrupt, |bars, cancel| figures!(compaction::run(&config, env, bars, cancel)))
 }
 
 /// What a benchmark has found.

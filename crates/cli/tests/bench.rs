@@ -137,6 +137,18 @@ fn bench_versions_measures_every_query_every_way() {
 }
 
 #[test]
+fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
+    let report = json("bench compaction --small --warehouses 2 --seconds 1 --turns 2 --format json");
+    assert_eq!(report["queries"].as_array().map(Vec::len), Some(22));
+    assert_eq!(report["memory"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["columns"].as_array().map(Vec::len), Some(12));
+    assert_eq!(report["scans"].as_array().map(Vec::len), Some(3));
+    assert_shown(&report, 8);
+    let report = json("bench compaction --small --warehouses 1 --turns 1 --only SELECT --format json");
+    assert_shown(&report, 1);
+}
+
+#[test]
 fn bench_open_measures_procedures_beside_open_transactions() {
     let report = json("bench open --small --warehouses 1 --turns 2 --milliseconds 30 --format json");
     for key in ["alone", "beside_idle", "beside_writing"] {

@@ -589,6 +589,7 @@ impl Partitions {
                         sum.blocks_bytes += memory.blocks_bytes;
                         sum.heaps_bytes += memory.heaps_bytes;
                         sum.indexes_bytes += memory.indexes_bytes;
+                        sum.frozen_bytes += memory.frozen_bytes;
                     }
                     None => usage.tables.push((id, table.spec().name.clone(), memory)),
                 }

@@ -82,6 +82,14 @@ pub struct Column {
     pub nullable: bool,
 }
 
+impl Column {
+    /// As CREATE TABLE has it: name, type, and whether it may be NULL.
+    pub fn declared(&self) -> String {
+        let null = if self.nullable { "" } else { " NOT NULL" };
+        format!("{} {}{null}", self.name, Short(self.ty))
+    }
+}
+
 /// What is known about a table before it is created.
 #[derive(Debug)]
 pub struct Definition {
@@ -180,12 +188,8 @@ impl Definition {
     }
 
     fn create_with_key(&self, key_kind: &str) -> String {
-        let mut sql = format!("CREATE TABLE {} (", self.name);
-        for (i, column) in self.columns.iter().enumerate() {
-            let separator = if i == 0 { "" } else { "," };
-            let null = if column.nullable { "" } else { " NOT NULL" };
-            write(&mut sql, format_args!("{separator}\n    {} {}{null}", column.name, Short(column.ty)));
-        }
+        let columns: Vec<_> = self.columns.iter().map(Column::declared).collect();
+        let mut sql = format!("CREATE TABLE {} (\n    {}", self.name, columns.join(",\n    "));
         if !self.primary_key.is_empty() {
             let columns = self.primary_key.join(", ");
             write(&mut sql, format_args!(",\n    PRIMARY KEY ({columns}){key_kind}"));

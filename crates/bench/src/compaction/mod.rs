@@ -1,0 +1,173 @@
+//! What frozen rows take, what freezing costs others, and what frozen rows cost whoever reads and changes them: the
+//! evaluation of the paper on compaction, on this engine.
+//!
+//! Most experiments use a pair of databases that went through the same transactions at the same times, on a clock that
+//! the benchmark moves. One stays as it is; of the other all tables are frozen. Both are asked in turns, and must give the
+//! same answers. There is no choice of what is cold: everything is frozen, also what transactions still change.
+//!
+//! Responsible for: these figures, one file for each group of experiments. Not responsible for: freezing (`storage`,
+//! `engine`), TPC-C and the queries (`tpcc`, `ch`).
+//!
+//! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
+
+mod freezing;
+mod loss;
+mod pair;
+mod queries;
+mod report;
+mod rows;
+mod scans;
+mod sizes;
+
+use albireo::{Database, SqlError, SqlState};
+use albireo_env::Env;
+
+use crate::config::Config;
+use crate::driver::Cancel;
+use crate::progress::Observer;
+use pair::Pair;
+
+pub use report::{CompactionReport, Freezing, InTurns, Loss, QueryTimes, Size};
+
+/// The tables that grow for ever.
+const GROWING: [&str; 3] = ["order_line", "history", "orders"];
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct CompactionConfig {
+    /// TPC-C, with one partition. It runs for `duration` wherever it is to have run or is measured.
+    pub workload: Config,
+    /// How often what is compared is measured: medians count.
+    pub turns: usize,
+    /// Only experiments whose names contain this are run.
+    pub only: String,
+}
+
+/// The experiments, in the order of the report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Experiment {
+    Loss,
+    Freezing,
+    Memory,
+    Queries,
+    Select,
+    Update,
+    Scan,
+    Sizes,
+}
+
+impl Experiment {
+    const ALL: [Self; 8] = [
+        Self::Loss,
+        Self::Freezing,
+        Self::Memory,
+        Self::Queries,
+        Self::Select,
+        Self::Update,
+        Self::Scan,
+        Self::Sizes,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss of throughput",
+            Self::Freezing => "freezing",
+            Self::Memory => "memory",
+            Self::Queries => "queries",
+            Self::Select => "point SELECT",
+            Self::Update => "random update",
+            Self::Scan => "scan with invalid rows",
+            Self::Sizes => "sizes",
+        }
+    }
+}
+
+/// Runs it on databases in memory. The report has whatever was measured.
+pub fn run(
+    config: &CompactionConfig,
+    env: &Env,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> CompactionReport {
+    let mut report = CompactionReport::new(config);
+    let bench = Bench { config, env, observer, cancel };
+    let done = bench.measure(&mut report);
+    report.interrupted = cancel.is_cancelled();
+    report.error = done.err().filter(|_| !report.interrupted).map(|error| error.to_string());
+    observer.finished();
+    report
+}
+
+/// Everything that the experiments need.
+struct Bench<'a> {
+    config: &'a CompactionConfig,
+    env: &'a Env,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancel,
+}
+
+impl Bench<'_> {
+    fn measure(&self, report: &mut CompactionReport) -> Result<(), SqlError> {
+        let asked = |experiment: &Experiment| experiment.name().contains(&self.config.only);
+        if asked(&Experiment::Loss) {
+            report.loss = Some(self.loss()?);
+        }
+        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| *one != Experiment::Loss);
+        let Some(first) = others.next() else { return Ok(()) };
+        self.show(first);
+        let (pair, memory) = self.pair()?;
+        report.transactions = pair.transactions;
+        for experiment in std::iter::once(first).chain(others) {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            self.show(experiment);
+            match experiment {
+                Experiment::Loss => unreachable!("it has a database of its own"),
+                Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
+                Experiment::Memory => report.memory.clone_from(&memory),
+                Experiment::Queries => report.queries = self.queries(&pair)?,
+                Experiment::Select => report.selects = Some(self.selects(&pair)?),
+                Experiment::Update => report.updates = Some(self.updates(&pair)?),
+                Experiment::Scan => report.scans = self.scans(&pair.frozen)?,
+                Experiment::Sizes => report.columns = self.sizes(&pair.frozen)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, experiment: Experiment) {
+        let duration = self.config.workload.duration;
+        self.observer.running(experiment.name(), duration, duration, 0.0);
+    }
+
+    /// Runs `work`; how long it took, in milliseconds.
+    fn timed<R>(&self, work: impl FnOnce() -> Result<R, SqlError>) -> Result<(f64, R), SqlError> {
+        let start = self.env.clock.now();
+        let given = work()?;
+        Ok(((self.env.clock.now() - start) as f64 / 1e6, given))
+    }
+}
+
+/// Freezes a table.
+fn freeze(db: &Database, table: &str) -> Result<(), SqlError> {
+    db.execute(&format!("CALL albireo.freeze('{table}')")).map(drop)
+}
+
+/// What rows of a table in one partition take, indexes apart, in bytes.
+fn rows_bytes(db: &Database, table: &str) -> Result<u64, SqlError> {
+    db.with_table(table, |_, table| {
+        let memory = table.memory();
+        Ok(memory.blocks_bytes + memory.heaps_bytes + memory.frozen_bytes)
+    })
+}
+
+/// Rows of a table in one partition.
+fn row_count(db: &Database, table: &str) -> Result<u64, SqlError> {
+    db.with_table(table, |_, table| Ok(table.row_count()))
+}
+
+/// What was measured is not what it should be.
+fn wrong(text: String) -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, text)
+}

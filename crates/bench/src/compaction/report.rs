@@ -1,0 +1,371 @@
+//! What was measured, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::CompactionConfig;
+use crate::report::Shown;
+
+/// What frozen rows take and cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompactionReport {
+    /// Warehouses.
+    pub warehouses: i16,
+    /// For how long TPC-C ran, wherever it did.
+    pub seconds: f64,
+    /// Turns of which medians are made.
+    pub turns: usize,
+    /// Transactions of the databases that are compared.
+    pub transactions: u64,
+    /// What transactions lose while others freeze.
+    pub loss: Option<Loss>,
+    /// Of order lines, on one core, with nothing else running.
+    pub freezing: Vec<Freezing>,
+    /// Of each table that grows.
+    pub memory: Vec<Size>,
+    /// Of each query.
+    pub queries: Vec<QueryTimes>,
+    /// Nanoseconds of a SELECT of one row.
+    pub selects: Option<InTurns>,
+    /// Nanoseconds of each changed line.
+    pub updates: Option<InTurns>,
+    /// Milliseconds of scans of frozen rows; "hot" is without invalid rows, "frozen" with.
+    pub scans: Vec<(String, InTurns)>,
+    /// Of single columns.
+    pub columns: Vec<Size>,
+    /// The figures beside what is asked of them.
+    pub shows: Vec<Shown>,
+    /// Whether it was ended early on request.
+    pub interrupted: bool,
+    /// What ended it, if it failed.
+    pub error: Option<String>,
+}
+
+/// Times of hot rows and of frozen ones, of each turn.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct InTurns {
+    /// Of hot rows.
+    pub hot: Vec<f64>,
+    /// Of frozen rows.
+    pub frozen: Vec<f64>,
+}
+
+impl InTurns {
+    pub(super) fn of(hot: f64, frozen: f64) -> Self {
+        Self { hot: vec![hot], frozen: vec![frozen] }
+    }
+
+    pub(super) fn push(&mut self, hot: f64, frozen: f64) {
+        self.hot.push(hot);
+        self.frozen.push(frozen);
+    }
+
+    /// The medians of both, and of frozen rows relative to hot ones turn by turn.
+    fn medians(&self) -> (f64, f64, f64) {
+        (median(&self.hot), median(&self.frozen), median(&self.ratios()))
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        self.frozen.iter().zip(&self.hot).map(|(frozen, hot)| frozen / hot).collect()
+    }
+}
+
+/// Throughput of TPC-C: "hot" is alone, "frozen" while others freeze.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct Loss {
+    /// Transactions a second.
+    pub per_second: InTurns,
+    /// Transactions a second of the thread's processor time.
+    pub per_cpu_second: InTurns,
+    /// A second right after, when transactions change frozen rows.
+    pub after_per_second: Vec<f64>,
+    /// How long it took to freeze.
+    pub seconds: Vec<f64>,
+    /// Rows that were new.
+    pub rows: Vec<u64>,
+}
+
+/// One table of order lines that was frozen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Freezing {
+    /// Its rows.
+    pub rows: u64,
+    /// Processor time of the thread.
+    pub cpu_ms: f64,
+    /// Time.
+    pub wall_ms: f64,
+}
+
+/// What rows take, indexes apart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Size {
+    /// Of what.
+    pub name: String,
+    /// How many.
+    pub rows: u64,
+    /// Hot.
+    pub hot_bytes: u64,
+    /// Frozen.
+    pub frozen_bytes: u64,
+}
+
+impl Size {
+    fn times(&self) -> f64 {
+        self.frozen_bytes as f64 / self.hot_bytes as f64
+    }
+}
+
+/// Milliseconds of a query.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueryTimes {
+    /// Its name.
+    pub query: &'static str,
+    /// The first time.
+    pub first: InTurns,
+    /// Then.
+    pub again: InTurns,
+}
+
+impl QueryTimes {
+    pub(super) fn new(query: &'static str) -> Self {
+        Self { query, first: InTurns::default(), again: InTurns::default() }
+    }
+}
+
+fn median(all: &[f64]) -> f64 {
+    let mut sorted = all.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn spread(all: &[f64]) -> (f64, f64) {
+    all.iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| (least.min(*one), most.max(*one)))
+}
+
+fn geometric_mean(all: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ratio| (sum + ratio.ln(), count + 1.0));
+    (sum / count).exp()
+}
+
+impl Loss {
+    fn percent(times: &InTurns) -> Vec<f64> {
+        times.ratios().iter().map(|ratio| (1.0 - ratio) * 100.0).collect()
+    }
+}
+
+impl Freezing {
+    fn millions_per_second(all: &[Self]) -> Vec<f64> {
+        all.iter().map(|one| one.rows as f64 / one.cpu_ms / 1e3).collect()
+    }
+}
+
+/// A figure that was asked for, with the paper's, and the least and the greatest of its turns.
+struct Line {
+    shown: Shown,
+    paper: &'static str,
+    turns: Vec<f64>,
+}
+
+impl CompactionReport {
+    pub(super) fn new(config: &CompactionConfig) -> Self {
+        Self {
+            warehouses: config.workload.warehouses,
+            seconds: config.workload.duration.as_secs_f64(),
+            turns: config.turns,
+            transactions: 0,
+            loss: None,
+            freezing: Vec::new(),
+            memory: Vec::new(),
+            queries: Vec::new(),
+            selects: None,
+            updates: None,
+            scans: Vec::new(),
+            columns: Vec::new(),
+            shows: Vec::new(),
+            interrupted: false,
+            error: None,
+        }
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut line = |what: &str, unit, turns: Vec<f64>, value: f64, at_least, aim, paper| {
+            lines.push(Line { shown: Shown::new(what, unit, value, at_least, aim), paper, turns });
+        };
+        if let Some(loss) = &self.loss {
+            let turns = Loss::percent(&loss.per_second);
+            let value = median(&turns);
+            line("loss of TPC-C throughput while freezing", "%", turns, value, 10.0, 2.0, "12.9 %");
+        }
+        if !self.freezing.is_empty() {
+            let turns = Freezing::millions_per_second(&self.freezing);
+            let value = median(&turns);
+            line("freezing, per core", "M order lines/s", turns, value, 5.0, 10.0, "4.8 M");
+        }
+        if !self.memory.is_empty() {
+            let what =
+                "memory of ORDER_LINE + HISTORY + ORDERS after TPC-C, frozen against hot (indexes apart)";
+            let sum = |bytes: fn(&Size) -> u64| self.memory.iter().map(bytes).sum::<u64>() as f64;
+            let value = sum(|size| size.frozen_bytes) / sum(|size| size.hot_bytes);
+            line(what, "x", Vec::new(), value, 0.5, 0.3, "0.89x; 240 characters: 0.41x");
+        }
+        if !self.queries.is_empty() {
+            let ratios: Vec<f64> = self.queries.iter().map(|query| query.again.medians().2).collect();
+            let what = "the 22 CH queries over frozen against hot data, geometric mean, one thread, in turns";
+            let value = 1.0 / geometric_mean(ratios.iter().copied());
+            line(what, "x faster", Vec::new(), value, 1.0, 1.5, "");
+            let worst = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            line("the worst single query of them", "x", Vec::new(), worst, 1.15, 1.0, "");
+        }
+        if let Some(selects) = &self.selects {
+            let what = "point SELECT of a frozen row, prepared, against a hot one";
+            line(what, "x", selects.ratios(), selects.medians().2, 1.5, 1.1, "");
+        }
+        if let Some(updates) = &self.updates {
+            let what = "random update of 100,000 frozen order lines against hot ones";
+            line(what, "x", updates.ratios(), updates.medians().2, 2.5, 1.5, "2.55x");
+        }
+        if !self.scans.is_empty() {
+            let more = |(_, times): &(String, InTurns)| (times.medians().2 - 1.0) * 100.0;
+            let turns: Vec<f64> = self.scans.iter().map(more).collect();
+            let worst = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            line("scan with 1 of 36 rows invalid", "%", turns, worst, 8.0, 2.0, "4.5 to 7.9 %");
+        }
+        lines
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let shows = self.lines().into_iter().map(|line| line.shown).collect();
+        let report = Self { shows, ..self.clone() };
+        serde_json::to_string_pretty(&report).expect("a report is made of numbers and texts")
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "Frozen rows against hot ones; {} warehouses, {} transactions, {} turns\n",
+            self.warehouses, self.transactions, self.turns
+        );
+        let _ = writeln!(
+            text,
+            "\n{:<88} {:>24} {:>17} {:>9} {:>6} {:>6}  paper",
+            "what", "value", "turns", "at least", "aim", "holds"
+        );
+        for Line { shown, paper, turns } in self.lines() {
+            let turns = match (turns.is_empty(), spread(&turns)) {
+                (true, _) => String::new(),
+                (false, (least, most)) => format!("{least:.2} to {most:.2}"),
+            };
+            let value = format!("{:.2} {}", shown.value, shown.unit);
+            let holds = if shown.holds { "yes" } else { "no" };
+            let Shown { what, at_least, aim, .. } = shown;
+            let _ = writeln!(
+                text,
+                "{what:<88} {value:>24} {turns:>17} {at_least:>9} {aim:>6} {holds:>6}  {paper}"
+            );
+        }
+        self.details(&mut text);
+        text
+    }
+
+    fn details(&self, text: &mut String) {
+        self.loss(text);
+        if !self.freezing.is_empty() {
+            let wall = median(&self.freezing.iter().map(|one| one.wall_ms).collect::<Vec<_>>());
+            let cpu = median(&self.freezing.iter().map(|one| one.cpu_ms).collect::<Vec<_>>());
+            let rows = self.freezing[0].rows;
+            let _ =
+                writeln!(text, "\n{rows} order lines frozen in {wall:.0} ms, {cpu:.0} ms of processor time");
+        }
+        sizes(text, "Tables, indexes apart", &self.memory);
+        if !self.queries.is_empty() {
+            let _ = writeln!(
+                text,
+                "\n{:<16} {:>12} {:>12} {:>8} {:>12} {:>12} {:>8}",
+                "query, ms", "first, hot", "frozen", "times", "then, hot", "frozen", "times"
+            );
+        }
+        for QueryTimes { query, first, again } in &self.queries {
+            let ((hot, frozen, times), (again, again_frozen, again_times)) =
+                (first.medians(), again.medians());
+            let _ = writeln!(
+                text,
+                "{query:<16} {hot:>12.2} {frozen:>12.2} {times:>8.2} {again:>12.2} {again_frozen:>12.2} {again_times:>8.2}"
+            );
+        }
+        if !self.queries.is_empty() {
+            let mean = |of: fn(&QueryTimes) -> &InTurns| {
+                geometric_mean(self.queries.iter().map(|query| of(query).medians().2))
+            };
+            let (first, again) = (mean(|query| &query.first), mean(|query| &query.again));
+            let _ = writeln!(text, "{:<16} {first:>34.2} {again:>34.2}", "geometric mean");
+        }
+        let single = [("SELECT of one row", &self.selects), ("UPDATE, each line", &self.updates)];
+        for (name, times) in single {
+            if let Some((hot, frozen, times)) = times.as_ref().map(InTurns::medians) {
+                let _ = writeln!(text, "\n{name}: {hot:.0} ns, frozen {frozen:.0} ns, {times:.2}x");
+            }
+        }
+        if !self.scans.is_empty() {
+            let _ = writeln!(text, "\nScans of frozen rows: without invalid ones, and with 1 of 36, ms");
+        }
+        for (name, times) in &self.scans {
+            let (dense, invalid, times) = times.medians();
+            let _ =
+                writeln!(text, "{name:<20} {dense:>10.2} {invalid:>10.2} {:>7.1} %", (times - 1.0) * 100.0);
+        }
+        sizes(text, "Columns, each in a table of its own", &self.columns);
+    }
+
+    fn loss(&self, text: &mut String) {
+        let Some(loss) = &self.loss else { return };
+        let _ = writeln!(
+            text,
+            "\n{:<34} {:>12} {:>14} {:>8}\n{:<34} {:>12.0} {:>14.0} {:>6.1} %\n{:<34} {:>12.0} {:>14.0} {:>6.1} %",
+            "TPC-C on one thread, in medians",
+            "alone",
+            "while freezing",
+            "loss",
+            "transactions a second",
+            median(&loss.per_second.hot),
+            median(&loss.per_second.frozen),
+            median(&Loss::percent(&loss.per_second)),
+            "transactions a CPU second",
+            median(&loss.per_cpu_second.hot),
+            median(&loss.per_cpu_second.frozen),
+            median(&Loss::percent(&loss.per_cpu_second)),
+        );
+        let rows = loss.rows.iter().zip(&loss.seconds).map(|(rows, seconds)| *rows as f64 / seconds / 1e6);
+        let _ = writeln!(
+            text,
+            "right after it: {:.0} a second; freezing took {:.2} s, {:.2} M rows/s",
+            median(&loss.after_per_second),
+            median(&loss.seconds),
+            median(&rows.collect::<Vec<_>>()),
+        );
+    }
+}
+
+/// A table of sizes.
+fn sizes(text: &mut String, title: &str, all: &[Size]) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n{title}\n{:<26} {:>12} {:>14} {:>14} {:>10} {:>8} {:>8}",
+        "", "rows", "hot bytes", "frozen bytes", "a row", "frozen", "times"
+    );
+    for size in all {
+        let Size { name, rows, hot_bytes, frozen_bytes } = size;
+        let of_row = |bytes: u64| bytes as f64 / *rows as f64;
+        let (hot_row, frozen_row, times) = (of_row(*hot_bytes), of_row(*frozen_bytes), size.times());
+        let _ = writeln!(
+            text,
+            "{name:<26} {rows:>12} {hot_bytes:>14} {frozen_bytes:>14} {hot_row:>10.2} {frozen_row:>8.2} {times:>7.2}x"
+        );
+    }
+}
