@@ -1,7 +1,7 @@
 //! The rows of one table in one partition: slots, copy-on-write blocks, string heaps, free slots.
 //!
-//! Responsible for: reading and writing values in place, replacing a block that a snapshot sees
-//! before it is written, slots and their reuse. Not responsible for: indexes, constraints and undo
+//! Responsible for: reading values, writing them in place, replacing a block that a snapshot sees
+//! before it is written, slots and their reuse; chunks that have no blocks, being frozen (`cold`). Not responsible for: indexes, constraints and undo
 //! (`table`), the snapshots' side (`view`).
 //!
 //! What procedures pay for: once lookups are asked for ahead of time, TPC-C at 5 warehouses is bound
@@ -14,8 +14,8 @@
 //! Invariants:
 //! - I-1 Every slot below `slots` holds a valid value for each column (for strings: a view into
 //!   the chunk's heap), also when the row is dead.
-//! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; both are
-//!   renewed wherever `dir` changes.
+//! - I-2 `base` points at the first of `dir.entries`, which are those of `chunks` chunks; from `hot_first` on, `hot_chunks`
+//!   of them have blocks. All are renewed wherever `dir` changes.
 //! - I-3 A block whose tag is not newer than the newest live snapshot that covers it is never written in
 //!   slots that were in use when that snapshot was taken.
 //! - I-4 Undoing needs no memory: what it writes was made private in the same transaction, and a

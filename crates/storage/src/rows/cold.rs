@@ -7,6 +7,7 @@
 //!   while it may hold on to it. Between two transactions no row is known by another TID than that of its slot.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use albireo_base::Tid;
 use rustc_hash::FxHashMap;
@@ -17,6 +18,7 @@ use crate::column::Fixed;
 use crate::directory::Entry;
 use crate::frozen::{EncodedChunk, FrozenChunk};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, VALIDITY_ENTRY};
+use crate::pool::{Need, OutOfMemory};
 
 /// Free slots among which those of a chunk that is frozen are looked for.
 const MOST_FREE: u64 = 64 << 10;
@@ -93,7 +95,7 @@ impl Rows {
     }
 
     /// The chunk of a row, if it is encoded.
-    pub(crate) fn frozen_chunk(&self, tid: Tid) -> Option<&std::sync::Arc<FrozenChunk>> {
+    pub(crate) fn frozen_chunk(&self, tid: Tid) -> Option<&Arc<FrozenChunk>> {
         self.dir.frozen.get(tid.chunk())
     }
 
@@ -189,9 +191,43 @@ impl Rows {
         there.into_iter().chain(moved).min()
     }
 
+    /// Gets ready for a row to die, for which no more memory is needed then.
+    pub(crate) fn prepare_to_die(&mut self, tid: Tid) -> Result<(), OutOfMemory> {
+        self.make_entry_private(tid, VALIDITY_ENTRY, Need::Ordinary)
+    }
+
+    /// Writes the values of a frozen row into a new slot.
+    pub(crate) fn thaw_into(&mut self, from: Tid, to: Tid) -> Result<(), OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let chunk = Arc::clone(self.frozen_chunk(from).expect("the row is frozen"));
+        for at in layout.columns() {
+            let is_null = chunk.is_null(at.column, from.slot());
+            let row = self.locate(to);
+            // SAFETY: located just now, and `at` is of the layout; the slot is new.
+            let place = unsafe {
+                if at.nullable() {
+                    self.new_null(row, at, is_null);
+                }
+                self.new_place(row, at)
+            };
+            if at.physical.is_string() {
+                // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
+                unsafe { self.put_text(to.chunk(), at, chunk.text(at.column, from.slot()), place)? };
+                continue;
+            }
+            let value = if is_null { [0; 16] } else { chunk.fixed(at.column, from.slot()) };
+            // SAFETY: `width` bytes lie there by the layout's I-1, at most 16 of a value that is no text.
+            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, usize::from(at.width)) };
+        }
+        Ok(())
+    }
+
     /// A row is moved: it stays known by its TID.
     pub(crate) fn note_moved(&mut self, tid: Tid, slot: Tid) {
-        debug_assert!(self.is_frozen(tid) && self.is_hot(slot), "what is frozen moves to what is not (I-1)");
+        debug_assert!(
+            self.is_frozen(tid) && !self.is_frozen(slot),
+            "what is frozen moves to what is not (I-1)"
+        );
         let before = (self.moved.to.insert(tid, slot), self.moved.from.insert(slot, tid));
         debug_assert_eq!(before, (None, None), "a row is moved once");
         self.moves += 1;
@@ -268,7 +304,7 @@ impl Rows {
         self.block_bytes -= (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         self.frozen_bytes += chunk.memory_bytes();
         let list = &mut self.dir_mut().frozen;
-        std::sync::Arc::make_mut(list).set(number, Some(chunk));
+        Arc::make_mut(list).set(number, Some(chunk));
         self.readdress();
         self.moves += 1;
         Ok(())

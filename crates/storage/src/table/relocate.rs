@@ -11,8 +11,6 @@ use albireo_base::Tid;
 
 use super::{Table, TableError};
 use crate::frozen::EncodedChunk;
-use crate::layout::VALIDITY_ENTRY;
-use crate::pool::Need;
 use crate::rows::{Replaced, WhyHot};
 use crate::undo::UndoLog;
 
@@ -106,38 +104,5 @@ impl Table {
         let freeze = |chunk: EncodedChunk| (chunk.number(), self.rows.freeze(chunk, &mut replaced));
         let done = chunks.into_iter().map(freeze).collect();
         (replaced, done)
-    }
-}
-
-impl crate::rows::Rows {
-    /// Gets ready for a row to die, for which no more memory is needed then.
-    fn prepare_to_die(&mut self, tid: Tid) -> Result<(), crate::OutOfMemory> {
-        self.make_entry_private(tid, VALIDITY_ENTRY, Need::Ordinary)
-    }
-
-    /// Writes the values of a frozen row into a new slot.
-    fn thaw_into(&mut self, from: Tid, to: Tid) -> Result<(), crate::OutOfMemory> {
-        let layout = Arc::clone(&self.layout);
-        let chunk = Arc::clone(self.frozen_chunk(from).expect("the row is frozen"));
-        for at in layout.columns() {
-            let is_null = chunk.is_null(at.column, from.slot());
-            let row = self.locate(to);
-            // SAFETY: located just now, and `at` is of the layout; the slot is new.
-            let place = unsafe {
-                if at.nullable() {
-                    self.new_null(row, at, is_null);
-                }
-                self.new_place(row, at)
-            };
-            if at.physical.is_string() {
-                // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
-                unsafe { self.put_text(to.chunk(), at, chunk.text(at.column, from.slot()), place)? };
-                continue;
-            }
-            let value = if is_null { [0; 16] } else { chunk.fixed(at.column, from.slot()) };
-            // SAFETY: `width` bytes lie there by the layout's I-1, at most 16 of a value that is no text.
-            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place, usize::from(at.width)) };
-        }
-        Ok(())
     }
 }

@@ -10,8 +10,9 @@ use crate::world::World;
 const MOST_CHUNKS: u64 = 5;
 
 impl World {
-    /// Commits, and freezes all chunks; the snapshot that they were made from stays if `keeps` says so.
-    pub fn freeze(&mut self, keeps: bool) {
+    /// Commits, and freezes chunks, but one of so many, unless that is 1; the snapshot that they were made from stays if
+    /// `keeps` says so.
+    pub fn freeze(&mut self, keeps: bool, but: u32) {
         self.commit();
         let is_busy = !self.ghosts.is_empty() || self.arriving.is_some() || self.rewriting.is_some();
         if is_busy || self.table.slots() >> CHUNK_SHIFT >= MOST_CHUNKS || self.current.is_empty() {
@@ -24,6 +25,7 @@ impl World {
         let mut encoder = ChunkEncoder::default();
         let chunks =
             (0..view.chunk_count()).map(|number| view.chunk(number)).filter(|chunk| !chunk.is_frozen());
+        let chunks = chunks.filter(|chunk| but == 1 || chunk.number() % but != 1);
         let encoded: Result<Vec<_>, _> = chunks.map(|chunk| chunk.encode(&mut encoder)).collect();
         let Ok(encoded) = encoded else {
             assert!(self.is_squeezed(), "there was memory");

@@ -56,8 +56,8 @@ enum Op {
     BeginRewrite(u16),
     RewriteOn(u16),
     EndRewrite(u16),
-    /// All chunks are frozen; the snapshot stays.
-    Freeze(bool),
+    /// Chunks are frozen, but one of so many; the snapshot stays.
+    Freeze(bool, u32),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -106,7 +106,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => row().prop_map(Op::BeginRewrite),
         2 => row().prop_map(Op::RewriteOn),
         4 => row().prop_map(Op::EndRewrite),
-        4 => any::<bool>().prop_map(Op::Freeze),
+        4 => (any::<bool>(), 1u32..4).prop_map(|(keeps, but)| Op::Freeze(keeps, but)),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -213,7 +213,7 @@ impl World {
             Op::BeginRewrite(pick) => self.begin_rewrite(pick),
             Op::RewriteOn(pick) => self.rewrite_on(pick, false),
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
-            Op::Freeze(keeps) => self.freeze(keeps),
+            Op::Freeze(keeps, but) => self.freeze(keeps, but),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }
