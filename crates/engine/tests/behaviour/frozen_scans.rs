@@ -184,6 +184,12 @@ fn each_filter_of_each_column_finds_the_same_rows_frozen_as_hot() {
         for test in ["IS NULL", "IS NOT NULL", "IN (NULL)", "= NULL"] {
             assert_same(&hot, &frozen, &format!("{column} {test}"));
         }
+        let (one, other) = (constant(&mut random, column), constant(&mut random, column));
+        for list in [format!("{one}, {other}, {one}"), format!("{one}, NULL, {other}, {one}, {other}")] {
+            for not in ["", "NOT"] {
+                assert_same(&hot, &frozen, &format!("({column} {not} IN ({list}) OR id = 77)"));
+            }
+        }
     }
 }
 
