@@ -338,6 +338,11 @@ impl CompactionReport {
             median(&loss.per_cpu_second.frozen),
             median(&Loss::percent(&loss.per_cpu_second)),
         );
+        // What was frozen before may cost transactions of later turns.
+        for (name, turns) in [("alone", &loss.per_second.hot), ("beside", &loss.per_second.frozen)] {
+            let turns: Vec<_> = turns.iter().map(|turn| format!("{turn:.0}")).collect();
+            let _ = writeln!(text, "{name:<8} turn by turn: {}", turns.join(" "));
+        }
         let rows = loss.rows.iter().zip(&loss.seconds).map(|(rows, seconds)| *rows as f64 / seconds / 1e6);
         let _ = writeln!(
             text,
