@@ -122,7 +122,7 @@ pub struct Statistics {
 /// Memory by kind, in bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct MemoryReport {
-    /// Blocks of rows.
+    /// Blocks of rows, and what is frozen.
     pub rows_bytes: u64,
     /// String heaps.
     pub strings_bytes: u64,
@@ -503,7 +503,7 @@ impl Database {
         let usage = self.inner.partitions.memory();
         let sum = |f: fn(&albireo_storage::TableMemory) -> u64| usage.tables.iter().map(|(.., m)| f(m)).sum();
         MemoryReport {
-            rows_bytes: sum(|m| m.blocks_bytes),
+            rows_bytes: sum(|m| m.blocks_bytes + m.frozen_bytes),
             strings_bytes: sum(|m| m.heaps_bytes),
             indexes_bytes: sum(|m| m.indexes_bytes),
             undo_bytes: usage.undo_bytes,
