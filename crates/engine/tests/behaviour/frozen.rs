@@ -203,7 +203,7 @@ fn what_nobody_writes_is_frozen_by_itself() {
         "INSERT INTO big SELECT g, g % 3 FROM generate_series(0, 59999) s (g); INSERT INTO little VALUES (1)",
     );
     let states =
-        "SELECT \"table\", chunk, state, rows, dead, bytes < block_bytes / 3, reason FROM albireo.chunks
+        "SELECT \"table\", chunk, state, rows, dead, bytes < block_bytes / 2, reason FROM albireo.chunks
                   ORDER BY \"table\", chunk";
     let hot = "big,0,hot,16384,0,f,NULL big,1,hot,16384,0,f,NULL big,2,hot,16384,0,f,NULL \
                big,3,hot,10848,0,f,new rows come to it little,0,hot,1,0,f,new rows come to it";
