@@ -35,27 +35,40 @@ struct Rate {
 }
 
 impl Bench<'_> {
-    /// TPC-C on one thread, in turns alone and while another thread freezes the tables that grow.
+    /// TPC-C on one thread, alone and while another thread freezes the tables that grow, on a new database in each turn:
+    /// where everything is frozen, deliveries find their orders frozen for seconds.
     pub(super) fn loss(&self) -> Result<Loss, SqlError> {
+        let mut loss = Loss::default();
+        for turn in 0..self.config.turns {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            self.loss_of_turn(turn as u64, &mut loss)?;
+        }
+        Ok(loss)
+    }
+
+    fn loss_of_turn(&self, turn: u64, loss: &mut Loss) -> Result<(), SqlError> {
         let workload = &self.config.workload;
-        let turns = u32::try_from(self.config.turns + 1).unwrap_or(u32::MAX);
         let workload = Config {
             procedures: Procedures::Native,
             partitions: 1,
-            duration: workload.duration.saturating_mul(2 * turns),
+            duration: workload.duration.saturating_mul(2),
+            seed: workload.seed + turn,
             ..workload.clone()
         };
         let target = Albireo::open(&workload, self.env, self.cancel)?;
         target.take_memory(&workload, &mut |_, _| !self.cancel.is_cancelled());
         let population = workload.population(Timestamp(self.env.clock.unix_us()));
         target.load(&workload, &population, &Loading::new(&population, self.observer, self.cancel))?;
+        self.show(super::Experiment::Loss);
         let no_thread =
             |error: std::io::Error| SqlError::new(SqlState::INSUFFICIENT_RESOURCES, error.to_string());
         let counters = Counters::default();
-        let loss = albireo_env::scope(|scope| {
+        albireo_env::scope(|scope| {
             let client = || run(&target, &workload, &counters);
             let client = albireo_env::spawn_scoped(scope, "transactions", client).map_err(no_thread)?;
-            let measured = self.turns(target.database(), &counters);
+            let measured = self.beside(target.database(), &counters, loss);
             counters.is_over.store(true, Ordering::Relaxed);
             client.join().expect("transactions do not panic").and(measured)
         })?;
@@ -68,41 +81,34 @@ impl Bench<'_> {
                 )));
             }
         }
-        Ok(loss)
+        Ok(())
     }
 
-    fn turns(&self, db: &Database, counters: &Counters) -> Result<Loss, SqlError> {
-        let (duration, mut loss, mut frozen) = (self.config.workload.duration, Loss::default(), 0);
-        for _ in 0..self.config.turns {
-            if self.cancel.is_cancelled() {
-                break;
-            }
-            self.show(super::Experiment::Loss);
-            // Orders that are delivered now were placed since the tables were frozen.
-            self.env.clock.sleep(duration / 2);
-            let alone = self.rate(counters, || {
+    fn beside(&self, db: &Database, counters: &Counters, loss: &mut Loss) -> Result<(), SqlError> {
+        let duration = self.config.workload.duration;
+        let wait = |duration: Duration| {
+            move || {
                 self.env.clock.sleep(duration);
-                Ok(())
-            })?;
-            let mut rows = 0;
-            let beside = self.rate(counters, || {
-                for table in GROWING {
-                    rows += row_count(db, table)?;
-                    freeze(db, table)?;
-                }
-                Ok(())
-            })?;
-            loss.rows.push(rows - std::mem::replace(&mut frozen, rows));
-            loss.seconds.push(beside.seconds);
-            loss.per_second.push(alone.per_second, beside.per_second);
-            loss.per_cpu_second.push(alone.per_cpu_second, beside.per_cpu_second);
-            let after = self.rate(counters, || {
-                self.env.clock.sleep(Duration::from_millis(200).min(duration));
-                Ok(())
-            })?;
-            loss.after_per_second.push(after.per_second);
-        }
-        Ok(loss)
+                Ok::<_, SqlError>(())
+            }
+        };
+        self.env.clock.sleep(duration / 4);
+        let alone = self.rate(counters, wait(duration))?;
+        let mut rows = 0;
+        let beside = self.rate(counters, || {
+            for table in GROWING {
+                rows += row_count(db, table)?;
+                freeze(db, table)?;
+            }
+            Ok(())
+        })?;
+        loss.rows.push(rows);
+        loss.seconds.push(beside.seconds);
+        loss.per_second.push(alone.per_second, beside.per_second);
+        loss.per_cpu_second.push(alone.per_cpu_second, beside.per_cpu_second);
+        let after = self.rate(counters, wait(Duration::from_millis(500).min(duration)))?;
+        loss.after_per_second.push(after.per_second);
+        Ok(())
     }
 
     /// What the thread does while `work` runs.

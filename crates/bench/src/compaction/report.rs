@@ -82,7 +82,7 @@ pub struct Loss {
     pub after_per_second: Vec<f64>,
     /// How long it took to freeze.
     pub seconds: Vec<f64>,
-    /// Rows that were new.
+    /// Rows that were frozen.
     pub rows: Vec<u64>,
 }
 
@@ -338,7 +338,6 @@ impl CompactionReport {
             median(&loss.per_cpu_second.frozen),
             median(&Loss::percent(&loss.per_cpu_second)),
         );
-        // What was frozen before may cost transactions of later turns.
         for (name, turns) in [("alone", &loss.per_second.hot), ("beside", &loss.per_second.frozen)] {
             let turns: Vec<_> = turns.iter().map(|turn| format!("{turn:.0}")).collect();
             let _ = writeln!(text, "{name:<8} turn by turn: {}", turns.join(" "));
@@ -346,7 +345,7 @@ impl CompactionReport {
         let rows = loss.rows.iter().zip(&loss.seconds).map(|(rows, seconds)| *rows as f64 / seconds / 1e6);
         let _ = writeln!(
             text,
-            "right after it: {:.0} a second; freezing took {:.2} s, {:.2} M rows/s",
+            "right after it, deliveries changing frozen rows: {:.0} a second; freezing took {:.2} s, {:.2} M rows/s",
             median(&loss.after_per_second),
             median(&loss.seconds),
             median(&rows.collect::<Vec<_>>()),
