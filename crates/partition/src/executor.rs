@@ -19,11 +19,8 @@ use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
 const SPINS: u32 = 2_000;
-/// Turns before it sleeps, each time so long; of one thread for each partition many more. A core that sleeps takes
-/// long to wake up, tens of milliseconds under some hypervisors if all do; and were all to stay awake who wait, they would
-/// take the cores from whom they wait for.
-pub(crate) const YIELDS: u32 = SPINS + 200;
-const LONG_YIELDS: u32 = SPINS + 20_000;
+/// Turns before it sleeps, each time so long.
+const YIELDS: u32 = SPINS + 200;
 const NAP: Duration = Duration::from_micros(50);
 
 /// A queued transaction: runs on the owned partition and hands its result over by itself. With
@@ -35,8 +32,6 @@ pub(crate) struct Partition {
     token: Mutex<PartitionState>,
     /// How many wait to own it with others. While positive nobody else enters.
     wanted: AtomicU32,
-    /// Somebody waits here without sleeping.
-    is_watched: AtomicBool,
     /// How many of those want a snapshot: changed while `wanted` holds their own one, so that whoever
     /// sees the barrier sees its reason.
     for_snapshots: AtomicU32,
@@ -83,7 +78,6 @@ impl Partition {
         Self {
             token: Mutex::new(state),
             wanted: AtomicU32::new(0),
-            is_watched: AtomicBool::new(false),
             for_snapshots: AtomicU32::new(0),
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -122,7 +116,6 @@ impl Partition {
     fn enter_slow(&self) -> MutexGuard<'_, PartitionState> {
         let start = self.clock.now();
         let (mut parked, mut for_snapshot) = (false, false);
-        let mut watch = Watch { is_watched: &self.is_watched, watches: false };
         let mut state = loop {
             let mut turns = 0;
             while self.wanted.load(Ordering::Acquire) > 0 {
@@ -130,13 +123,12 @@ impl Partition {
                 let is_for_snapshot = self.for_snapshots.load(Ordering::Relaxed) > 0;
                 for_snapshot |= is_for_snapshot;
                 if !(is_for_snapshot && self.errand.help()) {
-                    let watches = turns >= YIELDS && watch.begin();
-                    relax(&mut turns, if watches { LONG_YIELDS } else { YIELDS }, &self.clock);
+                    relax(&mut turns, &self.clock);
                 }
             }
             match self.token.try_lock() {
                 Some(state) => break state,
-                None => relax(&mut turns, YIELDS, &self.clock),
+                None => relax(&mut turns, &self.clock),
             }
             if turns >= SPINS {
                 break self.token.lock();
@@ -281,36 +273,14 @@ impl Partition {
     }
 }
 
-/// One turn of waiting: first in place, then giving the core to others until `awake` turns, then asleep. Who is waited for
-/// may need the core, and may have a lower priority.
-pub(crate) fn relax(turns: &mut u32, awake: u32, clock: &Clock) {
+/// One turn of waiting: first in place, then giving the core to others, then asleep. Who is waited for may need the
+/// core, and may have a lower priority.
+pub(crate) fn relax(turns: &mut u32, clock: &Clock) {
     *turns = turns.saturating_add(1);
     match *turns {
         ..SPINS => std::hint::spin_loop(),
-        turns if turns < awake => std::thread::yield_now(),
+        SPINS..YIELDS => std::thread::yield_now(),
         _ => clock.sleep(NAP),
-    }
-}
-
-/// The right to wait without sleeping, of one thread at a time.
-struct Watch<'p> {
-    is_watched: &'p AtomicBool,
-    watches: bool,
-}
-
-impl Watch<'_> {
-    /// Takes it, unless another has it; whether it has it.
-    fn begin(&mut self) -> bool {
-        self.watches = self.watches || !self.is_watched.swap(true, Ordering::Relaxed);
-        self.watches
-    }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if self.watches {
-            self.is_watched.store(false, Ordering::Relaxed);
-        }
     }
 }
 

@@ -27,7 +27,7 @@ use albireo_storage::{BudgetSpent, DatabaseSnapshot, SnapshotRegistry, SnapshotS
 use parking_lot::Mutex;
 
 use crate::exclusive::Tokens;
-use crate::executor::{Errand, Partition, Purpose, YIELDS, relax};
+use crate::executor::{Errand, Partition, Purpose, relax};
 use crate::journal::{self, Receipt};
 
 /// Turns for which all tokens are free before the asker takes the snapshot itself: an executor that has more to
@@ -102,7 +102,7 @@ impl Request {
         while !self.is_done.load(Ordering::Acquire) {
             free = if self.partitions.iter().all(|partition| partition.is_free()) { free + 1 } else { 0 };
             if free < PATIENCE || !desk.help() {
-                relax(&mut turns, YIELDS, &self.partitions[0].clock);
+                relax(&mut turns, &self.partitions[0].clock);
             }
         }
         self.result.lock().take().expect("whoever took the snapshot did not panic")
