@@ -8,7 +8,7 @@ use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_storage::{Cell, CellShape, Cells, FillShape, Filled, Table};
 
-use super::rows::{At, ROWS, RowAt, row_at, table_of};
+use super::rows::{At, ROWS, RowAt, table_of, written_row_at};
 use super::statements::DONE;
 use super::{Context, OK, guard, values};
 use crate::kind::Kind;
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn insert(
         let live = &mut context.machine.live;
         let tid = live.insert_cells(site, writing.table, &writing.layout.whole, cells)?;
         if let Some(row) = row {
-            *row = row_at(live.tx.table_at(site, writing.table), site, tid, &mut context.space.thawed);
+            *row = written_row_at(live.tx.table_at(site, writing.table), site, tid);
         }
         Ok(OK)
     })
@@ -132,7 +132,7 @@ pub(crate) unsafe extern "C" fn enter_row(
         let filled = unsafe { Filled::new(row.tid, nulls, Cells::new(cells)) };
         live.enter_filled(site, writing.table, shape, filled)?;
         if writing.returns {
-            *row = row_at(live.tx.table_at(site, writing.table), site, row.tid, &mut context.space.thawed);
+            *row = written_row_at(live.tx.table_at(site, writing.table), site, row.tid);
         }
         Ok(OK)
     })
@@ -190,7 +190,7 @@ pub(crate) unsafe extern "C" fn update(
         // SAFETY: as of `insert`.
         let cells = unsafe { Cells::new(cells) };
         live.update_cells(site, writing.table, row.tid, shape, cells)?;
-        *row = row_at(live.tx.table_at(site, writing.table), site, row.tid, &mut context.space.thawed);
+        *row = written_row_at(live.tx.table_at(site, writing.table), site, row.tid);
         Ok(OK)
     })
 }

@@ -164,8 +164,7 @@ impl Context<'_> {
         let (of, answers) = (&ask.of, ask.answers(&mut self.space.answers, count));
         let kept = &mut self.space.kept[ask.number];
         kept.clear();
-        let thawed = &mut self.space.asked[ask.number];
-        thawed.clear();
+        let thawed = self.space.asked[ask.number].emptied();
         kept.reserve(ask.most.filter(|_| ask.keeps).map_or(0, |most| (most + 1) * answers.len()));
         let chosen = ask.choices.iter().find(|(number, _)| *number == choice);
         let chosen = chosen.map(|(_, lines)| lines);

@@ -260,8 +260,7 @@ pub(crate) unsafe extern "C" fn find_short(
             if access.changes {
                 table.prefetch_liveness(tid);
             }
-            *row = row_at(table, site, tid, &mut context.space.thawed);
-            context.dirty |= u64::from(!context.space.thawed.is_empty());
+            *row = row_at(table, site, tid, context.space.thawed[access.number].emptied());
         }
         context.note_found(&access.of, site, key, found);
         Ok(if found.is_some() { OK } else { DONE })
@@ -285,8 +284,7 @@ pub(crate) unsafe extern "C" fn find(
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
                 let table = access.of.table(&context.machine.live, site);
-                *row = row_at(table, site, tid, &mut context.space.thawed);
-                context.dirty |= u64::from(!context.space.thawed.is_empty());
+                *row = row_at(table, site, tid, context.space.thawed[access.number].emptied());
                 Ok(OK)
             }
             None => Ok(DONE),
@@ -321,6 +319,12 @@ impl RowAt {
 /// Where a row is that can be read; what is frozen is thawed, and stays there until `thawed` is cleared.
 pub(crate) fn row_at(table: &Table, site: Site, tid: Tid, thawed: &mut Thawed) -> RowAt {
     let at = table.readable_row(tid, thawed);
+    RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) }
+}
+
+/// Where a row is that was written just now.
+pub(crate) fn written_row_at(table: &Table, site: Site, tid: Tid) -> RowAt {
+    let at = table.row_address(tid).expect("a row that was written has an address");
     RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) }
 }
 
@@ -365,6 +369,7 @@ pub(crate) unsafe extern "C" fn search_rows(
         }
         let rows = &mut context.space.rows[access.number];
         rows.clear();
+        let thawed = context.space.thawed[access.number].emptied();
         let mut at = None;
         for &(site, tid) in tids {
             let table = match at {
@@ -372,12 +377,12 @@ pub(crate) unsafe extern "C" fn search_rows(
                 _ => access.of.table(live, site),
             };
             at = Some((site, table));
-            rows.push(row_at(table, site, tid, &mut context.space.thawed));
+            rows.push(row_at(table, site, tid, thawed));
         }
         debug_assert_eq!(rows.len(), tids.len(), "each row that was found has an address");
-        if !context.space.thawed.is_empty() {
-            context.dirty = 1;
-            context.machine.take_memory(context.space.thawed.memory_bytes())?;
+        let growth = thawed.growth();
+        if growth > 0 {
+            context.machine.take_memory(growth)?;
         }
         let rows = &context.space.rows[access.number];
         *found = Cell::of_two(rows.as_ptr().expose_provenance() as u64, rows.len() as u64);
@@ -405,8 +410,7 @@ pub(crate) unsafe extern "C" fn row(
             return Ok(DONE);
         }
         // SAFETY: generated code passes room for a row.
-        unsafe { *row = row_at(table, site, tid, &mut context.space.thawed) };
-        context.dirty |= u64::from(!context.space.thawed.is_empty());
+        unsafe { *row = row_at(table, site, tid, context.space.thawed[access.number].emptied()) };
         Ok(OK)
     })
 }

@@ -60,8 +60,8 @@ pub(crate) struct Space {
     pub(crate) answers: Vec<Answer>,
     /// By ask: the rows that its searches found. They stay where they are until it is asked again.
     pub(crate) kept: Vec<Vec<RowAt>>,
-    /// Rows of the statement at hand that were frozen, and by ask those that its searches found.
-    pub(crate) thawed: Thawed,
+    /// By search, and by ask: rows that its last one found frozen.
+    pub(crate) thawed: Vec<Thawed>,
     pub(crate) asked: Vec<Thawed>,
     /// By aggregate that counts each value once: the values that it has met.
     pub(crate) distinct: Vec<Distinct>,
@@ -85,6 +85,7 @@ impl Space {
             rows: vec![Vec::new(); searches],
             answers: vec![Answer::NONE; parts.asks() * ROUNDS],
             kept: vec![Vec::new(); parts.asks()],
+            thawed: (0..searches).map(|_| Thawed::default()).collect(),
             asked: (0..parts.asks()).map(|_| Thawed::default()).collect(),
             distinct: (0..parts.distinct).map(|_| Distinct::default()).collect(),
             variables: routine.variables.iter().map(|variable| variable.place.initial()).collect(),
@@ -110,8 +111,7 @@ impl Space {
             self.texts.iter_mut().for_each(shrink);
         }
         self.arena.clear();
-        self.thawed.clear();
-        self.asked.iter_mut().for_each(Thawed::clear);
+        self.thawed.iter_mut().chain(&mut self.asked).for_each(|thawed| *thawed = Thawed::default());
         if self.joined.capacity() > KEPT {
             self.joined = String::new();
         }

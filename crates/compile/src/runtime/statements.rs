@@ -113,7 +113,6 @@ pub(crate) unsafe extern "C" fn reset(context: *mut Context<'_>) -> u32 {
     guard(context, |context| {
         context.space.arena.clear();
         context.space.boxes.clear();
-        context.space.thawed.clear();
         context.dirty = 0;
         Ok(OK)
     })

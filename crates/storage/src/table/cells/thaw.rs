@@ -11,27 +11,31 @@ use crate::table::Table;
 /// Rows that were thawed; they stay where they are until they are cleared.
 ///
 /// Each is a piece of memory with the entries of a chunk, of which those that slot 0 needs lead to what lies behind them.
+/// Texts do not lie there, but for empty ones: they are asked for, and lie in the frozen chunk, so that they stay where they
+/// are when the rows are cleared.
 #[derive(Default)]
 pub struct Thawed {
     rows: Vec<Box<[u128]>>,
-    memory_bytes: usize,
+    bytes: usize,
+    most_bytes: usize,
 }
 
 impl Thawed {
-    /// Bytes of all rows.
-    pub fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    /// By how many bytes the rows are more than they were at most when this was asked before.
+    pub fn growth(&mut self) -> usize {
+        let growth = self.bytes.saturating_sub(self.most_bytes);
+        self.most_bytes += growth;
+        growth
     }
 
     /// Forgets the rows.
-    pub fn clear(&mut self) {
-        self.rows.clear();
-        self.memory_bytes = 0;
+    #[inline]
+    pub fn emptied(&mut self) -> &mut Self {
+        if self.bytes > 0 {
+            self.rows.clear();
+            self.bytes = 0;
+        }
+        self
     }
 }
 
@@ -58,7 +62,7 @@ impl Table {
         let entries = row.as_mut_ptr().cast::<u8>();
         // SAFETY: `row` has so many words, and nobody else knows it.
         unsafe { fill(&self.rows, tid, one, entries) };
-        thawed.memory_bytes += size_of_val(&*row);
+        thawed.bytes += size_of_val(&*row);
         thawed.rows.push(row);
         RowAddress { entries, slot: 0 }
     }
@@ -94,30 +98,14 @@ unsafe fn fill(rows: &Rows, tid: Tid, one: &OneRow, to: *mut u8) {
         }
         // SAFETY: the value lies in its row's part of the group (I-1 of the layout).
         let place = unsafe { place_of(at.entry as usize).add(at.offset as usize) };
-        let fixed;
-        let view;
+        let (fixed, view);
         let bytes: &[u8] = match at.physical {
-            Physical::Inline(capacity) => {
-                let text = chunk.text(at.column, tid.slot());
-                match text.len() <= usize::from(capacity) {
-                    true => {
-                        // SAFETY: the slot has a byte more than the capacity.
-                        unsafe {
-                            *place = text.len() as u8;
-                            std::ptr::copy_nonoverlapping(text.as_ptr(), place.add(1), text.len());
-                        }
-                        continue;
-                    }
-                    // Who reads it asks the table for the text.
-                    false => &[OVERFLOW],
-                }
-            }
+            // An empty text is all zeroes, in its slot and as a view.
+            _ if at.physical.is_string() && chunk.text(at.column, tid.slot()).is_empty() => &[],
+            // Who reads the others asks the table for them.
+            Physical::Inline(_) => &[OVERFLOW],
             Physical::View => {
-                let text = chunk.text(at.column, tid.slot());
-                view = match text.len() <= VIEW_INLINE_BYTES {
-                    true => View::short(text),
-                    false => View::long(text, u32::MAX, u32::MAX),
-                };
+                view = View::long(&[0; VIEW_INLINE_BYTES + 1], u32::MAX, u32::MAX);
                 &view.0
             }
             _ => {
