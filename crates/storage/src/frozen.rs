@@ -30,6 +30,9 @@ impl Section for Part {
     }
 }
 
+/// Bytes of texts of a chunk up to which it is frozen: they are copied on the way, and offsets have 32 bits.
+pub(crate) const MOST_TEXT_BYTES: u64 = 256 << 20;
+
 /// A block, and the epoch of its last change.
 pub(crate) type BlockOf = (NonNull<u8>, u64);
 

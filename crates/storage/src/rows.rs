@@ -1,8 +1,8 @@
 //! The rows of one table in one partition: slots, copy-on-write blocks, string heaps, free slots.
 //!
 //! Responsible for: reading values, writing them in place, replacing a block that a snapshot sees
-//! before it is written, slots and their reuse; chunks that have no blocks, being frozen (`cold`). Not responsible for: indexes, constraints and undo
-//! (`table`), the snapshots' side (`view`).
+//! before it is written, slots and their reuse; chunks that have no blocks, being frozen (`cold`).
+//! Not responsible for: indexes, constraints and undo (`table`), the snapshots' side (`view`).
 //!
 //! What procedures pay for: once lookups are asked for ahead of time, TPC-C at 5 warehouses is bound
 //! by instructions, not by memory; a population that fits the second-level cache ran no faster. A
@@ -97,8 +97,8 @@ pub struct Rows {
     /// snapshots had come or gone.
     unseen: (u64, u64),
     registry: Arc<SnapshotRegistry>,
-    /// Bytes of blocks, and of what is frozen.
     block_bytes: u64,
+    /// Of chunks that are frozen, their validity aside.
     frozen_bytes: u64,
 }
 

@@ -10,12 +10,12 @@
 //! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions.
 //! I-3 The thread ends before the database does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
-use albireo_storage::{ColumnSet, SnapshotScope};
+use albireo_storage::SnapshotScope;
 use parking_lot::{Condvar, Mutex};
 
 use super::{FreezeReport, Pick};
@@ -48,14 +48,14 @@ impl FreezeSchedule {
     }
 }
 
-/// A chunk: its table, partition and number there.
-type Place = (TableId, PartitionId, u32);
+/// Where a chunk of a table is: its partition, and its number there.
+type ChunkPlace = (PartitionId, u32);
 
 /// The schedule of one database, and what it has seen.
 pub(crate) struct Freezing {
     schedule: FreezeSchedule,
     /// When each chunk that has blocks was written last, and when that was seen first.
-    seen: Mutex<HashMap<Place, (Epoch, u64)>>,
+    seen: Mutex<HashMap<(TableId, ChunkPlace), (Epoch, u64)>>,
     is_closing: Mutex<bool>,
     /// Told when the database closes.
     ends: Condvar,
@@ -95,44 +95,47 @@ impl Database {
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
         let Some(after) = self.inner.freezing.schedule.after else { return Ok(report) };
-        for def in self.catalog().tables() {
-            let table = TableHandle::new(def.id, def.is_shared());
-            let due = self.due_chunks(table, after)?;
-            if !due.is_empty() && self.inner.freezing.goes_on() {
-                let goes_on = || self.inner.freezing.goes_on();
-                let pick = Pick { wants: &|place| due.contains(place), goes_on: &goes_on, gently: true };
-                self.freeze_those(table, pick, &mut report)?;
-            }
+        for (table, due) in self.due_chunks(after)? {
+            let goes_on = || self.inner.freezing.goes_on();
+            let pick = Pick { wants: &|place| due.contains(place), goes_on: &goes_on, gently: true };
+            self.freeze_those(table, pick, &mut report)?;
         }
         // What was freed goes back to the system where nobody waits for it.
         self.inner.pool.shrink();
         Ok(report)
     }
 
-    /// The chunks of a table that nobody has written for so long.
-    fn due_chunks(&self, table: TableHandle, after: Duration) -> Result<Vec<(PartitionId, u32)>, SqlError> {
-        let scope = SnapshotScope::Tables([(table.id(), ColumnSet::ALL)].into());
-        let snapshot = self.inner.partitions.snapshot(&scope);
+    /// The chunks of each table that nobody has written for so long.
+    fn due_chunks(&self, after: Duration) -> Result<Vec<(TableHandle, BTreeSet<ChunkPlace>)>, SqlError> {
+        let catalog = self.catalog();
+        let snapshot = self.inner.partitions.snapshot(&SnapshotScope::All);
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
-        let Some(view) = snapshot.table(table.id()) else { return Ok(Vec::new()) };
         let (mut seen, now) = (self.inner.freezing.seen.lock(), self.inner.env.clock.now());
-        let mut due = Vec::new();
-        for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
-            let place = (table.id(), chunk.partition(), chunk.number());
-            if chunk.is_frozen() || !chunk.is_whole() {
-                seen.remove(&place);
-                continue;
+        seen.retain(|(table, _), _| catalog.table(*table).is_some());
+        let mut all = Vec::new();
+        for def in catalog.tables() {
+            let Some(view) = snapshot.table(def.id) else { continue };
+            let mut due = BTreeSet::new();
+            for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
+                let place = (chunk.partition(), chunk.number());
+                if !chunk.is_encodable() {
+                    seen.remove(&(def.id, place));
+                    continue;
+                }
+                let written = chunk.written();
+                let (last, since) = seen.entry((def.id, place)).or_insert((written, now));
+                if *last != written {
+                    (*last, *since) = (written, now);
+                }
+                if now.saturating_sub(*since) >= after.as_nanos() as u64 {
+                    due.insert(place);
+                }
             }
-            let written = chunk.written();
-            let (last, since) = seen.entry(place).or_insert((written, now));
-            if *last != written {
-                (*last, *since) = (written, now);
-            }
-            if now.saturating_sub(*since) >= after.as_nanos() as u64 {
-                due.push((place.1, place.2));
+            if !due.is_empty() {
+                all.push((TableHandle::new(def.id, def.is_shared()), due));
             }
         }
-        Ok(due)
+        Ok(all)
     }
 
     /// Starts the thread that freezes, if the schedule wants one.

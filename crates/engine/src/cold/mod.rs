@@ -118,7 +118,7 @@ impl Database {
                 next = Some(place);
                 break;
             }
-            match chunk.is_whole() {
+            match chunk.is_encodable() {
                 true => those.push(chunk),
                 false => report.left += 1,
             }

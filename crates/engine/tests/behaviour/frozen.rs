@@ -243,3 +243,22 @@ fn thread_freezes_and_ends_with_the_database() {
     run(&db, "UPDATE t SET b = b + 1; DELETE FROM t WHERE id < 10");
     drop(db);
 }
+
+#[test]
+fn texts_that_are_too_long_together_stay_as_they_are() {
+    let db = database();
+    run(&db, "CREATE TABLE long (id INTEGER PRIMARY KEY, x TEXT NOT NULL)");
+    run(
+        &db,
+        "INSERT INTO long SELECT g, CASE WHEN g < 130 THEN repeat('long', 524288) ELSE 'short' END
+              FROM generate_series(0, 20000) s (g)",
+    );
+    run(&db, "CALL albireo.freeze('long')");
+    let states = "SELECT state, reason FROM albireo.chunks ORDER BY chunk";
+    assert_eq!(ask(&db, states), "hot,its texts take more than 256 MiB frozen,NULL");
+    run(&db, "UPDATE long SET x = x || '!' WHERE id IN (1, 19000)");
+    assert_eq!(
+        ask(&db, "SELECT count(*), sum(length(x)) FROM long"),
+        format!("20001,{}", 130 * 2_097_152 + 19_871 * 5 + 2)
+    );
+}

@@ -16,7 +16,7 @@ use super::shadow::Replaced;
 use super::{HeapUse, RowPlace, Rows, no_such_row};
 use crate::column::Fixed;
 use crate::directory::Entry;
-use crate::frozen::{EncodedChunk, FrozenChunk};
+use crate::frozen::{EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, VALIDITY_ENTRY};
 use crate::pool::{Need, OutOfMemory};
 
@@ -46,6 +46,9 @@ pub enum WhyHot {
     /// A statement over many rows is at work in its table.
     #[error("a statement over many rows is at work")]
     WorkedOn,
+    /// Its texts are too long together.
+    #[error("its texts take more than 256 MiB")]
+    TooLong,
     /// Its table has so many free slots that new rows mostly come to one of them.
     #[error("slots of its table are used again")]
     Reused,
@@ -259,6 +262,11 @@ impl Rows {
         if (chunk + 1) as u64 * albireo_base::ids::CHUNK_ROWS as u64 > self.slots {
             return Err(WhyHot::IsLast);
         }
+        let heaps = self.layout.heap_columns.len();
+        let texts = self.heap_use.iter().skip(chunk * heaps).take(heaps).map(|heap| heap.capacity_bytes);
+        if texts.sum::<u64>() > MOST_TEXT_BYTES {
+            return Err(WhyHot::TooLong);
+        }
         if self.has_moved() {
             return Err(WhyHot::InTransaction);
         }
@@ -271,8 +279,15 @@ impl Rows {
         }
     }
 
+    /// Takes the slots of frozen chunks out of the free ones: they stay holes.
+    pub(crate) fn forget_free_slots(&mut self) {
+        let (frozen, hot_first) = (Arc::clone(&self.dir.frozen), self.hot_first);
+        self.free.retain(|(_, tid)| tid.chunk() >= hot_first || frozen.get(tid.chunk()).is_none());
+    }
+
     /// Puts what was encoded in the place of a chunk's blocks, and leaves these to the snapshots that see them. The
-    /// snapshot lives that it was encoded from, and the caller is between two transactions.
+    /// snapshot lives that it was encoded from, and the caller is between two transactions. [`Rows::forget_free_slots`] is
+    /// to follow.
     ///
     /// # Errors
     /// It has to stay as it is.
@@ -300,7 +315,6 @@ impl Rows {
             }
         }
         self.untidy.retain(|(chunk, _)| *chunk as usize != number);
-        self.free.retain(|(_, tid)| tid.chunk() != number);
         self.block_bytes -= (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         self.frozen_bytes += chunk.memory_bytes();
         let list = &mut self.dir_mut().frozen;

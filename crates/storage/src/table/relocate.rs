@@ -103,6 +103,7 @@ impl Table {
         let mut replaced = self.rows.nothing_replaced();
         let freeze = |chunk: EncodedChunk| (chunk.number(), self.rows.freeze(chunk, &mut replaced));
         let done = chunks.into_iter().map(freeze).collect();
+        self.rows.forget_free_slots();
         (replaced, done)
     }
 }

@@ -13,7 +13,7 @@ use crate::layout::{ColumnLocation, Physical, VALIDITY_ENTRY};
 use crate::pool::{OutOfMemory, Part};
 
 pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
-    assert!(!chunk.is_frozen(), "a chunk is encoded once");
+    assert!(chunk.is_encodable(), "a chunk is encoded once, when it is whole");
     let layout = &chunk.view.parts.layout;
     let live = chunk.bits(VALIDITY_ENTRY);
     let mut columns = Vec::with_capacity(layout.columns.len());
@@ -23,7 +23,7 @@ pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Resul
     }
     let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
     let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
-    let frozen = FrozenChunk::new(columns, made_from, chunk.block_bytes() - layout.chunk_bytes() as u64);
+    let frozen = FrozenChunk::new(columns, made_from, chunk.heap_bytes());
     Ok(EncodedChunk { number: chunk.chunk, chunk: Arc::new(frozen) })
 }
 

@@ -26,7 +26,7 @@ use arrow_schema::SchemaRef;
 
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
-use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk};
+use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
@@ -460,7 +460,7 @@ impl ChunkView<'_> {
     /// There is no memory.
     ///
     /// # Panics
-    /// The snapshot does not cover all columns.
+    /// The snapshot does not cover all columns, or it is not [encodable](ChunkView::is_encodable).
     pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
         encode::encode(self, encoder)
     }
@@ -482,12 +482,14 @@ impl ChunkView<'_> {
 
     /// Bytes of its blocks and of its texts; of a frozen chunk those that it had.
     pub fn block_bytes(&self) -> u64 {
-        let blocks = self.view.parts.layout.chunk_bytes() as u64;
+        let heaps = self.frozen().map_or_else(|| self.heap_bytes(), |frozen| frozen.heap_bytes());
+        self.view.parts.layout.chunk_bytes() as u64 + heaps
+    }
+
+    fn heap_bytes(&self) -> u64 {
         let heaps = self.view.parts.layout.heap_columns.len();
         let of_chunk = self.part.dir.heaps.iter().skip(self.chunk * heaps).take(heaps).flatten();
-        let texts: u64 =
-            of_chunk.flat_map(|heap| heap.blocks.iter().map(|block| u64::from(block.bytes))).sum();
-        blocks + self.frozen().map_or(texts, |frozen| frozen.heap_bytes())
+        of_chunk.flat_map(|heap| heap.blocks.iter().map(|block| u64::from(block.bytes))).sum()
     }
 
     /// The epoch in which a value of the chunk was written last; rows that died do not count.
@@ -498,9 +500,9 @@ impl ChunkView<'_> {
         Epoch(entries.iter().enumerate().skip(VALIDITY_ENTRY + 1).map(tag).max().unwrap_or(0))
     }
 
-    /// Whether each of its slots has, or had, a row: no more rows are appended to it.
-    pub fn is_whole(&self) -> bool {
-        self.slots() == CHUNK_ROWS
+    /// Whether it may be encoded: it is not, no more rows are appended to it, and its texts are not too long together.
+    pub fn is_encodable(&self) -> bool {
+        !self.is_frozen() && self.slots() == CHUNK_ROWS && self.heap_bytes() <= MOST_TEXT_BYTES
     }
 
     /// Whether it is encoded.
