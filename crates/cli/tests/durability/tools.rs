@@ -203,6 +203,7 @@ fn log_of_a_large_record_needs_little_more_memory_than_the_record() {
 fn log_and_verify_change_nothing_and_work_while_the_database_is_open() {
     let place = TestDirectory::new("open");
     let config = Config { log_segment_bytes: 64 << 10, ..Config::default() };
+    let segment_bytes = config.log_segment_bytes;
     let db = Database::open(place.path(), config).unwrap();
     db.execute("CREATE TABLE t (a INTEGER)").unwrap();
     db.execute("INSERT INTO t VALUES (1)").unwrap();
@@ -217,8 +218,9 @@ fn log_and_verify_change_nothing_and_work_while_the_database_is_open() {
         files.sort();
         files
     };
-    // The segment after the first is prepared in the background.
-    wait_until("there is a second segment", || files().len() >= 2);
+    // The segment after the first is prepared in the background: it has its name before its length.
+    let is_whole = |file: &(PathBuf, Vec<u8>)| file.1.len() as u64 == segment_bytes;
+    wait_until("there is a second segment", || files().iter().filter(|file| is_whole(file)).count() == 2);
     let before = files();
     for path in [place.path().to_owned(), place.path().join("log")] {
         let output = albireo(&["log", "PATH"], &path);
