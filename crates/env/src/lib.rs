@@ -34,7 +34,7 @@ pub use memory::{available_memory_bytes, memory_bytes};
 pub use random::Seeds;
 pub use scratch::Scratch;
 pub use thread::{
-    CoreWaits, JoinHandle, cores, cpu_time_ns, current_core, leave_core, lower_priority, scope, spawn,
+    CoreWaits, JoinHandle, Turns, cores, cpu_time_ns, current_core, leave_core, lower_priority, scope, spawn,
     spawn_scoped,
 };
 

@@ -64,25 +64,35 @@ pub fn lower_priority() -> io::Result<()> {
     Ok(())
 }
 
-/// How long the calling thread was ready to run, and waited for a core.
+/// What the system knows of the calling thread's turns on cores.
 #[derive(Debug)]
 pub struct CoreWaits(std::fs::File);
+
+/// Since a thread began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Turns {
+    /// How long it was ready to run, and waited for a core; in nanoseconds.
+    pub waited_ns: u64,
+    /// How often it came to a core. Between two answers with the same number it did not leave its core.
+    pub count: u64,
+}
 
 impl CoreWaits {
     /// Of the calling thread; `None` where the system does not say.
     pub fn of_this_thread() -> Option<Self> {
         let waits = Self(std::fs::File::open("/proc/thread-self/schedstat").ok()?);
-        waits.so_far_ns()?;
+        waits.so_far()?;
         Some(waits)
     }
 
-    /// In nanoseconds, since the thread began. Takes about a microsecond.
-    pub fn so_far_ns(&self) -> Option<u64> {
+    /// So far. Takes about a microsecond.
+    pub fn so_far(&self) -> Option<Turns> {
         let mut text = [0; 96];
         let length = std::os::unix::fs::FileExt::read_at(&self.0, &mut text, 0).ok()?;
         let text = std::str::from_utf8(&text[..length]).ok()?;
-        // Time on cores, time of waiting for one, turns.
-        text.split_ascii_whitespace().nth(1)?.parse().ok()
+        // The first, the time on cores, lags behind by a tick: see `cpu_time_ns`.
+        let mut numbers = text.split_ascii_whitespace().skip(1).map(|number| number.parse().ok());
+        Some(Turns { waited_ns: numbers.next()??, count: numbers.next()?? })
     }
 }
 
@@ -112,7 +122,8 @@ pub fn leave_core(core: usize) -> io::Result<bool> {
 }
 
 /// Processor time that the calling thread has used, in nanoseconds: what a measurement divides by
-/// when the machine has other work.
+/// when the machine has other work. The time in which the host of a virtual machine gave its core to others is not
+/// in it, if the kernel is told of it.
 pub fn cpu_time_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

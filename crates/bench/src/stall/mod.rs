@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use albireo::{Config as Settings, Database, Outcome, SqlError};
 use albireo_base::SqlState;
-use albireo_env::{Clock, CoreWaits, Env};
+use albireo_env::{Clock, CoreWaits, Env, Turns};
 
 use crate::driver::Cancel;
 use crate::latency::Durations;
@@ -168,29 +168,52 @@ struct Points<'a> {
     is_measured: AtomicBool,
 }
 
-/// How long updates took; and how long the longest took, less the time in which the thread waited for a core.
+/// How long updates took; how long the longest took, less the time in which the thread waited for a core; and less
+/// what the host of this virtual machine took of it besides.
 #[derive(Default)]
 struct Taken {
     durations: Durations,
     longest_on_core_ns: u64,
+    longest_ns: u64,
 }
 
-/// What a thread waited for a core since this was asked before.
-struct Waits {
+/// What a thread did not run since this was asked before, although it was ready to.
+struct Waits<'c> {
+    clock: &'c Clock,
     waits: Option<CoreWaits>,
-    so_far_ns: u64,
+    so_far: Turns,
+    at_ns: u64,
+    on_core_ns: u64,
 }
 
-impl Waits {
-    fn new() -> Self {
-        let mut waits = Self { waits: CoreWaits::of_this_thread(), so_far_ns: 0 };
-        waits.since_ns();
+/// In nanoseconds.
+#[derive(Clone, Copy)]
+struct Waited {
+    /// For a core, because other threads had them.
+    for_core_ns: u64,
+    /// Without leaving its core: the host had it do something else. Known if it never left it since it was asked before.
+    for_host_ns: u64,
+}
+
+impl<'c> Waits<'c> {
+    fn new(clock: &'c Clock) -> Self {
+        let waits = CoreWaits::of_this_thread();
+        let mut waits = Self { clock, waits, so_far: Turns::default(), at_ns: clock.now(), on_core_ns: 0 };
+        waits.since();
         waits
     }
 
-    fn since_ns(&mut self) -> u64 {
-        let now = self.waits.as_ref().and_then(CoreWaits::so_far_ns).unwrap_or(self.so_far_ns);
-        now - std::mem::replace(&mut self.so_far_ns, now)
+    fn since(&mut self) -> Waited {
+        let now = self.waits.as_ref().and_then(CoreWaits::so_far).unwrap_or_default();
+        let (at_ns, on_core_ns) = (self.clock.now(), albireo_env::cpu_time_ns());
+        let before = std::mem::replace(&mut self.so_far, now);
+        let took_ns = at_ns - std::mem::replace(&mut self.at_ns, at_ns);
+        let ran_ns = on_core_ns - std::mem::replace(&mut self.on_core_ns, on_core_ns);
+        let has_stayed = self.waits.is_some() && before.count == now.count;
+        Waited {
+            for_core_ns: now.waited_ns.saturating_sub(before.waited_ns),
+            for_host_ns: if has_stayed { took_ns.saturating_sub(ran_ns) } else { 0 },
+        }
     }
 }
 
@@ -198,7 +221,7 @@ impl Points<'_> {
     /// Updates rows until it is over; how long each took while it was measured.
     fn run(&self) -> Result<Taken, SqlError> {
         let (connection, mut taken, mut state) = (self.db.connect(), Taken::default(), 1_u64);
-        let (mut waits, mut asked_ago) = (Waits::new(), 0);
+        let (mut waits, mut asked_ago) = (Waits::new(self.clock), 0);
         let mut before = self.clock.now();
         while !self.is_over.load(Ordering::Relaxed) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -214,11 +237,14 @@ impl Points<'_> {
                 self.made.fetch_add(1, Ordering::Relaxed);
             }
             asked_ago += 1;
-            if now - before > taken.longest_on_core_ns || asked_ago == ASKED_EVERY {
-                let on_core_ns = (now - before).saturating_sub(waits.since_ns());
+            let least_ns = taken.longest_on_core_ns.min(taken.longest_ns);
+            if now - before > least_ns || asked_ago == ASKED_EVERY {
+                let waited = waits.since();
                 asked_ago = 0;
                 if self.is_measured.load(Ordering::Relaxed) {
-                    taken.longest_on_core_ns = taken.longest_on_core_ns.max(on_core_ns);
+                    let less = |ns: u64| (now - before).saturating_sub(ns);
+                    taken.longest_on_core_ns = taken.longest_on_core_ns.max(less(waited.for_core_ns));
+                    taken.longest_ns = taken.longest_ns.max(less(waited.for_host_ns));
                 }
             }
             before = now;
@@ -243,13 +269,13 @@ impl Points<'_> {
 /// `during`, less the time in which it waited for the core. Virtual machines stop all their cores now and then.
 fn machine_ns(clock: &Clock, during: Duration) -> u64 {
     let spin = || {
-        let (mut waits, mut longest_ns) = (Waits::new(), 0);
+        let (mut waits, mut longest_ns) = (Waits::new(clock), 0);
         let start = clock.now();
         let mut before = start;
         while before - start < during.as_nanos() as u64 {
             let now = clock.now();
             if now - before > longest_ns {
-                longest_ns = longest_ns.max((now - before).saturating_sub(waits.since_ns()));
+                longest_ns = longest_ns.max((now - before).saturating_sub(waits.since().for_core_ns));
             }
             before = clock.now();
         }
@@ -309,6 +335,7 @@ fn beside(db: &Database, bulk: &Bulk, config: &StallConfig, clock: &Clock) -> Re
         alone_us: taken_alone.durations.quantiles(1000),
         latency_us: taken.durations.quantiles(1000),
         longest_on_core_us: taken.longest_on_core_ns as f64 / 1e3,
+        longest_less_host_us: taken.longest_ns as f64 / 1e3,
         machine_us: machine_ns(clock, took) as f64 / 1e3,
     })
 }
