@@ -11,6 +11,7 @@
 mod arrow;
 pub mod budget;
 mod cancel;
+pub mod duration;
 pub mod error;
 pub mod ids;
 pub mod packed;

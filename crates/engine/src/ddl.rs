@@ -98,6 +98,7 @@ impl Changes<'_> {
                     self.database.inner.handed_out.lock().remove(id);
                     self.database.inner.olap.forget(*id);
                 }
+                DdlChange::SetFreeze { .. } => self.database.inner.freezing.look(),
                 _ => {}
             }
         }
@@ -195,6 +196,7 @@ impl Changes<'_> {
             | DdlChange::DropSchema(_)
             | DdlChange::DropTable(_)
             | DdlChange::Truncate(_)
+            | DdlChange::SetFreeze { .. }
             | DdlChange::DropIndex { .. } => Ok(()),
         }
     }

@@ -70,8 +70,8 @@ impl Settings {
             | "max_staleness"
             | "idle_in_transaction_session_timeout"
             | "transaction_timeout" => {
-                let Some(duration) = value.map_or(Some(Duration::ZERO), duration) else {
-                    return wrong("Use a number of milliseconds, or one with a unit: us, ms, s, min, h.");
+                let Some(duration) = value.map_or(Some(Duration::ZERO), albireo_base::duration::parse) else {
+                    return wrong("Use a number of milliseconds, or one with a unit: us, ms, s, min, h, d.");
                 };
                 let timeout = (!duration.is_zero()).then_some(duration);
                 match name {
@@ -151,13 +151,6 @@ fn unknown(name: &str) -> SqlError {
         .with_hint(format!("There are: {}.", NAMES.join(", ")))
 }
 
-/// A number and the unit behind it.
-fn split_unit(text: &str) -> Option<(u64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, text[end..].trim()))
-}
-
 fn truth(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Some(true),
@@ -166,21 +159,8 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = split_unit(text)?;
-    let unit_us: u64 = match unit {
-        "us" => 1,
-        "" | "ms" => 1_000,
-        "s" => 1_000_000,
-        "min" => 60_000_000,
-        "h" => 3_600_000_000,
-        _ => return None,
-    };
-    number.checked_mul(unit_us).map(Duration::from_micros)
-}
-
 fn bytes(text: &str) -> Option<usize> {
-    let (number, unit) = split_unit(text)?;
+    let (number, unit) = albireo_base::duration::split_unit(text)?;
     let unit_bytes: u64 = match unit {
         "B" => 1,
         "" | "kB" => 1 << 10,

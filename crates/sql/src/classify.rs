@@ -17,7 +17,7 @@ pub enum StatementClass {
     Change,
     /// COPY, in either direction.
     Copy,
-    /// CREATE, DROP, TRUNCATE.
+    /// CREATE, DROP, ALTER, TRUNCATE.
     Ddl,
     /// EXPLAIN of a query; see [`explain`].
     Explain,
@@ -45,6 +45,7 @@ pub fn classify(statement: &Statement) -> Result<StatementClass, SqlError> {
         | Statement::Drop {
             object_type: ObjectType::Table | ObjectType::Index | ObjectType::Schema, ..
         } => StatementClass::Ddl,
+        Statement::AlterTable(alter) if crate::ddl::sets_options(alter) => StatementClass::Ddl,
         Statement::Explain { .. } => StatementClass::Explain,
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }

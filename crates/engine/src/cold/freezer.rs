@@ -11,11 +11,13 @@
 //! I-3 The thread ends before the database does.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
-use albireo_storage::SnapshotScope;
+use albireo_sql::{Freeze, TableDef};
+use albireo_storage::{ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
 use super::{FreezeReport, Pick};
@@ -27,15 +29,36 @@ const LOOKS: u32 = 4;
 /// Between two looks at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// When rows are frozen by themselves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// When rows are frozen by themselves, of tables that say nothing else (`WITH (freeze = ...)`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FreezeSchedule {
     /// When nobody has written a chunk of some thousand rows for so long, at least a millisecond; `None`: only by
     /// `CALL albireo.freeze`.
     pub after: Option<Duration>,
 }
 
+impl Default for FreezeSchedule {
+    /// After ten minutes: who changes rows that old pays twice as much for it, once.
+    fn default() -> Self {
+        Self { after: Some(Duration::from_secs(600)) }
+    }
+}
+
 impl FreezeSchedule {
+    /// Only by `CALL albireo.freeze`, and where tables say so.
+    pub fn never() -> Self {
+        Self { after: None }
+    }
+
+    /// When rows of this table are frozen.
+    fn of(&self, table: &TableDef) -> Option<Duration> {
+        match table.freeze {
+            Freeze::Auto => self.after,
+            Freeze::Off => None,
+            Freeze::After(after) => Some(after),
+        }
+    }
+
     /// Checks the range.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         match self.after.is_some_and(|after| after < Duration::from_millis(1)) {
@@ -54,8 +77,8 @@ type ChunkPlace = (PartitionId, u32);
 /// The schedule of one database, and what it has seen.
 pub(crate) struct Freezing {
     schedule: FreezeSchedule,
-    /// When each chunk that has blocks was written last, and when that was seen first.
-    seen: Mutex<HashMap<(TableId, ChunkPlace), (Epoch, u64)>>,
+    /// Of each chunk that has blocks and may be frozen by itself.
+    seen: Mutex<HashMap<(TableId, ChunkPlace), Seen>>,
     is_closing: Mutex<bool>,
     /// Told when the database closes.
     ends: Condvar,
@@ -76,14 +99,37 @@ impl Freezing {
         !*self.is_closing.lock()
     }
 
-    /// Lets some time pass; whether the database is still open then.
-    fn pause(&self, after: Duration) -> bool {
+    /// Lets some time pass, or until it is said anew when a table is frozen; whether the database is still open then.
+    fn pause(&self, after: Option<Duration>) -> bool {
+        let pause = after.map_or(LONGEST_PAUSE, |after| (after / LOOKS).min(LONGEST_PAUSE));
         let mut is_closing = self.is_closing.lock();
         if !*is_closing {
-            self.ends.wait_for(&mut is_closing, (after / LOOKS).min(LONGEST_PAUSE));
+            self.ends.wait_for(&mut is_closing, pause);
         }
         !*is_closing
     }
+
+    /// It was said anew when a table is frozen.
+    pub(crate) fn look(&self) {
+        self.ends.notify_all();
+    }
+
+    /// Whether a chunk that was written last at this epoch is on its way to be frozen: it was the same when it was looked
+    /// at before.
+    pub(super) fn cools(&self, table: TableId, chunk: ChunkPlace, written: Epoch) -> bool {
+        let seen = self.seen.lock();
+        seen.get(&(table, chunk)).is_some_and(|seen| seen.written == written && seen.times > 1)
+    }
+}
+
+/// What was seen of a chunk that has blocks.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// When it was written last.
+    written: Epoch,
+    /// When that was seen first, and how often since.
+    since: u64,
+    times: u32,
 }
 
 impl Database {
@@ -94,8 +140,11 @@ impl Database {
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        let Some(after) = self.inner.freezing.schedule.after else { return Ok(report) };
-        for (table, due) in self.due_chunks(after)? {
+        let due = self.due_chunks()?;
+        if due.is_empty() {
+            return Ok(report);
+        }
+        for (table, due) in due {
             let goes_on = || self.inner.freezing.goes_on();
             let pick = Pick { wants: &|place| due.contains(place), goes_on: &goes_on, gently: true };
             self.freeze_those(table, pick, &mut report)?;
@@ -105,15 +154,22 @@ impl Database {
         Ok(report)
     }
 
-    /// The chunks of each table that nobody has written for so long.
-    fn due_chunks(&self, after: Duration) -> Result<Vec<(TableHandle, BTreeSet<ChunkPlace>)>, SqlError> {
-        let catalog = self.catalog();
-        let snapshot = self.inner.partitions.snapshot(&SnapshotScope::All);
+    /// The chunks of each table that nobody has written for long enough.
+    fn due_chunks(&self) -> Result<Vec<(TableHandle, BTreeSet<ChunkPlace>)>, SqlError> {
+        let (catalog, schedule) = (self.catalog(), self.inner.freezing.schedule);
+        let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?));
+        let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
+        let is_there = |table: &TableId| tables.iter().any(|(def, _)| def.id == *table);
+        self.inner.freezing.seen.lock().retain(|(table, _), _| is_there(table));
+        if tables.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scope = tables.iter().map(|(def, _)| (def.id, ColumnSet::ALL)).collect();
+        let snapshot = self.inner.partitions.snapshot(&SnapshotScope::Tables(scope));
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
         let (mut seen, now) = (self.inner.freezing.seen.lock(), self.inner.env.clock.now());
-        seen.retain(|(table, _), _| catalog.table(*table).is_some());
         let mut all = Vec::new();
-        for def in catalog.tables() {
+        for (def, after) in tables {
             let Some(view) = snapshot.table(def.id) else { continue };
             let mut due = BTreeSet::new();
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
@@ -122,12 +178,13 @@ impl Database {
                     seen.remove(&(def.id, place));
                     continue;
                 }
-                let written = chunk.written();
-                let (last, since) = seen.entry((def.id, place)).or_insert((written, now));
-                if *last != written {
-                    (*last, *since) = (written, now);
+                let new = Seen { written: chunk.written(), since: now, times: 0 };
+                let known = seen.entry((def.id, place)).or_insert(new);
+                if known.written != new.written {
+                    *known = new;
                 }
-                if now.saturating_sub(*since) >= after.as_nanos() as u64 {
+                known.times = known.times.saturating_add(1);
+                if now.saturating_sub(known.since) >= after.as_nanos() as u64 {
                     due.insert(place);
                 }
             }
@@ -138,13 +195,18 @@ impl Database {
         Ok(all)
     }
 
-    /// Starts the thread that freezes, if the schedule wants one.
+    /// After how long the first table is frozen by itself, if one is.
+    fn freezes_after(&self) -> Option<Duration> {
+        let schedule = self.inner.freezing.schedule;
+        self.catalog().tables().filter_map(|def| schedule.of(def)).min()
+    }
+
+    /// Starts the thread that freezes.
     pub(crate) fn start_freezing(&mut self) -> Result<(), SqlError> {
-        let Some(after) = self.inner.freezing.schedule.after else { return Ok(()) };
         // Without a closer: it is not this handle that keeps the database open.
         let database = self.without_closer();
         let thread = albireo_env::spawn("albireo-freeze", move || {
-            while database.inner.freezing.pause(after) {
+            while database.inner.freezing.pause(database.freezes_after()) {
                 // Without memory for it, rows stay as they are, and are looked at again.
                 let _ = database.freeze_if_due();
             }

@@ -53,6 +53,12 @@ impl Database {
                 partitions.with_table_if_there(table, chunk.partition(), may).and_then(Result::err)
             }
         };
+        let place = (chunk.partition(), chunk.number());
+        let state = match chunk.is_frozen() {
+            true => "frozen",
+            false if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
+            false => "hot",
+        };
         let column = |at: usize| def.columns.get(at).map_or("", |column| column.name.as_str());
         let forms = chunk.forms().map(|forms| {
             let each = forms.iter().enumerate().map(|(at, form)| format!("{}: {form}", column(at)));
@@ -63,7 +69,7 @@ impl Database {
             Value::Text(def.name.clone()),
             number(chunk.partition().index() as u64),
             number(u64::from(chunk.number())),
-            Value::Text(if chunk.is_frozen() { "frozen" } else { "hot" }.to_owned()),
+            Value::Text(state.to_owned()),
             number(live),
             number(slots - live),
             number(chunk.memory_bytes()),

@@ -232,6 +232,58 @@ fn what_nobody_writes_is_frozen_by_itself() {
 }
 
 #[test]
+fn table_says_itself_when_its_rows_are_frozen() {
+    let (clock, hand) = Clock::simulated();
+    let minute = Duration::from_secs(60);
+    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
+    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    run(&db, "CREATE TABLE auto (a INTEGER); CREATE TABLE never (a INTEGER) WITH (freeze = off)");
+    run(&db, "CREATE TABLE late (a INTEGER) WITH (freeze = '3 min', layout = 'row')");
+    for table in ["auto", "never", "late"] {
+        run(&db, &format!("INSERT INTO {table} SELECT g FROM generate_series(1, 20000) s (g)"));
+    }
+    let states = || ask(&db, "SELECT \"table\", state FROM albireo.chunks WHERE chunk = 0 ORDER BY 1");
+    assert_eq!(states(), "auto,hot late,hot never,hot");
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+    hand.advance(minute / 2);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+    assert_eq!(states(), "auto,cooling late,cooling never,hot");
+    run(&db, "UPDATE late SET a = 0 WHERE a = 1");
+    assert_eq!(states(), "auto,cooling late,hot never,hot");
+    hand.advance(minute / 2);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
+    hand.advance(minute * 3);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
+    assert_eq!(states(), "auto,frozen late,frozen never,hot");
+    run(
+        &db,
+        "ALTER TABLE never SET (freeze = '1 ms'); UPDATE auto SET a = -a; ALTER TABLE auto SET (freeze = off)",
+    );
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 0, "it is seen for the first time");
+    hand.advance(minute);
+    assert_eq!(db.freeze_if_due().unwrap().chunks, 1);
+    assert_eq!(states(), "auto,hot late,frozen never,frozen");
+    assert_eq!(state(&fails(&db, "ALTER TABLE never SET (freeze = 'soon')")), "22023");
+    assert_eq!(state(&fails(&db, "ALTER TABLE never ADD COLUMN b INTEGER")), "0A000");
+    run(&db, "CALL albireo.freeze('auto')");
+    assert_eq!(states(), "auto,frozen late,frozen never,frozen", "a call freezes what is off");
+}
+
+#[test]
+fn time_at_which_a_table_is_frozen_outlives_a_restart() {
+    let disk = CrashDisk::new(5);
+    let open = || Database::open_in("/db", config(1, 1), env_of(&disk)).unwrap();
+    let db = open();
+    run(&db, "CREATE TABLE t (a INTEGER) WITH (freeze = '2 min'); CREATE TABLE u (a INTEGER)");
+    db.checkpoint().unwrap();
+    run(&db, "ALTER TABLE u SET (freeze = off)");
+    drop(db);
+    let db = open();
+    let of = |name: &str| db.catalog().tables().find(|table| table.name == name).unwrap().freeze.to_string();
+    assert_eq!((of("t"), of("u")), ("120s".to_owned(), "off".to_owned()));
+}
+
+#[test]
 fn thread_freezes_and_ends_with_the_database() {
     let config = Config { freeze: FreezeSchedule { after: Some(Duration::from_millis(1)) }, ..small() };
     let db = Database::in_memory(config).unwrap();

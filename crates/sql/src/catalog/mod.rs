@@ -22,7 +22,7 @@ use crate::source::Source;
 pub use stored::{
     StoredCatalog, StoredCheck, StoredColumn, StoredIndex, StoredLayout, StoredRole, StoredTable,
 };
-pub use table::{CheckDef, ColumnDef, IndexDef, IndexKind, IndexRole, Layout, StoredExpr, TableDef};
+pub use table::{CheckDef, ColumnDef, Freeze, IndexDef, IndexKind, IndexRole, Layout, StoredExpr, TableDef};
 
 /// One change of the catalog.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,6 +48,13 @@ pub enum DdlChange {
         table: TableId,
         /// The index.
         index: IndexId,
+    },
+    /// When a table's rows are frozen.
+    SetFreeze {
+        /// The table.
+        table: TableId,
+        /// When.
+        freeze: Freeze,
     },
     /// A table's rows less; the catalog stays as it is.
     Truncate(TableId),
@@ -218,6 +225,9 @@ impl Catalog {
                 let schema = self.change_table(*table, |table| table.indexes.retain(|i| i.id != *index));
                 let dropped = Relation::Index(*table, *index);
                 self.schema_mut(&schema).relations.retain(|_, relation| *relation != dropped);
+            }
+            DdlChange::SetFreeze { table, freeze } => {
+                self.change_table(*table, |table| table.freeze = *freeze);
             }
             DdlChange::Truncate(_) => {}
         }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use sqlparser::ast::Expr;
 
 use super::{
-    Catalog, CheckDef, ColumnDef, IndexDef, IndexKind, IndexRole, Layout, Relation, Schema, StoredExpr,
-    TableDef,
+    Catalog, CheckDef, ColumnDef, Freeze, IndexDef, IndexKind, IndexRole, Layout, Relation, Schema,
+    StoredExpr, TableDef,
 };
 use crate::parse::parse_expr;
 use crate::types;
@@ -51,6 +51,9 @@ pub struct StoredTable {
     pub partition_by: Option<u16>,
     /// `column`, `row` or `groups`.
     pub layout: StoredLayout,
+    /// `off` or a duration, if it was said when its rows are frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<String>,
     /// The id that the next index will get.
     pub next_index: u16,
 }
@@ -205,6 +208,7 @@ impl StoredTable {
                     StoredLayout::Groups(groups.iter().map(|group| places(group)).collect())
                 }
             },
+            freeze: (table.freeze != Freeze::Auto).then(|| table.freeze.to_string()),
             next_index: table.next_index,
         }
     }
@@ -226,6 +230,8 @@ impl StoredTable {
                 Layout::Groups(groups.iter().map(|group| ids(group)).collect::<Result<_, _>>()?)
             }
         };
+        let freeze = self.freeze.as_deref().map_or(Some(Freeze::Auto), Freeze::parse);
+        let freeze = freeze.ok_or_else(|| damaged(format!("table {} is frozen when?", self.name)))?;
         Ok(TableDef {
             id: TableId(self.id),
             schema: self.schema.clone(),
@@ -235,6 +241,7 @@ impl StoredTable {
             checks: checks?,
             partition_by: self.partition_by.map(|place| self.column(place)).transpose()?,
             layout,
+            freeze,
             next_index: self.next_index,
         })
     }
@@ -322,7 +329,7 @@ mod tests {
             partition by hash (a) with (layout = 'groups', groups = 'a d; e f');
         create index i on t (d, e); create unique index j on t using hash (a, f); drop index i;
         create table s.t (a date, b time, c bytea, d boolean, e smallint, f real, g bigint, h text, i timestamp)
-            with (layout = 'row')";
+            with (layout = 'row', freeze = '90 s'); alter table t set (freeze = off)";
 
     #[test]
     fn catalog_that_was_kept_and_restored_is_the_same() {
@@ -340,6 +347,8 @@ mod tests {
             let other = restored.table(table.id).unwrap();
             assert_eq!((&other.columns.len(), &other.indexes), (&table.columns.len(), &table.indexes));
             assert_eq!((&other.layout, other.partition_by), (&table.layout, table.partition_by));
+            assert_eq!(other.freeze, table.freeze);
+            assert_ne!(table.freeze, Freeze::Auto);
             for (a, b) in table.columns.iter().zip(&other.columns) {
                 assert_eq!((&a.name, a.ty, a.nullable), (&b.name, b.ty, b.nullable));
                 assert_eq!(
@@ -362,7 +371,8 @@ mod tests {
     #[test]
     fn damaged_catalogs_are_refused() {
         let stored = catalog(SCRIPT).stored();
-        let damages: [fn(&mut StoredCatalog); 7] = [
+        let damages: [fn(&mut StoredCatalog); 8] = [
+            |stored| stored.tables[0].freeze = Some("soon".to_owned()),
             |stored| stored.tables[0].columns[0].ty = "blob".to_owned(),
             |stored| stored.tables[0].checks[0].expression = "a >".to_owned(),
             |stored| stored.tables[0].indexes[0].columns[0] = 99,

@@ -1,6 +1,7 @@
 //! One table's definition.
 
 use std::fmt;
+use std::time::Duration;
 
 use albireo_base::{ColumnId, IndexId, SqlError, SqlState, SqlType, TableId};
 use sqlparser::ast::{Expr, Ident};
@@ -28,6 +29,8 @@ pub struct TableDef {
     pub partition_by: Option<ColumnId>,
     /// How its columns lie in memory.
     pub layout: Layout,
+    /// When its rows are frozen without anybody asking for it.
+    pub freeze: Freeze,
     /// The id the next index will get.
     pub(crate) next_index: u16,
 }
@@ -113,6 +116,43 @@ pub enum Layout {
     /// These columns side by side, group by group; a column in none of them is on its own:
     /// `groups = 'a b; c d'`.
     Groups(Vec<Vec<ColumnId>>),
+}
+
+/// When rows of a table are frozen, which is: encoded, so that they take less memory and are scanned faster.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Freeze {
+    /// When the database's configuration says so: `freeze = auto`.
+    #[default]
+    Auto,
+    /// Only by a call: `freeze = off`.
+    Off,
+    /// When nobody has written them for so long, at least a millisecond: `freeze = '10 min'`.
+    After(Duration),
+}
+
+impl Freeze {
+    /// `auto`, `off`, or a duration; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_lowercase().as_str() {
+            "auto" | "on" | "true" => Some(Self::Auto),
+            "off" | "false" => Some(Self::Off),
+            text => {
+                let after = albireo_base::duration::parse(text)?;
+                (after >= Duration::from_millis(1)).then_some(Self::After(after))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Freeze {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Off => f.write_str("off"),
+            Self::After(after) if after.subsec_micros() == 0 => write!(f, "{}s", after.as_secs()),
+            Self::After(after) => write!(f, "{}us", after.as_micros()),
+        }
+    }
 }
 
 impl TableDef {

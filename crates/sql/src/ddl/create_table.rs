@@ -11,9 +11,9 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::index::{can_partition_by, check_partitioned_key, free_name, index_kind, key_columns};
-use super::{DdlPlan, layout, object};
+use super::{DdlPlan, layout, object, options};
 use crate::catalog::{
-    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, DdlChange, IndexDef, IndexKind, IndexRole, Layout,
+    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, DdlChange, Freeze, IndexDef, IndexKind, IndexRole, Layout,
     StoredExpr, TableDef,
 };
 use crate::names::{self, QualifiedName};
@@ -64,6 +64,7 @@ pub(super) fn plan(catalog: &Catalog, create: &CreateTable, source: Source<'_>) 
         checks: Vec::new(),
         partition_by: None,
         layout: Layout::default(),
+        freeze: Freeze::default(),
         next_index: 0,
     };
     let mut builder = Builder { catalog, source, table, keys: Vec::new(), said_null: Vec::new() };
@@ -76,7 +77,9 @@ pub(super) fn plan(catalog: &Catalog, create: &CreateTable, source: Source<'_>) 
     }
     builder.table.partition_by = builder.partition_by(create.partition_by.as_deref())?;
     builder.indexes()?;
-    builder.table.layout = layout::layout(&builder.table, &create.table_options, source)?;
+    let options = options::read(&create.table_options, source)?;
+    builder.table.layout = layout::layout(&builder.table, &options, source)?;
+    builder.table.freeze = options.freeze(source)?;
     Ok(DdlPlan::one(TAG, DdlChange::CreateTable(Arc::new(builder.table))))
 }
 

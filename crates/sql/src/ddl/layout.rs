@@ -9,61 +9,37 @@
 //! ```
 
 use albireo_base::{ColumnId, SqlError, SqlState};
-use sqlparser::ast::{CreateTableOptions, Expr, Ident, SqlOption, Value};
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
 
+use super::options::{Options, invalid};
 use crate::catalog::{Layout, TableDef};
 use crate::names;
 use crate::parse::{is_blank, tokenize};
 use crate::source::Source;
 
-const OPTIONS: [&str; 2] = ["layout", "groups"];
-
 /// The layout the options ask for.
 pub(super) fn layout(
     table: &TableDef,
-    options: &CreateTableOptions,
+    options: &Options<'_>,
     source: Source<'_>,
 ) -> Result<Layout, SqlError> {
-    let options = match options {
-        CreateTableOptions::None => return Ok(Layout::default()),
-        CreateTableOptions::With(options) => options,
-        _ => return Err(SqlError::unsupported("this kind of table option")),
-    };
-    let mut layout = None;
-    let mut groups = None;
-    for option in options {
-        let SqlOption::KeyValue { key, value } = option else {
-            return Err(SqlError::unsupported("this kind of table option"));
-        };
-        let place = match names::fold(key).as_str() {
-            "layout" => &mut layout,
-            "groups" => &mut groups,
-            other => return Err(source.locate(unknown_option(other), key.span)),
-        };
-        let text = option_text(value)
-            .ok_or_else(|| source.locate(invalid(format!("option \"{key}\" wants a string")), key.span))?;
-        if place.replace((text, key)).is_some() {
-            let message = format!("parameter \"{key}\" specified more than once");
-            return Err(source.locate(SqlError::new(SqlState::SYNTAX_ERROR, message), key.span));
-        }
-    }
-    choose(table, layout, groups, source)
+    choose(table, &options.layout, &options.groups, source)
 }
 
 type Option_<'a> = Option<(String, &'a Ident)>;
 
 fn choose(
     table: &TableDef,
-    layout: Option_<'_>,
-    groups: Option_<'_>,
+    layout: &Option_<'_>,
+    groups: &Option_<'_>,
     source: Source<'_>,
 ) -> Result<Layout, SqlError> {
     let name = layout.as_ref().map(|(text, _)| text.to_lowercase());
-    match (name.as_deref(), &layout, groups) {
+    match (name.as_deref(), layout, groups) {
         (None, _, None) | (Some("column"), _, None) => Ok(Layout::Column),
         (Some("row"), _, None) => Ok(Layout::Row),
-        (None | Some("groups"), _, Some((text, key))) => parse_groups(table, &text, key, source),
+        (None | Some("groups"), _, Some((text, key))) => parse_groups(table, text, key, source),
         (Some("groups"), Some((_, key)), None) => {
             let error = invalid("layout \"groups\" needs the option \"groups\"")
                 .with_hint("Write WITH (groups = 'a b; c d').");
@@ -78,30 +54,6 @@ fn choose(
                 .with_hint("Available values: column, row, groups.");
             Err(at.as_ref().map_or(error.clone(), |(_, key)| source.locate(error, key.span)))
         }
-    }
-}
-
-fn invalid(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-}
-
-fn unknown_option(name: &str) -> SqlError {
-    let error = invalid(format!("unrecognized parameter \"{name}\""));
-    match names::closest(name, OPTIONS) {
-        Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
-        None => error.with_hint("Tables have the options layout and groups."),
-    }
-}
-
-/// A string, or a bare word.
-fn option_text(value: &Expr) -> Option<String> {
-    match value {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.clone()),
-            _ => None,
-        },
-        Expr::Identifier(ident) => Some(names::fold(ident)),
-        _ => None,
     }
 }
 

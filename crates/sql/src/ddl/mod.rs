@@ -1,4 +1,4 @@
-//! CREATE and DROP, TRUNCATE: from the statement to the changes of the catalog.
+//! CREATE and DROP, ALTER, TRUNCATE: from the statement to the changes of the catalog.
 //!
 //! Responsible for: checking a definition against the catalog and giving ids. Not responsible for:
 //! building storage and indexes (the engine does, and puts [`Catalog::with`]'s result in place
@@ -10,6 +10,7 @@ mod create_table;
 mod index;
 mod layout;
 mod object;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use sqlparser::ast::{ObjectType, Statement};
 
 use crate::catalog::{Catalog, DdlChange};
 use crate::source::Source;
+
+pub(crate) use options::sets_options;
 
 /// What a definition statement does.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +54,7 @@ pub fn plan_ddl(catalog: &Catalog, statement: &Statement, text: &str) -> Result<
         Statement::CreateTable(create) => create_table::plan(catalog, create, source),
         Statement::CreateIndex(create) => index::plan_create(catalog, create, source),
         Statement::CreateSchema { .. } => object::plan_create_schema(catalog, statement, source),
+        Statement::AlterTable(alter) => options::plan_alter(catalog, alter, source),
         Statement::Truncate(truncate) => object::plan_truncate(catalog, truncate, source),
         Statement::Drop { object_type, if_exists, names, cascade, .. } => {
             let request = object::DropRequest { names, if_exists: *if_exists, cascade: *cascade };

@@ -4,7 +4,7 @@ use albireo_base::{ColumnId, SqlState, SqlType};
 
 use super::*;
 use crate::TableDef;
-use crate::catalog::{IndexKind, IndexRole, Layout};
+use crate::catalog::{Freeze, IndexKind, IndexRole, Layout};
 use crate::parse::parse_one;
 
 fn plan(catalog: &Catalog, text: &str) -> Result<DdlPlan, SqlError> {
@@ -122,6 +122,44 @@ fn layout_is_read_from_the_options() {
         assert!(error.position().is_some(), "{options}");
     }
     assert_eq!(layout("layuot = 'row'").unwrap_err().hint(), Some("Perhaps you meant \"layout\"."));
+}
+
+#[test]
+fn when_rows_are_frozen_is_read_and_changed() {
+    let made = |options: &str| -> Result<Freeze, SqlError> {
+        let plan = plan(&Catalog::new(), &format!("create table t (a int) with ({options})"))?;
+        match &plan.changes[0] {
+            DdlChange::CreateTable(table) => Ok(table.freeze),
+            other => panic!("{other:?}"),
+        }
+    };
+    let after = |ms| Freeze::After(std::time::Duration::from_millis(ms));
+    assert_eq!(made("layout = row").unwrap(), Freeze::Auto);
+    let catalog = Catalog::new().with(&plan(&Catalog::new(), "create table t (a int)").unwrap().changes);
+    let altered = |options: &str| -> Result<Freeze, SqlError> {
+        let plan = plan(&catalog, &format!("alter table t set ({options})"))?;
+        assert_eq!(plan.tag, "ALTER TABLE");
+        let next = catalog.with(&plan.changes);
+        Ok(next.tables().next().unwrap().freeze)
+    };
+    let times =
+        [("off", Freeze::Off), ("auto", Freeze::Auto), ("'10 min'", after(600_000)), ("'20'", after(20))];
+    for (text, freeze) in times {
+        let options = format!("freeze = {text}");
+        assert_eq!((made(&options), altered(&options)), (Ok(freeze), Ok(freeze)), "{text}");
+        assert_eq!(Freeze::parse(&freeze.to_string()), Some(freeze), "what is kept is read");
+    }
+    for wrong in ["freeze = 'soon'", "freeze = '0 s'", "freeze = 10", "freeze = '10 us'", "thaw = off"] {
+        let error = made(wrong).unwrap_err();
+        assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE, "{wrong}");
+        assert!(error.position().is_some() && altered(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(altered("freeze = off, freeze = off").unwrap_err().state(), SqlState::SYNTAX_ERROR);
+    assert_eq!(altered("layout = row").unwrap_err().state(), SqlState::FEATURE_NOT_SUPPORTED);
+    let plan = |text| plan(&catalog, text);
+    assert_eq!(plan("alter table x set (freeze = off)").unwrap_err().state(), SqlState::UNDEFINED_TABLE);
+    let skipped = plan("alter table if exists x set (freeze = off)").unwrap();
+    assert_eq!(skipped.notices, ["relation \"x\" does not exist, skipping"]);
 }
 
 #[test]

@@ -248,7 +248,9 @@ impl Names {
             let id = match change {
                 DdlChange::CreateTable(table) => table.id,
                 DdlChange::DropTable(id) | DdlChange::Truncate(id) => *id,
-                DdlChange::CreateIndex { table, .. } | DdlChange::DropIndex { table, .. } => *table,
+                DdlChange::CreateIndex { table, .. }
+                | DdlChange::DropIndex { table, .. }
+                | DdlChange::SetFreeze { table, .. } => *table,
                 DdlChange::CreateSchema(_) | DdlChange::DropSchema(_) => continue,
             };
             let name = next.table(id).or_else(|| old.table(id)).map(|def| name_of(def));
