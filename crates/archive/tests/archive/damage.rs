@@ -104,9 +104,12 @@ fn read_with(from: &str, to: &str) -> Result<Manifest, ArchiveError> {
 
 #[test]
 fn manifest_of_another_format_is_refused_with_the_reason() {
-    let refused = read_with("\"format\":1", "\"format\":2,\"new\":[]").expect_err("it is not known");
-    assert!(matches!(refused, ArchiveError::Format { found: 2, .. }));
-    assert!(refused.to_string().contains("has format 2, and this version reads format 1"), "{refused}");
+    let refused = read_with("\"format\":1", "\"format\":3,\"new\":[]").expect_err("it is not known");
+    assert!(matches!(refused, ArchiveError::Format { found: 3, .. }));
+    assert!(
+        refused.to_string().contains("has format 3, and this version reads formats up to 2"),
+        "{refused}"
+    );
 }
 
 #[test]
