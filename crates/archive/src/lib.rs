@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A data file is an Arrow IPC file of live rows in the order of their slots, uncompressed, with types that
-//! pyarrow and DuckDB read; that of a frozen chunk has its columns as they are encoded ([`frozen`]). What has not changed
+//! pyarrow and DuckDB read; that of a frozen chunk has its columns as they are encoded (`frozen`). What has not changed
 //! since the archive before is not written again: the manifest names the older archive's file. A frozen chunk is written
 //! once, the first time that it is archived frozen; each archive says which of its rows are dead.
 //!

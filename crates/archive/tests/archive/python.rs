@@ -72,10 +72,21 @@ c16: fixed_size_binary[16] (uuid)
 
 #[test]
 fn pyarrow_reads_every_type_of_an_archive() {
+    read(world(), "hot");
+}
+
+#[test]
+fn pyarrow_reads_every_type_of_a_frozen_chunk() {
+    let mut frozen = world();
+    frozen.freeze(0);
+    frozen.freeze(1);
+    read(frozen, "frozen");
+}
+
+fn read(mut world: World, name: &str) {
     let (simulated, _) = Env::simulated(1);
     let env = Env { disk: std::sync::Arc::new(RealDisk), ..simulated };
-    let directory = std::env::temp_dir().join(format!("albireo-archive-{}", std::process::id()));
-    let mut world = world();
+    let directory = std::env::temp_dir().join(format!("albireo-archive-{name}-{}", std::process::id()));
     let (request, snapshot) = (world.request(), world.snapshot());
     let written = write(&env, &directory.join("archive"), snapshot, request, None, |_| {});
     assert_eq!(written.expect("there is room").report.files_written, 2);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use albireo_archive::{
-    ArchiveError, ColumnMeta, Contents, LogPosition, Manifest, Request, TableMeta, Written, open,
+    ArchiveError, ColumnMeta, Contents, FileEntry, LogPosition, Manifest, Request, TableMeta, Written, open,
     open_frozen, write,
 };
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
@@ -189,6 +189,18 @@ impl World {
         let snapshot = self.snapshot();
         let view = snapshot.table(TableId(3)).expect("the table is in the snapshot");
         (0..view.chunk_count()).map(|index| view.chunk(index).forms()).collect()
+    }
+
+    /// Loads the file of a frozen chunk and reads all of its rows, or is refused.
+    pub fn may_load(&self, env: &Env, file: &FileEntry) {
+        let empty = Table::new(Arc::clone(&self.spec), Arc::clone(&self.layout), None, &self.registry);
+        let mut loader = Loader::new(empty);
+        let Ok(chunk) = open_frozen(env, Path::new(DIRECTORY), file) else { return };
+        if loader.adopt(chunk).is_ok()
+            && let Ok(table) = loader.finish()
+        {
+            assert_eq!(rows_of(&table).len() as u64, file.rows);
+        }
     }
 
     /// The rows of an archive.
