@@ -183,7 +183,8 @@ fn files_of(disk: &CrashDisk, archive: u32) -> Vec<(String, usize)> {
     let directory = format!("/data/archive/{archive:010}");
     let paths = disk.read_dir(Path::new(&directory)).unwrap_or_default();
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    let mut files: Vec<_> = paths.iter().map(|path| (name(path), disk.get(path).unwrap().len())).collect();
+    let mut files: Vec<_> =
+        paths.iter().map(|path| (name(path), disk.contents(path).unwrap().len())).collect();
     files.retain(|(name, _)| name.ends_with(".arrow"));
     files.sort();
     files
@@ -225,7 +226,7 @@ fn frozen_chunks_are_loaded_as_they_are_and_written_once() {
         run(&db, "CHECKPOINT");
         run(&db, "CHECKPOINT");
         assert_eq!((frozen_of(&files_of(&disk, 1)), frozen_of(&files_of(&disk, 4))), (2, 0));
-        assert!(disk.get("/data/archive/0000000001/manifest.json").is_none());
+        assert!(disk.contents("/data/archive/0000000001/manifest.json").is_none());
         run(&db, "DELETE FROM t WHERE id = 200001");
         let after = all(&db);
         assert_ne!(after, before);
@@ -252,7 +253,7 @@ fn damage_in_a_frozen_chunk_is_found_with_its_place_and_another_archive_is_loade
     run(&db, "CHECKPOINT");
     drop(db);
     let path = "/data/archive/0000000002/t1-p0-c0.frozen.arrow";
-    let sound = disk.get(path).expect("it is there");
+    let sound = disk.contents(path).expect("it is there");
     let at = sound.len() / 2;
     let mut damaged = sound.clone();
     damaged[at] ^= 4;
