@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, MetadataVersion, root_as_footer};
+use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use crate::error::{ArchiveError, Damage};
@@ -155,7 +155,26 @@ fn message(data: &Buffer, block: &Block) -> Result<Buffer, String> {
     if offset.checked_add(length).is_none_or(|end| end > data.len()) {
         return Err(out());
     }
-    Ok(data.slice_with_length(offset, length))
+    let data = data.slice_with_length(offset, length);
+    // Arrow's reader takes it for granted that buffers are in the body.
+    for buffer in batch_in(&data, length - body)?.buffers().into_iter().flatten() {
+        let (start, bytes) = (place(buffer.offset())?, place(buffer.length())?);
+        if start.checked_add(bytes).is_none_or(|end| end > body) {
+            return Err("a buffer lies outside of its batch".to_owned());
+        }
+    }
+    Ok(data)
+}
+
+/// What stands before a message: a mark, and its length.
+const MESSAGE_PREFIX_BYTES: usize = 8;
+
+/// The batch that a message describes in its first `length` bytes, of rows or of a dictionary.
+pub(crate) fn batch_in(message: &[u8], length: usize) -> Result<arrow_ipc::RecordBatch<'_>, String> {
+    let head = message.get(MESSAGE_PREFIX_BYTES..length).ok_or("a message is too short")?;
+    let message = root_as_message(head).map_err(|error| error.to_string())?;
+    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    dictionary.or_else(|| message.header_as_record_batch()).ok_or_else(|| "a block holds no rows".to_owned())
 }
 
 impl Batches {

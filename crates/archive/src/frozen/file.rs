@@ -8,8 +8,8 @@ use albireo_base::ColumnId;
 use albireo_env::Env;
 use albireo_storage::{ChunkParts, ChunkView};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_ipc::Block;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow_ipc::{Block, root_as_message};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -19,13 +19,11 @@ use super::restore::{Bytes, column_of};
 use super::{ENCODING, HEADER, TEXT_BYTES};
 use crate::error::{ArchiveError, Damage};
 use crate::manifest::{FORMAT, FileEntry, FrozenEntry, PartEntry, file_path};
-use crate::read::{ArrowFile, read_checked};
+use crate::read::{ArrowFile, batch_in, read_checked};
 use crate::write::TableMeta;
 
 /// Buffers that are shorter share a part with what is beside them.
 const LEAST_PART_BYTES: usize = 1 << 10;
-/// What stands before a message: a mark, and its length.
-const MESSAGE_PREFIX_BYTES: usize = 8;
 
 /// The bytes of the file of a chunk, which is frozen.
 pub(crate) fn encode(chunk: &ChunkView<'_>, table: &TableMeta) -> Vec<u8> {
@@ -65,7 +63,7 @@ pub(crate) fn parts_of(file: &[u8]) -> Vec<PartEntry> {
     let arrow = ArrowFile::parse(file).expect("it was written just now");
     let mut cuts = BTreeSet::from([file.len()]);
     for block in arrow.dictionaries.iter().chain(&arrow.batches) {
-        cuts.extend(buffers_of(file, block).expect("it was written just now"));
+        cuts.extend(buffers_of(file, block));
     }
     let mut start = 0;
     let mut parts = Vec::new();
@@ -77,15 +75,13 @@ pub(crate) fn parts_of(file: &[u8]) -> Vec<PartEntry> {
 }
 
 /// Where the large buffers of a message begin and end in the file.
-fn buffers_of(file: &[u8], block: &Block) -> Option<Vec<usize>> {
-    let start = block.offset() as usize;
-    let body = start + block.metaDataLength() as usize;
-    let message = root_as_message(&file[start + MESSAGE_PREFIX_BYTES..body]).ok()?;
-    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
-    let batch = dictionary.or_else(|| message.header_as_record_batch())?;
-    let large = batch.buffers()?.iter().filter(|buffer| buffer.length() as usize >= LEAST_PART_BYTES);
+fn buffers_of(file: &[u8], block: &Block) -> Vec<usize> {
+    let (start, length) = (block.offset() as usize, block.metaDataLength() as usize);
+    let batch = batch_in(&file[start..], length).expect("it was written just now");
+    let buffers = batch.buffers().into_iter().flatten();
+    let large = buffers.filter(|buffer| buffer.length() as usize >= LEAST_PART_BYTES);
     let ends = large.flat_map(|buffer| [buffer.offset(), buffer.offset() + buffer.length()]);
-    Some(ends.map(|at| body + at as usize).collect())
+    ends.map(|at| start + length + at as usize).collect()
 }
 
 /// Reads the file of a frozen chunk whole, checks it part by part, and gives what it was made of, with the rows that live

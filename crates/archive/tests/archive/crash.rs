@@ -52,7 +52,7 @@ fn check(world: &World, env: &Env, rows: &[Rows]) -> Vec<u64> {
 
 #[test]
 fn power_lost_at_any_operation_of_writing_leaves_no_archive_or_a_complete_one() {
-    [false, true].map(lose_power_writing);
+    [false, true].into_iter().for_each(lose_power_writing);
 }
 
 fn lose_power_writing(freezes: bool) {
@@ -97,7 +97,7 @@ fn lose_power_writing(freezes: bool) {
 
 #[test]
 fn power_lost_at_any_operation_of_throwing_away_leaves_complete_archives_whole() {
-    [false, true].map(lose_power_throwing_away);
+    [false, true].into_iter().for_each(lose_power_throwing_away);
 }
 
 fn lose_power_throwing_away(freezes: bool) {

@@ -1,11 +1,12 @@
 //! Frozen chunks: written once, named after, and loaded as they are.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use albireo_archive::{FileEntry, list, retain, verify};
+use albireo_archive::{FileEntry, Manifest, list, retain, verify};
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, SqlType, Value};
-use albireo_env::Env;
+use albireo_env::{Env, MemoryDisk};
 use albireo_storage::LayoutChoice;
 use albireo_testing::random_tests;
 use proptest::prelude::*;
@@ -182,6 +183,38 @@ fn archive_without_frozen_rows_has_the_format_that_older_versions_read() {
     }
 }
 
+/// Files that a version wrote which knew nothing of frozen chunks: rows 0 to 8 by turns in two partitions, the fourth with a
+/// NULL, without the second row of the first partition.
+const FORMAT_1: [(&str, &[u8]); 3] = [
+    ("manifest.json", include_bytes!("../format1/manifest.json")),
+    ("t3-p0-c0.arrow", include_bytes!("../format1/t3-p0-c0.arrow")),
+    ("t3-p1-c0.arrow", include_bytes!("../format1/t3-p1-c0.arrow")),
+];
+
+#[test]
+fn archive_of_an_older_version_is_loaded_and_its_files_are_named() {
+    let disk = MemoryDisk::default();
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::simulated(1).0 };
+    for (name, bytes) in FORMAT_1 {
+        disk.put(Path::new(DIRECTORY).join("0000000001").join(name), bytes);
+    }
+    assert!(verify(&env, Path::new(DIRECTORY), 1).is_empty());
+    let manifest = Manifest::read(&env, Path::new(DIRECTORY), 1).expect("it is sound");
+    assert_eq!(manifest.format, 1);
+    let mut world = World::new(small_shape(), 2);
+    let loaded = world.reopen(&env, &manifest);
+    let text = |n: i32| if n == 4 { Value::Null } else { Value::Text(format!("row {n}")) };
+    let row = |n: &i32| vec![Value::Integer(*n), text(*n)];
+    let rows = [&[0, 4, 6, 8][..], &[1, 3, 5, 7]].map(|rows| rows.iter().map(row).collect::<Vec<_>>());
+    assert_eq!(world.rows(), rows);
+    // What is frozen now is written, and the rest stays where it is.
+    world.freeze(1);
+    let second = world.archive(&env, Some(&loaded)).expect("there is room");
+    assert_eq!((second.report.files_written, second.report.files_reused), (1, 1));
+    assert_eq!(second.contents.manifest().format, 2);
+    assert_eq!(world.load(&env, second.contents.manifest()).expect("nothing is damaged"), rows);
+}
+
 #[test]
 fn hot_chunks_between_frozen_ones_are_never_taken_for_others() {
     let (env, _) = Env::simulated(1);
@@ -204,48 +237,42 @@ fn hot_chunks_between_frozen_ones_are_never_taken_for_others() {
     }
 }
 
-/// Each column in one of the ways to encode it, with and without NULLs.
-#[test]
-fn frozen_columns_of_every_form_come_back_as_they_were_encoded() {
-    let (env, _) = Env::simulated(1);
-    let forms: &[(SqlType, &str, &dyn Fn(i64) -> Value)] = &[
-        (SqlType::BigInt, "integers of 8", &|n| Value::BigInt(n << 45 ^ i64::MIN)),
-        (SqlType::BigInt, "integers of 4", &|n| Value::BigInt(-1_000_000_000_000 + (n << 15))),
-        (SqlType::Integer, "integers of 2", &|n| Value::Integer(70_000 + n as i32 * 2)),
-        (SqlType::SmallInt, "integers of 1", &|n| Value::SmallInt((n * 7 % 200) as i16 - 100)),
-        (SqlType::Decimal { precision: 18, scale: 4 }, "integers of 8", &|n| decimal(i128::from(n << 40), 4)),
-        (SqlType::Decimal { precision: 12, scale: 10 }, "integers of 4", &|n| {
-            decimal(i128::from(n << 15), 10)
-        }),
-        (SqlType::Decimal { precision: 7, scale: 2 }, "integers of 2", &|n| decimal(i128::from(n), 2)),
-        (SqlType::Decimal { precision: 38, scale: 4 }, "values of 16", &|n| decimal(i128::from(n) << 70, 4)),
-        (SqlType::Double, "values of 8", &|n| Value::Double((n as f64).sqrt())),
-        (SqlType::Real, "values of 4", &|n| Value::Real((n as f32).sqrt())),
-        (SqlType::Uuid, "values of 16", &|n| Value::Uuid(i128::from(n * n).to_le_bytes())),
-        (SqlType::Char(24), "texts of 24 bytes", &|n| Value::Text(format!("{n:024}"))),
-        (SqlType::Text, "texts", &|n| Value::Text(format!("{n}é").repeat(n as usize % 7))),
-        (SqlType::Bytea, "texts", &|n| {
-            Value::Bytea([&n.to_be_bytes()[..], &[255; 5][..n as usize % 5]].concat())
-        }),
-        (SqlType::Bool, "runs", &|n| Value::Bool(n % 4000 < 2000)),
-        (SqlType::Text, "runs, dictionary", &|n| {
-            Value::Text(format!("a long text {}", n / 100 % 3).repeat(9))
-        }),
-        (SqlType::Timestamp, "runs", &|n| Value::Timestamp(n / 1000 << 40)),
-        (SqlType::Timestamp, "integers of 4", &|n| Value::Timestamp(1 << 50 | n << 15)),
-        (SqlType::Date, "dictionary of", &|n| Value::Date([1, 70_000, -90_000][n as usize * 7 % 11 % 3])),
-        (SqlType::Varchar(60), "dictionary of 291 in 2", &|n| {
-            Value::Text(format!("text {:09}", n * 7 % 300))
-        }),
-        (SqlType::Varchar(60), "constant", &|_| Value::from("constant")),
-        (SqlType::Bytea, "constant", &|_| Value::Bytea(Vec::new())),
-        (SqlType::Time, "all NULL", &|_| Value::Null),
-    ];
-    let columns = forms.iter().flat_map(|(ty, form, _)| [(*ty, *form == "all NULL"), (*ty, true)]).collect();
+/// A type, how a column of it is encoded, and the value of the nth row.
+type Form = (SqlType, &'static str, fn(i64) -> Value);
+
+const FORMS: &[Form] = &[
+    (SqlType::BigInt, "integers of 8", |n| Value::BigInt((n << 45) ^ i64::MIN)),
+    (SqlType::BigInt, "integers of 4", |n| Value::BigInt(-1_000_000_000_000 + (n << 15))),
+    (SqlType::Integer, "integers of 2", |n| Value::Integer(70_000 + n as i32 * 2)),
+    (SqlType::SmallInt, "integers of 1", |n| Value::SmallInt((n * 7 % 200) as i16 - 100)),
+    (SqlType::Decimal { precision: 18, scale: 4 }, "integers of 8", |n| decimal(i128::from(n << 40), 4)),
+    (SqlType::Decimal { precision: 12, scale: 10 }, "integers of 4", |n| decimal(i128::from(n << 15), 10)),
+    (SqlType::Decimal { precision: 7, scale: 2 }, "integers of 2", |n| decimal(i128::from(n), 2)),
+    (SqlType::Decimal { precision: 38, scale: 4 }, "values of 16", |n| decimal(i128::from(n) << 70, 4)),
+    (SqlType::Double, "values of 8", |n| Value::Double((n as f64).sqrt())),
+    (SqlType::Real, "values of 4", |n| Value::Real((n as f32).sqrt())),
+    (SqlType::Uuid, "values of 16", |n| Value::Uuid(i128::from(n * n).to_le_bytes())),
+    (SqlType::Char(24), "texts of 24 bytes", |n| Value::Text(format!("{n:024}"))),
+    (SqlType::Text, "texts", |n| Value::Text(format!("{n}é").repeat(n as usize % 7))),
+    (SqlType::Bytea, "texts", |n| Value::Bytea([&n.to_be_bytes()[..], &[255; 5][..n as usize % 5]].concat())),
+    (SqlType::Bool, "runs", |n| Value::Bool(n % 4000 < 2000)),
+    (SqlType::Text, "runs, dictionary", |n| Value::Text(format!("a long text {}", n / 100 % 3).repeat(9))),
+    (SqlType::Timestamp, "runs", |n| Value::Timestamp((n / 1000) << 40)),
+    (SqlType::Timestamp, "integers of 4", |n| Value::Timestamp(1 << 50 | (n << 15))),
+    (SqlType::Date, "dictionary of", |n| Value::Date([1, 70_000, -90_000][n as usize * 7 % 11 % 3])),
+    (SqlType::Varchar(60), "dictionary of 291 in 2", |n| Value::Text(format!("text {:09}", n * 7 % 300))),
+    (SqlType::Varchar(60), "constant", |_| Value::from("constant")),
+    (SqlType::Bytea, "constant", |_| Value::Bytea(Vec::new())),
+    (SqlType::Time, "all NULL", |_| Value::Null),
+];
+
+/// Each column in one of the ways to encode it, without NULLs and with; a chunk of rows.
+pub fn world_of_every_form() -> World {
+    let columns = FORMS.iter().flat_map(|(ty, form, _)| [(*ty, *form == "all NULL"), (*ty, true)]).collect();
     let shape = Shape { columns, ..small_shape() };
     let mut world = World::new(Shape { indexes: Vec::new(), ..shape }, 1);
     for n in 0..CHUNK_ROWS as i64 {
-        let values = forms.iter().enumerate().flat_map(|(at, (_, _, value))| {
+        let values = FORMS.iter().enumerate().flat_map(|(at, (_, _, value))| {
             // NULLs in ranges, and here and there.
             let is_null = if at % 2 == 0 { n % 3000 < 100 } else { n * 7 % 13 < 5 };
             [value(n), if is_null { Value::Null } else { value(n) }]
@@ -253,10 +280,17 @@ fn frozen_columns_of_every_form_come_back_as_they_were_encoded() {
         world.insert(0, &values.collect::<Vec<_>>());
     }
     world.delete_all(0, (0..CHUNK_ROWS as u64).filter(|n| n % 100 < 3));
+    world
+}
+
+#[test]
+fn frozen_columns_of_every_form_come_back_as_they_were_encoded() {
+    let (env, _) = Env::simulated(1);
+    let mut world = world_of_every_form();
     world.freeze(0);
     world.delete_all(0, (0..CHUNK_ROWS as u64).filter(|n| n % 100 == 50));
     let (before, rows) = (world.forms(), world.rows());
-    for ((_, form, _), pair) in forms.iter().zip(before[0].as_ref().expect("it is frozen").chunks(2)) {
+    for ((_, form, _), pair) in FORMS.iter().zip(before[0].as_ref().expect("it is frozen").chunks(2)) {
         assert!(pair[0].contains(form.split(',').next().unwrap_or(form)), "{form}: {pair:?}");
         assert!(form.split(',').all(|part| pair[0].contains(part)), "{form}: {pair:?}");
     }
