@@ -35,7 +35,7 @@ pub enum ArchiveError {
     SnapshotEnded,
     /// A manifest of a format that this version does not know.
     #[error(
-        "{} has format {found}, and this version reads format {}: use the version that wrote it, or a newer one",
+        "{} has format {found}, and this version reads formats up to {}: use the version that wrote it, or a newer one",
         path.display(), crate::FORMAT
     )]
     Format {
@@ -75,6 +75,18 @@ pub enum Damage {
     /// Bytes have changed.
     #[error("the checksum is {found:08x} instead of {expected:08x}")]
     Checksum {
+        /// CRC-32C as written.
+        expected: u32,
+        /// CRC-32C of what is there.
+        found: u32,
+    },
+    /// Bytes of a part have changed.
+    #[error("of bytes {offset} to {} the checksum is {found:08x} instead of {expected:08x}", offset + bytes - 1)]
+    Part {
+        /// Where the part begins in the file.
+        offset: u64,
+        /// Its length.
+        bytes: u64,
         /// CRC-32C as written.
         expected: u32,
         /// CRC-32C of what is there.

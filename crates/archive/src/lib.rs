@@ -7,19 +7,21 @@
 //! ```text
 //! archive/lock                              held while an archive is written or thrown away
 //! archive/0000000007/t12-p0-c16.arrow       table 12, partition 0, chunks from the 16th on
+//! archive/0000000007/t12-p0-c3.frozen.arrow chunk 3, which is frozen
 //! archive/0000000007/manifest.json          written last, under another name, and renamed
 //! ```
 //!
 //! A data file is an Arrow IPC file of live rows in the order of their slots, uncompressed, with types that
-//! pyarrow and DuckDB read. What has not changed since the archive before is not written again: the manifest
-//! names the older archive's file.
+//! pyarrow and DuckDB read; that of a frozen chunk has its columns as they are encoded (`frozen`). What has not changed
+//! since the archive before is not written again: the manifest names the older archive's file. A frozen chunk is written
+//! once, the first time that it is archived frozen; each archive says which of its rows are dead.
 //!
 //! Invariants:
 //! - I-1 An archive exists when its manifest does: all files that it names, and their names, were on
 //!   stable storage before. (`tests/archive/crash.rs`)
 //! - I-2 A file goes only when no manifest names it, and a manifest goes before any file that only it
 //!   named; each is on stable storage before the next. (`tests/archive/retention.rs`)
-//! - I-3 No byte of a data file is interpreted before the checksum over all of them was right, none of a
+//! - I-3 No byte of a data file is interpreted before the checksums over all of them were right, none of a
 //!   manifest before its own was. (`tests/archive/damage.rs`)
 //!
 //! Units: `_bytes`, `_rows`, `_us` microseconds since 1970.
@@ -33,7 +35,9 @@ mod contents;
 mod directory;
 mod error;
 mod files;
+mod frozen;
 mod manifest;
+mod plan;
 mod read;
 mod retain;
 mod verify;
@@ -43,7 +47,12 @@ pub use columns::disk_type;
 pub use contents::Contents;
 pub use directory::{Listing, Unreadable, list};
 pub use error::{ArchiveError, Damage};
-pub use manifest::{ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, TableEntry};
+pub use frozen::file::open_frozen;
+pub use frozen::invalid::InvalidRows;
+pub use frozen::restore::Bytes;
+pub use manifest::{
+    ColumnEntry, FORMAT, FileEntry, FrozenEntry, LogPosition, Manifest, PartEntry, TableEntry,
+};
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
 pub use verify::{Finding, is_sound, verify};

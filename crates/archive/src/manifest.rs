@@ -6,14 +6,18 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_env::Env;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ArchiveError, Damage};
 use crate::files::{archive_path, number_of, read_whole};
+use crate::frozen::invalid::InvalidRows;
 
-/// The format that this version writes, and the only one it reads.
-pub const FORMAT: u32 = 1;
+/// The format that this version writes where something is frozen, and the newest that it reads.
+pub const FORMAT: u32 = 2;
+/// The format in which nothing is frozen, which older versions read too.
+pub(crate) const PLAIN_FORMAT: u32 = 1;
 
 /// The manifest's name in its directory.
 pub(crate) const NAME: &str = "manifest.json";
@@ -42,7 +46,7 @@ pub struct LogPosition {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// [`FORMAT`].
+    /// [`FORMAT`], or an older one.
     pub format: u32,
     /// Its number; later archives have greater ones.
     pub number: u64,
@@ -109,7 +113,26 @@ pub struct FileEntry {
     pub crc32c: u32,
     /// The epoch of the last change in its chunks. Of meaning only to the process that wrote it.
     pub changed: u64,
+    /// Of a frozen chunk, what else there is to say; its rows are those that live in this archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<FrozenEntry>,
 }
+
+/// A frozen chunk, in a file of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrozenEntry {
+    /// Rows in the file, dead ones too.
+    pub slots: u32,
+    /// Those that are dead in this archive.
+    pub invalid: InvalidRows,
+    /// The file, part by part.
+    pub parts: Vec<PartEntry>,
+}
+
+/// A part of a file: its length, and the CRC-32C of its bytes. It begins where the one before ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartEntry(pub u64, pub u32);
 
 /// The part of a manifest that all formats have.
 #[derive(Deserialize)]
@@ -145,6 +168,11 @@ impl Manifest {
         self.tables.iter().map(|table| table.rows).sum()
     }
 
+    /// Whether it names files of frozen chunks.
+    pub(crate) fn is_any_frozen(&self) -> bool {
+        self.files().any(|file| file.frozen.is_some())
+    }
+
     /// Bytes of all files, those of older archives included.
     pub fn bytes(&self) -> u64 {
         self.files().map(|file| file.bytes).sum()
@@ -178,7 +206,7 @@ impl Manifest {
         }
         let parse = |error: serde_json::Error| form(&error.to_string());
         let AnyFormat { format } = serde_json::from_slice(body).map_err(parse)?;
-        if format != FORMAT {
+        if !(PLAIN_FORMAT..=FORMAT).contains(&format) {
             return Err(ArchiveError::Format { path: path.to_owned(), found: format });
         }
         let manifest: Self = serde_json::from_slice(body).map_err(parse)?;
@@ -190,6 +218,9 @@ impl Manifest {
 
     /// What cannot be, if anything.
     fn contradiction(&self) -> Option<String> {
+        if self.format == PLAIN_FORMAT && self.is_any_frozen() {
+            return Some("something is frozen in a format that has nothing of that".to_owned());
+        }
         let mut ids = HashSet::new();
         let (mut places, mut paths) = (HashSet::new(), HashSet::new());
         for table in &self.tables {
@@ -207,6 +238,9 @@ impl Manifest {
                 if !places.insert((table.id, file.partition, file.first_chunk)) {
                     return Some(format!("chunk {} of table {} is listed twice", file.first_chunk, table.id));
                 }
+                if let Some(what) = file.frozen.as_ref().and_then(|frozen| frozen.contradiction(file)) {
+                    return Some(format!("{}: {what}", file.path));
+                }
                 rows = rows.saturating_add(file.rows);
             }
             if rows != table.rows {
@@ -216,6 +250,33 @@ impl Manifest {
         (self.tables.iter().try_fold(0u64, |sum, table| sum.checked_add(table.rows)).is_none()
             || self.files().try_fold(0u64, |sum, file| sum.checked_add(file.bytes)).is_none())
         .then(|| "there are too many rows".to_owned())
+    }
+}
+
+impl TableEntry {
+    /// The files of a partition in the order in which they are loaded: frozen chunks first.
+    pub fn files_of(&self, partition: u16) -> Vec<&FileEntry> {
+        let mut files: Vec<_> = self.files.iter().filter(|file| file.partition == partition).collect();
+        files.sort_by_key(|file| file.frozen.is_none());
+        files
+    }
+}
+
+impl FrozenEntry {
+    /// What cannot be, if anything.
+    fn contradiction(&self, file: &FileEntry) -> Option<&'static str> {
+        let Some(live) = self.invalid.live() else { return Some("its invalid rows cannot be") };
+        let rows: u64 = live.iter().map(|word| u64::from(word.count_ones())).sum();
+        let bytes = self.parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.0));
+        let sum = |sum, part: &PartEntry| crc32c::crc32c_combine(sum, part.1, part.0 as usize);
+        let rules = [
+            (self.slots as usize == CHUNK_ROWS && file.chunks == 1, "it is not of one chunk"),
+            (rows == file.rows, "it has not as many rows as it says"),
+            (bytes == Some(file.bytes), "its parts are not as long as it is"),
+            (self.parts.iter().all(|part| part.0 > 0), "a part is empty"),
+            (self.parts.iter().fold(0, sum) == file.crc32c, "its parts have not its checksum"),
+        ];
+        rules.iter().find(|(holds, _)| !holds).map(|(_, what)| *what)
     }
 }
 

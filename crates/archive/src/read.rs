@@ -8,12 +8,12 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, root_as_footer};
+use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use crate::error::{ArchiveError, Damage};
 use crate::files::open_file;
-use crate::manifest::{FileEntry, file_path};
+use crate::manifest::{FileEntry, FrozenEntry, PartEntry, file_path};
 
 /// Bytes behind an Arrow file's footer: its length and the magic word.
 const TRAILER_BYTES: usize = 10;
@@ -41,16 +41,20 @@ impl std::fmt::Debug for Batches {
 ///
 /// # Errors
 /// The file is missing or damaged, or cannot be read.
+///
+/// # Panics
+/// The file is of a frozen chunk: [`crate::open_frozen`].
 pub fn open(env: &Env, directory: &Path, file: &FileEntry) -> Result<Batches, ArchiveError> {
+    assert!(file.frozen.is_none(), "a frozen chunk is read as it is");
     let path = file_path(directory, file);
     let data = read_checked(env, &path, file)?;
     let arrow = |what: String| ArchiveError::damaged(&path, Damage::Arrow(what));
-    let (schema, decoder, blocks) = parse_footer(&data).map_err(arrow)?;
+    let ArrowFile { schema, version, batches, .. } = ArrowFile::parse(&data).map_err(arrow)?;
     Ok(Batches {
+        decoder: FileDecoder::new(Arc::clone(&schema), version),
         schema,
-        decoder,
         data,
-        blocks: blocks.into_iter(),
+        blocks: batches.into_iter(),
         expected_rows: file.rows,
         found_rows: 0,
         is_done: false,
@@ -59,7 +63,7 @@ pub fn open(env: &Env, directory: &Path, file: &FileEntry) -> Result<Batches, Ar
 }
 
 /// All bytes of a file, if they are those that were written.
-fn read_checked(env: &Env, path: &Path, entry: &FileEntry) -> Result<Buffer, ArchiveError> {
+pub(crate) fn read_checked(env: &Env, path: &Path, entry: &FileEntry) -> Result<Buffer, ArchiveError> {
     let (file, found_bytes) = open_file(env, path)?;
     if found_bytes != entry.bytes {
         return Err(ArchiveError::damaged(path, Damage::Length { expected_bytes: entry.bytes, found_bytes }));
@@ -77,24 +81,100 @@ fn read_checked(env: &Env, path: &Path, entry: &FileEntry) -> Result<Buffer, Arc
             Err(error) => return Err(ArchiveError::io(path, error)),
         }
     }
-    let found = crc32c::crc32c(bytes);
-    if found != entry.crc32c {
-        return Err(ArchiveError::damaged(path, Damage::Checksum { expected: entry.crc32c, found }));
+    let damage = match &entry.frozen {
+        Some(frozen) => damaged_part(bytes, frozen),
+        None => {
+            let (expected, found) = (entry.crc32c, crc32c::crc32c(bytes));
+            (found != expected).then_some(Damage::Checksum { expected, found })
+        }
+    };
+    match damage {
+        Some(damage) => Err(ArchiveError::damaged(path, damage)),
+        None => Ok(data.into()),
     }
-    Ok(data.into())
 }
 
-/// Schema and places of the batches. The form is Arrow's own: blocks, footer, its length, `ARROW1`.
-fn parse_footer(data: &Buffer) -> Result<(SchemaRef, FileDecoder, Vec<Block>), String> {
-    let trailer = data.last_chunk::<TRAILER_BYTES>().ok_or("it is too short")?;
-    let length = read_footer_length(*trailer).map_err(|error| error.to_string())?;
-    let end = data.len() - TRAILER_BYTES;
-    let start = end.checked_sub(length).ok_or("its footer is longer than the file")?;
-    let footer = root_as_footer(&data[start..end]).map_err(|error| error.to_string())?;
-    let schema = Arc::new(fb_to_schema(footer.schema().ok_or("it has no schema")?));
-    let decoder = FileDecoder::new(Arc::clone(&schema), footer.version());
-    let blocks = footer.recordBatches().into_iter().flatten().copied().collect();
-    Ok((schema, decoder, blocks))
+/// The first part of a file that is not as it was written. The parts are as long as the file together.
+fn damaged_part(mut bytes: &[u8], frozen: &FrozenEntry) -> Option<Damage> {
+    let mut offset = 0;
+    for PartEntry(length, expected) in &frozen.parts {
+        let (part, rest) = bytes.split_at(*length as usize);
+        let found = crc32c::crc32c(part);
+        if found != *expected {
+            return Some(Damage::Part { offset, bytes: *length, expected: *expected, found });
+        }
+        (bytes, offset) = (rest, offset + length);
+    }
+    assert!(bytes.is_empty(), "the manifest's parts are the whole file");
+    None
+}
+
+/// What an Arrow file's footer says. The form is Arrow's own: blocks, footer, its length, `ARROW1`.
+pub(crate) struct ArrowFile {
+    pub(crate) schema: SchemaRef,
+    version: MetadataVersion,
+    pub(crate) dictionaries: Vec<Block>,
+    pub(crate) batches: Vec<Block>,
+}
+
+impl ArrowFile {
+    pub(crate) fn parse(data: &[u8]) -> Result<Self, String> {
+        let trailer = data.last_chunk::<TRAILER_BYTES>().ok_or("it is too short")?;
+        let length = read_footer_length(*trailer).map_err(|error| error.to_string())?;
+        let end = data.len() - TRAILER_BYTES;
+        let start = end.checked_sub(length).ok_or("its footer is longer than the file")?;
+        let footer = root_as_footer(&data[start..end]).map_err(|error| error.to_string())?;
+        let schema = Arc::new(fb_to_schema(footer.schema().ok_or("it has no schema")?));
+        Ok(Self {
+            schema,
+            version: footer.version(),
+            dictionaries: footer.dictionaries().into_iter().flatten().copied().collect(),
+            batches: footer.recordBatches().into_iter().flatten().copied().collect(),
+        })
+    }
+
+    /// The batch of a file that has one.
+    pub(crate) fn only_batch(&self, data: &Buffer) -> Result<RecordBatch, String> {
+        let [block] = &self.batches[..] else { return Err("it has not one batch".to_owned()) };
+        let mut decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
+        for dictionary in &self.dictionaries {
+            let read = decoder.read_dictionary(dictionary, &message(data, dictionary)?);
+            read.map_err(|error| error.to_string())?;
+        }
+        let batch = decoder.read_record_batch(block, &message(data, block)?);
+        batch.map_err(|error| error.to_string())?.ok_or_else(|| "a block holds no rows".to_owned())
+    }
+}
+
+/// The bytes of a message.
+fn message(data: &Buffer, block: &Block) -> Result<Buffer, String> {
+    let out = || "a batch lies outside of the file".to_owned();
+    let place = |value: i64| usize::try_from(value).map_err(|_| out());
+    let (offset, body) = (place(block.offset())?, place(block.bodyLength())?);
+    let length = place(block.metaDataLength().into())?.checked_add(body).ok_or_else(out)?;
+    if offset.checked_add(length).is_none_or(|end| end > data.len()) {
+        return Err(out());
+    }
+    let data = data.slice_with_length(offset, length);
+    // Arrow's reader takes it for granted that buffers are in the body.
+    for buffer in batch_in(&data, length - body)?.buffers().into_iter().flatten() {
+        let (start, bytes) = (place(buffer.offset())?, place(buffer.length())?);
+        if start.checked_add(bytes).is_none_or(|end| end > body) {
+            return Err("a buffer lies outside of its batch".to_owned());
+        }
+    }
+    Ok(data)
+}
+
+/// What stands before a message: a mark, and its length.
+const MESSAGE_PREFIX_BYTES: usize = 8;
+
+/// The batch that a message describes in its first `length` bytes, of rows or of a dictionary.
+pub(crate) fn batch_in(message: &[u8], length: usize) -> Result<arrow_ipc::RecordBatch<'_>, String> {
+    let head = message.get(MESSAGE_PREFIX_BYTES..length).ok_or("a message is too short")?;
+    let message = root_as_message(head).map_err(|error| error.to_string())?;
+    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    dictionary.or_else(|| message.header_as_record_batch()).ok_or_else(|| "a block holds no rows".to_owned())
 }
 
 impl Batches {
@@ -104,14 +184,7 @@ impl Batches {
     }
 
     fn read(&self, block: &Block) -> Result<RecordBatch, Damage> {
-        let out = || Damage::Arrow("a batch lies outside of the file".to_owned());
-        let place = |value: i64| usize::try_from(value).map_err(|_| out());
-        let (offset, body) = (place(block.offset())?, place(block.bodyLength())?);
-        let length = place(block.metaDataLength().into())?.checked_add(body).ok_or_else(out)?;
-        if offset.checked_add(length).is_none_or(|end| end > self.data.len()) {
-            return Err(out());
-        }
-        let data = self.data.slice_with_length(offset, length);
+        let data = message(&self.data, block).map_err(Damage::Arrow)?;
         let batch = self.decoder.read_record_batch(block, &data);
         let batch = batch.map_err(|error| Damage::Arrow(error.to_string()))?;
         batch.ok_or_else(|| Damage::Arrow("a block holds no rows".to_owned()))

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use albireo_env::Env;
+use arrow_schema::Schema;
 
 use crate::error::{ArchiveError, Damage};
 use crate::files::archive_path;
+use crate::frozen::file::open_with_schema;
 use crate::manifest::{FileEntry, Manifest, NAME, TableEntry, file_path};
 use crate::read::open;
 
@@ -19,8 +21,8 @@ pub struct Finding {
     pub error: ArchiveError,
 }
 
-/// Reads all of an archive: every file must be there, with its length and checksum, be an Arrow file with the
-/// table's columns, and have its rows. An empty answer means that all is well.
+/// Reads all of an archive: every file must be there, with its length and checksums, be an Arrow file with the
+/// table's columns, and have its rows, those of frozen chunks encoded as their headers say. An empty answer means that all is well.
 pub fn verify(env: &Env, directory: &Path, number: u64) -> Vec<Finding> {
     let manifest = match Manifest::read(env, directory, number) {
         Ok(manifest) => manifest,
@@ -50,11 +52,24 @@ pub fn is_sound(env: &Env, directory: &Path, manifest: &Manifest, cancel: &Atomi
 }
 
 fn check_file(env: &Env, directory: &Path, table: &TableEntry, file: &FileEntry) -> Result<(), ArchiveError> {
-    let mut batches = open(env, directory, file)?;
-    let schema = batches.schema();
-    let found = schema.fields().iter().map(|field| (field.name(), field.is_nullable()));
-    if !found.eq(table.columns.iter().map(|column| (&column.name, column.nullable))) {
-        return Err(ArchiveError::damaged(&file_path(directory, file), Damage::Columns));
+    if let Some(frozen) = &file.frozen {
+        let (schema, _) = open_with_schema(env, directory, file, frozen)?;
+        return check_columns(directory, table, file, &schema);
     }
+    let mut batches = open(env, directory, file)?;
+    check_columns(directory, table, file, &batches.schema())?;
     batches.try_for_each(|batch| batch.map(|_| ()))
+}
+
+fn check_columns(
+    directory: &Path,
+    table: &TableEntry,
+    file: &FileEntry,
+    schema: &Schema,
+) -> Result<(), ArchiveError> {
+    let found = schema.fields().iter().map(|field| (field.name(), field.is_nullable()));
+    match found.eq(table.columns.iter().map(|column| (&column.name, column.nullable))) {
+        true => Ok(()),
+        false => Err(ArchiveError::damaged(&file_path(directory, file), Damage::Columns)),
+    }
 }

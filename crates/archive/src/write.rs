@@ -8,37 +8,34 @@
 //! A step writes at most one chunk, so that a simulation can put anything between two, and a thread of low
 //! priority can keep to a bandwidth by pausing between them.
 
+mod chunk;
+
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU64;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{SqlType, TableId};
 use albireo_env::{DiskLock, Env, WriteFile};
-use albireo_storage::{ChunkContent, DatabaseSnapshot, TableView};
+use albireo_storage::{DatabaseSnapshot, TableView};
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::columns::{batches_of, disk_type};
-use crate::contents::{Contents, Ranges};
+use crate::contents::{ChunkList, Contents, Known};
 use crate::directory::{lock, numbers};
 use crate::error::ArchiveError;
 use crate::files::{archive_name, archive_path};
 use crate::manifest::{
-    ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, NAME, TableEntry, UNFINISHED_NAME, file_path,
+    ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, NAME, PLAIN_FORMAT, TableEntry, UNFINISHED_NAME,
+    file_path,
 };
+use crate::plan::{Planned, plan};
 
-/// Chunks that a file holds at most.
-const MAX_CHUNKS: u32 = 16;
-/// What a file should have at most, if one chunk has not more. Allocators keep what is not much greater for the
-/// next file when it was read; memory fresh from the kernel more than halves the speed of reading.
-const FILE_BYTES: usize = 16 << 20;
 /// What is written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// What is written to a file between two syncs: the disk's queue stays short for the log.
@@ -185,8 +182,9 @@ pub struct Writer {
     chunks_done: usize,
     request: Request,
     manifest: Manifest,
-    known: Ranges,
-    ranges: Ranges,
+    /// What older archives' files hold, and what this one's do.
+    known: Known,
+    holds: Known,
     progress: Progress,
     report: Report,
     started_ns: u64,
@@ -196,15 +194,6 @@ pub struct Writer {
     snapshot: Arc<DatabaseSnapshot>,
     /// Held to the end.
     _lock: Box<dyn DiskLock>,
-}
-
-/// A file to be written or referred to.
-struct Planned {
-    table: usize,
-    partition: u16,
-    first_chunk: u32,
-    /// Positions in the table's view.
-    chunks: Range<usize>,
 }
 
 struct OpenFile {
@@ -288,7 +277,7 @@ impl Writer {
             .map(|table| snapshot.table(table.id).expect("the snapshot covers the tables of the archive"))
             .collect();
         let manifest = Manifest {
-            format: FORMAT,
+            format: PLAIN_FORMAT,
             number,
             time_us: request.time_us,
             log: request.log,
@@ -313,7 +302,7 @@ impl Writer {
             tables,
             request,
             known,
-            ranges: Ranges::new(),
+            holds: Known::default(),
             started_ns,
             due_ns: started_ns,
             is_done: false,
@@ -345,13 +334,16 @@ impl Writer {
             self.finish()?;
             self.is_done = true;
             self.report.duration_ns = self.env.clock.now().saturating_sub(self.started_ns);
-            let (manifest, ranges) = (self.manifest.clone(), std::mem::take(&mut self.ranges));
-            let written = Written { contents: Contents::new(manifest, ranges), report: self.report };
+            let (manifest, holds) = (self.manifest.clone(), std::mem::take(&mut self.holds));
+            let written = Written { contents: Contents::new(manifest, holds), report: self.report };
             return Ok(Step::Done(Box::new(written)));
         }
         let before = self.progress.bytes_written;
-        if self.chunks_done > 0 || !self.refer()? {
-            self.write_chunk()?;
+        let is_frozen = self.plan[self.next].is_frozen;
+        match is_frozen {
+            true => self.put_frozen()?,
+            false if self.chunks_done == 0 && self.refer() => {}
+            false => self.write_chunk()?,
         }
         Ok(Step::More { pause: self.pause(self.progress.bytes_written - before) })
     }
@@ -372,37 +364,51 @@ impl Writer {
     }
 
     /// Refers to an older file instead of writing the next one, if its chunks are the same.
-    fn refer(&mut self) -> Result<bool, ArchiveError> {
+    fn refer(&mut self) -> bool {
         let planned = &self.plan[self.next];
         let key = self.key(planned);
         let contents = self.contents(planned);
-        let Some((known, entry)) = self.known.remove(&key) else { return Ok(false) };
+        let Some((known, entry)) = self.known.ranges.remove(&key) else { return false };
         if known != contents || !is_there(&self.env, &file_path(&self.directory, &entry), entry.bytes) {
-            return Ok(false);
+            return false;
         }
+        self.count_reused(&entry);
+        self.add(entry);
+        true
+    }
+
+    fn count_reused(&mut self, entry: &FileEntry) {
         self.report.files_reused += 1;
         self.report.bytes_reused += entry.bytes;
         self.progress.bytes_reused += entry.bytes;
         self.progress.rows_done += entry.rows;
-        self.add(entry);
-        Ok(true)
+    }
+
+    fn count_written(&mut self, bytes: u64) {
+        self.report.files_written += 1;
+        self.report.bytes_written += bytes;
     }
 
     fn key(&self, planned: &Planned) -> (u32, u16, u32) {
         (self.manifest.tables[planned.table].id, planned.partition, planned.first_chunk)
     }
 
-    fn contents(&self, planned: &Planned) -> Vec<ChunkContent> {
+    fn contents(&self, planned: &Planned) -> ChunkList {
         let view = &self.tables[planned.table];
-        planned.chunks.clone().map(|chunk| view.chunk(chunk).content()).collect()
+        let chunks = planned.chunks.iter().map(|chunk| view.chunk(*chunk));
+        chunks.map(|chunk| (chunk.number(), chunk.content())).collect()
     }
 
     /// Enters a file, old or new, into the manifest, and goes on to the next.
     fn add(&mut self, entry: FileEntry) {
         let planned = &self.plan[self.next];
         let (key, contents) = (self.key(planned), self.contents(planned));
-        self.manifest.tables[planned.table].files.push(entry.clone());
-        self.ranges.insert(key, (contents, entry));
+        self.holds.ranges.insert(key, (contents, entry.clone()));
+        self.enter(entry);
+    }
+
+    fn enter(&mut self, entry: FileEntry) {
+        self.manifest.tables[self.plan[self.next].table].files.push(entry);
         self.next += 1;
         self.chunks_done = 0;
     }
@@ -410,7 +416,7 @@ impl Writer {
     /// Writes the next chunk of the file that is next, and ends the file after its last.
     fn write_chunk(&mut self) -> Result<(), ArchiveError> {
         let planned = &self.plan[self.next];
-        let (table, chunk) = (planned.table, planned.chunks.start + self.chunks_done);
+        let (table, chunk) = (planned.table, planned.chunks[self.chunks_done]);
         let count = planned.chunks.len();
         let batches = batches_of(&self.tables[table].chunk(chunk), &self.schemas[table]);
         for batch in &batches {
@@ -459,7 +465,7 @@ impl Writer {
         let (rows, name, before) = (file.rows, file.name.clone(), file.bytes());
         let counted = file.end()?;
         let planned = &self.plan[self.next];
-        let changed = self.contents(planned).iter().map(|content| content.changed().0).max();
+        let changed = self.contents(planned).iter().map(|(_, content)| content.changed().0).max();
         let entry = FileEntry {
             path: format!("{}/{name}", archive_name(self.manifest.number)),
             partition: planned.partition,
@@ -469,16 +475,19 @@ impl Writer {
             bytes: counted.bytes,
             crc32c: counted.crc32c,
             changed: changed.unwrap_or(0),
+            frozen: None,
         };
         self.progress.bytes_written += counted.bytes - before;
-        self.report.files_written += 1;
-        self.report.bytes_written += counted.bytes;
+        self.count_written(counted.bytes);
         self.add(entry);
         Ok(())
     }
 
     /// Makes the archive exist: I-1.
     fn finish(&mut self) -> Result<(), ArchiveError> {
+        if self.manifest.is_any_frozen() {
+            self.manifest.format = FORMAT;
+        }
         let disk = &self.env.disk;
         let sync = |path: &Path| disk.sync_directory(path).map_err(|error| ArchiveError::io(path, error));
         sync(&self.path)?;
@@ -576,44 +585,17 @@ impl TableMeta {
             let metadata = HashMap::from([("albireo.type".to_owned(), column.ty.to_string())]);
             Field::new(&column.name, disk_type(column.ty), column.nullable).with_metadata(metadata)
         };
-        let metadata = HashMap::from([
-            ("albireo.format".to_owned(), FORMAT.to_string()),
+        let fields: Vec<Field> = self.columns.iter().map(field).collect();
+        Arc::new(Schema::new_with_metadata(fields, self.arrow_metadata(PLAIN_FORMAT)))
+    }
+
+    /// What each file of the table says of it.
+    pub(crate) fn arrow_metadata(&self, format: u32) -> HashMap<String, String> {
+        HashMap::from([
+            ("albireo.format".to_owned(), format.to_string()),
             ("albireo.schema".to_owned(), self.schema.clone()),
             ("albireo.table".to_owned(), self.name.clone()),
             ("albireo.table_id".to_owned(), self.id.to_string()),
-        ]);
-        Arc::new(Schema::new_with_metadata(self.columns.iter().map(field).collect::<Vec<_>>(), metadata))
+        ])
     }
-
-    /// Chunks of a file. From the columns alone, so that later archives cut alike.
-    fn chunks_per_file(&self) -> u32 {
-        let width = |column: &ColumnMeta| match column.ty {
-            SqlType::Char(n) | SqlType::Varchar(n) => 4 + (n as usize).min(128),
-            SqlType::Text | SqlType::Bytea => 64,
-            _ => 16,
-        };
-        let row_bytes: usize = self.columns.iter().map(width).sum();
-        ((FILE_BYTES / (row_bytes * CHUNK_ROWS).max(1)) as u32).clamp(1, MAX_CHUNKS)
-    }
-}
-
-/// Cuts the chunks of all tables into files.
-fn plan(tables: &[TableMeta], views: &[TableView]) -> Vec<Planned> {
-    let mut plan: Vec<Planned> = Vec::new();
-    for (table, (meta, view)) in tables.iter().zip(views).enumerate() {
-        let per_file = meta.chunks_per_file();
-        for index in 0..view.chunk_count() {
-            let chunk = view.chunk(index);
-            let (partition, first_chunk) = (chunk.partition().0, chunk.number() / per_file * per_file);
-            match plan.last_mut() {
-                Some(last)
-                    if (last.table, last.partition, last.first_chunk) == (table, partition, first_chunk) =>
-                {
-                    last.chunks.end = index + 1;
-                }
-                _ => plan.push(Planned { table, partition, first_chunk, chunks: index..index + 1 }),
-            }
-        }
-    }
-    plan
 }

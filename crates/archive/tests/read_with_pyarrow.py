@@ -6,16 +6,59 @@ Prints for each table its columns and rows, one line each; `crates/archive/tests
 Exit status 3: pyarrow is missing.
 """
 
+import base64
 import json
 import os
+import re
 import sys
 
 try:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.ipc
 except ImportError:
     print("pyarrow is missing", file=sys.stderr)
     sys.exit(3)
+
+
+INTEGERS = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
+
+
+def plain(field, array):
+    """A column of a frozen chunk in the type that other files have it in."""
+    valid = None
+    if pa.types.is_struct(array.type):
+        valid, array = array.is_valid(), array.field(0)
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if valid is not None:
+        array = pc.if_else(valid, array, pa.scalar(None, array.type))
+    sql = field.metadata[b"albireo.type"].decode()
+    numeric = re.fullmatch(r"numeric\((\d+),(\d+)\)", sql)
+    wanted = pa.decimal128(int(numeric[1]), int(numeric[2])) if numeric else INTEGERS.get(sql, array.type)
+    return array.cast(wanted)
+
+
+def live(frozen, part):
+    """The rows of a frozen chunk that the manifest does not call invalid."""
+    invalid = frozen["invalid"]
+    if isinstance(invalid, str):
+        bits = base64.b64decode(invalid)
+        dead = {row for row in range(8 * len(bits)) if bits[row // 8] >> row % 8 & 1}
+    else:
+        dead = {row for first, last in invalid for row in range(first, last + 1)}
+    assert part.num_rows == frozen["slots"], frozen
+    (batch,) = part.to_batches()
+    columns = [plain(field, array) for field, array in zip(part.schema, batch.columns)]
+    fields = [
+        pa.field(field.name, array.type, field.nullable, {b"albireo.type": field.metadata[b"albireo.type"]})
+        for field, array in zip(part.schema, columns)
+    ]
+    metadata = {key: part.schema.metadata[key] for key in (b"albireo.schema", b"albireo.table")}
+    whole = pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata))
+    return whole.take([row for row in range(whole.num_rows) if row not in dead])
 
 
 def main():
@@ -28,6 +71,8 @@ def main():
             with pa.memory_map(os.path.join(directory, entry["path"])) as source:
                 part = pa.ipc.open_file(source).read_all()
             part.validate(full=True)
+            if "frozen" in entry:
+                part = live(entry["frozen"], part)
             assert part.num_rows == entry["rows"], entry
             parts.append(part)
         rows = pa.concat_tables(parts)

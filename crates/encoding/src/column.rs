@@ -167,7 +167,61 @@ impl<S> Column<S> {
     }
 }
 
+impl<S> Column<S> {
+    /// Of integers that are stored as differences to a base: that, and the bytes of each difference.
+    pub fn frame(&self) -> Option<(i64, usize)> {
+        match &self.store {
+            Store::Integers { base, width, .. } => Some((*base, *width as usize)),
+            _ => None,
+        }
+    }
+
+    /// How it says which rows are NULL.
+    pub fn null_form(&self) -> NullForm {
+        match &self.nulls {
+            Nulls::None => NullForm::None,
+            Nulls::All => NullForm::All,
+            Nulls::Bits(_) => NullForm::Bits,
+            Nulls::Ranges(_) => NullForm::Ranges,
+        }
+    }
+}
+
+/// How a column says which rows are NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullForm {
+    /// None is.
+    None,
+    /// All are.
+    All,
+    /// A section has a bit for each row.
+    Bits,
+    /// A section has ranges of rows.
+    Ranges,
+}
+
 impl<S: Section> Column<S> {
+    /// The values below runs and dictionary, as a column of their own: one for each entry of the dictionary, or else for
+    /// each run, or else for each row. Of a constant, one.
+    pub fn stored(&self) -> Column<&[u8]> {
+        let store = match &self.store {
+            Store::Constant(scalar) => Store::Constant(scalar.clone()),
+            Store::Integers { base, width, codes } => {
+                Store::Integers { base: *base, width: *width, codes: codes.bytes() }
+            }
+            Store::Plain(section) => Store::Plain(section.bytes()),
+            Store::FixedTexts { length, bytes: texts } => {
+                Store::FixedTexts { length: *length, bytes: texts.bytes() }
+            }
+            Store::Texts { offsets, bytes: texts } => {
+                Store::Texts { offsets: offsets.bytes(), bytes: texts.bytes() }
+            }
+        };
+        let rows = if matches!(store, Store::Constant(_)) { 1 } else { self.places() as u32 };
+        let summary = Summary::default();
+        Column { kind: self.kind, rows, nulls: Nulls::None, runs: None, codes: None, store, summary }
+    }
+
     /// The bytes of all sections.
     pub fn bytes(&self) -> usize {
         self.sections().map(|(_, section)| section.bytes().len()).sum()

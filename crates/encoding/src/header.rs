@@ -121,6 +121,21 @@ impl<S: Section> Column<S> {
     }
 }
 
+impl Column<u64> {
+    /// What a header says: the column with the length of each section in its place, bytes.
+    ///
+    /// # Errors
+    /// It is not the header of a column.
+    pub fn of_header(header: &[u8]) -> Result<Self, Malformed> {
+        let wrong = |what, at| Malformed::Header { what, at };
+        let number = header.get(1).ok_or_else(|| wrong("its end", header.len()))?;
+        let kind = Kind::of_number(*number).ok_or_else(|| wrong("the kind", 2))?;
+        let rows = header.get(2..6).and_then(|rows| rows.try_into().ok());
+        let rows = rows.ok_or_else(|| wrong("its end", header.len()))?;
+        read(header, kind, u32::from_le_bytes(rows) as usize)
+    }
+}
+
 /// What is left of a header.
 struct Reader<'a> {
     bytes: &'a [u8],

@@ -45,7 +45,7 @@ mod select;
 mod source;
 mod views;
 
-pub use column::{Column, Form, StoreForm, Summary};
+pub use column::{Column, Form, NullForm, StoreForm, Summary};
 pub use decode::{Float, Selection};
 pub use encode::{Choose, Encoder};
 pub use error::{FromPartsError, Malformed};

@@ -41,6 +41,11 @@ impl Kind {
         Self::Text,
     ];
 
+    /// The kind that has a number in headers.
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
     /// Whether values are handled as `i64`.
     #[inline]
     pub fn is_integer(self) -> bool {

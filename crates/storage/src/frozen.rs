@@ -159,7 +159,7 @@ fn filled(integers: &mut Vec<i64>, values: impl Iterator<Item = i64>) -> SourceV
     SourceValues::Integers(integers)
 }
 
-fn kind_of(physical: Physical) -> Kind {
+pub(crate) fn kind_of(physical: Physical) -> Kind {
     match physical {
         Physical::Bool => Kind::Bool,
         Physical::I16 => Kind::I16,

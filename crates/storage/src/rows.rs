@@ -22,6 +22,7 @@
 //!   snapshot is taken only between two transactions.
 
 mod absorb;
+mod adopt;
 mod bulk;
 mod cold;
 mod free;

@@ -11,6 +11,7 @@
 //! - I-3 Undoing the records of a transaction, newest first, restores rows and indexes, except the
 //!   order of free slots and garbage in string heaps.
 
+mod adopt;
 mod batch;
 mod cells;
 mod finder;
@@ -38,6 +39,7 @@ use crate::rows::{RowRun, Rows};
 use crate::undo::{Change, UndoLog, UndoRecord};
 
 pub use crate::error::TableError;
+pub use adopt::ChunkParts;
 pub use batch::partitions_of;
 pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,

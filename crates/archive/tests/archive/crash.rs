@@ -14,16 +14,23 @@ fn env_on(disk: impl Disk + 'static) -> Env {
     Env { disk: Arc::new(disk), ..Env::simulated(1).0 }
 }
 
-/// Two archives on a disk, the second referring to files of the first, and the rows of each.
-fn two_archives() -> (World, MemoryDisk, Contents, [Rows; 2]) {
+/// Two archives on a disk, the second referring to files of the first, and the rows of each. Where `freezes` says so, the
+/// rows of a partition are frozen, and one of them dies between the archives.
+fn two_archives(freezes: bool) -> (World, MemoryDisk, Contents, [Rows; 2]) {
     let (mut world, disk) = (World::new(small_shape(), 3), MemoryDisk::default());
     let env = env_on(disk.clone());
     for n in 0..30 {
         world.insert(n as usize % 3, &[Value::Integer(n), Value::Text(format!("row {n}").repeat(9))]);
     }
+    if freezes {
+        world.freeze(1);
+    }
     let first = world.archive(&env, None).expect("there is room");
     let rows = world.rows();
     world.insert(0, &[Value::Integer(100), Value::Null]);
+    if freezes {
+        world.delete(1, 3);
+    }
     let second = world.archive(&env, Some(&first.contents)).expect("there is room");
     assert_eq!((second.report.files_written, second.report.files_reused), (1, 2));
     let all = [rows, world.rows()];
@@ -45,7 +52,15 @@ fn check(world: &World, env: &Env, rows: &[Rows]) -> Vec<u64> {
 
 #[test]
 fn power_lost_at_any_operation_of_writing_leaves_no_archive_or_a_complete_one() {
-    let (mut world, before, contents, rows) = two_archives();
+    [false, true].into_iter().for_each(lose_power_writing);
+}
+
+fn lose_power_writing(freezes: bool) {
+    let (mut world, before, contents, rows) = two_archives(freezes);
+    if freezes {
+        // Another file of a frozen chunk is to be written.
+        world.freeze(2);
+    }
     world.insert(1, &[Value::Integer(200), Value::from("new")]);
     let rows = [rows[0].clone(), rows[1].clone(), world.rows()];
     let (mut absent, mut present) = (0, 0);
@@ -82,10 +97,15 @@ fn power_lost_at_any_operation_of_writing_leaves_no_archive_or_a_complete_one() 
 
 #[test]
 fn power_lost_at_any_operation_of_throwing_away_leaves_complete_archives_whole() {
-    let (mut world, before, contents, rows) = two_archives();
+    [false, true].into_iter().for_each(lose_power_throwing_away);
+}
+
+fn lose_power_throwing_away(freezes: bool) {
+    let (mut world, before, contents, rows) = two_archives(freezes);
+    let frozen = usize::from(freezes);
     world.insert(1, &[Value::Integer(200), Value::from("new")]);
     let third = world.archive(&env_on(before.clone()), Some(&contents)).expect("there is room");
-    assert_eq!((third.report.files_written, third.report.files_reused), (1, 2));
+    assert_eq!((third.report.files_written, third.report.files_reused), (1, 2 + frozen as u64));
     let rows = [rows[0].clone(), rows[1].clone(), world.rows()];
     // Something that a crash before left behind.
     before.put(Path::new(DIRECTORY).join("0000000004/t3-p0-c0.arrow"), b"half");
@@ -101,7 +121,7 @@ fn power_lost_at_any_operation_of_throwing_away_leaves_complete_archives_whole()
             let again = retain(&env, Path::new(DIRECTORY), 1).expect("the disk is well");
             assert_eq!(again.complete, [3]);
             assert_eq!(check(&world, &env, &rows), [3]);
-            assert_eq!(files(&env), 3 + 1, "three data files and a manifest are left");
+            assert_eq!(files(&env), 3 + frozen + 1, "all data files and a manifest are left");
         }
         if retained.is_ok() {
             assert!(operations > 8);
@@ -117,7 +137,7 @@ fn files(env: &Env) -> usize {
 
 #[test]
 fn disk_that_runs_full_at_any_write_leaves_older_archives_and_no_trace() {
-    let (mut world, before, contents, rows) = two_archives();
+    let (mut world, before, contents, rows) = two_archives(true);
     world.insert(1, &[Value::Integer(200), Value::from("new")]);
     let (env, all) = (env_on(before.clone()), files(&env_on(before.clone())));
     for writes in 0.. {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use albireo_archive::{ArchiveError, Damage, Manifest, list, verify};
+use albireo_archive::{ArchiveError, Damage, Finding, Manifest, PartEntry, list, verify};
 use albireo_base::Value;
 use albireo_env::{Env, MemoryDisk};
 use albireo_testing::random_tests;
@@ -57,6 +57,76 @@ fn every_bit_that_flips_in_any_file_is_found() {
     assert!(verify(&env, Path::new(DIRECTORY), 1).is_empty(), "all is as it was");
 }
 
+/// An archive of a small frozen chunk, its file's path, and the file.
+fn frozen_archive() -> (World, MemoryDisk, Env, Manifest, PathBuf, Vec<u8>) {
+    let (disk, mut world) = (MemoryDisk::default(), World::new(small_shape(), 1));
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::simulated(1).0 };
+    for n in 0..600 {
+        world.insert(0, &[Value::Integer(n), Value::Text(format!("text {}", n % 70))]);
+    }
+    world.freeze(0);
+    world.delete(0, 4);
+    let manifest = world.archive(&env, None).expect("there is room").contents.manifest().clone();
+    let path = Path::new(DIRECTORY).join(&manifest.files().next().expect("one file").path);
+    let bytes = disk.get(&path).expect("it is there");
+    (world, disk, env, manifest, path, bytes)
+}
+
+#[test]
+fn every_byte_that_changes_in_a_frozen_chunk_is_found_in_its_part() {
+    let (world, disk, env, manifest, path, bytes) = frozen_archive();
+    let frozen = manifest.files().next().and_then(|file| file.frozen.as_ref()).expect("it is frozen");
+    assert!(frozen.parts.len() > 4, "{frozen:?}");
+    for position in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[position] ^= 1 << (position % 8);
+        disk.put(&path, &damaged);
+        let findings = verify(&env, Path::new(DIRECTORY), 1);
+        let [Finding { path: found, error: ArchiveError::Damaged { damage, .. } }] = &findings[..] else {
+            panic!("byte {position}: {findings:?}")
+        };
+        let Damage::Part { offset, bytes, .. } = damage else { panic!("byte {position}: {damage}") };
+        assert!(
+            (*offset..offset + bytes).contains(&(position as u64)) && *found == path,
+            "{position}: {damage}"
+        );
+        assert!(position % 97 > 0 || world.load(&env, &manifest).is_err(), "byte {position} was loaded");
+    }
+    for length in (0..bytes.len()).step_by(501) {
+        disk.put(&path, &bytes[..length]);
+        is_found(&world, &env).unwrap_or_else(|what| panic!("{length}: {what}"));
+    }
+    disk.put(&path, &bytes);
+    assert_eq!(world.load(&env, &manifest).expect("all is as it was"), world.rows());
+}
+
+#[test]
+fn manifest_that_contradicts_itself_of_a_frozen_chunk_is_refused() {
+    let (_, disk, env, _, _, _) = frozen_archive();
+    let path = Path::new(DIRECTORY).join("0000000001/manifest.json");
+    let sound = disk.get(&path).expect("it is there");
+    let text = std::str::from_utf8(body(&sound)).expect("JSON");
+    for (from, to) in [
+        ("\"format\":2", "\"format\":1"),
+        ("\"slots\":16384", "\"slots\":16385"),
+        ("\"slots\":16384", "\"slots\":0"),
+        ("\"invalid\":[[4,4],[600,16383]]", "\"invalid\":[[4,5],[600,16383]]"),
+        ("\"invalid\":[[4,4],[600,16383]]", "\"invalid\":[[4,4],[600,16384]]"),
+        ("\"invalid\":[[4,4],[600,16383]]", "\"invalid\":\"AAAA\""),
+        ("\"parts\":[[", "\"parts\":[[1"),
+        ("\"parts\":[[", "\"parts\":[[0,0],["),
+        ("\"crc32c\":", "\"crc32c\":1"),
+        ("\"chunks\":1", "\"chunks\":2"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        disk.put(&path, &manifest_with(text.replacen(from, to, 1).as_bytes()));
+        let refused = Manifest::read(&env, Path::new(DIRECTORY), 1).expect_err(to);
+        let refused_for = |damage: &Damage| matches!(damage, Damage::Contradiction(_) | Damage::Form(_));
+        let ArchiveError::Damaged { damage, .. } = refused else { panic!("{to}: {refused}") };
+        assert!(refused_for(&damage), "{to}: {damage}");
+    }
+}
+
 #[test]
 fn every_file_that_is_cut_or_extended_or_gone_or_another_is_found() {
     let (world, disk, env, files) = archive();
@@ -104,9 +174,12 @@ fn read_with(from: &str, to: &str) -> Result<Manifest, ArchiveError> {
 
 #[test]
 fn manifest_of_another_format_is_refused_with_the_reason() {
-    let refused = read_with("\"format\":1", "\"format\":2,\"new\":[]").expect_err("it is not known");
-    assert!(matches!(refused, ArchiveError::Format { found: 2, .. }));
-    assert!(refused.to_string().contains("has format 2, and this version reads format 1"), "{refused}");
+    let refused = read_with("\"format\":1", "\"format\":3,\"new\":[]").expect_err("it is not known");
+    assert!(matches!(refused, ArchiveError::Format { found: 3, .. }));
+    assert!(
+        refused.to_string().contains("has format 3, and this version reads formats up to 2"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -161,6 +234,32 @@ random_tests! {
             let loaded: usize = world.load(&env, &manifest).expect("verified").iter().map(Vec::len).sum();
             prop_assert!(loaded <= 5);
         }
+    }
+
+    #[test]
+    fn random_changes_of_a_frozen_chunk_with_right_checksums_never_panic(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 1..5),
+    ) {
+        thread_local!(static ARCHIVE: (World, MemoryDisk, Env, Manifest, PathBuf, Vec<u8>) = frozen_archive());
+        ARCHIVE.with(|(world, disk, env, manifest, path, bytes)| {
+            let mut bytes = bytes.clone();
+            for (at, byte, place) in changes {
+                // Most of the file are codes; what describes them is before and behind.
+                let length = bytes.len();
+                let at = match place {
+                    0 => at.index(length),
+                    1 => at.index(3000),
+                    2 => length - 1 - at.index(3000),
+                    _ => length - 1 - at.index(200),
+                };
+                bytes[at] = byte;
+            }
+            disk.put(path, &bytes);
+            let mut file = manifest.files().next().expect("one file").clone();
+            file.crc32c = crc32c::crc32c(&bytes);
+            file.frozen.as_mut().expect("it is frozen").parts = vec![PartEntry(file.bytes, file.crc32c)];
+            world.may_load(env, &file);
+        });
     }
 
     #[test]

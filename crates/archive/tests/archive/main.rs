@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod disk;
+mod frozen;
 mod limits;
 mod python;
 mod retention;

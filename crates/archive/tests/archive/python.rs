@@ -8,6 +8,7 @@ use albireo_base::{Decimal, SqlType, Value};
 use albireo_env::{Env, RealDisk};
 use albireo_storage::LayoutChoice;
 
+use crate::frozen::world_of_every_form;
 use crate::shape::Shape;
 use crate::world::World;
 
@@ -72,13 +73,36 @@ c16: fixed_size_binary[16] (uuid)
 
 #[test]
 fn pyarrow_reads_every_type_of_an_archive() {
+    read(world(), "hot");
+}
+
+#[test]
+fn pyarrow_reads_every_type_of_a_frozen_chunk() {
+    let mut frozen = world();
+    frozen.freeze(0);
+    frozen.freeze(1);
+    read(frozen, "frozen");
+}
+
+#[test]
+fn pyarrow_reads_the_same_rows_of_columns_encoded_in_every_form() {
+    let mut world = world_of_every_form();
+    let Some(hot) = printed(&mut world, "forms-hot") else { return };
+    world.freeze(0);
+    let frozen = printed(&mut world, "forms-frozen").expect("pyarrow is there");
+    assert_eq!(hot.lines().count(), frozen.lines().count());
+    for (hot, frozen) in hot.lines().zip(frozen.lines()) {
+        assert_eq!(hot, frozen);
+    }
+}
+
+/// What the script prints of an archive; nothing without pyarrow.
+fn printed(world: &mut World, name: &str) -> Option<String> {
     let (simulated, _) = Env::simulated(1);
     let env = Env { disk: std::sync::Arc::new(RealDisk), ..simulated };
-    let directory = std::env::temp_dir().join(format!("albireo-archive-{}", std::process::id()));
-    let mut world = world();
+    let directory = std::env::temp_dir().join(format!("albireo-archive-{name}-{}", std::process::id()));
     let (request, snapshot) = (world.request(), world.snapshot());
-    let written = write(&env, &directory.join("archive"), snapshot, request, None, |_| {});
-    assert_eq!(written.expect("there is room").report.files_written, 2);
+    write(&env, &directory.join("archive"), snapshot, request, None, |_| {}).expect("there is room");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_with_pyarrow.py");
     let python = std::env::var("ALBIREO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let output = Command::new(&python).arg(script).arg(directory.join("archive")).arg("1").output();
@@ -87,12 +111,17 @@ fn pyarrow_reads_every_type_of_an_archive() {
         Ok(output) if output.status.code() != Some(3) => output,
         _ => {
             eprintln!("SKIPPED: {python} has no pyarrow; name one that has in ALBIREO_PYTHON");
-            return;
+            return None;
         }
     };
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    assert!(out.starts_with(EXPECTED), "{out}{err}");
+    Some(out.into_owned())
+}
+
+fn read(mut world: World, name: &str) {
+    let Some(out) = printed(&mut world, name) else { return };
+    assert!(out.starts_with(EXPECTED), "{out}");
     let rows: Vec<&str> = out[EXPECTED.len()..].lines().collect();
     let full = "-7 | True | 300 | 1099511627776 | 1.5 | -0.25 | Decimal('-123.45') | \
                 Decimal('1000000000000000000000000000000') | 'äb' | 'long long long long long long ' | '' | \

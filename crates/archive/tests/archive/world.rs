@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use albireo_archive::{
-    ArchiveError, ColumnMeta, Contents, LogPosition, Manifest, Request, TableMeta, Written, open, write,
+    ArchiveError, ColumnMeta, Contents, FileEntry, LogPosition, Manifest, Request, TableMeta, Written, open,
+    open_frozen, write,
 };
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_env::Env;
 use albireo_storage::{
-    BlockPool, BudgetPolicy, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
+    BlockPool, BudgetPolicy, ChunkEncoder, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
     SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
 
@@ -75,6 +76,17 @@ impl World {
         }
     }
 
+    /// Deletes the live rows in these slots.
+    pub fn delete_all(&mut self, partition: usize, slots: impl IntoIterator<Item = u64>) {
+        for tid in slots.into_iter().map(Tid) {
+            let table = &mut self.tables[partition];
+            if table.is_live(tid) {
+                table.delete(&mut self.undo, tid).expect("the row is there");
+                self.commit(partition);
+            }
+        }
+    }
+
     /// Gives a row another value in a column, if nothing forbids it.
     pub fn update(&mut self, partition: usize, pick: usize, column: usize, value: Value) {
         let table = &mut self.tables[partition];
@@ -87,6 +99,9 @@ impl World {
     }
 
     fn commit(&mut self, partition: usize) {
+        if !self.undo.moved_in().is_empty() {
+            self.tables[partition].settle_moved();
+        }
         let table = RefCell::new(&mut self.tables[partition]);
         self.undo.commit(
             |_, _, tid| table.borrow_mut().free_slot(tid),
@@ -137,24 +152,91 @@ impl World {
         write(env, Path::new(DIRECTORY), snapshot, self.request(), previous, |_| {})
     }
 
-    /// Loads an archive.
+    /// Freezes what rows there are of a partition.
+    pub fn freeze(&mut self, partition: usize) {
+        self.freeze_but(partition, &[]);
+    }
+
+    /// Freezes chunks of a partition, but those of these numbers.
+    pub fn freeze_but(&mut self, partition: usize, but: &[u32]) {
+        self.tables[partition].end_chunk();
+        let snapshot = self.snapshot();
+        let view = snapshot.table(TableId(3)).expect("the table is in the snapshot");
+        let chunks = (0..view.chunk_count()).map(|index| view.chunk(index));
+        let hot = chunks.filter(|chunk| chunk.partition().0 as usize == partition && !chunk.is_frozen());
+        let hot = hot.filter(|chunk| !but.contains(&chunk.number()));
+        let mut encoder = ChunkEncoder::default();
+        let encoded: Vec<_> = hot.map(|chunk| chunk.encode(&mut encoder).expect("there is memory")).collect();
+        let (_replaced, done) = self.tables[partition].freeze(encoded);
+        assert!(done.iter().all(|(_, outcome)| outcome.is_ok()), "{done:?}");
+    }
+
+    /// Loads an archive in the place of what there is; what the next one needs to know.
+    pub fn reopen(&mut self, env: &Env, manifest: &Manifest) -> Contents {
+        self.tables = self.load_tables(env, manifest).expect("nothing is damaged");
+        Contents::loaded(manifest, &self.snapshot())
+    }
+
+    /// Chunks that are frozen, over all partitions.
+    pub fn frozen_chunks(&mut self) -> usize {
+        let snapshot = self.snapshot();
+        let view = snapshot.table(TableId(3)).expect("the table is in the snapshot");
+        (0..view.chunk_count()).filter(|index| view.chunk(*index).is_frozen()).count()
+    }
+
+    /// How the columns of each chunk are encoded.
+    pub fn forms(&mut self) -> Vec<Option<Vec<String>>> {
+        let snapshot = self.snapshot();
+        let view = snapshot.table(TableId(3)).expect("the table is in the snapshot");
+        (0..view.chunk_count()).map(|index| view.chunk(index).forms()).collect()
+    }
+
+    /// Loads the file of a frozen chunk and reads all of its rows, or is refused.
+    pub fn may_load(&self, env: &Env, file: &FileEntry) {
+        let empty = Table::new(Arc::clone(&self.spec), Arc::clone(&self.layout), None, &self.registry);
+        let mut loader = Loader::new(empty);
+        let Ok(chunk) = open_frozen(env, Path::new(DIRECTORY), file) else { return };
+        if loader.adopt(chunk).is_ok()
+            && let Ok(table) = loader.finish()
+        {
+            assert_eq!(rows_of(&table).len() as u64, file.rows);
+        }
+    }
+
+    /// The rows of an archive.
     pub fn load(&self, env: &Env, manifest: &Manifest) -> Result<Rows, ArchiveError> {
+        Ok(self.load_tables(env, manifest)?.iter().map(rows_of).collect())
+    }
+
+    fn load_tables(&self, env: &Env, manifest: &Manifest) -> Result<Vec<Table>, ArchiveError> {
         let mut loaded = Vec::new();
         for partition in 0..manifest.partitions {
             let empty = Table::new(Arc::clone(&self.spec), Arc::clone(&self.layout), None, &self.registry);
             let mut loader = Loader::new(empty);
             let entry = manifest.table(3).expect("the table is in the archive");
-            for file in entry.files.iter().filter(|file| file.partition == partition) {
+            for file in entry.files_of(partition) {
+                if file.frozen.is_some() {
+                    let chunk = open_frozen(env, Path::new(DIRECTORY), file)?;
+                    loader.adopt(chunk).expect("a chunk of the same table");
+                    continue;
+                }
                 for batch in open(env, Path::new(DIRECTORY), file)? {
                     loader.append(&batch?).expect("rows of the same table");
                 }
             }
-            loaded.push(rows_of(&loader.finish().expect("keys are unique")));
+            loaded.push(loader.finish().expect("keys are unique"));
         }
         Ok(loaded)
     }
 }
 
+/// The same rows, in an order of their own: frozen chunks are loaded first.
+pub fn sorted(mut rows: Rows) -> Rows {
+    rows.iter_mut().for_each(|rows| rows.sort_by_cached_key(|row| format!("{row:?}")));
+    rows
+}
+
+/// The rows of a table, in the order of their slots.
 fn rows_of(table: &Table) -> Vec<Vec<Value>> {
     table.scan_from(Tid(0)).map(|tid| table.row(tid)).collect()
 }

@@ -10,6 +10,7 @@
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
 
+mod archive;
 mod freezing;
 mod loss;
 mod pair;
@@ -27,7 +28,7 @@ use crate::driver::Cancel;
 use crate::progress::Observer;
 use pair::Pair;
 
-pub use report::{CompactionReport, Freezing, InTurns, Loss, QueryTimes, Size};
+pub use report::{Archives, CompactionReport, Freezing, InTurns, Loss, QueryTimes, Size};
 
 /// The tables that grow for ever.
 const GROWING: [&str; 3] = ["order_line", "history", "orders"];
@@ -54,10 +55,11 @@ enum Experiment {
     Update,
     Scan,
     Sizes,
+    Archives,
 }
 
 impl Experiment {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Loss,
         Self::Freezing,
         Self::Memory,
@@ -66,6 +68,7 @@ impl Experiment {
         Self::Update,
         Self::Scan,
         Self::Sizes,
+        Self::Archives,
     ];
 
     fn name(self) -> &'static str {
@@ -78,6 +81,7 @@ impl Experiment {
             Self::Update => "random update",
             Self::Scan => "scan with invalid rows",
             Self::Sizes => "sizes",
+            Self::Archives => "archives",
         }
     }
 }
@@ -112,7 +116,12 @@ impl Bench<'_> {
         if asked(&Experiment::Loss) {
             report.loss = Some(self.loss()?);
         }
-        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| *one != Experiment::Loss);
+        if asked(&Experiment::Archives) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Archives);
+            report.archives = Some(self.archives()?);
+        }
+        let has_own = |one: &Experiment| matches!(one, Experiment::Loss | Experiment::Archives);
+        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !has_own(one));
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
         let (pair, memory) = self.pair()?;
@@ -123,7 +132,7 @@ impl Bench<'_> {
             }
             self.show(experiment);
             match experiment {
-                Experiment::Loss => unreachable!("it has a database of its own"),
+                Experiment::Loss | Experiment::Archives => unreachable!("it has a database of its own"),
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
                 Experiment::Memory => report.memory.clone_from(&memory),
                 Experiment::Queries => report.queries = self.queries(&pair)?,

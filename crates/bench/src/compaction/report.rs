@@ -34,6 +34,8 @@ pub struct CompactionReport {
     pub scans: Vec<(String, InTurns)>,
     /// Of single columns.
     pub columns: Vec<Size>,
+    /// Of a database of which most is frozen.
+    pub archives: Option<Archives>,
     /// The figures beside what is asked of them.
     pub shows: Vec<Shown>,
     /// Whether it was ended early on request.
@@ -116,6 +118,19 @@ impl Size {
     }
 }
 
+/// Two archives of one database, and some transactions between them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Archives {
+    /// Its rows.
+    pub rows: u64,
+    /// Those that are frozen.
+    pub frozen_rows: u64,
+    /// What the first wrote.
+    pub first_bytes: u64,
+    /// What the second wrote.
+    pub second_bytes: u64,
+}
+
 /// Milliseconds of a query.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueryTimes {
@@ -183,6 +198,7 @@ impl CompactionReport {
             updates: None,
             scans: Vec::new(),
             columns: Vec::new(),
+            archives: None,
             shows: Vec::new(),
             interrupted: false,
             error: None,
@@ -232,6 +248,11 @@ impl CompactionReport {
             let turns: Vec<f64> = self.scans.iter().map(more).collect();
             let worst = turns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             line("scan with 1 of 36 rows invalid", "%", turns, worst, 8.0, 2.0, "4.5 to 7.9 %");
+        }
+        if let Some(Archives { first_bytes, second_bytes, .. }) = &self.archives {
+            let what = "second archive of a database of which 95 % is frozen: bytes written";
+            let value = *second_bytes as f64 / *first_bytes as f64 * 100.0;
+            line(what, "% of the first", Vec::new(), value, 10.0, 6.0, "");
         }
         lines
     }
@@ -318,6 +339,12 @@ impl CompactionReport {
                 writeln!(text, "{name:<20} {dense:>10.2} {invalid:>10.2} {:>7.1} %", (times - 1.0) * 100.0);
         }
         sizes(text, "Columns, each in a table of its own", &self.columns);
+        if let Some(Archives { rows, frozen_rows, first_bytes, second_bytes }) = &self.archives {
+            let _ = writeln!(
+                text,
+                "\nArchives of {rows} rows, {frozen_rows} of them frozen: {first_bytes} bytes, then {second_bytes}"
+            );
+        }
     }
 
     fn loss(&self, text: &mut String) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open};
+use albireo_archive::{Contents, LogPosition, Manifest, TableEntry, list, open, open_frozen};
 use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_execute::errors::Explainer;
 use albireo_sql::TableDef;
@@ -195,10 +195,16 @@ impl Database {
             let text = format!("table \"{}\" of the archive: {}", def.name, error.message());
             SqlError::new(SqlState::DATA_CORRUPTED, text)
         };
+        let (env, directory) = (&self.inner.env, loading.directory);
         let mut loader = Loader::new(empty);
-        for file in entry.files.iter().filter(|file| file.partition == partition.0) {
-            for batch in open(&self.inner.env, loading.directory, file).map_err(archive_error)? {
-                loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
+        for file in entry.files_of(partition.0) {
+            if file.frozen.is_some() {
+                let chunk = open_frozen(env, directory, file).map_err(archive_error)?;
+                loader.adopt(chunk).map_err(explain)?;
+            } else {
+                for batch in open(env, directory, file).map_err(archive_error)? {
+                    loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
+                }
             }
             let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
             loading.how.reporter.report(RecoveryPhase::Archive, done, loading.total);

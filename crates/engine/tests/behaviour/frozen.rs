@@ -1,9 +1,10 @@
 //! Rows that were frozen: the same answers, and changes that move them.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use albireo::{Config, Database, FreezeSchedule};
-use albireo_env::{Clock, CrashDisk, Env};
+use albireo::{ArchiveInspector, Config, Database, FreezeSchedule};
+use albireo_env::{Clock, CrashDisk, Disk, Env};
 
 use crate::recovery::{config, env_of};
 use crate::support::{ask, database, fails, run, show, small, state};
@@ -175,6 +176,94 @@ fn frozen_rows_are_in_archives_and_changes_of_them_in_the_log() {
     let before = all(&db);
     drop(db);
     assert_eq!(all(&open()), before);
+}
+
+/// Names and lengths of the files of an archive, but of its manifest.
+fn files_of(disk: &CrashDisk, archive: u32) -> Vec<(String, usize)> {
+    let directory = format!("/data/archive/{archive:010}");
+    let paths = disk.read_dir(Path::new(&directory)).unwrap_or_default();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut files: Vec<_> =
+        paths.iter().map(|path| (name(path), disk.contents(path).unwrap().len())).collect();
+    files.retain(|(name, _)| name.ends_with(".arrow"));
+    files.sort();
+    files
+}
+
+#[test]
+fn frozen_chunks_are_loaded_as_they_are_and_written_once() {
+    let frozen_of = |files: &[(String, usize)]| files.iter().filter(|file| file.0.contains("frozen")).count();
+    for partitions in [1, 2] {
+        let disk = CrashDisk::new(1);
+        let open = || Database::open_in("/data", config(partitions, 2), env_of(&disk)).unwrap();
+        let db = open();
+        filled(&db);
+        freeze(&db);
+        run(&db, "INSERT INTO t (id, b) SELECT g, g FROM generate_series(100001, 100100) s (g)");
+        run(&db, "CHECKPOINT");
+        let chunks = "SELECT partition, chunk, state, rows, dead, bytes, block_bytes, encoding FROM albireo.chunks \
+                      WHERE state = 'frozen' ORDER BY partition, chunk";
+        let written = frozen_of(&files_of(&disk, 1));
+        assert_eq!(written, 2);
+        let shown = ask(&db, chunks);
+        let before = all(&db);
+        drop(db);
+
+        let db = open();
+        assert_eq!(all(&db), before);
+        assert_eq!(ask(&db, chunks), shown, "what was frozen is, in the same forms");
+        // Rows die and move away; the archive names the file that is there.
+        run(&db, "DELETE FROM t WHERE id % 500 = 7; UPDATE t SET v = 'moved' WHERE id BETWEEN 300 AND 310");
+        run(&db, "CHECKPOINT");
+        assert_eq!(frozen_of(&files_of(&disk, 2)), 0, "{:?}", files_of(&disk, 2));
+        let before = all(&db);
+        run(&db, "DELETE FROM t WHERE id = 400");
+        drop(db);
+
+        // Once more, and the archive that wrote them is no longer one.
+        let db = open();
+        run(&db, "INSERT INTO t (id, b) SELECT * FROM (VALUES (200001, 1)) v (id, b)");
+        run(&db, "CHECKPOINT");
+        run(&db, "CHECKPOINT");
+        assert_eq!((frozen_of(&files_of(&disk, 1)), frozen_of(&files_of(&disk, 4))), (2, 0));
+        assert!(disk.contents("/data/archive/0000000001/manifest.json").is_none());
+        run(&db, "DELETE FROM t WHERE id = 200001");
+        let after = all(&db);
+        assert_ne!(after, before);
+        drop(db);
+        let db = open();
+        assert_eq!(all(&db), after);
+        // All of it is changed and gone.
+        run(&db, "UPDATE t SET b = 7; CHECKPOINT");
+        let after = all(&db);
+        drop(db);
+        assert_eq!(all(&open()), after);
+    }
+}
+
+#[test]
+fn damage_in_a_frozen_chunk_is_found_with_its_place_and_another_archive_is_loaded() {
+    let disk = CrashDisk::new(1);
+    let open = || Database::open_in("/data", config(1, 1), env_of(&disk));
+    let db = open().unwrap();
+    filled(&db);
+    run(&db, "CHECKPOINT");
+    freeze(&db);
+    let before = all(&db);
+    run(&db, "CHECKPOINT");
+    drop(db);
+    let path = "/data/archive/0000000002/t1-p0-c0.frozen.arrow";
+    let sound = disk.contents(path).expect("it is there");
+    let at = sound.len() / 2;
+    let mut damaged = sound.clone();
+    damaged[at] ^= 4;
+    disk.put(path, &damaged);
+    let checks = ArchiveInspector::open("/data", &env_of(&disk)).unwrap().unwrap().check(None);
+    let [fault] = &checks[0].faults[..] else { panic!("{checks:?}") };
+    assert!(fault.reason.starts_with("of bytes "), "{fault}");
+    let numbers: Vec<usize> = fault.reason.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[0] <= at && at <= numbers[1] && numbers[1] - numbers[0] < sound.len() / 4, "{fault}");
+    assert_eq!(all(&open().unwrap()), before, "the archive before and the log have everything");
 }
 
 #[test]

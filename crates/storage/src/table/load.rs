@@ -9,14 +9,17 @@
 //!
 //! - I-1 Until [`Loader::finish`] no one but the loader sees the table, so it may have rows that stand in no
 //!   index.
-//! - I-2 Rows that are loaded lie in slots `0..n` in the order in which they came.
+//! - I-2 Rows that are loaded lie in the order in which they came: those of frozen chunks in the slots that they had,
+//!   dead ones among them, the others in slots next to each other.
 //!
 //! Paper: Kemper and Neumann, HyPer, 2010, §4.7 (an archive is loaded in its entirety, then the log is
 //! applied).
 
 use albireo_base::{IndexId, StatementProgress, TableId};
+use albireo_encoding::Section;
 use arrow_array::RecordBatch;
 
+use super::adopt::{self, ChunkParts};
 use super::indexes::TableIndex;
 use super::{Table, TableError, batch};
 use crate::rows::Rows;
@@ -25,6 +28,8 @@ use crate::rows::Rows;
 pub struct Loader {
     table: Table,
     indexes: Vec<State>,
+    /// Slots of frozen chunks whose rows were dead.
+    holes: u64,
     /// The first failure of [`Loader::append`]: the table lacks rows.
     failed: Option<TableError>,
 }
@@ -54,7 +59,7 @@ impl Loader {
     pub fn new(table: Table) -> Self {
         assert!(table.rows.slots == 0, "only a table that never had a row is loaded");
         let indexes = vec![State::Empty; table.indexes.len()];
-        Self { table, indexes, failed: None }
+        Self { table, indexes, holes: 0, failed: None }
     }
 
     /// The table's shape.
@@ -79,6 +84,25 @@ impl Loader {
         assert!(self.indexes.iter().all(|state| matches!(state, State::Empty)), "rows come before indexes");
         let Table { spec, rows, placement, .. } = &mut self.table;
         let done = batch::lay(spec, *placement, rows, batch);
+        self.failed = done.as_ref().err().cloned();
+        done
+    }
+
+    /// Adds a frozen chunk, which stays as it is. Frozen chunks come before batches: no slot is left over between them.
+    ///
+    /// # Errors
+    /// The chunk does not fit the table, or there is no memory; [`Loader::finish`] then says so again.
+    ///
+    /// # Panics
+    /// Rows came in a batch before, and did not fill their chunks; or `live` has not a bit for each slot of a chunk.
+    pub fn adopt<S: Section>(&mut self, chunk: ChunkParts<S>) -> Result<(), TableError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        assert!(self.indexes.iter().all(|state| matches!(state, State::Empty)), "rows come before indexes");
+        self.holes += chunk.live.iter().map(|word| u64::from(word.count_zeros())).sum::<u64>();
+        let Table { spec, rows, placement, .. } = &mut self.table;
+        let done = adopt::adopt(spec, *placement, rows, chunk);
         self.failed = done.as_ref().err().cloned();
         done
     }
@@ -113,7 +137,7 @@ impl Loader {
             Some(error) => Err(error),
             None => {
                 let Table { rows, indexes, .. } = &self.table;
-                assert_eq!(rows.slots, rows.live_rows, "rows that are loaded lie in slots 0..n (I-2)");
+                assert_eq!(rows.slots, rows.live_rows + self.holes, "only holes are between rows (I-2)");
                 let is_whole = |index: &TableIndex| index.len() == rows.live_rows;
                 assert!(indexes.iter().all(is_whole), "each row stands in each index once");
                 Ok(self.table)

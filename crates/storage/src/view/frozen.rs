@@ -27,7 +27,7 @@ pub struct EncodedView<'a> {
 }
 
 impl<'a> EncodedView<'a> {
-    pub(super) fn new(chunk: &'a Arc<FrozenChunk>, at: ColumnLocation, ty: &'a DataType) -> Self {
+    pub(crate) fn new(chunk: &'a Arc<FrozenChunk>, at: ColumnLocation, ty: &'a DataType) -> Self {
         Self { chunk, at, ty }
     }
 

@@ -454,6 +454,16 @@ impl ChunkView<'_> {
         self.part.dir.frozen.get(self.chunk)
     }
 
+    /// What no other frozen chunk of this process has; `None` of a chunk that has blocks.
+    pub fn frozen_id(&self) -> Option<u64> {
+        self.frozen().map(|frozen| frozen.id())
+    }
+
+    /// Bytes of the heaps of its texts; of a frozen chunk of those that they were in.
+    pub fn text_bytes(&self) -> u64 {
+        self.frozen().map_or_else(|| self.heap_bytes(), |frozen| frozen.heap_bytes())
+    }
+
     /// Encodes the chunk, beside its table.
     ///
     /// # Errors
@@ -482,8 +492,7 @@ impl ChunkView<'_> {
 
     /// Bytes of its blocks and of its texts; of a frozen chunk those that it had.
     pub fn block_bytes(&self) -> u64 {
-        let heaps = self.frozen().map_or_else(|| self.heap_bytes(), |frozen| frozen.heap_bytes());
-        self.view.parts.layout.chunk_bytes() as u64 + heaps
+        self.view.parts.layout.chunk_bytes() as u64 + self.text_bytes()
     }
 
     fn heap_bytes(&self) -> u64 {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, IndexId, SqlType, TableId, Tid, Value, arrow_type};
+use albireo_encoding::{Column, Encoder, Kind, Source, SourceValues};
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Loader, MAX_TEXT_BYTES,
-    Placement, SnapshotRegistry, Table, TableError, TableSpec, TableView, partition_of,
+    BlockPool, BudgetPolicy, ChunkParts, ChunkView, ColumnSpec, IndexKind, IndexSpec, LayoutChoice, Loader,
+    MAX_TEXT_BYTES, Part, Placement, SnapshotRegistry, Table, TableError, TableSpec, TableView, partition_of,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{
@@ -33,10 +35,11 @@ pub fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns).expect("arrays of one length")
 }
 
-/// The live rows of a view, each run of them a batch.
+/// The live rows of a view, each run of them a batch; those of frozen chunks only if all are to come so.
 fn batches(view: &TableView, columns: usize, as_plain: bool) -> Vec<RecordBatch> {
     let mut batches = Vec::new();
-    for chunk in (0..view.chunk_count()).map(|i| view.chunk(i)) {
+    let chunks = (0..view.chunk_count()).map(|i| view.chunk(i));
+    for chunk in chunks.filter(|chunk| as_plain || !chunk.is_frozen()) {
         let arrays = (0..columns).map(|column| chunk.column(ColumnId(column as u16)));
         let all = batch(arrays.map(|array| if as_plain { plain(array) } else { array }).collect());
         match chunk.live() {
@@ -47,22 +50,53 @@ fn batches(view: &TableView, columns: usize, as_plain: bool) -> Vec<RecordBatch>
     batches
 }
 
+/// The frozen chunks of a view, and their numbers.
+fn frozen(view: &TableView, columns: usize) -> Vec<(usize, ChunkParts<Vec<u8>>)> {
+    let copy = |column: &Column<Part>| {
+        let mut header = Vec::new();
+        column.header(&mut header);
+        let section = |name, _| column.section(name).map(|section| section.to_vec()).ok_or(());
+        Column::from_parts(&header, column.kind(), column.rows(), section).expect("a column")
+    };
+    let chunks = (0..view.chunk_count()).map(|i| view.chunk(i)).filter(ChunkView::is_frozen);
+    let parts = chunks.map(|chunk| {
+        let encoded =
+            (0..columns).map(|column| chunk.encoded(ColumnId(column as u16)).expect("it is frozen"));
+        let columns = encoded.map(|view| copy(view.column())).collect();
+        let live = chunk.live().map_or_else(
+            || vec![u64::MAX; CHUNK_ROWS / 64],
+            |live| live.bit_chunks().iter_padded().take(CHUNK_ROWS / 64).collect(),
+        );
+        (chunk.number() as usize, ChunkParts { columns, live, text_bytes: chunk.text_bytes() })
+    });
+    parts.collect()
+}
+
 impl World {
-    /// Goes on with a table that was loaded from a snapshot of this one.
+    /// Goes on with a table that was loaded from a snapshot of this one, frozen chunks as they are unless it is plain.
     pub fn reload(&mut self, as_plain: bool) {
         self.take_snapshot();
         let seen = self.snapshots.last().expect("taken just now");
         let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
         let mut loader = Loader::new(self.empty_table());
-        let appended = batches(&view, self.shape.columns.len(), as_plain)
-            .iter()
-            .try_for_each(|batch| loader.append(batch));
+        let frozen = if as_plain { Vec::new() } else { frozen(&view, self.shape.columns.len()) };
+        let adopted: Vec<usize> = frozen.iter().map(|(number, _)| *number).collect();
+        let appended = frozen.into_iter().try_for_each(|(_, chunk)| loader.adopt(chunk)).and_then(|()| {
+            let batches = batches(&view, self.shape.columns.len(), as_plain);
+            batches.iter().try_for_each(|batch| loader.append(batch))
+        });
         assert!(appended.is_err() || loader.row_count() == view.row_count());
         match loader.finish() {
             Ok(table) => {
                 assert_eq!(appended, Ok(()));
-                let rows = self.current.values().enumerate();
-                let rows = rows.map(|(n, row)| (Tid(n as u64), Arc::clone(row))).collect();
+                // Frozen chunks come first, and keep their slots.
+                let at = |tid: &Tid| adopted.iter().position(|number| *number == tid.chunk());
+                let mut next = (adopted.len() * CHUNK_ROWS) as u64..;
+                let rows = self.current.iter().map(|(tid, row)| {
+                    let new = at(tid).map(|chunk| Tid::new(chunk, tid.slot()));
+                    (new.unwrap_or_else(|| Tid(next.next().expect("there are more"))), Arc::clone(row))
+                });
+                let rows = rows.collect();
                 drop(view);
                 self.replace(table, rows);
                 self.check();
@@ -311,4 +345,103 @@ fn loaded_values_are_those_of_the_arrays() {
     assert_eq!(table.row(Tid(0)), [decimal(-5), Value::Integer(i32::MIN)]);
     assert_eq!(table.row(Tid(1)), [decimal(70_000), Value::Integer(3)]);
     assert_eq!(table.scan_from(Tid(0)).count(), 2);
+}
+
+/// A column of a whole chunk.
+fn encoded(kind: Kind, values: SourceValues<'_>, nulls: Option<&[u64]>) -> Column<Vec<u8>> {
+    let live = [u64::MAX; CHUNK_ROWS / 64];
+    Encoder::default().encode(&Source { kind, values, nulls, live: &live, rows: CHUNK_ROWS })
+}
+
+fn integers(kind: Kind, last: i64) -> Column<Vec<u8>> {
+    let mut values: Vec<i64> = (0..CHUNK_ROWS as i64).map(|n| n % 50).collect();
+    values[CHUNK_ROWS - 1] = last;
+    encoded(kind, SourceValues::Integers(&values), None)
+}
+
+fn texts(last: &[u8]) -> Column<Vec<u8>> {
+    let mut ends: Vec<u32> = (1..=CHUNK_ROWS as u32).collect();
+    ends[CHUNK_ROWS - 1] = (CHUNK_ROWS - 1 + last.len()) as u32;
+    let bytes = [&vec![b'x'; CHUNK_ROWS - 1][..], last].concat();
+    encoded(Kind::Text, SourceValues::Texts { ends: &ends, bytes: &bytes }, None)
+}
+
+/// What adopting a chunk of one column says, of which some rows live.
+fn adopted(ty: SqlType, nullable: bool, column: Column<Vec<u8>>, live: u64) -> Result<(), TableError> {
+    let mut loader = table_of(&[(ty, nullable)], Vec::new(), None);
+    let live = vec![live; CHUNK_ROWS / 64];
+    let said = loader.adopt(ChunkParts { columns: vec![column], live: live.clone(), text_bytes: 7 });
+    let loaded = loader.finish();
+    assert_eq!(loaded.as_ref().map(|_| ()).map_err(Clone::clone), said, "the end says what failed before");
+    if let Ok(table) = loaded {
+        let rows: u64 = live.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert_eq!((table.slots(), table.row_count()), (CHUNK_ROWS as u64, rows));
+        assert!(table.scan_from(Tid(0)).all(|tid| !table.row(tid)[0].is_null()));
+    }
+    said
+}
+
+#[test]
+fn frozen_chunk_that_does_not_fit_the_table_is_refused_by_what_is_wrong() {
+    let column = ColumnId(0);
+    let wrong_type = Err(TableError::WrongType { table: ID, column });
+    let integer = SqlType::Integer;
+    assert_eq!(adopted(integer, false, integers(Kind::I32, 9), u64::MAX), Ok(()));
+    assert_eq!(adopted(integer, true, integers(Kind::I32, 9), 0xf0f0), Ok(()));
+    assert_eq!(adopted(integer, false, integers(Kind::I64, 9), u64::MAX), wrong_type);
+    assert_eq!(adopted(SqlType::BigInt, false, integers(Kind::I32, 9), u64::MAX), wrong_type);
+    assert_eq!(adopted(SqlType::Text, false, integers(Kind::I32, 9), u64::MAX), wrong_type);
+    let short = Source {
+        kind: Kind::I32,
+        values: SourceValues::Integers(&[1; 64]),
+        nulls: None,
+        live: &[u64::MAX],
+        rows: 64,
+    };
+    assert_eq!(adopted(integer, false, Encoder::default().encode(&short), u64::MAX), wrong_type);
+    let mut nulls = [0; CHUNK_ROWS / 64];
+    nulls[5] = 2;
+    let some = vec![1; CHUNK_ROWS];
+    let with_null = encoded(Kind::I32, SourceValues::Integers(&some), Some(&nulls));
+    assert_eq!(adopted(integer, false, with_null, u64::MAX), Err(TableError::NotNull { table: ID, column }));
+    let too_long = |bytes| Err(TableError::TooLong { table: ID, column, bytes });
+    assert_eq!(adopted(SqlType::Varchar(3), false, texts(b"abcd"), u64::MAX), too_long(4));
+    assert_eq!(adopted(SqlType::Varchar(3), false, texts("äöü".as_bytes()), u64::MAX), Ok(()));
+    assert_eq!(adopted(SqlType::Char(3), false, texts(b"ab"), u64::MAX), Ok(()));
+    assert_eq!(adopted(SqlType::Char(3), false, texts(b"ab "), u64::MAX), wrong_type);
+    // Of rows that are dead too: arrays may be made over them.
+    assert_eq!(adopted(SqlType::Text, false, texts(b"\xff"), 1), wrong_type);
+    assert_eq!(adopted(SqlType::Bytea, false, texts(b"\xff\0"), u64::MAX), Ok(()));
+    let zero = Err(TableError::ZeroCharacter { table: ID, column });
+    assert_eq!(adopted(SqlType::Text, false, texts(b"a\0"), u64::MAX), zero);
+    let long = vec![b'x'; MAX_TEXT_BYTES + 1];
+    assert_eq!(adopted(SqlType::Bytea, false, texts(&long), u64::MAX), too_long(long.len()));
+    let decimal = SqlType::Decimal { precision: 4, scale: 2 };
+    assert_eq!(adopted(decimal, false, integers(Kind::I64, 9_999), u64::MAX), Ok(()));
+    let out = Err(TableError::OutOfRange { table: ID, column });
+    assert_eq!(adopted(decimal, false, integers(Kind::I64, -10_000), u64::MAX), out);
+    let mut wide = vec![[1; 16]; CHUNK_ROWS];
+    let long = SqlType::Decimal { precision: 38, scale: 2 };
+    let column = |wide: &[[u8; 16]]| encoded(Kind::I128, SourceValues::Wide(wide), None);
+    assert_eq!(adopted(long, false, column(&wide), u64::MAX), Ok(()));
+    wide[77] = i128::MAX.to_le_bytes();
+    assert_eq!(adopted(long, false, column(&wide), u64::MAX), out);
+}
+
+#[test]
+fn frozen_chunk_of_another_partition_is_refused_unless_the_row_is_dead() {
+    let owned: Vec<i64> = (0..CHUNK_ROWS as i64).map(|n| 2 + n * 4).collect();
+    for (row, live, fits) in [(None, true, true), (Some(70), true, false), (Some(70), false, true)] {
+        let placement = Placement { column: ColumnId(0), partition: 2, partitions: 4 };
+        let mut loader = table_of(&[(SqlType::Integer, false)], Vec::new(), Some(placement));
+        let (mut values, mut bits) = (owned.clone(), vec![u64::MAX; CHUNK_ROWS / 64]);
+        if let Some(row) = row {
+            values[row] += 1;
+            bits[row / 64] = if live { u64::MAX } else { !(1 << (row % 64)) };
+        }
+        let columns = vec![encoded(Kind::I32, SourceValues::Integers(&values), None)];
+        let said = loader.adopt(ChunkParts { columns, live: bits, text_bytes: 0 });
+        let refused = Err(TableError::WrongPartition { table: ID });
+        assert_eq!(said, if fits { Ok(()) } else { refused }, "{row:?} {live}");
+    }
 }
