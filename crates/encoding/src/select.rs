@@ -20,6 +20,7 @@ use crate::column::Column;
 use crate::decode::Selection;
 use crate::layers::{Runs, Store, integer, keys, wrong_kind};
 use crate::numbers::{Code, Key, with_width};
+use crate::packed::Packed;
 use crate::scalar::{Kind, ScalarRef};
 use crate::section::Section;
 use keep::{keep_each, keep_wanted};
@@ -224,7 +225,9 @@ impl<S: Section> Column<S> {
                 }
                 return;
             }
-            return keep_each(mask, |place| passes(self.store.scalar(self.kind, place)));
+            if !matches!(self.store, Store::Packed(_)) {
+                return keep_each(mask, |place| passes(self.store.scalar(self.kind, place)));
+            }
         }
         match &self.store {
             Store::Constant(scalar) => {
@@ -241,6 +244,7 @@ impl<S: Section> Column<S> {
             }
             Store::Plain(section) => self.select_plain(section.bytes(), test, mask),
             Store::FixedTexts { .. } | Store::Texts { .. } => self.select_texts(test, mask),
+            Store::Packed(packed) => select_packed(packed, test, mask),
         }
     }
 
@@ -266,6 +270,24 @@ impl<S: Section> Column<S> {
             }
             Test::Prefix(prefix) => keep_each(mask, |place| text(place).starts_with(prefix)),
             test => keep_each(mask, |place| test.passes(ScalarRef::Text(text(place)))),
+        }
+    }
+}
+
+/// Tests packed texts: codes where that is enough, else each text in a buffer.
+fn select_packed<S: Section>(packed: &Packed<S>, test: &mut Test<'_>, mask: &mut [u64]) {
+    match test {
+        Test::Equal(ScalarRef::Text(wanted)) => match packed.wanted(wanted) {
+            Some(wanted) => keep_each(mask, |place| packed.is(place, &wanted)),
+            None => mask.fill(0),
+        },
+        Test::Prefix(prefix) => match packed.wanted(prefix) {
+            Some(wanted) => keep_each(mask, |place| packed.begins_with(place, &wanted)),
+            None => mask.fill(0),
+        },
+        test => {
+            let mut text = Vec::new();
+            keep_each(mask, |place| test.passes(ScalarRef::Text(packed.text_in(place, &mut text))));
         }
     }
 }
