@@ -55,6 +55,7 @@ fn measure(name: &str, texts: &Texts, turns: usize) {
     let values = SourceValues::Texts { ends: &texts.ends, bytes: &texts.bytes };
     let source = Source { kind: Kind::Text, values, nulls: None, live: &live, rows: ROWS };
     for choose in [Choose::Plain, Choose::Packed, Choose::Best] {
+        let mut text = Vec::new();
         let mut encoder = Encoder::new(choose);
         let column = encoder.encode(&source);
         let wanted = column.text(ROWS / 2).into_owned();
@@ -74,6 +75,16 @@ fn measure(name: &str, texts: &Texts, turns: usize) {
             ("all", least(turns, || decode(Selection::All))),
             ("1 of 10", least(turns, || decode(Selection::Mask(&sparse)))),
             ("point", least(turns, || (0..ROWS).map(|row| column.text(row * 7919 % ROWS).len()).sum())),
+            (
+                "in place",
+                least(turns, || {
+                    let mut read = |row| {
+                        column.text_in(row, &mut text);
+                        text.len()
+                    };
+                    (0..ROWS).map(|row| read(row * 7919 % ROWS)).sum()
+                }),
+            ),
             ("equal", least(turns, || select(&column, Test::Equal(first)))),
             ("prefix", least(turns, || select(&column, Test::Prefix(&wanted[..wanted.len().min(2)])))),
             (

@@ -277,6 +277,30 @@ impl<S: Section> Column<S> {
         }
     }
 
+    /// Makes `out` the text of `row`.
+    ///
+    /// # Panics
+    /// The kind is another.
+    pub fn text_in(&self, row: usize, out: &mut Vec<u8>) {
+        out.clear();
+        match &self.store {
+            Store::Packed(packed) => packed.texts_into(row..row + 1, out),
+            _ => out.extend_from_slice(&self.text(row)),
+        }
+    }
+
+    /// The bytes that the text of `row` has.
+    ///
+    /// # Panics
+    /// The kind is another.
+    #[inline]
+    pub fn text_length(&self, row: usize) -> usize {
+        match &self.store {
+            Store::Packed(packed) => packed.symbols(row..row + 1).len(),
+            _ => self.text(row).len(),
+        }
+    }
+
     /// Whether texts can be lent: they lie somewhere as they are.
     #[inline]
     pub fn lends_texts(&self) -> bool {
@@ -356,9 +380,12 @@ impl fmt::Display for Form {
                 StoreForm::Plain { bytes } => write!(f, "values of {bytes} {}", plural(bytes)),
                 StoreForm::FixedTexts { bytes } => write!(f, "texts of {bytes} bytes"),
                 StoreForm::Texts => f.write_str("texts"),
-                StoreForm::PackedTexts { bits, symbols: None } => write!(f, "texts of {bits} bits a byte"),
-                StoreForm::PackedTexts { bits, symbols: Some(length) } => {
-                    write!(f, "texts of {length} bytes of {bits} bits")
+                StoreForm::PackedTexts { bits, symbols } => {
+                    let unit = if bits == 1 { "bit" } else { "bits" };
+                    match symbols {
+                        Some(length) => write!(f, "texts of {length} bytes of {bits} {unit}"),
+                        None => write!(f, "texts of {bits} {unit} a byte"),
+                    }
                 }
             },
         }

@@ -7,6 +7,7 @@
 //! bytes are. Symbol `i` of the column has bits `i * BITS` to before `(i + 1) * BITS`, counted from the lowest bit of the
 //! first byte. So eight symbols have `BITS` bytes, wherever they begin, and 55 bits hold them with the bits before.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::layers::{ends_from, text_range};
@@ -14,8 +15,10 @@ use crate::section::Section;
 
 /// The most bytes that differ: codes of up to six bits.
 pub(crate) const SYMBOLS: usize = 64;
-/// Bytes behind the last one with a code, so that eight bytes can be read wherever a symbol begins.
-const TAIL: usize = 7;
+/// 1 in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// Bytes behind the last one with a code, so that eight bytes can be read wherever a text begins, and be it an empty one.
+const TAIL: usize = 8;
 
 /// The bytes of which texts consist, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(crate) struct Alphabet {
     /// Those, and zeros behind them.
     table: [u8; SYMBOLS],
     count: u8,
+    /// Of a code: 1 to 6.
+    bits: u8,
 }
 
 impl Alphabet {
@@ -31,7 +36,10 @@ impl Alphabet {
         let mut table = [0; SYMBOLS];
         table.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let fine = !bytes.is_empty() && bytes.is_sorted_by(|a, b| a < b);
-        fine.then_some(Self { table, count: bytes.len() as u8 })
+        fine.then(|| {
+            let count = bytes.len() as u8;
+            Self { table, count, bits: (u8::BITS - (count - 1).leading_zeros()).max(1) as u8 }
+        })
     }
 
     /// The alphabet of `texts`; none if that has no bytes, or too many different ones.
@@ -58,7 +66,7 @@ impl Alphabet {
     /// Bits of a code: 1 to 6.
     #[inline]
     pub(crate) fn bits(&self) -> usize {
-        (u8::BITS - (self.count - 1).leading_zeros()).max(1) as usize
+        self.bits.into()
     }
 
     fn code(&self, byte: u8) -> Option<u8> {
@@ -130,42 +138,48 @@ pub(crate) struct Packed<S> {
     pub(crate) codes: S,
 }
 
-/// What packed texts are compared with: its codes, eight to a word.
+/// What packed texts are compared with: its codes, eight to a word, and how many bits are above them.
 pub(crate) struct Wanted {
-    words: Vec<u64>,
+    words: Vec<(u64, u32)>,
     length: usize,
 }
 
-/// The codes of `texts`, which consist of the bytes of the alphabet.
-pub(crate) fn pack(texts: &[u8], alphabet: &Alphabet) -> Vec<u8> {
-    let mut table = [0; 256];
+/// What stands for no code.
+const NONE: u8 = 0x80;
+
+/// The codes of `texts`; none if they have bytes that are not of the alphabet.
+pub(crate) fn pack(texts: &[u8], alphabet: &Alphabet) -> Option<Vec<u8>> {
+    let mut table = [NONE; 256];
     for (code, byte) in alphabet.bytes().iter().enumerate() {
         table[usize::from(*byte)] = code as u8;
     }
     let bits = alphabet.bits();
     let mut codes = vec![0; section_bytes(texts.len() as u64, bits) as usize];
-    with_bits!(bits, BITS => pack_into::<BITS>(texts, &table, &mut codes));
-    codes
+    with_bits!(bits, BITS => pack_into::<BITS>(texts, &table, &mut codes)).then_some(codes)
 }
 
-fn pack_into<const BITS: u32>(texts: &[u8], table: &[u8; 256], codes: &mut [u8]) {
-    let joined = |eight: [u8; 8]| {
-        let lanes = eight.map(|byte| table[usize::from(byte)]);
-        join::<BITS>(u64::from_le_bytes(lanes)).to_le_bytes()
+/// Whether there is a code for every byte.
+fn pack_into<const BITS: u32>(texts: &[u8], table: &[u8; 256], codes: &mut [u8]) -> bool {
+    let mut all = 0;
+    let mut join_eight = |eight: [u8; 8]| {
+        let lanes = u64::from_le_bytes(eight.map(|byte| table[usize::from(byte)]));
+        all |= lanes;
+        join::<BITS>(lanes)
     };
     let (pieces, rest) = texts.as_chunks::<8>();
-    let places = codes.chunks_exact_mut(BITS as usize);
-    for (to, eight) in places.zip(pieces) {
-        to.copy_from_slice(&joined(*eight)[..BITS as usize]);
+    for (to, eight) in codes.chunks_exact_mut(BITS as usize).zip(pieces) {
+        to.copy_from_slice(&join_eight(*eight).to_le_bytes()[..BITS as usize]);
     }
-    if !rest.is_empty() {
-        let mut eight = [0; 8];
+    if let Some(any) = rest.first() {
+        let mut eight = [*any; 8];
         eight[..rest.len()].copy_from_slice(rest);
-        // Codes behind the last symbol have to be 0, whatever byte 0 stands for.
-        let joined = u64::from_le_bytes(joined(eight)) & (u64::MAX >> (64 - BITS as usize * rest.len()));
-        let (first, bytes) = (pieces.len() * BITS as usize, (BITS as usize * rest.len()).div_ceil(8));
-        codes[first..first + bytes].copy_from_slice(&joined.to_le_bytes()[..bytes]);
+        // Bits behind the last symbol are 0.
+        let used = BITS as usize * rest.len();
+        let joined = join_eight(eight) & (u64::MAX >> (64 - used));
+        let first = pieces.len() * BITS as usize;
+        codes[first..][..used.div_ceil(8)].copy_from_slice(&joined.to_le_bytes()[..used.div_ceil(8)]);
     }
+    all & ONES * u64::from(NONE) == 0
 }
 
 /// The eight bytes from `at` on.
@@ -179,6 +193,7 @@ fn load(codes: &[u8], at: usize) -> u64 {
 fn unpack<const BITS: u32>(codes: &[u8], table: &[u8; SYMBOLS], symbols: Range<usize>, out: &mut Vec<u8>) {
     let (first, before) = (symbols.start * BITS as usize, out.len());
     let (shift, codes) = (first % 8, &codes[first / 8..]);
+    // The room is made first, so that the loop writes and does nothing else.
     out.resize(before + symbols.len().next_multiple_of(8), 0);
     for (number, eight) in out[before..].as_chunks_mut::<8>().0.iter_mut().enumerate() {
         let lanes = spread::<BITS>(load(codes, number * BITS as usize) >> shift).to_le_bytes();
@@ -204,7 +219,7 @@ impl<S: Section> Packed<S> {
     #[inline]
     pub(crate) fn texts_into(&self, places: Range<usize>, out: &mut Vec<u8>) {
         let (symbols, table) = (self.symbols(places), &self.alphabet.table);
-        with_bits!(self.alphabet.bits(), BITS => unpack::<BITS>(self.codes.bytes(), table, symbols, out));
+        with_bits!(self.alphabet.bits, BITS => unpack::<BITS>(self.codes.bytes(), table, symbols, out));
     }
 
     /// Makes `out` the text at `place`.
@@ -238,7 +253,8 @@ impl<S: Section> Packed<S> {
         let bits = self.alphabet.bits();
         let word = |eight: &[u8]| {
             let code = |(at, byte): (usize, &u8)| Some(u64::from(self.alphabet.code(*byte)?) << (at * bits));
-            eight.iter().enumerate().map(code).sum::<Option<u64>>()
+            let codes = eight.iter().enumerate().map(code).sum::<Option<u64>>()?;
+            Some((codes, 64 - (eight.len() * bits) as u32))
         };
         let words = bytes.chunks(8).map(word).collect::<Option<_>>()?;
         let can_be = !matches!(&self.lengths, Lengths::One(length) if bytes.len() > *length as usize);
@@ -264,11 +280,48 @@ impl<S: Section> Packed<S> {
     fn has(&self, first: usize, wanted: &Wanted) -> bool {
         let (codes, bits) = (self.codes.bytes(), self.alphabet.bits());
         let (at, shift) = (first * bits / 8, first * bits % 8);
-        let mut left = wanted.length * bits;
-        wanted.words.iter().enumerate().all(|(number, word)| {
-            let here = left.min(8 * bits);
-            left -= here;
-            (load(codes, at + number * bits) >> shift ^ word) << (64 - here) == 0
+        let differs = |number: usize, (word, bits_above): (u64, u32)| {
+            (load(codes, at + number * bits) >> shift ^ word) << bits_above != 0
+        };
+        let Some((first, rest)) = wanted.words.split_first() else { return true };
+        !differs(0, *first) && rest.iter().enumerate().all(|(number, word)| !differs(number + 1, *word))
+    }
+
+    /// What texts that begin with `bytes` are ordered by, as [`Packed::key`] has it: what is not in the alphabet comes
+    /// between what is, and what is behind it does not matter.
+    pub(crate) fn key_of(&self, bytes: &[u8]) -> u64 {
+        let mut key = [0; 8];
+        for (lane, byte) in key.iter_mut().zip(bytes) {
+            match self.alphabet.bytes().binary_search(byte) {
+                Ok(code) => *lane = 2 * code as u8 + 2,
+                Err(code) => {
+                    *lane = 2 * code as u8 + 1;
+                    break;
+                }
+            }
+        }
+        u64::from_be_bytes(key)
+    }
+
+    /// The first eight symbols, the first one highest, so that the order of keys is that of texts that differ there; 0
+    /// where there is none.
+    #[inline]
+    fn key(&self, symbols: &Range<usize>) -> u64 {
+        let first = symbols.start * self.alphabet.bits();
+        let codes = load(self.codes.bytes(), first / 8) >> (first % 8);
+        let lanes = with_bits!(self.alphabet.bits(), BITS => spread::<BITS>(codes)) * 2 + 2 * ONES;
+        let behind = 8_usize.saturating_sub(symbols.len()) * 8;
+        lanes.swap_bytes() & u64::MAX.checked_shl(behind as u32).unwrap_or(0)
+    }
+
+    /// The text at `place` compared with `other`, whose key is at hand; `text` is room.
+    #[inline]
+    pub(crate) fn compare(&self, place: usize, (key, other): (u64, &[u8]), text: &mut Vec<u8>) -> Ordering {
+        let symbols = self.symbols(place..place + 1);
+        self.key(&symbols).cmp(&key).then_with(|| match symbols.len().max(other.len()) {
+            // All of both is in the keys.
+            0..=8 => Ordering::Equal,
+            _ => self.text_in(place, text).cmp(other),
         })
     }
 

@@ -6,6 +6,9 @@ use crate::packed::{Alphabet, Lengths, Packed, pack, section_bytes};
 /// One of so many parts of the bytes has to be saved, or texts stay as they are: they are lent then, and read at once.
 const WORTH: u64 = 6;
 
+/// Bytes that are looked at first.
+const SAMPLE: usize = 4096;
+
 /// `store`, packed if it is texts and enough is saved.
 pub(super) fn if_it_pays(store: Store<Vec<u8>>) -> Store<Vec<u8>> {
     packed(store, |plain, packed| packed + plain / WORTH <= plain)
@@ -24,19 +27,25 @@ fn packed(store: Store<Vec<u8>>, pays: impl Fn(u64, u64) -> bool) -> Store<Vec<u
         _ => return store,
     };
     let symbols = texts.len() as u64;
-    // Two symbols have to be there, or an alphabet of one bit saves nothing that is worth looking for.
+    // Of a few bytes nothing is saved, and so nothing looked for.
     if !pays(offsets + symbols, offsets + section_bytes(symbols, 1)) {
         return store;
     }
-    let Some(alphabet) = Alphabet::of(texts) else { return store };
-    if !pays(offsets + symbols, offsets + section_bytes(symbols, alphabet.bits())) {
-        return store;
-    }
-    let (codes, alphabet) = (pack(texts, &alphabet), Box::new(alphabet));
+    let worth =
+        |alphabet: &Alphabet| pays(offsets + symbols, offsets + section_bytes(symbols, alphabet.bits()));
+    // Mostly a part has all bytes that there are.
+    let part = Alphabet::of(&texts[texts.len() / 2..][..texts.len().div_ceil(2).min(SAMPLE)]).filter(worth);
+    let Some(part) = part else { return store };
+    let whole = || {
+        let whole = Alphabet::of(texts).filter(worth)?;
+        Some((pack(texts, &whole)?, whole))
+    };
+    let packed = pack(texts, &part).map(|codes| (codes, part)).or_else(whole);
+    let Some((codes, alphabet)) = packed else { return store };
     let lengths = match store {
         Store::FixedTexts { length, .. } => Lengths::One(length),
         Store::Texts { offsets, .. } => Lengths::Offsets { offsets, symbols: symbols as u32 },
         other => return other,
     };
-    Store::Packed(Packed { alphabet, lengths, codes })
+    Store::Packed(Packed { alphabet: Box::new(alphabet), lengths, codes })
 }

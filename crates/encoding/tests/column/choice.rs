@@ -70,7 +70,7 @@ fn texts_are_packed_where_a_sixth_of_their_bytes_is_saved() {
     assert_eq!(self::form(&Data::texts(["ab", "ba"])), "texts of 2 bytes");
     assert_eq!(
         Data::texts(["ab", "ba"]).encode(Choose::Packed).form().to_string(),
-        "texts of 2 bytes of 1 bits"
+        "texts of 2 bytes of 1 bit"
     );
 }
 

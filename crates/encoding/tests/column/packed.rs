@@ -96,8 +96,8 @@ fn bits_are_the_fewest_that_hold_the_alphabet() {
         assert_eq!(form.store, if count == 1 { form.store } else { expected });
     }
     let one = Data::texts((0..100).map(|row| "x".repeat(row))).encode(Choose::Packed);
-    assert_eq!(one.form().to_string(), "texts of 1 bits a byte");
-    assert_eq!(one.bytes(), 101 * 4 + (4950_usize).div_ceil(8) + 7);
+    assert_eq!(one.form().to_string(), "texts of 1 bit a byte");
+    assert_eq!(one.bytes(), 101 * 4 + (4950_usize).div_ceil(8) + 8);
 }
 
 fn selected(column: &Column<Vec<u8>>, test: &mut Test<'_>) -> (Vec<usize>, Selected) {
@@ -184,7 +184,7 @@ fn each_rule_of_packed_texts_is_looked_at() {
     let both = "packed texts, with runs or a dictionary";
     assert_eq!(fault(&fixed, Choose::Packed, with(7, 4)), both);
     assert_eq!(fault(&fixed, Choose::Packed, |header| header[11..13].fill(1)), both);
-    // Two bits a symbol, of which there are three; 24 bits, and seven bytes behind them.
+    // Two bits a symbol, of which there are three; 24 bits, and eight bytes behind them.
     let sound = "packed codes are below the number of symbols, and end with them";
     for data in [&fixed, &varied] {
         for at in 0..9 {
@@ -210,7 +210,7 @@ fn length_of_packed_texts_that_overflows_is_refused() {
     else {
         panic!("{read:?}")
     };
-    assert_eq!((expected, found), ((2 * u64::from(u32::MAX) * 2).div_ceil(8) + 7, 9));
+    assert_eq!((expected, found), ((2 * u64::from(u32::MAX) * 2).div_ceil(8) + 8, 9));
 }
 
 #[test]

@@ -21,6 +21,10 @@ fn assert_same<S: Section>(data: &Data, column: &Column<S>) {
             Kind::F32 | Kind::F64 => assert_eq!(column.float_bits(row), float_bits(value)),
             Kind::Text => {
                 assert_eq!(column.text(row), text(value));
+                assert_eq!(column.text_length(row), text(value).len());
+                let mut found = b"before".to_vec();
+                column.text_in(row, &mut found);
+                assert_eq!(found, text(value));
                 assert_eq!(matches!(column.text(row), Cow::Borrowed(_)), column.lends_texts());
             }
             _ => assert_eq!(column.integer(row), integer(value)),
