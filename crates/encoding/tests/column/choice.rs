@@ -75,6 +75,19 @@ fn texts_are_packed_where_a_sixth_of_their_bytes_is_saved() {
 }
 
 #[test]
+fn bytes_that_are_rare_are_in_the_alphabet_too() {
+    for rare in [0, 1, 9_000, ROWS - 1] {
+        let mut texts: Vec<Vec<u8>> = (0..ROWS).map(|row| letters(row, 24, 16)).collect();
+        texts[rare as usize][7] = b'~';
+        assert_eq!(form(&Data::texts(&texts)), "texts of 24 bytes of 5 bits");
+        texts[rare as usize].copy_from_slice(&(100..124).collect::<Vec<u8>>());
+        texts[ROWS as usize / 3].copy_from_slice(&(124..148).collect::<Vec<u8>>());
+        texts[ROWS as usize / 4][0] = 150;
+        assert_eq!(form(&Data::texts(&texts)), "texts of 24 bytes", "of 65 different bytes at least");
+    }
+}
+
+#[test]
 fn texts_of_runs_and_dictionaries_are_not_packed() {
     let texts = |value: fn(u64) -> u64| Data::texts((0..ROWS).map(move |row| format!("{:024}", value(row))));
     for (data, expected) in [
