@@ -1,9 +1,10 @@
-//! Checks the sections of a column whose header was read: L-1 to L-4.
+//! Checks the sections of a column whose header was read: L-1 to L-5.
 
 use crate::column::Column;
 use crate::error::Malformed;
 use crate::layers::{Codes, Nulls, Runs, Store, null_words, ranges};
 use crate::numbers::{Code, Width, with_width};
+use crate::packed::Lengths;
 use crate::section::{Section, SectionName};
 
 fn holds(condition: bool, section: SectionName, rule: &'static str) -> Result<(), Malformed> {
@@ -79,15 +80,32 @@ fn check_store<S: Section>(column: &Column<S>) -> Result<(), Malformed> {
                 .is_some_and(|(least, most)| least <= *base && greatest <= i128::from(most));
             holds(fine, SectionName::Values, "integers are within the limits of the kind")
         }
-        Store::Texts { offsets, bytes } => {
-            let mut offsets = offsets.bytes().as_chunks().0.iter().map(|offset| u32::from_le_bytes(*offset));
-            let fine = offsets.clone().next() == Some(0) && offsets.clone().is_sorted();
-            holds(fine, SectionName::Offsets, "offsets ascend from 0")?;
-            let last = offsets.next_back().map_or(0, |offset| offset as usize);
-            holds(last == bytes.bytes().len(), SectionName::Offsets, "the last offset is the texts' length")
+        Store::Texts { offsets, bytes } => check_offsets(offsets, bytes.bytes().len()),
+        Store::Packed(packed) => {
+            let symbols = match &packed.lengths {
+                Lengths::One(length) => *length as usize * column.places(),
+                Lengths::Offsets { offsets, symbols } => {
+                    check_offsets(offsets, *symbols as usize)?;
+                    *symbols as usize
+                }
+            };
+            let fine = packed.is_sound(symbols);
+            holds(
+                fine,
+                SectionName::Values,
+                "packed codes are below the number of symbols, and end with them",
+            )
         }
         Store::Constant(_) | Store::Plain(_) | Store::FixedTexts { .. } => Ok(()),
     }
+}
+
+fn check_offsets<S: Section>(offsets: &S, length: usize) -> Result<(), Malformed> {
+    let mut offsets = offsets.bytes().as_chunks().0.iter().map(|offset| u32::from_le_bytes(*offset));
+    let fine = offsets.clone().next() == Some(0) && offsets.clone().is_sorted();
+    holds(fine, SectionName::Offsets, "offsets ascend from 0")?;
+    let last = offsets.next_back().map_or(0, |offset| offset as usize);
+    holds(last == length, SectionName::Offsets, "the last offset is the texts' length")
 }
 
 fn check_entries<S: Section>(column: &Column<S>) -> Result<(), Malformed> {

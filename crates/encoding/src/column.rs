@@ -1,10 +1,12 @@
 //! An encoded column: single values, and what it consists of.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::layers::{Codes, Nulls, Runs, Store, wrong_kind};
 use crate::numbers::code_at;
-use crate::scalar::{Kind, Scalar, ScalarRef};
+use crate::packed::{Lengths, Packed};
+use crate::scalar::{Kind, Scalar};
 use crate::section::{Section, SectionName};
 
 /// What is known of the rows of a column that were alive when it was encoded.
@@ -28,7 +30,8 @@ pub struct Summary {
 ///   there is some value of the kind; of rows that were dead it is not known either whether they are NULL.
 /// - C-2 No function panics for rows below [`Column::rows`] and values of the column's kind, whatever the bytes are
 ///   that [`Column::from_parts`] let through.
-/// - C-3 A text is contiguous, in a section or in the column itself, so that it can be lent.
+/// - C-3 A text of a column that is not packed ([`Column::lends_texts`]) is contiguous, in a section or in the column
+///   itself, so that it can be lent. So is each text of a dictionary or of runs.
 ///
 /// Functions that want a row panic if there are not so many rows, or may give any value of another one.
 #[derive(Clone, Debug)]
@@ -75,6 +78,13 @@ impl<S> Column<S> {
             Store::Plain(_) => StoreForm::Plain { bytes: self.kind.stride().unwrap_or(0) as u8 },
             Store::FixedTexts { length, .. } => StoreForm::FixedTexts { bytes: *length },
             Store::Texts { .. } => StoreForm::Texts,
+            Store::Packed(packed) => StoreForm::PackedTexts {
+                bits: packed.alphabet.bits() as u8,
+                symbols: match packed.lengths {
+                    Lengths::One(length) => Some(length),
+                    Lengths::Offsets { .. } => None,
+                },
+            },
         };
         Form {
             is_null: matches!(self.nulls, Nulls::All),
@@ -108,6 +118,10 @@ impl<S> Column<S> {
             | Store::Plain(section)
             | Store::FixedTexts { bytes: section, .. } => (None, Some(section)),
             Store::Texts { offsets, bytes } => (Some(offsets), Some(bytes)),
+            Store::Packed(Packed { lengths: Lengths::Offsets { offsets, .. }, codes, .. }) => {
+                (Some(offsets), Some(codes))
+            }
+            Store::Packed(Packed { codes, .. }) => (None, Some(codes)),
         };
         let all = [
             (SectionName::Nulls, nulls),
@@ -162,6 +176,15 @@ impl<S> Column<S> {
                 offsets: map(SectionName::Offsets, offsets)?,
                 bytes: map(SectionName::Values, bytes)?,
             },
+            Store::Packed(Packed { alphabet, lengths, codes }) => {
+                let lengths = match lengths {
+                    Lengths::One(length) => Lengths::One(length),
+                    Lengths::Offsets { offsets, symbols } => {
+                        Lengths::Offsets { offsets: map(SectionName::Offsets, offsets)?, symbols }
+                    }
+                };
+                Store::Packed(Packed { alphabet, lengths, codes: map(SectionName::Values, codes)? })
+            }
         };
         Ok(Column { kind: self.kind, rows: self.rows, nulls, runs, codes, store, summary: self.summary })
     }
@@ -316,24 +339,55 @@ impl<S: Section> Column<S> {
         }
     }
 
-    /// The text of `row`.
+    /// The text of `row`, lent unless texts are packed.
     ///
     /// # Panics
     /// The kind is another.
     #[inline]
-    pub fn text(&self, row: usize) -> &[u8] {
+    pub fn text(&self, row: usize) -> Cow<'_, [u8]> {
         match &self.store {
-            Store::Constant(Scalar::Text(text)) => text,
-            store => store.text(self.place(row)),
+            Store::Constant(Scalar::Text(text)) => Cow::Borrowed(text),
+            Store::Packed(packed) => Cow::Owned(packed.text(row)),
+            store => Cow::Borrowed(store.text(self.place(row))),
         }
     }
 
-    /// The value of `row`, of whichever kind; some value if it is NULL.
-    #[inline]
-    pub fn scalar(&self, row: usize) -> ScalarRef<'_> {
+    /// Makes `out` the text of `row`.
+    ///
+    /// # Panics
+    /// The kind is another.
+    pub fn text_in(&self, row: usize, out: &mut Vec<u8>) {
+        out.clear();
         match &self.store {
-            Store::Constant(scalar) => scalar.as_ref(),
-            store => store.scalar(self.kind, self.place(row)),
+            Store::Packed(packed) => packed.texts_into(row..row + 1, out),
+            _ => out.extend_from_slice(&self.text(row)),
+        }
+    }
+
+    /// The bytes that the text of `row` has.
+    ///
+    /// # Panics
+    /// The kind is another.
+    #[inline]
+    pub fn text_length(&self, row: usize) -> usize {
+        match &self.store {
+            Store::Packed(packed) => packed.symbols(row..row + 1).len(),
+            _ => self.text(row).len(),
+        }
+    }
+
+    /// Whether texts can be lent: they lie somewhere as they are.
+    #[inline]
+    pub fn lends_texts(&self) -> bool {
+        self.kind == Kind::Text && !matches!(self.store, Store::Packed(_))
+    }
+
+    /// The value of `row`, of whichever kind; some value if it is NULL.
+    pub fn scalar(&self, row: usize) -> Scalar {
+        match &self.store {
+            Store::Constant(scalar) => scalar.clone(),
+            Store::Packed(packed) => Scalar::Text(packed.text(row).into()),
+            store => store.scalar(self.kind, self.place(row)).to_scalar(),
         }
     }
 }
@@ -373,6 +427,13 @@ pub enum StoreForm {
     },
     /// Texts of any length.
     Texts,
+    /// Texts of few different bytes.
+    PackedTexts {
+        /// Of each byte.
+        bits: u8,
+        /// Bytes of each text before it was packed, if all are as long.
+        symbols: Option<u32>,
+    },
 }
 
 fn plural(bytes: u8) -> &'static str {
@@ -394,6 +455,13 @@ impl fmt::Display for Form {
                 StoreForm::Plain { bytes } => write!(f, "values of {bytes} {}", plural(bytes)),
                 StoreForm::FixedTexts { bytes } => write!(f, "texts of {bytes} bytes"),
                 StoreForm::Texts => f.write_str("texts"),
+                StoreForm::PackedTexts { bits, symbols } => {
+                    let unit = if bits == 1 { "bit" } else { "bits" };
+                    match symbols {
+                        Some(length) => write!(f, "texts of {length} bytes of {bits} {unit}"),
+                        None => write!(f, "texts of {bits} {unit} a byte"),
+                    }
+                }
             },
         }
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::column::Column;
-use crate::layers::{Nulls, Store, null_words, ranges, text_range, wrong_kind};
+use crate::layers::{Nulls, Store, ends_from, null_words, ranges, text_range, wrong_kind};
 use crate::numbers::{Code, Number, Width, with_width};
 use crate::scalar::{Kind, Scalar, ScalarRef};
 use crate::section::Section;
@@ -231,6 +231,10 @@ impl<'a, S: Section, T: Copy, F: Fn(&'a [u8]) -> T> Reader for Texts<'a, S, F> {
     }
 }
 
+fn end_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("texts of up to 4 GiB")
+}
+
 impl<S: Section> Column<S> {
     /// Appends the integers of `selection`; of NULLs and of rows that were dead any.
     ///
@@ -390,10 +394,14 @@ impl<S: Section> Column<S> {
     ///
     /// # Panics
     /// The kind is another.
-    pub fn for_each_text<'a>(&'a self, selection: &Selection<'_>, mut take: impl FnMut(&'a [u8])) {
+    pub fn for_each_text(&self, selection: &Selection<'_>, mut take: impl FnMut(&[u8])) {
         selection.check(self.rows());
         if self.kind != Kind::Text {
             wrong_kind("texts")
+        }
+        if let Store::Packed(packed) = &self.store {
+            let mut text = Vec::new();
+            return self.for_each_position(selection, |row| take(packed.text_in(row, &mut text)));
         }
         match &self.codes {
             None => self.for_each_position(selection, |position| take(self.store.text(position))),
@@ -403,11 +411,11 @@ impl<S: Section> Column<S> {
         }
     }
 
-    /// Appends what `convert` makes of the texts of `selection`. It is asked once for each run, each value of a
-    /// dictionary that is not longer than the selection, or the constant.
+    /// Appends what `convert` makes of the texts of `selection`, which it is lent. It is asked once for each run, each
+    /// value of a dictionary that is not longer than the selection, or the constant.
     ///
     /// # Panics
-    /// The kind is another.
+    /// The kind is another, or texts cannot be lent ([`Column::lends_texts`]).
     pub fn texts_as<'a, T: Copy>(
         &'a self,
         selection: &Selection<'_>,
@@ -416,13 +424,16 @@ impl<S: Section> Column<S> {
     ) {
         match &self.store {
             Store::Constant(Scalar::Text(text)) => self.decode(&Same(convert(text)), selection, out),
-            store if self.kind == Kind::Text => self.decode(&Texts { store, convert }, selection, out),
-            _ => wrong_kind("texts"),
+            store if self.lends_texts() => self.decode(&Texts { store, convert }, selection, out),
+            _ => wrong_kind("texts that can be lent"),
         }
     }
 
     /// Calls `take` with each value of `selection`, of whatever kind.
-    pub fn for_each<'a>(&'a self, selection: &Selection<'_>, mut take: impl FnMut(ScalarRef<'a>)) {
+    pub fn for_each(&self, selection: &Selection<'_>, mut take: impl FnMut(ScalarRef<'_>)) {
+        if let Store::Packed(_) = &self.store {
+            return self.for_each_text(selection, |text| take(ScalarRef::Text(text)));
+        }
         selection.check(self.rows());
         self.for_each_position(selection, |position| {
             let place = self.codes.as_ref().map_or(position, |codes| codes.get(position));
@@ -435,42 +446,54 @@ impl<S: Section> Column<S> {
     /// # Panics
     /// The kind is another, or `bytes` becomes longer than `u32` says.
     pub fn texts_into(&self, selection: &Selection<'_>, ends: &mut Vec<u32>, bytes: &mut Vec<u8>) {
+        if self.kind != Kind::Text {
+            wrong_kind("texts")
+        }
         ends.reserve(selection.count(self.rows()));
-        let range = match selection {
-            Selection::All => 0..self.rows(),
-            Selection::Range(range) => range.clone(),
-            Selection::Mask(_) => 0..0,
-        };
-        let end_of = |length: usize| u32::try_from(length).expect("texts of up to 4 GiB");
-        if self.runs.is_none() && self.codes.is_none() && !range.is_empty() {
+        if self.codes.is_none() && self.runs.is_none() && !matches!(self.store, Store::Constant(_)) {
             selection.check(self.rows());
-            match &self.store {
-                Store::FixedTexts { length, bytes: texts } => {
-                    let (before, length) = (bytes.len(), *length as usize);
-                    bytes.extend_from_slice(&texts.bytes()[range.start * length..range.end * length]);
-                    end_of(bytes.len());
-                    ends.extend((1..=range.len()).map(|text| (before + text * length) as u32));
-                    return;
+            return match selection {
+                Selection::All => self.texts_of(0..self.rows(), ends, bytes),
+                Selection::Range(range) => self.texts_of(range.clone(), ends, bytes),
+                Selection::Mask(mask) => {
+                    bits::for_each_range(mask, |range| self.texts_of(range, ends, bytes))
                 }
-                Store::Texts { offsets, bytes: texts } => {
-                    let before = bytes.len();
-                    let offsets = offsets.bytes();
-                    let (start, end) =
-                        (text_range(offsets, range.start).start, text_range(offsets, range.end - 1).end);
-                    bytes.extend_from_slice(&texts.bytes()[start..end]);
-                    end_of(bytes.len());
-                    let list = &offsets.as_chunks().0[range.start + 1..=range.end];
-                    let shift = (before as u32).wrapping_sub(start as u32);
-                    ends.extend(list.iter().map(|end| u32::from_le_bytes(*end).wrapping_add(shift)));
-                    return;
-                }
-                _ => {}
-            }
+            };
         }
         self.for_each_text(selection, |text| {
             bytes.extend_from_slice(text);
-            ends.push(end_of(bytes.len()));
+            ends.push(end_of(bytes));
         });
+    }
+
+    /// As [`Column::texts_into`] of rows one after the other, each of which is a place.
+    fn texts_of(&self, rows: Range<usize>, ends: &mut Vec<u32>, bytes: &mut Vec<u8>) {
+        if rows.is_empty() {
+            return;
+        }
+        let before = end_of(bytes);
+        match &self.store {
+            Store::FixedTexts { length, bytes: texts } => {
+                let (length, count) = (*length as usize, rows.len() as u32);
+                bytes.extend_from_slice(&texts.bytes()[rows.start * length..rows.end * length]);
+                end_of(bytes);
+                ends.extend((1..=count).map(|text| before + text * length as u32));
+            }
+            Store::Texts { offsets, bytes: texts } => {
+                let offsets = offsets.bytes();
+                let (start, end) =
+                    (text_range(offsets, rows.start).start, text_range(offsets, rows.end - 1).end);
+                bytes.extend_from_slice(&texts.bytes()[start..end]);
+                end_of(bytes);
+                ends_from(before, &offsets.as_chunks().0[rows.start..=rows.end], ends);
+            }
+            Store::Packed(packed) => {
+                packed.texts_into(rows.clone(), bytes);
+                end_of(bytes);
+                packed.ends_into(rows, before, ends);
+            }
+            _ => wrong_kind("texts"),
+        }
     }
 
     /// Sets `out` to a bit for each row of `selection`, set if it is NULL, in their order; returns how many are.

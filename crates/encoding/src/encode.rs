@@ -11,12 +11,14 @@ mod choose;
 mod dictionary;
 mod fixed;
 mod integers;
+mod pack;
 mod texts;
 mod values;
 
 use crate::bits;
 use crate::column::{Column, Summary};
 use crate::layers::{Nulls, Store};
+use crate::packed::Lengths;
 use crate::scalar::Kind;
 use crate::source::{Source, SourceValues};
 use choose::{Chooser, Chosen};
@@ -27,11 +29,14 @@ use texts::Texts;
 /// Which forms an [`Encoder`] may choose. All but [`Choose::Best`] are for tests and measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choose {
-    /// The one with the fewest bytes; runs only if they have less than half of the best other's.
+    /// The one with the fewest bytes; runs only if they have less than half of the best other's, and texts packed only
+    /// where there are neither runs nor a dictionary, and a sixth of the bytes is saved.
     #[default]
     Best,
-    /// Neither dictionary nor runs.
+    /// Neither dictionary nor runs, nor packed.
     Plain,
+    /// Neither dictionary nor runs; texts are packed if their bytes can be, even if that saves nothing.
+    Packed,
     /// A dictionary; values as they are only if hashes collide too often.
     Dictionary,
     /// Runs of values as they are.
@@ -217,6 +222,13 @@ impl Store<Vec<u8>> {
                 bytes.len()
             }
             Self::Texts { offsets, bytes } => offsets.len() + bytes.len(),
+            Self::Packed(packed) => {
+                let offsets = match &packed.lengths {
+                    Lengths::One(_) => 0,
+                    Lengths::Offsets { offsets, .. } => offsets.len(),
+                };
+                offsets + packed.codes.len()
+            }
         }
     }
 }

@@ -11,7 +11,9 @@
 //! number of runs u32, 0 if it is not runs
 //! bytes of a code u8, 0 if there is no dictionary | entries u32
 //! store u8: 0 constant and its scalar, 1 integers: base i64, bytes of each u8, 2 as they are,
-//!           3 texts of one length u32, 4 texts and the bytes of all u32
+//!           3 texts of one length u32, 4 texts and the bytes of all u32,
+//!           5 packed texts of one length u32, 6 packed texts and the symbols of all u32; each then the number of bytes
+//!           of the alphabet u8, and those
 //! count u32 | nulls u32 | sum: 0 u8, or 1 u8 and i128 | least, greatest: each 0 u8, or 1 u8 and a scalar
 //! ```
 
@@ -21,12 +23,13 @@ use crate::column::{Column, Summary};
 use crate::error::{FromPartsError, Malformed};
 use crate::layers::{Codes, Nulls, Runs, Store};
 use crate::numbers::Width;
+use crate::packed::{Alphabet, Lengths, Packed, section_bytes};
 use crate::scalar::{Kind, Scalar, ScalarRef};
 use crate::section::{Section, SectionName};
 use crate::source::ROWS;
 
 /// The version of the form that is written.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 fn put_scalar(scalar: ScalarRef<'_>, out: &mut Vec<u8>) {
     match scalar {
@@ -84,6 +87,16 @@ impl<S: Section> Column<S> {
             Store::Texts { bytes, .. } => {
                 out.push(4);
                 out.extend_from_slice(&(bytes.bytes().len() as u32).to_le_bytes());
+            }
+            Store::Packed(packed) => {
+                let (number, length) = match &packed.lengths {
+                    Lengths::One(length) => (5, length),
+                    Lengths::Offsets { symbols, .. } => (6, symbols),
+                };
+                out.push(number);
+                out.extend_from_slice(&length.to_le_bytes());
+                out.push(packed.alphabet.bytes().len() as u8);
+                out.extend_from_slice(packed.alphabet.bytes());
             }
         }
         let Summary { least, greatest, count, nulls, sum } = &self.summary;
@@ -228,6 +241,9 @@ fn read(header: &[u8], kind: Kind, rows: usize) -> Result<Column<u64>, Malformed
     if is_constant(&store) && (runs.is_some() || codes.is_some()) {
         return Err(reader.fault("a constant, with runs or a dictionary"));
     }
+    if matches!(store, Store::Packed(_)) && (runs.is_some() || codes.is_some()) {
+        return Err(reader.fault("packed texts, with runs or a dictionary"));
+    }
     if rows == 0 && !is_constant(&store) {
         return Err(reader.fault("a constant, of no rows"));
     }
@@ -281,8 +297,27 @@ fn read_store(reader: &mut Reader<'_>, kind: Kind, places: u64) -> Result<Store<
         (4, _) if kind == Kind::Text => {
             Ok(Store::Texts { offsets: (places + 1) * 4, bytes: reader.u32()?.into() })
         }
+        (5, _) if kind == Kind::Text => {
+            let length = reader.u32()?;
+            read_packed(reader, Lengths::One(length), places * u64::from(length))
+        }
+        (6, _) if kind == Kind::Text => {
+            let symbols = reader.u32()?;
+            read_packed(reader, Lengths::Offsets { offsets: (places + 1) * 4, symbols }, symbols.into())
+        }
         _ => Err(reader.fault("the form of values")),
     }
+}
+
+fn read_packed(
+    reader: &mut Reader<'_>,
+    lengths: Lengths<u64>,
+    symbols: u64,
+) -> Result<Store<u64>, Malformed> {
+    let count = reader.u8()?;
+    let alphabet = Alphabet::new(reader.take(count.into())?).ok_or_else(|| reader.fault("the alphabet"))?;
+    let codes = section_bytes(symbols, alphabet.bits());
+    Ok(Store::Packed(Packed { alphabet: Box::new(alphabet), lengths, codes }))
 }
 
 fn read_summary(reader: &mut Reader<'_>, kind: Kind, rows: usize) -> Result<Summary, Malformed> {

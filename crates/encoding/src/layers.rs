@@ -11,6 +11,7 @@
 //!   order and among equals in that of bits.
 //! - L-3 Offsets ascend from 0 to the length of the texts.
 //! - L-4 No integer of a store is outside the limits of its kind.
+//! - L-5 Each code of a packed text is below the number of symbols. Nothing is packed where there are runs or codes.
 //!
 //! A dictionary that all chunks of a relation share, later, is one more form of [`Store`]: it has an `Arc` of the
 //! relation's segments, [`Codes`] get a width of four bytes and say that they are not sorted, and what relies on sorted
@@ -20,6 +21,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::numbers::{Width, code_at};
+use crate::packed::Packed;
 use crate::scalar::{Kind, Scalar, ScalarRef, f32_key, f64_key, i128_key};
 use crate::section::Section;
 
@@ -171,6 +173,8 @@ pub(crate) enum Store<S> {
     FixedTexts { length: u32, bytes: S },
     /// Texts from offset to offset.
     Texts { offsets: S, bytes: S },
+    /// Texts of few different bytes; of rows alone, so that what runs and dictionaries have can be lent.
+    Packed(Packed<S>),
 }
 
 /// Where the text at `place` lies among the bytes.
@@ -181,8 +185,15 @@ pub(crate) fn text_range(offsets: &[u8], place: usize) -> Range<usize> {
     at(place)..at(place + 1)
 }
 
+/// Appends the ends of texts whose offsets these are, as if the first began at `start`.
+pub(crate) fn ends_from(start: u32, offsets: &[[u8; 4]], ends: &mut Vec<u32>) {
+    let [first, rest @ ..] = offsets else { return };
+    let shift = start.wrapping_sub(u32::from_le_bytes(*first));
+    ends.extend(rest.iter().map(|end| u32::from_le_bytes(*end).wrapping_add(shift)));
+}
+
 impl<S: Section> Store<S> {
-    /// The value at `place`, which a store for `kind` has.
+    /// The value at `place`, which a store for `kind` has; it is not packed.
     #[inline]
     pub(crate) fn scalar(&self, kind: Kind, place: usize) -> ScalarRef<'_> {
         match self {
@@ -199,11 +210,13 @@ impl<S: Section> Store<S> {
                     _ => ScalarRef::Uuid(bytes.as_chunks().0[place]),
                 }
             }
-            Self::FixedTexts { .. } | Self::Texts { .. } => ScalarRef::Text(self.text(place)),
+            Self::FixedTexts { .. } | Self::Texts { .. } | Self::Packed(_) => {
+                ScalarRef::Text(self.text(place))
+            }
         }
     }
 
-    /// The text at `place`.
+    /// The text at `place`; it is not packed.
     #[inline]
     pub(crate) fn text(&self, place: usize) -> &[u8] {
         match self {
@@ -213,6 +226,7 @@ impl<S: Section> Store<S> {
             }
             Self::Texts { offsets, bytes } => &bytes.bytes()[text_range(offsets.bytes(), place)],
             Self::Constant(Scalar::Text(text)) => text,
+            Self::Packed(_) => wrong_kind("texts that can be lent"),
             _ => wrong_kind("texts"),
         }
     }

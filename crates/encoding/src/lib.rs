@@ -16,6 +16,7 @@
 //! | integers | base and a code of 1, 2, 4 or 8 bytes, added | one load |
 //! | as they are | floats, long integers, UUIDs | one load |
 //! | texts | of one length, or from offset to offset | one load, or two |
+//! | packed texts | of 64 different bytes at most; a code of 1 to 6 bits for each byte | a table of bytes by codes |
 //! | dictionary | a code of 1 or 2 bytes; the values ascend, so a range of values is a range of codes | one load more |
 //! | runs | by the last row of each run; each with a value or a code | a binary search more |
 //!
@@ -39,6 +40,7 @@ mod error;
 mod header;
 mod layers;
 mod numbers;
+mod packed;
 mod scalar;
 mod section;
 mod select;

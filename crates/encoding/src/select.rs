@@ -20,6 +20,7 @@ use crate::column::Column;
 use crate::decode::Selection;
 use crate::layers::{Runs, Store, integer, keys, wrong_kind};
 use crate::numbers::{Code, Key, with_width};
+use crate::packed::Packed;
 use crate::scalar::{Kind, ScalarRef};
 use crate::section::Section;
 use keep::{keep_each, keep_wanted};
@@ -224,7 +225,9 @@ impl<S: Section> Column<S> {
                 }
                 return;
             }
-            return keep_each(mask, |place| passes(self.store.scalar(self.kind, place)));
+            if !matches!(self.store, Store::Packed(_)) {
+                return keep_each(mask, |place| passes(self.store.scalar(self.kind, place)));
+            }
         }
         match &self.store {
             Store::Constant(scalar) => {
@@ -241,6 +244,7 @@ impl<S: Section> Column<S> {
             }
             Store::Plain(section) => self.select_plain(section.bytes(), test, mask),
             Store::FixedTexts { .. } | Store::Texts { .. } => self.select_texts(test, mask),
+            Store::Packed(packed) => select_packed(packed, test, mask),
         }
     }
 
@@ -266,6 +270,78 @@ impl<S: Section> Column<S> {
             }
             Test::Prefix(prefix) => keep_each(mask, |place| text(place).starts_with(prefix)),
             test => keep_each(mask, |place| test.passes(ScalarRef::Text(text(place)))),
+        }
+    }
+}
+
+/// A text that packed ones are compared with, behind its key.
+fn keyed<'t, S: Section>(packed: &Packed<S>, value: ScalarRef<'t>) -> (u64, &'t [u8]) {
+    match value {
+        ScalarRef::Text(text) => (packed.key_of(text), text),
+        _ => wrong_kind("texts"),
+    }
+}
+
+/// Tests packed texts: codes where that is enough, else each text in a buffer.
+fn select_packed<S: Section>(packed: &Packed<S>, test: &mut Test<'_>, mask: &mut [u64]) {
+    match test {
+        Test::Equal(ScalarRef::Text(wanted)) => match packed.wanted(wanted) {
+            Some(wanted) => keep_each(mask, |place| packed.is(place, &wanted)),
+            None => mask.fill(0),
+        },
+        Test::Prefix(prefix) => match packed.wanted(prefix) {
+            Some(wanted) => keep_each(mask, |place| packed.begins_with(place, &wanted)),
+            None => mask.fill(0),
+        },
+        Test::Between(lower, upper) => {
+            let lower = lower.map(|value| keyed(packed, value));
+            let upper = upper.map(|value| keyed(packed, value));
+            let mut text = Vec::new();
+            keep_each(mask, |place| {
+                let mut compare = |wanted| packed.compare(place, wanted, &mut text);
+                let is_above = match lower {
+                    Bound::Included(wanted) => compare(wanted).is_ge(),
+                    Bound::Excluded(wanted) => compare(wanted).is_gt(),
+                    Bound::Unbounded => true,
+                };
+                is_above
+                    && match upper {
+                        Bound::Included(wanted) => compare(wanted).is_le(),
+                        Bound::Excluded(wanted) => compare(wanted).is_lt(),
+                        Bound::Unbounded => true,
+                    }
+            });
+        }
+        Test::In(list) => {
+            let list: Vec<_> = list.iter().map(|value| keyed(packed, *value)).collect();
+            let mut text = Vec::new();
+            keep_each(mask, |place| {
+                list.binary_search_by(|wanted| packed.compare(place, *wanted, &mut text).reverse()).is_ok()
+            });
+        }
+        test => keep_unpacked(packed, mask, |text| test.passes(ScalarRef::Text(text))),
+    }
+}
+
+/// Clears the bits of places whose texts do not pass. Where most of 64 are asked for, they are unpacked together.
+fn keep_unpacked<S: Section>(packed: &Packed<S>, mask: &mut [u64], mut passes: impl FnMut(&[u8]) -> bool) {
+    let mut texts = Vec::new();
+    for (number, word) in mask.iter_mut().enumerate().filter(|(_, word)| **word != 0) {
+        let place = |at: usize| number * 64 + at;
+        let places = place(word.trailing_zeros() as usize)..place(64 - word.leading_zeros() as usize);
+        let together = word.count_ones() as usize * 2 > places.len();
+        let first = packed.symbols(places.clone()).start;
+        texts.clear();
+        if together {
+            packed.texts_into(places, &mut texts);
+        }
+        for at in bits::ones(*word) {
+            let symbols = packed.symbols(place(at)..place(at + 1));
+            let text = match together {
+                true => &texts[symbols.start - first..symbols.end - first],
+                false => packed.text_in(place(at), &mut texts),
+            };
+            *word &= !(u64::from(!passes(text)) << at);
         }
     }
 }

@@ -229,7 +229,7 @@ impl Bank {
     fn renumber(&self, tx: &mut Transaction, from: i64, to: i64) -> Result<(), Abort> {
         let (site, row) = (tx.site_of(from)?, self.find(tx, from)?);
         let table = tx.table_at(site, self.account);
-        let (owner, cents) = (table.text(row, self.owner).to_owned(), table.get(row, self.cents));
+        let (owner, cents) = (table.text(row, self.owner).into_owned(), table.get(row, self.cents));
         // In this order, so that a number that is taken rolls something back.
         let taken = self.find(tx, to).is_ok();
         tx.delete_at(site, self.account, row)?;

@@ -13,12 +13,13 @@
 //! Papers: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012 (§3.3,
 //! §4); Lang and others, *Data Blocks*, SIGMOD 2016.
 
+use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_base::ColumnId;
-use albireo_encoding::{Column, Encoder, Kind, Section, Source, SourceValues};
+use albireo_encoding::{Choose, Column, Encoder, Kind, Section, Source, SourceValues};
 
 use crate::index::prefetch_line;
 use crate::layout::Physical;
@@ -109,6 +110,11 @@ pub(crate) struct Presence<'a> {
 }
 
 impl ChunkEncoder {
+    /// One that chooses forms as it is told: for tests.
+    pub fn new(choose: Choose) -> Self {
+        Self { encoder: Encoder::new(choose), ..Self::default() }
+    }
+
     /// Encodes a column.
     pub(crate) fn column(
         &mut self,
@@ -245,14 +251,24 @@ impl FrozenChunk {
         }
     }
 
-    /// A text; any of a row that was NULL.
+    /// Whether a text has no bytes, or is NULL.
     ///
     /// # Panics
     /// It is none.
     #[inline]
-    pub(crate) fn text(&self, column: ColumnId, slot: usize) -> &[u8] {
+    pub(crate) fn is_empty_text(&self, column: ColumnId, slot: usize) -> bool {
+        let column = self.column(column);
+        column.is_null(slot) || column.text_length(slot) == 0
+    }
+
+    /// A text, lent unless it is packed; the empty one of a row that was NULL.
+    ///
+    /// # Panics
+    /// It is none.
+    #[inline]
+    pub(crate) fn text(&self, column: ColumnId, slot: usize) -> Cow<'_, [u8]> {
         match self.column(column) {
-            column if column.is_null(slot) => &[],
+            column if column.is_null(slot) => Cow::Borrowed(&[]),
             column => column.text(slot),
         }
     }

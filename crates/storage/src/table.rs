@@ -27,6 +27,7 @@ mod staging;
 mod update;
 mod values;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, TableId, Tid, Value};
@@ -271,11 +272,10 @@ impl Table {
         (!self.rows.is_null(tid, &column.at)).then(|| self.get(tid, column))
     }
 
-    /// A text; empty for NULL.
+    /// A text; empty for NULL. It is lent, unless the row is frozen and its texts are packed.
     #[inline(always)]
-    pub fn text(&self, tid: Tid, column: TextCol) -> &str {
-        // SAFETY: text columns are written from `&str` only.
-        unsafe { std::str::from_utf8_unchecked(self.rows.text(tid, &column.at)) }
+    pub fn text(&self, tid: Tid, column: TextCol) -> Cow<'_, str> {
+        self.rows.str(tid, &column.at)
     }
 
     /// Whether a value is NULL.

@@ -25,7 +25,7 @@ pub(super) struct Range<'c> {
 impl Range<'_> {
     /// Whether a row has the text.
     pub(super) fn wants(&self, table: &Table, tid: albireo_base::Tid) -> bool {
-        self.test.is_none_or(|(column, text)| table.text_bytes_at(tid, column) == text.as_bytes())
+        self.test.is_none_or(|(column, text)| *table.text_bytes_at(tid, column) == *text.as_bytes())
     }
 }
 

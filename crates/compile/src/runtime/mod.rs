@@ -19,7 +19,8 @@
 //! - R-2 Addresses of trees in generated code are of the routine that it was made from, which
 //!   [`super::Compiled`] keeps.
 //! - R-3 A text cell's address may be read: it is in a variable's buffer, in the arena since the last
-//!   [`statements::reset`], in a constant, or in a table that has not changed since.
+//!   [`statements::reset`], as texts are that lie packed in their table, in a constant, or in a table that has not changed
+//!   since.
 //! - R-4 No panic leaves a function: it is kept in the context and goes on where generated code was
 //!   entered.
 
@@ -101,6 +102,7 @@ pub(super) struct Arena {
     chunk: Vec<u8>,
     full: Vec<Vec<u8>>,
     bytes: usize,
+    most_bytes: usize,
 }
 
 impl Arena {
@@ -132,6 +134,13 @@ impl Arena {
     #[cfg(test)]
     fn capacity(&self) -> usize {
         self.chunk.capacity() + self.full.iter().map(Vec::capacity).sum::<usize>()
+    }
+
+    /// By how many bytes the texts are more than they were at most when this was asked before.
+    pub(super) fn growth(&mut self) -> usize {
+        let growth = self.bytes.saturating_sub(self.most_bytes);
+        self.most_bytes += growth;
+        growth
     }
 
     /// Bytes of all texts.

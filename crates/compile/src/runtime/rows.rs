@@ -1,5 +1,6 @@
 //! Rows of tables: found by indexes, addressed for generated code, kept for loops.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
@@ -459,9 +460,19 @@ pub(crate) unsafe extern "C" fn text(
         let row = unsafe { &*row };
         let table = table_of(table);
         let table = row.table(&context.machine.live, table);
-        let bytes = table.text_bytes_at(row.tid, ColumnId(column as u16));
+        let cell = match table.text_bytes_at(row.tid, ColumnId(column as u16)) {
+            Cow::Borrowed(text) => Cell::of_bytes(text),
+            Cow::Owned(text) => {
+                let cell = context.keep_bytes(&text);
+                let growth = context.space.arena.growth();
+                if growth > 0 {
+                    context.machine.take_memory(growth)?;
+                }
+                cell
+            }
+        };
         // SAFETY: generated code passes room for a cell.
-        unsafe { *out = Cell::of_bytes(bytes) };
+        unsafe { *out = cell };
         Ok(OK)
     })
 }

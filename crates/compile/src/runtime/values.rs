@@ -133,9 +133,14 @@ impl Context<'_> {
 
     /// A text that is kept until the statement ends.
     pub(crate) fn keep_text(&mut self, text: &str) -> Cell {
+        self.keep_bytes(text.as_bytes())
+    }
+
+    /// A text or byte string that is kept until the statement ends.
+    pub(crate) fn keep_bytes(&mut self, text: &[u8]) -> Cell {
         self.dirty = 1;
-        let at = self.space.arena.keep(text.as_bytes());
-        Cell { lo: at.addr() as u64, hi: text.len() as u64, tag: PRESENT }
+        let at = self.space.arena.keep(text);
+        Cell { lo: at.expose_provenance() as u64, hi: text.len() as u64, tag: PRESENT }
     }
 }
 

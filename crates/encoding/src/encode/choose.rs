@@ -2,6 +2,7 @@
 
 use super::Choose;
 use super::dictionary::{Dictionary, Distinct, ENTRIES, width};
+use super::pack;
 use super::values::{Values, for_each_run};
 use crate::layers::{Codes, Runs, Store};
 use crate::scalar::Scalar;
@@ -15,11 +16,15 @@ pub(super) struct Chosen {
 
 impl Chosen {
     pub(super) fn constant(scalar: Scalar) -> Self {
-        Self { runs: None, codes: None, store: Store::Constant(scalar) }
+        Self::flat(Store::Constant(scalar))
+    }
+
+    fn flat(store: Store<Vec<u8>>) -> Self {
+        Self { runs: None, codes: None, store }
     }
 
     fn plain<V: Values>(values: &V) -> Self {
-        Self { runs: None, codes: None, store: values.plain() }
+        Self::flat(values.plain())
     }
 }
 
@@ -42,6 +47,7 @@ impl Chooser {
         match self.choose {
             Choose::Best => self.best(values),
             Choose::Plain => Chosen::plain(values),
+            Choose::Packed => Chosen::flat(pack::at_any_rate(values.plain())),
             Choose::Dictionary => self.any_dictionary(values),
             Choose::Runs => self.runs(values, |_, values| Chosen::plain(values)),
             Choose::RunsOfDictionary => self.runs(values, Self::any_dictionary),
@@ -70,7 +76,7 @@ impl Chooser {
         }
         match pays(run_bytes, plain) {
             true => self.runs(values, Self::flat),
-            false => Chosen::plain(values),
+            false => Chosen::flat(pack::if_it_pays(values.plain())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which form is chosen, and for how many bytes.
 
 use albireo_encoding::{Choose, Kind, Scalar, StoreForm};
+use albireo_testing::{Random, test};
 
 use crate::support::{Data, near};
 
@@ -13,6 +14,12 @@ fn form(data: &Data) -> String {
 /// Numbers in no order.
 fn mixed(row: u64) -> u64 {
     row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+}
+
+/// A text of so many bytes, each one of so many.
+fn letters(row: u64, length: usize, count: u64) -> Vec<u8> {
+    let mut random = Random::new(row);
+    (0..length).map(|_| (b' ' as u64 + random.below(count)) as u8).collect()
 }
 
 fn integers(value: impl Fn(u64) -> u64) -> Data {
@@ -33,13 +40,65 @@ fn form_is_the_one_with_the_fewest_bytes() {
         (integers(|row| (row / 1000) << 30), "17 runs"),
         (integers(|row| row / 10), "1639 runs"),
         (Data::of(Kind::Uuid, (0..ROWS).map(|row| near(Kind::Uuid, row)).collect()), "values of 16 bytes"),
-        (Data::texts((0..ROWS).map(|row| format!("{:024}", mixed(row)))), "texts of 24 bytes"),
-        (Data::texts((0..ROWS).map(|row| format!("{}", mixed(row) >> (row % 30)))), "texts"),
+        (Data::texts((0..ROWS).map(|row| format!("{:024}", mixed(row)))), "texts of 24 bytes of 4 bits"),
+        (Data::texts((0..ROWS).map(|row| format!("{}", mixed(row) >> (row % 30)))), "texts of 4 bits a byte"),
+        (Data::texts((0..ROWS).map(|row| letters(row, 24, 128))), "texts of 24 bytes"),
+        (Data::texts((0..ROWS).map(|row| letters(row, row as usize % 30, 128))), "texts"),
         (Data::texts((0..ROWS).map(|row| format!("{:024}", mixed(row) % 50))), "dictionary of 50 in 1 byte"),
         (Data::texts((0..ROWS).map(|row| format!("{:024}", row / 100))), "164 runs"),
         (Data::texts((0..ROWS).map(|row| format!("{:024}", row / 8 % 3))), "2048 runs, dictionary of 3"),
     ] {
         assert_eq!(form(&data), expected);
+    }
+}
+
+#[test]
+fn texts_are_packed_where_a_sixth_of_their_bytes_is_saved() {
+    let form =
+        |length: usize, count: u64| form(&Data::texts((0..ROWS).map(|row| letters(row, length, count))));
+    assert_eq!(form(24, 64), "texts of 24 bytes of 6 bits");
+    assert_eq!(form(24, 65), "texts of 24 bytes");
+    assert_eq!(form(24, 16), "texts of 24 bytes of 4 bits");
+    // Two bits of eight are saved, and nothing of the four bytes of an offset.
+    let varied = |length: u64, longest: u64| {
+        let texts = (0..ROWS).map(|row| letters(row, (length + row % (1 + longest - length)) as usize, 64));
+        Data::texts(texts)
+    };
+    assert_eq!(self::form(&varied(9, 10)), "texts of 6 bits a byte");
+    assert_eq!(self::form(&varied(6, 7)), "texts");
+    // Few texts are shorter than what stands behind their codes.
+    assert_eq!(self::form(&Data::texts(["ab", "ba"])), "texts of 2 bytes");
+    assert_eq!(
+        Data::texts(["ab", "ba"]).encode(Choose::Packed).form().to_string(),
+        "texts of 2 bytes of 1 bit"
+    );
+}
+
+#[test]
+fn bytes_that_are_rare_are_in_the_alphabet_too() {
+    for rare in [0, 1, 9_000, ROWS - 1] {
+        let mut texts: Vec<Vec<u8>> = (0..ROWS).map(|row| letters(row, 24, 16)).collect();
+        texts[rare as usize][7] = b'~';
+        assert_eq!(form(&Data::texts(&texts)), "texts of 24 bytes of 5 bits");
+        texts[rare as usize].copy_from_slice(&(100..124).collect::<Vec<u8>>());
+        texts[ROWS as usize / 3].copy_from_slice(&(124..148).collect::<Vec<u8>>());
+        texts[ROWS as usize / 4][0] = 150;
+        assert_eq!(form(&Data::texts(&texts)), "texts of 24 bytes", "of 65 different bytes at least");
+    }
+}
+
+#[test]
+fn texts_of_runs_and_dictionaries_are_not_packed() {
+    let texts = |value: fn(u64) -> u64| Data::texts((0..ROWS).map(move |row| format!("{:024}", value(row))));
+    for (data, expected) in [
+        (texts(|row| row / 100), "164 runs"),
+        (texts(|row| mixed(row) % 300), "dictionary of 300 in 2 bytes"),
+        (texts(|row| row / 8 % 3), "2048 runs, dictionary of 3"),
+        (texts(|_| 7), "constant"),
+    ] {
+        let column = data.encode(Choose::Best);
+        assert_eq!(column.form().to_string(), expected);
+        assert!(column.lends_texts());
     }
 }
 
@@ -121,7 +180,6 @@ fn sample_that_sees_few_values_costs_no_more_than_another_form() {
 
 #[test]
 fn best_is_never_longer_than_values_as_they_are() {
-    use albireo_testing::{Random, test};
     test!().for_each_seed(0..120, |seed| {
         let mut random = Random::new(seed);
         let data = crate::support::draw(random.pick(&Kind::ALL), &mut random);
@@ -149,7 +207,7 @@ fn hashes_that_collide_cost_a_dictionary_and_no_more() {
         let data = data(2000);
         let column = data.encode(choose);
         assert_eq!(column.form().to_string(), "integers of 8 bytes");
-        assert!(data.valid().all(|(row, value)| column.scalar(row) == value));
+        assert!(data.valid().all(|(row, value)| column.scalar(row).as_ref() == value));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Single values and summaries.
 
+use std::borrow::Cow;
+
 use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, Section, Summary};
 use albireo_testing::{Random, test};
 
@@ -13,16 +15,23 @@ fn assert_same<S: Section>(data: &Data, column: &Column<S>) {
         assert!(column.has_nulls() || !data.nulls[row]);
     }
     for (row, value) in data.valid() {
-        assert_eq!(column.scalar(row), value, "{}: row {row}", column.form());
+        assert_eq!(column.scalar(row).as_ref(), value, "{}: row {row}", column.form());
         match data.kind {
             Kind::I128 | Kind::Uuid => assert_eq!(column.wide(row), wide(value)),
             Kind::F32 | Kind::F64 => assert_eq!(column.float_bits(row), float_bits(value)),
-            Kind::Text => assert_eq!(column.text(row), text(value)),
+            Kind::Text => {
+                assert_eq!(column.text(row), text(value));
+                assert_eq!(column.text_length(row), text(value).len());
+                let mut found = b"before".to_vec();
+                column.text_in(row, &mut found);
+                assert_eq!(found, text(value));
+                assert_eq!(matches!(column.text(row), Cow::Borrowed(_)), column.lends_texts());
+            }
             _ => assert_eq!(column.integer(row), integer(value)),
         }
     }
     // Other rows have some value.
-    (0..data.rows()).for_each(|row| assert!(column.scalar(row).to_scalar().is_of(data.kind)));
+    (0..data.rows()).for_each(|row| assert!(column.scalar(row).is_of(data.kind)));
     assert_summary(data, column.summary());
 }
 
@@ -49,7 +58,7 @@ fn integer_of(value: albireo_encoding::ScalarRef<'_>) -> Option<i128> {
     }
 }
 
-fn assert_round_trips(data: &Data) {
+pub fn assert_round_trips(data: &Data) {
     for choose in CHOICES {
         assert_same(data, &data.encode(choose));
     }

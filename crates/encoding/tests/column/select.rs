@@ -10,7 +10,7 @@ use crate::support::{CHOICES, Data, any, bits, compare, draw, draw_mask, edges, 
 
 /// A [`Test`] that owns its values.
 #[derive(Clone, Debug)]
-enum Owned {
+pub enum Owned {
     Equal(Scalar),
     In(Vec<Scalar>),
     Between(Bound<Scalar>, Bound<Scalar>),
@@ -76,7 +76,7 @@ impl Owned {
 }
 
 /// Tests `data` in every form, of rows of `mask`.
-fn assert_selects(data: &Data, test: &Owned, mask: &[bool]) {
+pub fn assert_selects(data: &Data, test: &Owned, mask: &[bool]) {
     for choose in CHOICES {
         let column = data.encode(choose);
         let before = bits(mask);
@@ -120,7 +120,7 @@ fn draw_bound(data: &Data, random: &mut Random) -> Bound<Scalar> {
     random.pick(&[Bound::Unbounded, Bound::Included(value.clone()), Bound::Excluded(value)])
 }
 
-fn draw_test(data: &Data, random: &mut Random) -> Owned {
+pub fn draw_test(data: &Data, random: &mut Random) -> Owned {
     match random.below(12) {
         0 | 1 => Owned::Equal(draw_value(data, random)),
         2..=4 => {

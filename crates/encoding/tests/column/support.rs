@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use albireo_encoding::{Choose, Column, Encoder, Kind, Scalar, ScalarRef, Source, SourceValues};
 use albireo_testing::Random;
 
-pub const CHOICES: [Choose; 5] =
-    [Choose::Best, Choose::Plain, Choose::Dictionary, Choose::Runs, Choose::RunsOfDictionary];
+pub const CHOICES: [Choose; 6] =
+    [Choose::Best, Choose::Plain, Choose::Packed, Choose::Dictionary, Choose::Runs, Choose::RunsOfDictionary];
 
 /// A column before it is encoded.
 #[derive(Clone, Debug)]

@@ -12,14 +12,17 @@ use crate::support::{ask, database, fails, run, show, small, state};
 /// Rows of a chunk and some more.
 const ROWS: u32 = 20_000;
 
-/// Of all types, with an ordered index, a hash index, NULLs and texts of many lengths.
+/// Of all types, with ordered indexes, a hash index, NULLs and texts of many lengths, some of which are packed when they
+/// are frozen: `p` and `q`.
 fn filled(db: &Database) {
     run(
         db,
         "CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, b BIGINT NOT NULL, n NUMERIC(8,2), w NUMERIC(30,4), r REAL,
          d DOUBLE PRECISION, o BOOLEAN, c CHAR(5), v VARCHAR(12), x TEXT, y BYTEA, e DATE, i TIME, ts TIMESTAMP, tz TIMESTAMPTZ,
-         u UUID);
+         u UUID, p CHAR(9) DEFAULT 'no plate', q TEXT);
          CREATE INDEX by_v ON t (v, b);
+         CREATE INDEX by_q ON t (q);
+         CREATE INDEX by_p ON t (p, id);
          CREATE INDEX by_x ON t USING HASH (x)",
     );
     run(
@@ -30,7 +33,9 @@ fn filled(db: &Database) {
              CASE WHEN g % 5 = 0 THEN NULL ELSE repeat('text ' || g % 13 || ' ', g % 9) END,
              decode(lpad(to_hex(g % 256), 2, '0'), 'hex'), DATE '2020-01-01' + g % 400,
              TIME '00:00' + (g % 1440) * INTERVAL '1 minute', TIMESTAMP '2020-01-01' + (g % 1000) * INTERVAL '1 hour',
-             TIMESTAMPTZ '2020-01-01 00:00+00' + g * INTERVAL '1 second', NULL
+             TIMESTAMPTZ '2020-01-01 00:00+00' + g * INTERVAL '1 second', NULL,
+             'P-' || lpad((g::bigint * 7919 % 1000003)::text, 7, '0'),
+             CASE WHEN g % 50 = 49 THEN NULL ELSE 'a long beginning ' || g::bigint * 7919 % 20011 END
              FROM generate_series(1, {ROWS}) s (g)"
         ),
     );
@@ -39,9 +44,9 @@ fn filled(db: &Database) {
 
 /// Everything that a table holds, found in several ways.
 fn all(db: &Database) -> Vec<String> {
-    let columns = "id, s, b, n, w, r, d, o, c, v, x, y, e, i, ts, tz, u";
+    let columns = "id, s, b, n, w, r, d, o, c, v, x, y, e, i, ts, tz, u, p, q";
     let sums = "count(*), sum(s), sum(b), sum(n), sum(w), max(r), sum(d::numeric), count(o), min(c), max(v), sum(length(x)), \
-                count(y), max(e), min(i), max(ts), max(tz), count(u)";
+                count(y), max(e), min(i), max(ts), max(tz), count(u), min(p), max(p), sum(length(q)), max(q)";
     vec![
         ask(db, &format!("SELECT {sums} FROM t")),
         ask(db, &format!("SELECT {columns} FROM t WHERE id % 997 = 0 ORDER BY id")),
@@ -52,6 +57,10 @@ fn all(db: &Database) -> Vec<String> {
         ask(db, "SELECT id, b FROM t WHERE v = 'v42' AND b > 5000 ORDER BY b LIMIT 20"),
         ask(db, "SELECT v, count(*), count(x) FROM t GROUP BY v ORDER BY v LIMIT 10"),
         ask(db, "SELECT count(*) FROM t WHERE x = 'text 1 text 1 '"),
+        ask(db, "SELECT id, p, q FROM t WHERE q = 'a long beginning 7919'"),
+        ask(db, "SELECT id, p FROM t WHERE p BETWEEN 'P-0007' AND 'P-0008' ORDER BY p DESC, id LIMIT 5"),
+        ask(db, "SELECT id, q FROM t WHERE q > 'a long beginning 19' ORDER BY q LIMIT 5"),
+        ask(db, "SELECT count(*), min(p) FROM t WHERE q LIKE '%9_7' AND p NOT LIKE 'P-00%'"),
         ask(
             db,
             "SELECT a.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.v = 'v1' AND b.s IS NULL ORDER BY 1 LIMIT 9",
@@ -94,6 +103,8 @@ fn frozen_rows_are_changed_one_by_one_and_all_together() {
         "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
          ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
         "UPDATE t SET b = b + 1 WHERE v = 'v5'",
+        "UPDATE t SET b = b + 1 WHERE q = 'a long beginning 15838'",
+        "UPDATE t SET q = q || '!', p = substr(q, 3, 9) WHERE p LIKE 'P-00_1%'",
         "UPDATE t SET n = n + 1 WHERE id < 15000",
         "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
         "DELETE FROM t WHERE id % 3 = 0",
@@ -111,6 +122,45 @@ fn frozen_rows_are_changed_one_by_one_and_all_together() {
     assert_eq!(state(&fails(&frozen, "INSERT INTO t (id, b) VALUES (77, 1)")), "23505");
     let touched = "INSERT INTO t (id, b) VALUES (77, 1), (77, 2) ON CONFLICT (id) DO UPDATE SET b = 5";
     assert_eq!(state(&fails(&frozen, touched)), "21000", "a row that has moved is the same row");
+}
+
+#[test]
+fn routine_reads_texts_of_frozen_rows() {
+    let db = database();
+    filled(&db);
+    run(
+        &db,
+        "CREATE FUNCTION told(first INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$
+         DECLARE r RECORD; told TEXT := ''; kept TEXT; n INTEGER;
+         BEGIN
+           SELECT q INTO kept FROM t WHERE id = first;
+           SELECT count(*) INTO n FROM t WHERE q = kept AND p = (SELECT p FROM t WHERE id = first);
+           FOR r IN SELECT id, p, q FROM t WHERE id BETWEEN first AND first + 30 ORDER BY id LOOP
+             IF r.q > kept AND r.p <> 'P-0000007' THEN
+               told := told || r.p || ':' || coalesce(upper(r.q), 'none') || length(kept) || ';';
+               kept := r.q;
+             END IF;
+           END LOOP;
+           SELECT max(p) || min(q) || n INTO kept FROM t WHERE id BETWEEN first AND first + 30;
+           RETURN told || kept;
+         END $$",
+    );
+    let calls = || -> Vec<String> {
+        let firsts = [1, 30, 77, 1234, 16_370, 19_900].into_iter();
+        firsts.cycle().take(60).map(|first| ask(&db, &format!("SELECT told({first})"))).collect()
+    };
+    let before = calls();
+    freeze(&db);
+    assert_eq!(calls(), before);
+}
+
+#[test]
+fn texts_of_few_different_bytes_take_fewer_bits() {
+    let db = database();
+    filled(&db);
+    freeze(&db);
+    let forms = ask(&db, "SELECT encoding FROM albireo.chunks WHERE \"table\" = 't' AND chunk = 0");
+    assert!(forms.contains("p: texts of 9 bytes of 4 bits; q: texts of 5 bits a byte"), "{forms}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Filters on frozen rows: each answer is that of the same rows unfrozen. Columns are of all types and such that each
-//! form of encoding is there: constants, runs, dictionaries, integers of several widths, texts as they are; with NULLs
+//! form of encoding is there: constants, runs, dictionaries, integers of several widths, texts that are packed or not; with NULLs
 //! here and there, in runs, everywhere and nowhere.
 
 use albireo::Database;
@@ -10,9 +10,9 @@ use crate::support::{ask, database, run};
 /// Rows of a chunk and some more.
 const ROWS: i64 = 20_000;
 
-const COLUMNS: [&str; 23] = [
+const COLUMNS: [&str; 24] = [
     "id", "s", "run", "k", "b", "n", "w", "r", "d", "o", "c", "v", "x", "z", "f", "y", "e", "i", "ts", "tz",
-    "u", "nothing", "rare",
+    "u", "nothing", "rare", "l",
 ];
 
 fn filled() -> Database {
@@ -22,7 +22,7 @@ fn filled() -> Database {
         "CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, run INTEGER, k BIGINT NOT NULL, b BIGINT NOT NULL,
          n NUMERIC(8,2), w NUMERIC(30,4), r REAL, d DOUBLE PRECISION, o BOOLEAN, c CHAR(5), v VARCHAR(12) NOT NULL, x TEXT,
          z TEXT NOT NULL, f CHAR(8) NOT NULL, y BYTEA, e DATE, i TIME NOT NULL, ts TIMESTAMP, tz TIMESTAMPTZ NOT NULL,
-         u UUID, nothing INTEGER, rare VARCHAR(20))",
+         u UUID, nothing INTEGER, rare VARCHAR(20), l TEXT NOT NULL)",
     );
     run(
         &db,
@@ -36,7 +36,8 @@ fn filled() -> Database {
              TIME '00:00' + (g % 1440) * INTERVAL '1 minute', TIMESTAMP '2020-01-01' + (g % 1000) * INTERVAL '1 hour',
              TIMESTAMPTZ '2020-01-01 00:00+00' + g * INTERVAL '1 second',
              CASE WHEN g % 23 = 0 THEN NULL ELSE lpad(to_hex(g % 50), 32, '0')::uuid END, NULL,
-             CASE WHEN g % 4000 = 7 THEN 'rare ' || g END FROM generate_series(1, {ROWS}) q (g)"
+             CASE WHEN g % 4000 = 7 THEN 'rare ' || g END,
+             g::bigint * 7919 % 20011 || chr(19968 + g % 500) FROM generate_series(1, {ROWS}) q (g)"
         ),
     );
     run(&db, "DELETE FROM t WHERE id % 36 = 0 OR id BETWEEN 500 AND 700");
@@ -76,6 +77,10 @@ fn constant(random: &mut Random, column: &str) -> String {
         "u" => format!("UUID '{:032x}'", g.rem_euclid(60)),
         "nothing" => "1".to_owned(),
         "rare" => format!("'rare {}'", g / 4000 * 4000 + 7),
+        "l" => {
+            let letter = char::from_u32(19_968 + g.rem_euclid(500) as u32).expect("a character");
+            format!("'{key}{letter}'")
+        }
         other => panic!("{other} is not a column"),
     }
 }

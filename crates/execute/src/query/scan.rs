@@ -79,7 +79,7 @@ impl Test {
         let (Self::Equal(column, bound) | Self::Low(column, bound, _) | Self::High(column, bound, _)) = self;
         let order = match bound {
             Value::Text(bound) if !table.spec().columns[column.index()].nullable => {
-                table.text_bytes_at(tid, *column).cmp(bound.as_bytes())
+                (*table.text_bytes_at(tid, *column)).cmp(bound.as_bytes())
             }
             _ => match table.value(tid, *column) {
                 Value::Null => return false,

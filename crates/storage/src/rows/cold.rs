@@ -6,6 +6,7 @@
 //!   whoever has that finds the row, and whoever finds the row gets that. So nobody above storage sees a TID change
 //!   while it may hold on to it. Between two transactions no row is known by another TID than that of its slot.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -127,14 +128,14 @@ impl Rows {
     /// [`Rows::text`] where not all chunks have blocks.
     #[cold]
     #[inline(never)]
-    pub(super) fn text_elsewhere(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
+    pub(super) fn text_elsewhere(&self, tid: Tid, at: &ColumnLocation) -> Cow<'_, [u8]> {
         let slot = self.slot_of(tid);
         match self.is_frozen(slot) {
             true => {
                 let (chunk, slot) = self.frozen(slot);
                 chunk.text(at.column, slot)
             }
-            false => self.text_of(slot, at, self.raw(slot, at)),
+            false => Cow::Borrowed(self.text_of(slot, at, self.raw(slot, at))),
         }
     }
 
@@ -215,7 +216,7 @@ impl Rows {
             };
             if at.physical.is_string() {
                 // SAFETY: the place of a value of `at` in a slot of this chunk, which is new: blocks stay where they are.
-                unsafe { self.put_text(to.chunk(), at, chunk.text(at.column, from.slot()), place)? };
+                unsafe { self.put_text(to.chunk(), at, &chunk.text(at.column, from.slot()), place)? };
                 continue;
             }
             let value = if is_null { [0; 16] } else { chunk.fixed(at.column, from.slot()) };

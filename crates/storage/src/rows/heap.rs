@@ -8,6 +8,7 @@
 //! Heap blocks are append-only, so a snapshot shares them without copying. Text that no live row
 //! refers to is garbage; a heap more than half garbage is rewritten between two transactions.
 
+use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -120,15 +121,27 @@ impl HeapUse {
 }
 
 impl Rows {
-    /// The text of a string column, also of a dead row; empty for NULL.
+    /// The text of a string column, also of a dead row; empty for NULL. It is lent, unless the row is frozen and its
+    /// texts are packed.
     #[inline(always)]
-    pub(crate) fn text(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
+    pub(crate) fn text(&self, tid: Tid, at: &ColumnLocation) -> Cow<'_, [u8]> {
         if tid.0 >= self.slots {
             super::no_such_row(tid);
         }
         match self.is_hot(tid) {
-            true => self.text_of(tid, at, self.raw(tid, at)),
+            true => Cow::Borrowed(self.text_of(tid, at, self.raw(tid, at))),
             false => self.text_elsewhere(tid, at),
+        }
+    }
+
+    /// [`Rows::text`] of a column whose texts come from `&str`.
+    #[inline(always)]
+    pub(crate) fn str(&self, tid: Tid, at: &ColumnLocation) -> Cow<'_, str> {
+        match self.text(tid, at) {
+            // SAFETY: texts of columns that are no byte strings are written from `&str` only.
+            Cow::Borrowed(text) => Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(text) }),
+            // SAFETY: as above, and a text that was packed is the one that was written.
+            Cow::Owned(text) => Cow::Owned(unsafe { String::from_utf8_unchecked(text) }),
         }
     }
 
@@ -178,8 +191,8 @@ impl Rows {
     /// Asks the processor to bring the heap bytes of a text; nothing for one that lies in its slot.
     #[inline]
     pub(crate) fn prefetch_text(&self, tid: Tid, at: &ColumnLocation) {
-        if at.physical == Physical::View {
-            crate::index::prefetch_line(self.text(tid, at).as_ptr());
+        if at.physical == Physical::View && self.is_hot(tid) {
+            crate::index::prefetch_line(self.text_of(tid, at, self.raw(tid, at)).as_ptr());
         }
     }
 

@@ -37,7 +37,7 @@ impl Shadow {
                 let tid = Tid::new(chunk, slot);
                 if at.physical.is_string() {
                     if rows.is_live(tid) {
-                        self.put_text(tid, at, frozen.text(at.column, slot))?;
+                        self.put_text(tid, at, &frozen.text(at.column, slot))?;
                     }
                     continue;
                 }

@@ -13,6 +13,7 @@
 //!   end. Of other columns of texts in the same blocks the slots are copied: no heap is rewritten meanwhile
 //!   ([`Rows::keep_heaps`]).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -273,7 +274,7 @@ impl Shadow {
         let tids = (0..CHUNK_ROWS).map(|slot| Tid::new(chunk, slot));
         for tid in tids.take_while(|tid| tid.0 < rows.slots) {
             if rows.is_live(tid) && !rows.is_null(tid, at) && wants(tid) {
-                self.put_text(tid, at, rows.text(tid, at))?;
+                self.put_text(tid, at, &rows.text(tid, at))?;
             }
         }
         Ok(())
@@ -354,9 +355,9 @@ impl Shadow {
             let Some(Some(block)) = self.blocks.get(index) else { continue };
             if at.physical.is_string() && self.heaps.contains_key(&self.heap_number(tid.chunk(), &at)) {
                 // What is dead has no text.
-                let text =
-                    if rows.is_live(tid) && !rows.is_null(tid, &at) { rows.text(tid, &at) } else { &[] };
-                self.put_text(tid, &at, text)?;
+                let has_text = rows.is_live(tid) && !rows.is_null(tid, &at);
+                let text = if has_text { rows.text(tid, &at) } else { Cow::Borrowed(&[][..]) };
+                self.put_text(tid, &at, &text)?;
                 continue;
             }
             let value = rows.raw(tid, &at);

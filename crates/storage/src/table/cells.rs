@@ -11,6 +11,7 @@ mod fill;
 mod thaw;
 mod write;
 
+use std::borrow::Cow;
 use std::ptr::with_exposed_provenance;
 
 use albireo_base::{ColumnId, SqlType, Tid};
@@ -242,11 +243,12 @@ impl Table {
         CellColumn { at, form: Form::of(ty), digits, nullable: at.nullable(), limit: TextLimit::of(ty) }
     }
 
-    /// Reads the columns of a row. Texts are addresses into the table, good until it changes.
+    /// Reads the columns of a row. Texts are addresses into the table, good until it changes; those of a frozen row that
+    /// are packed come to `texts` first.
     ///
     /// # Panics
     /// The shape belongs to another table, `out` has not its width, or there never was such a row.
-    pub fn read_cells(&self, tid: Tid, shape: &CellShape, out: &mut [Cell]) {
+    pub fn read_cells(&self, tid: Tid, shape: &CellShape, out: &mut [Cell], texts: &mut Vec<Box<[u8]>>) {
         if shape.layout != self.rows.layout_id() {
             foreign_handle();
         }
@@ -261,7 +263,7 @@ impl Table {
                 .columns
                 .iter()
                 .zip(out)
-                .for_each(|(column, out)| *out = column.find(&self.rows, tid));
+                .for_each(|(column, out)| *out = column.find(&self.rows, tid, texts));
         }
         // SAFETY: the shape was made for this layout and lies as it says; there is such a row.
         unsafe { with_lie!(shape.lie, LIE => read_all::<LIE>(&self.rows, tid, &shape.columns, out)) }
@@ -320,7 +322,7 @@ impl CellColumn {
 
     /// The value of a row that may have no place.
     #[cold]
-    fn find(&self, rows: &Rows, tid: Tid) -> Cell {
+    fn find(&self, rows: &Rows, tid: Tid, texts: &mut Vec<Box<[u8]>>) -> Cell {
         let at = &self.at;
         if self.nullable && rows.is_null(tid, at) {
             return Cell::NULL;
@@ -338,7 +340,10 @@ impl CellColumn {
                 let both = u128::from_le_bytes(rows.get(tid, at));
                 Cell::of_two(both as u64, (both >> 64) as u64)
             }
-            Form::Inline(_) | Form::View | Form::Bytea => Cell::of_bytes(rows.text(tid, at)),
+            Form::Inline(_) | Form::View | Form::Bytea => Cell::of_bytes(match rows.text(tid, at) {
+                Cow::Borrowed(text) => text,
+                Cow::Owned(text) => texts.push_mut(text.into()),
+            }),
         }
     }
 

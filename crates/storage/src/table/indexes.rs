@@ -426,11 +426,8 @@ fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder)
             Physical::F32 => key.push_f32(rows.get::<f32>(tid, at)),
             Physical::F64 => key.push_f64(rows.get::<f64>(tid, at)),
             Physical::Uuid => key.push_uuid(rows.get(tid, at)),
-            Physical::Inline(_) | Physical::View if *bytea => key.push_bytes(rows.text(tid, at)),
-            Physical::Inline(_) | Physical::View => {
-                // SAFETY: text columns are written from `&str` only.
-                key.push_str(unsafe { std::str::from_utf8_unchecked(rows.text(tid, at)) })
-            }
+            Physical::Inline(_) | Physical::View if *bytea => key.push_bytes(&rows.text(tid, at)),
+            Physical::Inline(_) | Physical::View => key.push_str(&rows.str(tid, at)),
         };
     }
     has_null

@@ -1,5 +1,7 @@
 //! Updating a row in place, and taking it back.
 
+use std::borrow::Cow;
+
 use albireo_base::{ColumnId, IndexId, Tid};
 
 use super::{Table, TableError};
@@ -139,7 +141,7 @@ impl RowUpdate<'_> {
 
     /// A text as it is now.
     #[inline]
-    pub fn text(&self, column: TextCol) -> &str {
+    pub fn text(&self, column: TextCol) -> Cow<'_, str> {
         self.table.text(self.slot, column)
     }
 

@@ -110,9 +110,9 @@ pub(super) fn value_of(spec: &TableSpec, rows: &Rows, tid: Tid, column: ColumnId
             Value::Decimal(Decimal { unscaled, scale })
         }
         SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Text => {
-            Value::Text(String::from_utf8_lossy(rows.text(tid, at)).into_owned())
+            Value::Text(String::from_utf8_lossy(&rows.text(tid, at)).into_owned())
         }
-        SqlType::Bytea => Value::Bytea(rows.text(tid, at).to_vec()),
+        SqlType::Bytea => Value::Bytea(rows.text(tid, at).into_owned()),
         SqlType::Date => Value::Date(rows.get::<i32>(tid, at)),
         SqlType::Time => Value::Time(i64_at()),
         SqlType::Timestamp => Value::Timestamp(i64_at()),

@@ -110,9 +110,20 @@ impl<'a> EncodedView<'a> {
         Arc::new(PrimitiveArray::<P>::new(values, nulls).with_data_type(self.ty.clone()))
     }
 
-    /// Texts as views into the encoded bytes.
+    /// Texts as views into the encoded bytes; if they are packed, into a copy of those wanted.
     fn strings(&self, rows: &Selection<'_>, nulls: Option<NullBuffer>) -> ArrayRef {
         let column = self.column();
+        if !column.lends_texts() {
+            let (mut ends, mut bytes) = (Vec::new(), Vec::new());
+            column.texts_into(rows, &mut ends, &mut bytes);
+            let mut start = 0;
+            let view = |end: u32| {
+                let text = &bytes[std::mem::replace(&mut start, end as usize)..end as usize];
+                view_of(text, &bytes)
+            };
+            let views = ends.into_iter().map(view).collect();
+            return self.views(views, bytes.into(), nulls);
+        }
         // The only text of a constant lies in its header.
         let of_constant = || column.constant().map_or(&[][..], text_of);
         let (bytes, buffer) = match column.section(SectionName::Values).map(Section::bytes) {
@@ -121,8 +132,13 @@ impl<'a> EncodedView<'a> {
         };
         let mut views: Vec<u128> = Vec::with_capacity(rows.count(column.rows()));
         column.texts_as(rows, |text| view_of(text, bytes), &mut views);
+        self.views(views, buffer, nulls)
+    }
+
+    /// Texts that lie in `buffer`, by views that were made of them.
+    fn views(&self, views: Vec<u128>, buffer: Buffer, nulls: Option<NullBuffer>) -> ArrayRef {
         let views = ScalarBuffer::from(views);
-        // SAFETY: the views were made just now, of texts that lie in the buffer; texts were written from valid ones.
+        // SAFETY: the views are those of texts that lie in the buffer; texts were written from valid ones.
         unsafe {
             match self.ty {
                 DataType::BinaryView => Arc::new(BinaryViewArray::new_unchecked(views, vec![buffer], nulls)),

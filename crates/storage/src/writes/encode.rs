@@ -1,5 +1,7 @@
 //! A transaction's net effect as a write record.
 
+use std::borrow::Cow;
+
 use albireo_base::packed::put_number;
 use albireo_base::{ColumnId, Tid};
 
@@ -261,7 +263,7 @@ impl Group<'_> {
                     put_value(out, at.physical, bytes, self.table.rows.text_of(tid, at, bytes));
                 }
                 SlotValue::Lies(_, bytes) => put_value(out, at.physical, bytes, &[]),
-                SlotValue::Text(text) => put_value(out, at.physical, &[], text),
+                SlotValue::Text(text) => put_value(out, at.physical, &[], &text),
                 SlotValue::Fixed(bytes) => put_value(out, at.physical, &bytes[..at.width as usize], &[]),
             }
         }
@@ -329,5 +331,5 @@ enum SlotValue<'a> {
     /// Those of a frozen row, as they would lie there.
     Fixed([u8; 16]),
     /// A text of a frozen row.
-    Text(&'a [u8]),
+    Text(Cow<'a, [u8]>),
 }

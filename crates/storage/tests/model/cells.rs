@@ -1,6 +1,8 @@
 //! Rows read, inserted and updated as cells ([`Table::cell_shape`]), and read by the formula that is
 //! given to generated code, against the model.
 
+use std::borrow::Cow;
+
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
@@ -141,7 +143,13 @@ fn write_by_address(table: &Table, row: RowAddress, column: ColumnId, value: &Va
 }
 
 /// A value as generated code reads it.
-fn read_by_address(table: &Table, tid: Tid, column: ColumnId, thawed: &mut Thawed) -> Cell {
+fn read_by_address(
+    table: &Table,
+    tid: Tid,
+    column: ColumnId,
+    thawed: &mut Thawed,
+    texts: &mut Vec<Box<[u8]>>,
+) -> Cell {
     let (c, r) = (table.column_address(column), table.readable_row(tid, thawed));
     if c.null_entry.is_some_and(|entry| !bit(r, entry)) {
         return Cell::NULL;
@@ -158,6 +166,10 @@ fn read_by_address(table: &Table, tid: Tid, column: ColumnId, thawed: &mut Thawe
         // SAFETY: the addresses stay in the value.
         Cell::of_bytes(unsafe { std::slice::from_raw_parts(at.add(from), length) })
     };
+    let text_apart = |texts: &mut Vec<Box<[u8]>>| match table.text_bytes_at(tid, column) {
+        Cow::Borrowed(text) => Cell::of_bytes(text),
+        Cow::Owned(text) => Cell::of_bytes(texts.push_mut(text.into())),
+    };
     match c.physical {
         Physical::Bool => Cell::of(load!(u8).into()),
         Physical::I16 => Cell::of(i64::from(load!(i16)) as u64),
@@ -171,7 +183,7 @@ fn read_by_address(table: &Table, tid: Tid, column: ColumnId, thawed: &mut Thawe
         Physical::F64 => Cell::of(load!(u64)),
         // SAFETY: as above.
         Physical::Inline(capacity) => match unsafe { at.read() } {
-            INLINE_TEXT_APART => Cell::of_bytes(table.text_bytes_at(tid, column)),
+            INLINE_TEXT_APART => text_apart(texts),
             length => {
                 assert!(length <= capacity && c.width == u32::from(capacity) + 1);
                 text(1, length.into())
@@ -180,7 +192,7 @@ fn read_by_address(table: &Table, tid: Tid, column: ColumnId, thawed: &mut Thawe
         // SAFETY: as above.
         Physical::View => match unsafe { at.cast::<u32>().read_unaligned() } as usize {
             length if length <= VIEW_TEXT_BYTES => text(4, length),
-            _ => Cell::of_bytes(table.text_bytes_at(tid, column)),
+            _ => text_apart(texts),
         },
     }
 }
@@ -194,15 +206,19 @@ pub fn cells_equal(table: &Table, shape: &Shape, rows: &Rows) {
     let mut out = vec![Cell::of(7); backwards.width()];
     let mut one = [Cell::of(7)];
     for (&tid, row) in rows {
-        table.read_cells(tid, &backwards, &mut out);
-        table.read_cells(tid, &narrow, &mut one);
-        assert_eq!(one[0], out[0]);
+        let mut texts = Vec::new();
+        table.read_cells(tid, &backwards, &mut out, &mut texts);
+        table.read_cells(tid, &narrow, &mut one, &mut texts);
         for (id, &cell) in ids.iter().zip(&out) {
             let ty = shape.columns[id.index()].0;
             let mut thawed = Thawed::default();
-            let loaded = read_by_address(table, tid, *id, &mut thawed);
-            // SAFETY: the cells were read just now.
+            let loaded = read_by_address(table, tid, *id, &mut thawed, &mut texts);
+            // SAFETY: the cells were read just now, and their texts are in the table or in `texts`.
             let (read, loaded) = unsafe { (value_of(ty, cell), value_of(ty, loaded)) };
+            if *id == ids[0] {
+                // SAFETY: as above.
+                assert_eq!(unsafe { value_of(ty, one[0]) }, read);
+            }
             assert_eq!(read, row[id.index()], "row {} column {id}", tid.0);
             assert_eq!(loaded, read, "row {} column {id}", tid.0);
         }
@@ -510,7 +526,7 @@ fn texts_of_another_table_are_written_where_they_lie() {
     let (from, to) = (source.table.cell_shape(&ids), target.table.cell_shape(&ids));
     let mut cells = vec![Cell::NULL; ids.len()];
     for (&tid, row) in &source.current {
-        source.table.read_cells(tid, &from, &mut cells);
+        source.table.read_cells(tid, &from, &mut cells, &mut Vec::new());
         // SAFETY: the texts are in `source`, which does not change.
         let outcome = target.table.insert_cells(&mut target.undo, &to, unsafe { Cells::new(&cells) });
         target.expect((**row).clone(), None, outcome);
@@ -551,7 +567,7 @@ fn cell_shape_of_another_table_is_refused() {
     let (world, tid) = one_row();
     let (other, _) = one_row();
     let foreign = other.table.cell_shape(&[ColumnId(8)]);
-    world.table.read_cells(tid, &foreign, &mut [Cell::NULL]);
+    world.table.read_cells(tid, &foreign, &mut [Cell::NULL], &mut Vec::new());
 }
 
 #[test]
@@ -586,5 +602,5 @@ fn cell_shape_with_a_column_twice_is_refused() {
 fn cells_of_a_row_that_never_was_are_not_read() {
     let (world, _) = one_row();
     let part = world.table.cell_shape(&[ColumnId(8)]);
-    world.table.read_cells(Tid(1), &part, &mut [Cell::NULL]);
+    world.table.read_cells(Tid(1), &part, &mut [Cell::NULL], &mut Vec::new());
 }

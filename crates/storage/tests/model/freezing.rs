@@ -2,6 +2,7 @@
 
 use albireo_base::TableId;
 use albireo_base::ids::CHUNK_SHIFT;
+use albireo_encoding::Choose;
 use albireo_storage::{ChunkEncoder, WhyHot};
 
 use crate::world::World;
@@ -10,9 +11,9 @@ use crate::world::World;
 const MOST_CHUNKS: u64 = 5;
 
 impl World {
-    /// Commits, and freezes chunks, but one of so many, unless that is 1; the snapshot that they were made from stays if
-    /// `keeps` says so.
-    pub fn freeze(&mut self, keeps: bool, but: u32) {
+    /// Commits, and freezes chunks in the form that is chosen, but one of so many, unless that is 1; the snapshot that they
+    /// were made from stays if `keeps` says so. The best form of so few rows would mostly be runs.
+    pub fn freeze(&mut self, keeps: bool, but: u32, choose: Choose) {
         self.commit();
         let is_busy = !self.ghosts.is_empty() || self.arriving.is_some() || self.rewriting.is_some();
         if is_busy || self.table.slots() >> CHUNK_SHIFT >= MOST_CHUNKS || self.current.is_empty() {
@@ -22,7 +23,7 @@ impl World {
         self.take_snapshot();
         let seen = self.snapshots.last().expect("it was taken just now");
         let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
-        let mut encoder = ChunkEncoder::default();
+        let mut encoder = ChunkEncoder::new(choose);
         let chunks =
             (0..view.chunk_count()).map(|number| view.chunk(number)).filter(|chunk| !chunk.is_frozen());
         let chunks = chunks.filter(|chunk| but == 1 || chunk.number() % but != 1);

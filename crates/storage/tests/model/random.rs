@@ -1,6 +1,7 @@
 //! Random operations on random tables.
 
 use albireo_base::{ColumnId, SqlType, Tid, Value};
+use albireo_encoding::Choose;
 use albireo_storage::{Col, Fixed, MAX_TEXT_BYTES, NewRow, RowUpdate, TableError, TextCol};
 use albireo_testing::random_tests;
 use proptest::prelude::*;
@@ -57,7 +58,7 @@ enum Op {
     RewriteOn(u16),
     EndRewrite(u16),
     /// Chunks are frozen, but one of so many; the snapshot stays.
-    Freeze(bool, u32),
+    Freeze(bool, u32, Choose),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -106,7 +107,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => row().prop_map(Op::BeginRewrite),
         2 => row().prop_map(Op::RewriteOn),
         4 => row().prop_map(Op::EndRewrite),
-        4 => (any::<bool>(), 1u32..4).prop_map(|(keeps, but)| Op::Freeze(keeps, but)),
+        4 => (any::<bool>(), 1u32..4, prop_oneof![Just(Choose::Best), Just(Choose::Packed)])
+            .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -213,7 +215,7 @@ impl World {
             Op::BeginRewrite(pick) => self.begin_rewrite(pick),
             Op::RewriteOn(pick) => self.rewrite_on(pick, false),
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
-            Op::Freeze(keeps, but) => self.freeze(keeps, but),
+            Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

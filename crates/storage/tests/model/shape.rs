@@ -10,7 +10,7 @@ use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, RowCheck, 
 use proptest::prelude::*;
 
 /// The types that random columns draw from.
-pub const TYPES: [SqlType; 21] = [
+pub const TYPES: [SqlType; 22] = [
     SqlType::Integer,
     SqlType::SmallInt,
     SqlType::BigInt,
@@ -32,7 +32,11 @@ pub const TYPES: [SqlType; 21] = [
     SqlType::Uuid,
     SqlType::Varchar(24),
     SqlType::Varchar(50),
+    PLATE,
 ];
+
+/// Texts of one length.
+const PLATE: SqlType = SqlType::Char(9);
 
 /// The value of type `ty` that `pick` names; never NULL.
 pub fn value(ty: SqlType, pick: u16) -> Value {
@@ -48,6 +52,7 @@ pub fn value(ty: SqlType, pick: u16) -> Value {
             let unscaled = i128::from(number) * 10i128.pow(u32::from(precision) - 6);
             Value::Decimal(Decimal { unscaled, scale })
         }
+        PLATE => Value::Text(format!("AB-{:06}", u32::from(pick) * 7919 % 1_000_000)),
         SqlType::Char(n) | SqlType::Varchar(n) => {
             let text: String = text(pick).chars().take(n as usize).collect();
             Value::Text(text.trim_end_matches(' ').to_owned())

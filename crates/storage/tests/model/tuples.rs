@@ -133,8 +133,9 @@ impl World {
         let two = self.table.shape::<(Option<i64>, &'static str)>(&["c5", "c3"]).unwrap();
         for (&tid, row) in &self.current {
             let expected = tuple(row);
-            assert_eq!(self.table.read(tid, &whole), expected);
-            assert_eq!(self.table.read(tid, &two), (expected.5, expected.6));
+            let (e, a, b, g, c, f, d) = self.table.read(tid, &whole);
+            assert_eq!((&*e, a, b, g, c, f, &*d), expected);
+            assert_eq!(self.table.read(tid, &two), (expected.5, expected.6.into()));
         }
     }
 }

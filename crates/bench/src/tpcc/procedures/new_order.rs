@@ -198,8 +198,8 @@ impl NewOrderProcedure {
         OrderResult {
             o_id: head.o_id,
             o_entry_d: head.entry_d,
-            c_last: Text::new(c_last),
-            c_credit: Text::new(c_credit),
+            c_last: Text::new(&c_last),
+            c_credit: Text::new(&c_credit),
             c_discount,
             w_tax: head.w_tax,
             d_tax: head.d_tax,
@@ -224,10 +224,10 @@ impl NewOrderProcedure {
         let Some(item) = place.item else { return Err(unused_item()) };
         let items = tx.table(t.item.table);
         let (price, i_name, i_data) = items.read(item, &t.item.ordered);
-        let (i_name, original) = (Text::new(i_name), is_original(i_data));
+        let (i_name, original) = (Text::new(&i_name), is_original(&i_data));
         let stock = tx.table_at(place.site, s.base.table);
-        let original = original && is_original(stock.text(place.stock, s.base.data));
-        let dist_info: Text<24> = Text::new(stock.text(place.stock, s.dist[args.d_id as usize - 1]));
+        let original = original && is_original(&stock.text(place.stock, s.base.data));
+        let dist_info: Text<24> = Text::new(&stock.text(place.stock, s.dist[args.d_id as usize - 1]));
         let remote = i32::from(line.supply_w_id != args.w_id);
         let ordered = |(quantity, ytd, order_cnt, remote_cnt)| {
             let left = quantity - line.quantity;

@@ -79,9 +79,9 @@ impl Procedure for OrderStatusProcedure {
         }
         Ok(StatusResult {
             c_id,
-            c_first: Text::new(customers.text(tid, c.first)),
-            c_middle: Text::new(customers.text(tid, c.middle)),
-            c_last: Text::new(customers.text(tid, c.last)),
+            c_first: Text::new(&customers.text(tid, c.first)),
+            c_middle: Text::new(&customers.text(tid, c.middle)),
+            c_last: Text::new(&customers.text(tid, c.last)),
             c_balance: customers.get(tid, c.balance),
             o_id,
             o_entry_d,

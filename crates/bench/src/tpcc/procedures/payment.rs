@@ -1,5 +1,6 @@
 //! Payment (clause 2.5).
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -25,15 +26,18 @@ pub struct Address {
     pub zip: Text<9>,
 }
 
+/// An address as its row lends it.
+type Texts<'a> = (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>, Cow<'a, str>, Cow<'a, str>);
+
 impl Address {
     #[inline(always)]
-    fn of((street_1, street_2, city, state, zip): (&str, &str, &str, &str, &str)) -> Self {
+    fn of((street_1, street_2, city, state, zip): Texts<'_>) -> Self {
         Self {
-            street_1: Text::new(street_1),
-            street_2: Text::new(street_2),
-            city: Text::new(city),
-            state: Text::new(state),
-            zip: Text::new(zip),
+            street_1: Text::new(&street_1),
+            street_2: Text::new(&street_2),
+            city: Text::new(&city),
+            state: Text::new(&state),
+            zip: Text::new(&zip),
         }
     }
 }
@@ -121,7 +125,7 @@ impl PaymentProcedure {
         let paid = |(balance, ytd, count)| (balance - amount, ytd + amount, count + 1);
         let (c_balance, ..) = tx.update_row_at(site, c.table, tid, &c.paid, paid)?;
         let table = tx.table_at(site, c.table);
-        let c_data = match table.text(tid, c.credit) {
+        let c_data = match &*table.text(tid, c.credit) {
             "BC" => Some(self.bad_credit(tx, site, tid, table.get(tid, c.id), args)?),
             _ => None,
         };
@@ -130,15 +134,15 @@ impl PaymentProcedure {
             table.read(tid, &c.person);
         Ok(PaymentResult {
             c_id,
-            c_first: Text::new(first),
-            c_middle: Text::new(middle),
-            c_last: Text::new(last),
+            c_first: Text::new(&first),
+            c_middle: Text::new(&middle),
+            c_last: Text::new(&last),
             warehouse: Address::of(tx.table(t.warehouse.table).read(warehouse, &t.warehouse.address)),
             district: Address::of(tx.table(t.district.table).read(district, &t.district.address)),
             customer: Address::of(table.read(tid, &c.address)),
-            c_phone: Text::new(phone),
+            c_phone: Text::new(&phone),
             c_since,
-            c_credit: Text::new(credit),
+            c_credit: Text::new(&credit),
             c_credit_lim,
             c_discount,
             c_balance,
@@ -165,7 +169,7 @@ impl PaymentProcedure {
             args.c_d_id, args.c_w_id, args.d_id, args.w_id
         )
         .expect("a line takes what fits");
-        data.push_fitting(tx.table_at(site, c.table).text(tid, c.data));
+        data.push_fitting(&tx.table_at(site, c.table).text(tid, c.data));
         tx.update_at(site, c.table, tid, |row| row.set_text(c.data, data.as_str()))?;
         Ok(Text::new(&data.as_str()[..data.as_str().len().min(200)]))
     }
@@ -180,9 +184,9 @@ impl PaymentProcedure {
     ) -> Result<(), Abort> {
         let t = &self.0;
         let mut data = Text::<24>::EMPTY;
-        data.push(tx.table(t.warehouse.table).text(warehouse, t.warehouse.name));
+        data.push(&tx.table(t.warehouse.table).text(warehouse, t.warehouse.name));
         data.push("    ");
-        data.push(tx.table(t.district.table).text(district, t.district.name));
+        data.push(&tx.table(t.district.table).text(district, t.district.name));
         let row = (
             result.c_id,
             args.c_d_id,

@@ -23,6 +23,7 @@
 //!
 //! The value of a NULL is all zeroes, a text the empty one.
 
+use std::borrow::Cow;
 use std::mem::offset_of;
 
 use albireo_base::{ColumnId, Tid};
@@ -147,11 +148,12 @@ impl Table {
         }
     }
 
-    /// The text or byte string of a row, wherever it lies; empty for NULL.
+    /// The text or byte string of a row, wherever it lies; empty for NULL. It is lent, unless the row is frozen and its
+    /// texts are packed.
     ///
     /// # Panics
     /// The column is neither, or there never was such a row.
-    pub fn text_bytes_at(&self, tid: Tid, column: ColumnId) -> &[u8] {
+    pub fn text_bytes_at(&self, tid: Tid, column: ColumnId) -> Cow<'_, [u8]> {
         self.rows.text(tid, self.rows.layout.column(column))
     }
 

@@ -11,8 +11,8 @@ use crate::table::Table;
 /// Rows that were thawed; they stay where they are until they are cleared.
 ///
 /// Each is a piece of memory with the entries of a chunk, of which those that slot 0 needs lead to what lies behind them.
-/// Texts do not lie there, but for empty ones: they are asked for, and lie in the frozen chunk, so that they stay where they
-/// are when the rows are cleared.
+/// Texts do not lie there, but for empty ones: they are asked for, and lie in the frozen chunk, or where who asks keeps
+/// those that are packed, so that they stay where they are when the rows are cleared.
 #[derive(Default)]
 pub struct Thawed {
     rows: Vec<Box<[u128]>>,
@@ -102,7 +102,7 @@ unsafe fn fill(rows: &Rows, tid: Tid, one: &OneRow, to: *mut u8) {
         let (fixed, view);
         let bytes: &[u8] = match at.physical {
             // An empty text is all zeroes, in its slot and as a view.
-            _ if at.physical.is_string() && chunk.text(at.column, tid.slot()).is_empty() => &[],
+            _ if at.physical.is_string() && chunk.is_empty_text(at.column, tid.slot()) => &[],
             // Who reads the others asks the table for them.
             Physical::Inline(_) => &[OVERFLOW],
             Physical::View => {
