@@ -30,10 +30,12 @@
 
 mod dense;
 mod hash;
+mod levels;
 mod ordered;
 mod pages;
 #[cfg(test)]
 mod retarget_tests;
+mod search;
 #[cfg(test)]
 mod tests;
 
