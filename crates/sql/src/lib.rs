@@ -28,7 +28,9 @@ pub mod walk;
 /// The syntax tree, as the parser we use defines it.
 pub use sqlparser::ast;
 
-pub use catalog::{Catalog, ColumnDef, DdlChange, IndexDef, IndexKind, Layout, StoredCatalog, TableDef};
+pub use catalog::{
+    Catalog, ColumnDef, DdlChange, IndexDef, IndexKeys, IndexKind, Layout, StoredCatalog, TableDef,
+};
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};
 pub use ddl::{DdlPlan, plan_ddl};

@@ -10,6 +10,7 @@
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
 
+mod fig14;
 mod freezing;
 mod loss;
 mod pair;
@@ -27,7 +28,7 @@ use crate::driver::Cancel;
 use crate::progress::Observer;
 use pair::Pair;
 
-pub use report::{CompactionReport, Freezing, InTurns, Loss, QueryTimes, Size};
+pub use report::{CompactionReport, Freezing, InTurns, Loss, PrefixScan, PrefixScans, QueryTimes, Size};
 
 /// The tables that grow for ever.
 const GROWING: [&str; 3] = ["order_line", "history", "orders"];
@@ -47,6 +48,7 @@ pub struct CompactionConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Experiment {
     Loss,
+    Prefixes,
     Freezing,
     Memory,
     Queries,
@@ -57,8 +59,9 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Loss,
+        Self::Prefixes,
         Self::Freezing,
         Self::Memory,
         Self::Queries,
@@ -71,6 +74,7 @@ impl Experiment {
     fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss of throughput",
+            Self::Prefixes => "prefix scans",
             Self::Freezing => "freezing",
             Self::Memory => "memory",
             Self::Queries => "queries",
@@ -112,7 +116,12 @@ impl Bench<'_> {
         if asked(&Experiment::Loss) {
             report.loss = Some(self.loss()?);
         }
-        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| *one != Experiment::Loss);
+        if asked(&Experiment::Prefixes) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Prefixes);
+            report.prefixes = Some(self.prefixes()?);
+        }
+        let has_pair = |one: &Experiment| !matches!(one, Experiment::Loss | Experiment::Prefixes);
+        let mut others = Experiment::ALL.into_iter().filter(asked).filter(has_pair);
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
         let (pair, memory) = self.pair()?;
@@ -123,7 +132,7 @@ impl Bench<'_> {
             }
             self.show(experiment);
             match experiment {
-                Experiment::Loss => unreachable!("it has a database of its own"),
+                Experiment::Loss | Experiment::Prefixes => unreachable!("they have databases of their own"),
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
                 Experiment::Memory => report.memory.clone_from(&memory),
                 Experiment::Queries => report.queries = self.queries(&pair)?,

@@ -94,7 +94,7 @@ fn unknown_option(name: &str) -> SqlError {
 }
 
 /// A string, or a bare word.
-fn option_text(value: &Expr) -> Option<String> {
+pub(super) fn option_text(value: &Expr) -> Option<String> {
     match value {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => Some(text.clone()),

@@ -23,12 +23,12 @@
 use std::cmp::Ordering;
 
 use super::InsertError;
+use super::cursor::{self, Chain};
 use super::levels::{Levels, entries_between};
 use super::pages::{NONE, Pages};
 use crate::pool::BlockPool;
 
 mod check;
-mod cursor;
 mod hot;
 mod insert;
 mod node;
@@ -37,7 +37,11 @@ mod retarget;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{Cursor, Range};
+/// A place between two entries of the tree.
+pub type Cursor<'a> = cursor::Cursor<'a, OrderedIndex>;
+/// Entries between two places of the tree, from either end.
+pub type Range<'a> = cursor::Range<'a, OrderedIndex>;
+
 use hot::HotLeaves;
 use node::Leaf;
 
@@ -49,6 +53,26 @@ pub struct OrderedIndex {
     last: u32,
     len: usize,
     leaves: Pages<Leaf>,
+}
+
+impl Chain for OrderedIndex {
+    type Entry = (u128, u64);
+
+    #[inline]
+    fn leaf_len(&self, leaf: u32) -> usize {
+        self.leaves.get(leaf).len()
+    }
+
+    #[inline]
+    fn neighbours(&self, leaf: u32) -> (u32, u32) {
+        let leaf = self.leaves.get(leaf);
+        (leaf.prev, leaf.next)
+    }
+
+    #[inline]
+    fn entry(&self, leaf: u32, at: usize) -> (u128, u64) {
+        self.leaves.get(leaf).entry(at)
+    }
 }
 
 impl OrderedIndex {

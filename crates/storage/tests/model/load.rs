@@ -228,7 +228,7 @@ fn batch_with_other_columns_than_the_table_is_refused() {
 
 #[test]
 fn key_that_is_there_twice_is_found_when_the_index_is_built() {
-    for kind in [IndexKind::Hash, IndexKind::Ordered] {
+    for kind in [IndexKind::Hash, IndexKind::Ordered, IndexKind::Bare] {
         let index = |columns: &[u16]| IndexSpec {
             name: "i".to_owned(),
             columns: columns.iter().map(|&c| ColumnId(c)).collect(),
