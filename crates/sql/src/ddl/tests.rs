@@ -296,7 +296,7 @@ fn index_without_keys_is_asked_for_by_an_option() {
     }
     let error = keys("(b) with (keys = 'all')").unwrap_err();
     assert_eq!(error.detail(), Some("Valid values are \"prefix\" and \"none\"."));
-    assert_eq!(error.position(), Some(39));
+    assert_eq!(error.position(), Some(38));
     assert_eq!(keys("(b) with (a.keys = 'none')").unwrap_err().state().to_string(), "0A000");
 }
 

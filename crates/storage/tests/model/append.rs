@@ -169,7 +169,7 @@ impl World {
             key.collect::<Option<Vec<String>>>()
         };
         let uniques = self.shape.indexes.iter().enumerate().filter(|(_, (_, unique, _))| *unique);
-        let first = |(index, (columns, ..)): (usize, &(Vec<ColumnId>, bool, bool))| {
+        let first = |(index, (columns, ..)): (usize, &(Vec<ColumnId>, bool, IndexKind))| {
             let mut taken: HashSet<_> = self.current.values().filter_map(|row| key(columns, row)).collect();
             let at = rows.iter().position(|row| key(columns, row).is_some_and(|key| !taken.insert(key)))?;
             Some((at, IndexId(index as u16)))

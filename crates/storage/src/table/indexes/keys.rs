@@ -277,3 +277,6 @@ impl<'k, K: Fn(Tid) -> Option<Known<'k>>> StoredKeys for RowKeys<'_, K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
