@@ -21,6 +21,7 @@ pub fn table(def: &TableDef, rows: u64) -> Table {
             IndexKind::Hash => "hash".to_owned(),
             IndexKind::Ordered => "ordered".to_owned(),
         },
+        options: index.options().map(str::to_owned),
         columns: names(&index.columns),
         unique: index.unique,
         primary: index.role == IndexRole::PrimaryKey,

@@ -142,6 +142,8 @@ pub struct Index {
     pub name: String,
     /// `hash` or `ordered`.
     pub method: String,
+    /// What stands behind WITH, if anything.
+    pub options: Option<String>,
     /// Names of its columns, in order.
     pub columns: Vec<String>,
     /// Whether a key may occur once only.

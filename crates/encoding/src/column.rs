@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::layers::{Codes, Nulls, Runs, Store, wrong_kind};
 use crate::numbers::code_at;
-use crate::packed::{Lengths, Packed};
+use crate::packed::{Lengths, Packed, pack};
 use crate::scalar::{Kind, Scalar};
 use crate::section::{Section, SectionName};
 
@@ -199,6 +199,20 @@ impl<S> Column<S> {
         }
     }
 
+    /// Whether texts are packed.
+    pub fn is_packed(&self) -> bool {
+        matches!(self.store, Store::Packed(_))
+    }
+
+    /// Texts, one behind the other, as the values of this column of packed texts; none if it has no code for a byte, or is
+    /// another column.
+    pub fn pack(&self, texts: &[u8]) -> Option<Vec<u8>> {
+        match &self.store {
+            Store::Packed(packed) => pack(texts, &packed.alphabet),
+            _ => None,
+        }
+    }
+
     /// How it says which rows are NULL.
     pub fn null_form(&self) -> NullForm {
         match &self.nulls {
@@ -239,6 +253,7 @@ impl<S: Section> Column<S> {
             Store::Texts { offsets, bytes: texts } => {
                 Store::Texts { offsets: offsets.bytes(), bytes: texts.bytes() }
             }
+            Store::Packed(packed) => Store::Packed(packed.borrowed()),
         };
         let rows = if matches!(store, Store::Constant(_)) { 1 } else { self.places() as u32 };
         let summary = Summary::default();
@@ -281,6 +296,7 @@ impl<S: Section> Column<S> {
             Store::Plain(section) => section.bytes().get(row * self.kind.stride()?),
             Store::FixedTexts { length, bytes } => bytes.bytes().get(row * *length as usize),
             Store::Texts { offsets, .. } => offsets.bytes().get(row * size_of::<u32>()),
+            Store::Packed(packed) => packed.byte_of(row),
         }
     }
 

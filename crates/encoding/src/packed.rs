@@ -203,6 +203,28 @@ fn unpack<const BITS: u32>(codes: &[u8], table: &[u8; SYMBOLS], symbols: Range<u
 }
 
 impl<S: Section> Packed<S> {
+    /// The same with its sections lent.
+    pub(crate) fn borrowed(&self) -> Packed<&[u8]> {
+        let lengths = match &self.lengths {
+            Lengths::One(length) => Lengths::One(*length),
+            Lengths::Offsets { offsets, symbols } => {
+                Lengths::Offsets { offsets: offsets.bytes(), symbols: *symbols }
+            }
+        };
+        Packed { alphabet: self.alphabet.clone(), lengths, codes: self.codes.bytes() }
+    }
+
+    /// The first byte that is read for the text at `place`.
+    #[inline]
+    pub(crate) fn byte_of(&self, place: usize) -> Option<&u8> {
+        match &self.lengths {
+            Lengths::One(length) => {
+                self.codes.bytes().get(place * *length as usize * self.alphabet.bits() / 8)
+            }
+            Lengths::Offsets { offsets, .. } => offsets.bytes().get(place * size_of::<u32>()),
+        }
+    }
+
     /// The symbols of the texts at `places`, of which there is one.
     #[inline]
     pub(crate) fn symbols(&self, places: Range<usize>) -> Range<usize> {

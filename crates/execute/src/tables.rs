@@ -7,7 +7,7 @@ use albireo_partition::TableHandle;
 use albireo_semantics::table::Condition;
 use albireo_sql::catalog::CheckDef;
 use albireo_sql::source::Source;
-use albireo_sql::{IndexDef, Layout, TableDef};
+use albireo_sql::{IndexDef, IndexKeys, Layout, TableDef};
 use albireo_storage::{ColumnSpec, IndexKind, IndexSpec, LayoutChoice, RowCheck, TableSpec};
 
 /// The partitions' handle to a table.
@@ -39,9 +39,10 @@ pub fn spec_of(table: &TableDef) -> TableSpec {
 
 fn index_spec(index: &IndexDef) -> IndexSpec {
     let columns: Vec<ColumnId> = index.columns.clone();
-    let kind = match index.kind {
-        albireo_sql::IndexKind::Hash => IndexKind::Hash,
-        albireo_sql::IndexKind::Ordered => IndexKind::Ordered,
+    let kind = match (index.kind, index.keys) {
+        (albireo_sql::IndexKind::Hash, _) => IndexKind::Hash,
+        (albireo_sql::IndexKind::Ordered, IndexKeys::Prefix) => IndexKind::Ordered,
+        (albireo_sql::IndexKind::Ordered, IndexKeys::None) => IndexKind::Bare,
     };
     IndexSpec { name: index.name.clone(), columns, unique: index.unique, kind }
 }

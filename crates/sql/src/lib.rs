@@ -29,7 +29,7 @@ pub mod walk;
 pub use sqlparser::ast;
 
 pub use catalog::{
-    Catalog, ColumnDef, DdlChange, Freeze, IndexDef, IndexKind, Layout, StoredCatalog, TableDef,
+    Catalog, ColumnDef, DdlChange, Freeze, IndexDef, IndexKeys, IndexKind, Layout, StoredCatalog, TableDef,
 };
 pub use classify::{StatementClass, classify};
 pub use copy::{CopyPlan, plan_copy};

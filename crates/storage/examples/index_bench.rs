@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
 
 use albireo_storage::BlockPool;
-use albireo_storage::index::{Index, Kind, OrderedIndex};
+use albireo_storage::index::{Index, Kind, OrderedIndex, StoredKeys};
 use albireo_storage::key::{KeyRef, KeyShape, PartKind, ShortKey};
 use albireo_testing::Random;
 
@@ -439,7 +439,6 @@ type Moving<'a> = (&'a str, Kind, bool, Vec<u128>, &'a [PartKind]);
 /// Rows that move: their entries get other TIDs, in place or by removing and inserting them.
 fn moves(pool: &BlockPool) {
     use PartKind::{I16, I32, I64};
-    let key = |key: u128| KeyRef { prefix: key, rest: &[] };
     let sets: [Moving<'_>; 6] = [
         ("dense", Kind::Hash, true, orders(), &[I16, I16, I32]),
         ("hash", Kind::Hash, true, random_keys(), &[I64]),
@@ -465,11 +464,55 @@ fn moves(pool: &BlockPool) {
         });
         measure(&format!("moves {set} remove and insert"), ENTRIES, build, |index| {
             for (i, &(prefix, old)) in rows.iter().enumerate() {
-                assert!(index.remove(key(prefix), old, equal));
+                assert!(index.remove_short(prefix, old));
                 index.insert_short(prefix, moved(i)).expect("room");
             }
             rows.iter().step_by(7).map(|row| index.find_short(row.0).expect("present")).sum()
         });
+    }
+}
+
+/// Rows whose keys are here.
+struct Rows<'r>(&'r [u128]);
+
+impl StoredKeys for Rows<'_> {
+    fn compare(&mut self, key: KeyRef<'_>, tid: u64) -> Ordering {
+        key.prefix.cmp(&self.0[tid as usize])
+    }
+
+    fn prefix(&mut self, tid: u64) -> u128 {
+        self.0[tid as usize]
+    }
+}
+
+/// TIDs alone, of rows that are the keys' array, against entries with keys.
+fn bare(pool: &BlockPool) {
+    let key = |prefix: u128| KeyRef { prefix, rest: &[] };
+    for (set, keys) in [("order lines", order_lines()), ("random", random_keys())] {
+        let probes = shuffled(&keys);
+        for (name, kind) in [("bare", Kind::Bare), ("with keys", Kind::Ordered)] {
+            let build = |index: &mut Index| {
+                for (tid, prefix) in keys.iter().enumerate() {
+                    index.insert(key(*prefix), tid as u64, &mut Rows(&keys)).expect("room");
+                }
+                index.len() as u64
+            };
+            let new = || Index::new(kind, true, &KeyShape::of(&[PartKind::Uuid]), pool);
+            measure(&format!("bare insert {set} {name}"), ENTRIES, new, build);
+            if !wanted(&format!("bare find {set} {name}")) {
+                continue;
+            }
+            let mut index = new();
+            build(&mut index);
+            println!("{set} {name}: {:.2} bytes an entry", index.memory_bytes() as f64 / ENTRIES as f64);
+            let mut find = |probe: &u128| index.find(key(*probe), &mut Rows(&keys)).expect("present");
+            measure(
+                &format!("bare find {set} {name}"),
+                ENTRIES,
+                || (),
+                |()| probes.iter().map(&mut find).sum(),
+            );
+        }
     }
 }
 
@@ -482,6 +525,7 @@ fn main() {
     let pool = BlockPool::new(8 << 30);
     moves(&pool);
     small(&pool);
+    bare(&pool);
     let grown = orders_loaded_and_grown();
     worst_insert("orders loaded and grown", &pool, &[PartKind::I16, PartKind::I16, PartKind::I32], &grown);
     equality(&pool);

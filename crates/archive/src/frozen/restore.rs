@@ -87,6 +87,10 @@ impl<'a> Layers<'a> {
                 DataType::Binary => Ok(offsets(self.values.as_binary::<i32>().offsets())),
                 _ => Err(lacks()),
             },
+            SectionName::Values if header.is_packed() => {
+                let texts = self.plain(Kind::Text).ok_or_else(lacks)?;
+                header.pack(texts.bytes()).map(Bytes::Made).ok_or_else(|| "a text has other bytes".to_owned())
+            }
             SectionName::Values => match header.frame() {
                 Some((base, width)) => self.differences(base, width),
                 None => self.plain(header.kind()).ok_or_else(lacks),

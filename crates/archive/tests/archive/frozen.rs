@@ -7,7 +7,7 @@ use albireo_archive::{FileEntry, Manifest, list, retain, verify};
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, Decimal, SqlType, Value};
 use albireo_env::{Env, MemoryDisk};
-use albireo_storage::LayoutChoice;
+use albireo_storage::{IndexKind, LayoutChoice};
 use albireo_testing::random_tests;
 use proptest::prelude::*;
 
@@ -17,7 +17,10 @@ use crate::world::{DIRECTORY, World, small_shape, sorted};
 /// A table of all types, each once with NULLs and once without, in two partitions.
 fn world_of_all_types() -> World {
     let types = TYPES.iter().flat_map(|&ty| [(ty, false), (ty, true)]).collect();
-    let indexes = vec![(vec![ColumnId(0)], false, true), (vec![ColumnId(9), ColumnId(2)], false, false)];
+    let indexes = vec![
+        (vec![ColumnId(0)], false, IndexKind::Ordered),
+        (vec![ColumnId(9), ColumnId(2)], false, IndexKind::Hash),
+    ];
     let shape = Shape { columns: types, layout: LayoutChoice::Columns, indexes, forbidden: None };
     World::new(shape, 2)
 }
@@ -240,6 +243,11 @@ fn hot_chunks_between_frozen_ones_are_never_taken_for_others() {
 /// A type, how a column of it is encoded, and the value of the nth row.
 type Form = (SqlType, &'static str, fn(i64) -> Value);
 
+/// One of 90.
+fn letter(n: i64) -> char {
+    char::from(b'!' + (n % 90) as u8)
+}
+
 const FORMS: &[Form] = &[
     (SqlType::BigInt, "integers of 8", |n| Value::BigInt((n << 45) ^ i64::MIN)),
     (SqlType::BigInt, "integers of 4", |n| Value::BigInt(-1_000_000_000_000 + (n << 15))),
@@ -252,7 +260,11 @@ const FORMS: &[Form] = &[
     (SqlType::Double, "values of 8", |n| Value::Double((n as f64).sqrt())),
     (SqlType::Real, "values of 4", |n| Value::Real((n as f32).sqrt())),
     (SqlType::Uuid, "values of 16", |n| Value::Uuid(i128::from(n * n).to_le_bytes())),
-    (SqlType::Char(24), "texts of 24 bytes", |n| Value::Text(format!("{n:024}"))),
+    (SqlType::Char(24), "texts of 24 bytes", |n| {
+        Value::Text((0..24).map(|at| letter(n * 31 + at * 7)).collect())
+    }),
+    (SqlType::Char(24), "24 bytes of 4 bits", |n| Value::Text(format!("{n:024}"))),
+    (SqlType::Varchar(70), "texts of 4 bits", |n| Value::Text(format!("{:x}", n * n).repeat(n as usize % 5))),
     (SqlType::Text, "texts", |n| Value::Text(format!("{n}é").repeat(n as usize % 7))),
     (SqlType::Bytea, "texts", |n| Value::Bytea([&n.to_be_bytes()[..], &[255; 5][..n as usize % 5]].concat())),
     (SqlType::Bool, "runs", |n| Value::Bool(n % 4000 < 2000)),

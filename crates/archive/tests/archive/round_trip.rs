@@ -6,7 +6,7 @@ use albireo_archive::{Manifest, list, verify};
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, SqlType, Value};
 use albireo_env::Env;
-use albireo_storage::LayoutChoice;
+use albireo_storage::{IndexKind, LayoutChoice};
 use albireo_testing::random_tests;
 use proptest::prelude::*;
 
@@ -47,7 +47,12 @@ random_tests! {
 /// A table of several files in the first of two partitions.
 fn large_world(layout: LayoutChoice) -> World {
     let columns = TYPES.iter().enumerate().map(|(i, &ty)| (ty, i % 2 == 0)).collect();
-    let shape = Shape { columns, layout, indexes: vec![(vec![ColumnId(0)], false, true)], forbidden: None };
+    let shape = Shape {
+        columns,
+        layout,
+        indexes: vec![(vec![ColumnId(0)], false, IndexKind::Ordered)],
+        forbidden: None,
+    };
     let mut world = World::new(shape, 2);
     for n in 0..2 * CHUNK_ROWS as u32 + 1000 {
         let row =

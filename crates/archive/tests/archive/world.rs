@@ -12,8 +12,8 @@ use albireo_archive::{
 use albireo_base::{ColumnId, PartitionId, SqlType, TableId, Tid, Value};
 use albireo_env::Env;
 use albireo_storage::{
-    BlockPool, BudgetPolicy, ChunkEncoder, DatabaseSnapshot, Layout, LayoutChoice, Loader, SnapshotBuilder,
-    SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
+    BlockPool, BudgetPolicy, ChunkEncoder, DatabaseSnapshot, IndexKind, Layout, LayoutChoice, Loader,
+    SnapshotBuilder, SnapshotRegistry, SnapshotScope, Table, TableError, TableSpec, UndoLog,
 };
 
 use crate::shape::Shape;
@@ -41,7 +41,7 @@ pub fn small_shape() -> Shape {
     Shape {
         columns: vec![(SqlType::Integer, false), (SqlType::Text, true)],
         layout: LayoutChoice::Columns,
-        indexes: vec![(vec![ColumnId(0)], true, false)],
+        indexes: vec![(vec![ColumnId(0)], true, IndexKind::Hash)],
         forbidden: None,
     }
 }

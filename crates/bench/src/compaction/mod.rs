@@ -11,6 +11,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §5.
 
 mod archive;
+mod fig14;
 mod freezing;
 mod loss;
 mod pair;
@@ -28,7 +29,9 @@ use crate::driver::Cancel;
 use crate::progress::Observer;
 use pair::Pair;
 
-pub use report::{Archives, CompactionReport, Freezing, InTurns, Loss, QueryTimes, Size};
+pub use report::{
+    Archives, CompactionReport, Freezing, InTurns, Loss, PrefixScan, PrefixScans, QueryTimes, Size,
+};
 
 /// The tables that grow for ever.
 const GROWING: [&str; 3] = ["order_line", "history", "orders"];
@@ -48,6 +51,7 @@ pub struct CompactionConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Experiment {
     Loss,
+    Prefixes,
     Freezing,
     Memory,
     Queries,
@@ -59,8 +63,9 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Loss,
+        Self::Prefixes,
         Self::Freezing,
         Self::Memory,
         Self::Queries,
@@ -74,6 +79,7 @@ impl Experiment {
     fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss of throughput",
+            Self::Prefixes => "prefix scans",
             Self::Freezing => "freezing",
             Self::Memory => "memory",
             Self::Queries => "queries",
@@ -120,7 +126,12 @@ impl Bench<'_> {
             self.show(Experiment::Archives);
             report.archives = Some(self.archives()?);
         }
-        let has_own = |one: &Experiment| matches!(one, Experiment::Loss | Experiment::Archives);
+        if asked(&Experiment::Prefixes) && !self.cancel.is_cancelled() {
+            self.show(Experiment::Prefixes);
+            report.prefixes = Some(self.prefixes()?);
+        }
+        let has_own =
+            |one: &Experiment| matches!(one, Experiment::Loss | Experiment::Archives | Experiment::Prefixes);
         let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !has_own(one));
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
@@ -132,7 +143,9 @@ impl Bench<'_> {
             }
             self.show(experiment);
             match experiment {
-                Experiment::Loss | Experiment::Archives => unreachable!("it has a database of its own"),
+                Experiment::Loss | Experiment::Archives | Experiment::Prefixes => {
+                    unreachable!("they have databases of their own")
+                }
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,
                 Experiment::Memory => report.memory.clone_from(&memory),
                 Experiment::Queries => report.queries = self.queries(&pair)?,

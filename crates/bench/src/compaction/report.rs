@@ -36,6 +36,8 @@ pub struct CompactionReport {
     pub columns: Vec<Size>,
     /// Of a database of which most is frozen.
     pub archives: Option<Archives>,
+    /// Of rows whose names begin alike, found in four ways.
+    pub prefixes: Option<PrefixScans>,
     /// The figures beside what is asked of them.
     pub shows: Vec<Shown>,
     /// Whether it was ended early on request.
@@ -131,6 +133,74 @@ pub struct Archives {
     pub second_bytes: u64,
 }
 
+/// Prefix scans in four ways, and what two of these take.
+#[derive(Clone, Debug, Serialize)]
+pub struct PrefixScans {
+    /// Rows of each table.
+    pub rows: u64,
+    /// Of the ordered index with keys, for each row.
+    pub keyed_bytes: f64,
+    /// Of the index of TIDs alone, for each row.
+    pub bare_bytes: f64,
+    /// From frequent to rare.
+    pub scans: Vec<PrefixScan>,
+}
+
+/// Milliseconds of finding and adding up the rows of one prefix.
+#[derive(Clone, Debug, Serialize)]
+pub struct PrefixScan {
+    /// What names begin with.
+    pub prefix: String,
+    /// Of all rows.
+    pub percent: f64,
+    /// By a scan of hot rows.
+    pub hot: Vec<f64>,
+    /// By a scan of frozen rows.
+    pub frozen: Vec<f64>,
+    /// By an ordered index with keys, of frozen rows.
+    pub keyed: Vec<f64>,
+    /// By an index of TIDs alone, of frozen rows.
+    pub bare: Vec<f64>,
+}
+
+impl PrefixScans {
+    /// The share of rows up to which an index of TIDs alone is faster than a scan of the frozen column: between the last
+    /// prefix at which it is and the first at which it is not, on a line between the two.
+    fn crossing_percent(&self) -> f64 {
+        let mut rising: Vec<_> = self.scans.iter().collect();
+        rising.sort_by(|a, b| a.percent.total_cmp(&b.percent));
+        let gain = |scan: &PrefixScan| median(&scan.frozen) - median(&scan.bare);
+        let mut before: Option<&PrefixScan> = None;
+        for scan in rising {
+            if gain(scan) < 0.0 {
+                return before.map_or(0.0, |before| {
+                    let part = gain(before) / (gain(before) - gain(scan));
+                    before.percent + part * (scan.percent - before.percent)
+                });
+            }
+            before = Some(scan);
+        }
+        before.map_or(f64::NAN, |last| last.percent)
+    }
+
+    fn show(&self, text: &mut String) {
+        let Self { rows, keyed_bytes, bare_bytes, scans } = self;
+        let _ = writeln!(
+            text,
+            "\nPrefix scans of {rows} rows, ms (rows behind indexes are frozen); an index with keys takes {keyed_bytes:.2} \
+             bytes a row, of TIDs alone {bare_bytes:.2}\n{:<10} {:>10} {:>10} {:>12} {:>16} {:>12}",
+            "prefix", "rows, %", "scan, hot", "scan, frozen", "index with keys", "TIDs alone"
+        );
+        for PrefixScan { prefix, percent, hot, frozen, keyed, bare } in scans {
+            let [hot, frozen, keyed, bare] = [hot, frozen, keyed, bare].map(|turns| median(turns));
+            let _ = writeln!(
+                text,
+                "{prefix:<10} {percent:>10.4} {hot:>10.3} {frozen:>12.3} {keyed:>16.3} {bare:>12.3}"
+            );
+        }
+    }
+}
+
 /// Milliseconds of a query.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueryTimes {
@@ -199,6 +269,7 @@ impl CompactionReport {
             scans: Vec::new(),
             columns: Vec::new(),
             archives: None,
+            prefixes: None,
             shows: Vec::new(),
             interrupted: false,
             error: None,
@@ -253,6 +324,12 @@ impl CompactionReport {
             let what = "second archive of a database of which 95 % is frozen: bytes written";
             let value = *second_bytes as f64 / *first_bytes as f64 * 100.0;
             line(what, "% of the first", Vec::new(), value, 10.0, 6.0, "");
+        }
+        if let Some(prefixes) = &self.prefixes {
+            let what = "prefix scan: rows up to which an index of TIDs beats the scan of the frozen column";
+            line(what, "%", Vec::new(), prefixes.crossing_percent(), 0.1, 3.3, "3.3 %");
+            let what = "memory of an index of TIDs alone, a row";
+            line(what, "bytes", Vec::new(), prefixes.bare_bytes, 12.0, 9.0, "little more than 8");
         }
         lines
     }
@@ -344,6 +421,9 @@ impl CompactionReport {
                 text,
                 "\nArchives of {rows} rows, {frozen_rows} of them frozen: {first_bytes} bytes, then {second_bytes}"
             );
+        }
+        if let Some(prefixes) = &self.prefixes {
+            prefixes.show(text);
         }
     }
 

@@ -64,14 +64,14 @@ fn size(db: &Database, name: &str, table: &str, sums: &str) -> Result<Size, SqlE
 }
 
 /// Names of one length, by their rank.
-struct Names {
+pub(super) struct Names {
     length: usize,
     /// The sums of the frequencies up to each rank.
     sums: Vec<f64>,
 }
 
 impl Names {
-    fn new(length: usize) -> Self {
+    pub(super) fn new(length: usize) -> Self {
         let frequencies = (1..=NAMES).map(|rank| (rank as f64).powf(-ZIPF));
         let sums = frequencies.scan(0.0, |sum, frequency| {
             *sum += frequency;
@@ -80,16 +80,21 @@ impl Names {
         Self { length, sums: sums.collect() }
     }
 
+    /// The name of a rank.
+    pub(super) fn name(&self, rank: usize) -> String {
+        let mut letters = Random::stream(rank as u64, &[4]);
+        let letter = |_| char::from(ALPHANUMERIC[letters.below(ALPHANUMERIC.len() as u64) as usize]);
+        (0..self.length).map(letter).collect()
+    }
+
     /// So many names, one a line.
-    fn rows(&self, random: &mut Random, rows: usize) -> String {
+    pub(super) fn rows(&self, random: &mut Random, rows: usize) -> String {
         let all = *self.sums.last().expect("there are names");
         let mut text = String::with_capacity(rows * (self.length + 1));
         for _ in 0..rows {
             let drawn = random.next_u64() as f64 / u64::MAX as f64 * all;
             let rank = self.sums.partition_point(|sum| *sum < drawn).min(NAMES - 1);
-            let mut letters = Random::stream(rank as u64, &[4]);
-            let letter = |_| char::from(ALPHANUMERIC[letters.below(ALPHANUMERIC.len() as u64) as usize]);
-            text.extend((0..self.length).map(letter));
+            text.push_str(&self.name(rank));
             text.push('\n');
         }
         text

@@ -43,7 +43,10 @@ pub fn indexes(sql: &dyn Sql, pattern: Option<&str>) -> Printed<'static> {
                 Some(index.name.clone()),
                 Some(table.name.clone()),
                 Some(index.columns.join(", ")),
-                Some(index.method.clone()),
+                Some(match &index.options {
+                    Some(options) => format!("{} ({options})", index.method),
+                    None => index.method.clone(),
+                }),
                 Some(uniqueness(&index).to_owned()),
             ]
         };
@@ -197,7 +200,8 @@ pub fn table(table: &Table) -> (Printed<'static>, String) {
             keys => format!("{keys}, "),
         };
         let columns = index.columns.join(", ");
-        below.push_str(&format!("    \"{}\" {keys}{} ({columns})\n", index.name, index.method));
+        let options = index.options.as_ref().map_or(String::new(), |options| format!(" WITH ({options})"));
+        below.push_str(&format!("    \"{}\" {keys}{} ({columns}){options}\n", index.name, index.method));
     }
     if !table.checks.is_empty() {
         below.push_str("Check constraints:\n");

@@ -18,7 +18,11 @@ COPY { table [ ( column [, ...] ) ] | ( query ) } TO { 'file' | STDOUT } [ WITH 
         "CREATE [ OR REPLACE ] FUNCTION name ( [ [ mode ] name type [ DEFAULT value ] [, ...] ] )
     RETURNS { type | SETOF type | TABLE ( name type [, ...] ) } LANGUAGE { plpgsql | sql } AS $$ body $$",
     ),
-    ("CREATE INDEX", "CREATE [ UNIQUE ] INDEX [ IF NOT EXISTS ] [ name ] ON table [ USING { hash | btree } ] ( column [, ...] )"),
+    (
+        "CREATE INDEX",
+        "CREATE [ UNIQUE ] INDEX [ IF NOT EXISTS ] [ name ] ON table [ USING { hash | btree } ] ( column [, ...] )
+    [ WITH ( keys = { 'prefix' | 'none' } ) ]",
+    ),
     (
         "CREATE PROCEDURE",
         "CREATE [ OR REPLACE ] PROCEDURE name ( [ [ mode ] name type [ DEFAULT value ] [, ...] ] )

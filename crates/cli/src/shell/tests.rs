@@ -79,6 +79,7 @@ impl Sql for Fake {
         let index = |name: &str, primary| Index {
             name: name.to_owned(),
             method: if primary { "hash" } else { "ordered" }.to_owned(),
+            options: None,
             columns: vec!["w_id".to_owned(), "id".to_owned()],
             unique: primary,
             primary,

@@ -3,6 +3,7 @@
 
 mod advisory_locks;
 mod archiving;
+mod bare_indexes;
 mod blocks;
 mod bulk;
 mod changes;

@@ -22,7 +22,9 @@ use crate::source::Source;
 pub use stored::{
     StoredCatalog, StoredCheck, StoredColumn, StoredIndex, StoredLayout, StoredRole, StoredTable,
 };
-pub use table::{CheckDef, ColumnDef, Freeze, IndexDef, IndexKind, IndexRole, Layout, StoredExpr, TableDef};
+pub use table::{
+    CheckDef, ColumnDef, Freeze, IndexDef, IndexKeys, IndexKind, IndexRole, Layout, StoredExpr, TableDef,
+};
 
 /// One change of the catalog.
 #[derive(Clone, PartialEq, Debug)]

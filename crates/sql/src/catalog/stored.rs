@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use sqlparser::ast::Expr;
 
 use super::{
-    Catalog, CheckDef, ColumnDef, Freeze, IndexDef, IndexKind, IndexRole, Layout, Relation, Schema,
-    StoredExpr, TableDef,
+    Catalog, CheckDef, ColumnDef, Freeze, IndexDef, IndexKeys, IndexKind, IndexRole, Layout, Relation,
+    Schema, StoredExpr, TableDef,
 };
 use crate::parse::parse_expr;
 use crate::types;
@@ -85,6 +85,9 @@ pub struct StoredIndex {
     pub unique: bool,
     /// Whether it is ordered (btree), not hash.
     pub ordered: bool,
+    /// Whether it has no keys; archives from before there were such say nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_keys: bool,
     /// What made it.
     pub role: StoredRole,
 }
@@ -269,6 +272,7 @@ impl StoredIndex {
             columns: places(&index.columns),
             unique: index.unique,
             ordered: index.kind == IndexKind::Ordered,
+            without_keys: index.keys == IndexKeys::None,
             role: match index.role {
                 IndexRole::PrimaryKey => StoredRole::PrimaryKey,
                 IndexRole::Unique => StoredRole::Unique,
@@ -284,6 +288,7 @@ impl StoredIndex {
             columns,
             unique: self.unique,
             kind: if self.ordered { IndexKind::Ordered } else { IndexKind::Hash },
+            keys: if self.without_keys { IndexKeys::None } else { IndexKeys::Prefix },
             role: match self.role {
                 StoredRole::PrimaryKey => IndexRole::PrimaryKey,
                 StoredRole::Unique => IndexRole::Unique,
@@ -328,6 +333,7 @@ mod tests {
             check (a > 0 and \"B c\" < 7 or d in ('x', 'y')), h double precision check (h <> 'NaN'))
             partition by hash (a) with (layout = 'groups', groups = 'a d; e f');
         create index i on t (d, e); create unique index j on t using hash (a, f); drop index i;
+        create index n on t (d) with (keys = 'none');
         create table s.t (a date, b time, c bytea, d boolean, e smallint, f real, g bigint, h text, i timestamp)
             with (layout = 'row', freeze = '90 s'); alter table t set (freeze = off)";
 

@@ -70,6 +70,8 @@ pub struct IndexDef {
     pub unique: bool,
     /// What it is made for.
     pub kind: IndexKind,
+    /// What it holds of its rows' keys.
+    pub keys: IndexKeys,
     /// What it was made by.
     pub role: IndexRole,
 }
@@ -81,6 +83,26 @@ pub enum IndexKind {
     Hash,
     /// Equality, ranges, prefixes, order.
     Ordered,
+}
+
+/// What an index holds of its rows' keys: `WITH (keys = ...)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum IndexKeys {
+    /// Their beginnings, or what else its form wants: `keys = 'prefix'`.
+    #[default]
+    Prefix,
+    /// Nothing, so that it takes the least memory, and searches look at rows: `keys = 'none'`. Of ordered ones only.
+    None,
+}
+
+impl IndexDef {
+    /// What its definition says behind WITH, if that is not the default.
+    pub fn options(&self) -> Option<&'static str> {
+        match self.keys {
+            IndexKeys::Prefix => None,
+            IndexKeys::None => Some("keys='none'"),
+        }
+    }
 }
 
 /// What made an index.

@@ -13,8 +13,8 @@ use sqlparser::tokenizer::Span;
 use super::index::{can_partition_by, check_partitioned_key, free_name, index_kind, key_columns};
 use super::{DdlPlan, layout, object, options};
 use crate::catalog::{
-    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, DdlChange, Freeze, IndexDef, IndexKind, IndexRole, Layout,
-    StoredExpr, TableDef,
+    Catalog, CheckDef, ColumnDef, DEFAULT_SCHEMA, DdlChange, Freeze, IndexDef, IndexKeys, IndexKind,
+    IndexRole, Layout, StoredExpr, TableDef,
 };
 use crate::names::{self, QualifiedName};
 use crate::source::Source;
@@ -386,7 +386,15 @@ impl Builder<'_> {
             let id = IndexId(self.table.next_index);
             self.table.next_index += 1;
             let Key { columns, kind, role, .. } = key;
-            self.table.indexes.push(IndexDef { id, name, columns, unique: true, kind, role });
+            self.table.indexes.push(IndexDef {
+                id,
+                name,
+                columns,
+                unique: true,
+                kind,
+                keys: IndexKeys::Prefix,
+                role,
+            });
         }
         Ok(())
     }

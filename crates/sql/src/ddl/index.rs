@@ -1,10 +1,11 @@
 //! CREATE INDEX, and the rules that all keys share.
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType};
-use sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType};
+use sqlparser::ast::{BinaryOperator, CreateIndex, Expr, Ident, IndexColumn, IndexType};
 
 use super::DdlPlan;
-use crate::catalog::{Catalog, DdlChange, IndexDef, IndexKind, IndexRole, TableDef};
+use super::options::text_of;
+use crate::catalog::{Catalog, DdlChange, IndexDef, IndexKeys, IndexKind, IndexRole, TableDef};
 use crate::names;
 use crate::source::Source;
 
@@ -25,6 +26,7 @@ pub(super) fn plan_create(
         None => IndexKind::Ordered,
         Some(using) => index_kind(using, source)?,
     };
+    let keys = index_keys(kind, &create.with, source)?;
     let name = match &create.name {
         Some(name) => {
             let name = names::qualified(name, source)?;
@@ -50,7 +52,7 @@ pub(super) fn plan_create(
         check_partitioned_key(table, &columns, "UNIQUE")?;
     }
     let id = table.next_index_id();
-    let index = IndexDef { id, name, columns, unique: create.unique, kind, role: IndexRole::Plain };
+    let index = IndexDef { id, name, columns, unique: create.unique, kind, keys, role: IndexRole::Plain };
     Ok(DdlPlan::one(TAG, DdlChange::CreateIndex { table: table.id, index }))
 }
 
@@ -59,7 +61,6 @@ fn refuse_clauses(create: &CreateIndex) -> Result<(), SqlError> {
         (create.concurrently, "CREATE INDEX CONCURRENTLY"),
         (!create.include.is_empty(), "INCLUDE in CREATE INDEX"),
         (create.nulls_distinct == Some(false), "NULLS NOT DISTINCT"),
-        (!create.with.is_empty(), "WITH in CREATE INDEX"),
         (create.predicate.is_some(), "a partial index"),
         (!create.index_options.is_empty() || !create.alter_options.is_empty(), "this option of CREATE INDEX"),
     ];
@@ -85,6 +86,52 @@ pub(super) fn index_kind(using: &IndexType, source: Source<'_>) -> Result<IndexK
                 .with_hint("There are \"btree\" (also called \"ordered\") and \"hash\".");
             Err(span.map_or(error.clone(), |span| source.locate(error, span)))
         }
+    }
+}
+
+/// `WITH (keys = 'prefix' | 'none')`.
+fn index_keys(kind: IndexKind, options: &[Expr], source: Source<'_>) -> Result<IndexKeys, SqlError> {
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let mut keys = None;
+    for option in options {
+        let (ident, text) = match option {
+            Expr::Identifier(ident) => (ident, Some("true".to_owned())),
+            Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match &**left {
+                Expr::Identifier(ident) => (ident, text_of(right)),
+                _ => return Err(SqlError::unsupported("this kind of index option")),
+            },
+            _ => return Err(SqlError::unsupported("this kind of index option")),
+        };
+        let refuse = |error: SqlError| Err(source.locate(error, ident.span));
+        let name = names::fold(ident);
+        if name != "keys" || kind != IndexKind::Ordered {
+            let error = invalid(format!("unrecognized parameter \"{name}\""));
+            return refuse(match kind {
+                IndexKind::Ordered => error.with_hint("Ordered indexes have the option keys."),
+                IndexKind::Hash => error.with_hint("Hash indexes have no options."),
+            });
+        }
+        let chosen = match text.as_deref().map(str::to_lowercase).as_deref() {
+            Some("prefix") => IndexKeys::Prefix,
+            Some("none") => IndexKeys::None,
+            _ => {
+                let given = text.unwrap_or_else(|| right_side(option));
+                let error = invalid(format!("invalid value for enum option \"keys\": {given}"));
+                return refuse(error.with_detail("Valid values are \"prefix\" and \"none\"."));
+            }
+        };
+        if keys.replace(chosen).is_some() {
+            return refuse(invalid(format!("parameter \"{name}\" specified more than once")));
+        }
+    }
+    Ok(keys.unwrap_or_default())
+}
+
+/// The value of an option as it was written.
+fn right_side(option: &Expr) -> String {
+    match option {
+        Expr::BinaryOp { right, .. } => right.to_string(),
+        other => other.to_string(),
     }
 }
 

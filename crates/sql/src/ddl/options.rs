@@ -117,7 +117,7 @@ fn unknown(name: &str) -> SqlError {
 }
 
 /// A string, or a bare word.
-fn text_of(value: &Expr) -> Option<String> {
+pub(super) fn text_of(value: &Expr) -> Option<String> {
     match value {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => Some(text.clone()),

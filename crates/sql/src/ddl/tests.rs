@@ -4,7 +4,7 @@ use albireo_base::{ColumnId, SqlState, SqlType};
 
 use super::*;
 use crate::TableDef;
-use crate::catalog::{Freeze, IndexKind, IndexRole, Layout};
+use crate::catalog::{Freeze, IndexKeys, IndexKind, IndexRole, Layout};
 use crate::parse::parse_one;
 
 fn plan(catalog: &Catalog, text: &str) -> Result<DdlPlan, SqlError> {
@@ -295,6 +295,47 @@ fn index_is_made_named_and_dropped() {
     let keyed = after(&["create table k (a int primary key)"]);
     let message = "cannot drop index k_pkey because constraint k_pkey on table k requires it";
     assert_refused(&keyed, "drop index k_pkey", "2BP01", message);
+}
+
+#[test]
+fn index_without_keys_is_asked_for_by_an_option() {
+    let catalog = after(&["create table t (a int, b text)"]);
+    let keys = |what: &str| {
+        plan(&catalog, &format!("create unique index i on t {what}")).map(|plan| match &plan.changes[0] {
+            DdlChange::CreateIndex { index, .. } => (index.kind, index.keys, index.options()),
+            other => panic!("{other:?}"),
+        })
+    };
+    let (none, prefix) = (IndexKeys::None, IndexKeys::Prefix);
+    assert_eq!(keys("(b)").unwrap(), (IndexKind::Ordered, prefix, None));
+    assert_eq!(keys("(b) with (keys = 'prefix')").unwrap(), (IndexKind::Ordered, prefix, None));
+    for with in ["keys = 'none'", "KEYS = none", "keys='NONE'"] {
+        let asked = keys(&format!("using btree (b, a) with ({with})")).unwrap();
+        assert_eq!(asked, (IndexKind::Ordered, none, Some("keys='none'")), "{with}");
+    }
+    // Codes and words are those of PostgreSQL 15 for its own options.
+    let invalid = |value: &str| format!("invalid value for enum option \"keys\": {value}");
+    let unknown = |name: &str| format!("unrecognized parameter \"{name}\"");
+    let refused = [
+        ("(b) with (keys = 'all')", invalid("all")),
+        ("(b) with (keys = '')", invalid("")),
+        ("(b) with (keys = 1)", invalid("1")),
+        ("(b) with (keys)", invalid("true")),
+        ("(b) with (key = 'none')", unknown("key")),
+        ("(b) with (fillfactor = 70)", unknown("fillfactor")),
+        ("(b) with (keys = 'none', fillfactor = 70)", unknown("fillfactor")),
+        ("using hash (b) with (keys = 'none')", unknown("keys")),
+        ("(b) with (keys = 'none', keys = 'none')", "parameter \"keys\" specified more than once".to_owned()),
+    ];
+    for (what, message) in refused {
+        let error = keys(what).expect_err(what);
+        assert_eq!((error.state().to_string().as_str(), error.message()), ("22023", &*message), "{what}");
+        assert!(error.position().is_some(), "{what}");
+    }
+    let error = keys("(b) with (keys = 'all')").unwrap_err();
+    assert_eq!(error.detail(), Some("Valid values are \"prefix\" and \"none\"."));
+    assert_eq!(error.position(), Some(38));
+    assert_eq!(keys("(b) with (a.keys = 'none')").unwrap_err().state().to_string(), "0A000");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | asked for | keys | structure |
 //! |---|---|---|
 //! | ordered | any | [`OrderedIndex`], a B+tree |
+//! | bare | any | [`BareIndex`], a B+tree of TIDs alone |
 //! | hash, unique | 1 to 4 integers, 16 bytes | [`DenseOrHash`], an array while keys are dense |
 //! | hash, unique | other | [`HashIndex`], extendible hashing |
 //! | hash | any | [`MultiHash`], a set of TIDs per key |
@@ -22,23 +23,28 @@
 //! thread keep its reserve.
 //!
 //! Key and tie: a structure knows the first 16 bytes of a key, or for long keys in a hash index a
-//! fingerprint. What it cannot decide from that it asks the caller: `tie(tid)` is the order of the
-//! probed key relative to the key of the stored row `tid`. It compares *keys only*; TIDs of one key
-//! are ordered here. For shapes whose keys are all short it is never called.
+//! fingerprint; the bare one knows nothing. What it cannot decide from that it asks the caller ([`StoredKeys`]):
+//! `tie` is the order of the probed key relative to the key of a stored row. It compares *keys only*; TIDs of one
+//! key are ordered here. For shapes whose keys are all short only the bare index asks.
 //!
 //! Invariant: an insert or a change of a TID that fails changes no entry. A removal never takes memory it must have.
 
+mod bare;
+mod cursor;
 mod dense;
 mod hash;
+mod levels;
 mod ordered;
 mod pages;
 #[cfg(test)]
 mod retarget_tests;
+mod search;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 
+pub use bare::BareIndex;
 pub use dense::DenseOrHash;
 pub use hash::{HashIndex, MultiHash, NarrowHash, Tids, WideHash, fingerprint};
 use hash::{Slot16, Slot24};
@@ -65,10 +71,40 @@ pub enum Kind {
     Hash,
     /// Equality, ranges, least and greatest.
     Ordered,
+    /// As ordered, in a third of the memory, and slower: it has no keys.
+    Bare,
+}
+
+/// The keys of the rows whose TIDs stand in an index: what that does not know itself it asks here.
+pub trait StoredKeys {
+    /// The order of `key` relative to the key of a row.
+    fn compare(&mut self, key: KeyRef<'_>, tid: u64) -> Ordering;
+
+    /// The same, where the first 16 bytes of both are equal, or their fingerprints.
+    fn tie(&mut self, key: KeyRef<'_>, tid: u64) -> Ordering {
+        self.compare(key, tid)
+    }
+
+    /// The first 16 bytes of a row's key.
+    fn prefix(&mut self, tid: u64) -> u128;
+}
+
+/// Of an index that has whole keys.
+struct NotAsked;
+
+impl StoredKeys for NotAsked {
+    fn compare(&mut self, _: KeyRef<'_>, _: u64) -> Ordering {
+        Ordering::Equal
+    }
+
+    fn prefix(&mut self, _: u64) -> u128 {
+        unreachable!("an index that has short keys does not ask for them")
+    }
 }
 
 enum Form {
     Ordered(OrderedIndex),
+    Bare(BareIndex),
     DenseNarrow(DenseOrHash<Slot16>),
     DenseWide(DenseOrHash<Slot24>),
     Narrow(NarrowHash),
@@ -91,9 +127,11 @@ pub struct Index {
 impl Index {
     /// An empty index of keys with this shape; takes no memory before the first insert.
     pub fn new(kind: Kind, unique: bool, shape: &KeyShape, pool: &BlockPool) -> Self {
-        let short = shape.is_short();
+        // Of a bare index the methods for short keys, which ask for none, would know nothing.
+        let short = shape.is_short() && kind != Kind::Bare;
         let form = match (kind, unique) {
             (Kind::Ordered, _) => Form::Ordered(OrderedIndex::new(pool)),
+            (Kind::Bare, _) => Form::Bare(BareIndex::new(unique, pool)),
             (Kind::Hash, true) => Self::unique_hash(shape, pool),
             (Kind::Hash, false) if shape.is_narrow() => Form::MultiNarrow(MultiHash::new(pool)),
             (Kind::Hash, false) if short => Form::MultiWide(MultiHash::new(pool)),
@@ -131,6 +169,7 @@ impl Index {
     pub fn kind_name(&self) -> &'static str {
         match &self.form {
             Form::Ordered(_) => "b+tree",
+            Form::Bare(_) => "b+tree of rows",
             Form::DenseNarrow(index) if index.is_dense() => "dense array",
             Form::DenseWide(index) if index.is_dense() => "dense array",
             _ => "hash",
@@ -151,6 +190,7 @@ impl Index {
     pub fn len(&self) -> usize {
         match &self.form {
             Form::Ordered(index) => index.len(),
+            Form::Bare(index) => index.len(),
             Form::DenseNarrow(index) => index.len(),
             Form::DenseWide(index) => index.len(),
             Form::Narrow(index) | Form::Long(index) => index.len(),
@@ -169,6 +209,7 @@ impl Index {
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
             Form::Ordered(index) => index.memory_bytes(),
+            Form::Bare(index) => index.memory_bytes(),
             Form::DenseNarrow(index) => index.memory_bytes(),
             Form::DenseWide(index) => index.memory_bytes(),
             Form::Narrow(index) | Form::Long(index) => index.memory_bytes(),
@@ -182,6 +223,7 @@ impl Index {
     pub fn clear(&mut self) {
         match &mut self.form {
             Form::Ordered(index) => index.clear(),
+            Form::Bare(index) => index.clear(),
             Form::DenseNarrow(index) => index.clear(),
             Form::DenseWide(index) => index.clear(),
             Form::Narrow(index) | Form::Long(index) => index.clear(),
@@ -208,17 +250,17 @@ impl Index {
             Form::Ordered(index) if self.unique => index.find(key, always_equal),
             Form::Narrow(index) => index.find(key, always_equal),
             Form::Wide(index) => index.find(key, always_equal),
-            _ => self.find(KeyRef { prefix: key, rest: &[] }, always_equal),
+            _ => self.find(KeyRef { prefix: key, rest: &[] }, &mut NotAsked),
         }
     }
 
     /// The TID of a key; of several, the least.
     #[inline]
-    pub fn find(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
+    pub fn find(&self, key: KeyRef<'_>, stored: &mut impl StoredKeys) -> Option<u64> {
         debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let short = self.short;
-        let mut tie = |tid| if short { Ordering::Equal } else { tie(tid) };
+        let mut tie = |tid| if short { Ordering::Equal } else { stored.tie(key, tid) };
         match &self.form {
             Form::Ordered(index) if self.unique => index.find(prefix, tie),
             Form::Ordered(index) => {
@@ -233,25 +275,27 @@ impl Index {
             Form::MultiNarrow(index) => index.find(prefix, always_equal),
             Form::MultiWide(index) => index.find(prefix, always_equal),
             Form::MultiLong(index) => index.find(fingerprint(key), tie),
+            Form::Bare(index) => index.find(key, stored),
         }
     }
 
     /// The TIDs of a key, ascending.
     #[inline]
-    pub fn tids(&self, key: KeyRef<'_>, mut tie: impl FnMut(u64) -> Ordering) -> Tids<'_> {
+    pub fn tids(&self, key: KeyRef<'_>, stored: &mut impl StoredKeys) -> Tids<'_> {
         debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         match &self.form {
             Form::Ordered(index) if self.short => Tids::Tree(index.range(prefix, prefix)),
+            Form::Bare(index) => Tids::Bare(index.tids(key, stored)),
             Form::Ordered(index) => {
-                let tie = std::cell::RefCell::new(tie);
-                let ask = |tid| (tie.borrow_mut())(tid);
+                let stored = std::cell::RefCell::new(stored);
+                let ask = |tid| stored.borrow_mut().tie(key, tid);
                 Tids::Tree(index.range_ties((prefix, ask), (prefix, ask)))
             }
             Form::MultiNarrow(index) => index.tids(prefix, always_equal),
             Form::MultiWide(index) => index.tids(prefix, always_equal),
-            Form::MultiLong(index) => index.tids(fingerprint(key), tie),
-            _ => Tids::One(self.find(key, &mut tie).into_iter()),
+            Form::MultiLong(index) => index.tids(fingerprint(key), |tid| stored.tie(key, tid)),
+            _ => Tids::One(self.find(key, stored).into_iter()),
         }
     }
 
@@ -266,7 +310,7 @@ impl Index {
             Form::DenseNarrow(index) => index.insert(key, tid),
             Form::DenseWide(index) => index.insert(key, tid),
             Form::Ordered(index) if self.unique => index.insert(key, tid, always_equal),
-            _ => self.insert(KeyRef { prefix: key, rest: &[] }, tid, always_equal),
+            _ => self.insert(KeyRef { prefix: key, rest: &[] }, tid, &mut NotAsked),
         }
     }
 
@@ -292,11 +336,12 @@ impl Index {
         &mut self,
         key: KeyRef<'_>,
         tid: u64,
-        mut tie: impl FnMut(u64) -> Ordering,
+        stored: &mut impl StoredKeys,
     ) -> Result<(), InsertError> {
         debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let (short, unique) = (self.short, self.unique);
+        let mut tie = |tid| stored.tie(key, tid);
         match &mut self.form {
             Form::Ordered(index) => {
                 let order = |stored| {
@@ -313,6 +358,7 @@ impl Index {
             Form::MultiNarrow(index) => index.insert(prefix, tid, always_equal),
             Form::MultiWide(index) => index.insert(prefix, tid, always_equal),
             Form::MultiLong(index) => index.insert(fingerprint(key), tid, tie),
+            Form::Bare(index) => index.insert(key, tid, stored),
         }
     }
 
@@ -320,7 +366,7 @@ impl Index {
     #[inline]
     pub fn remove_short(&mut self, key: u128, tid: u64) -> bool {
         debug_assert!(self.short, "the keys of the index are short");
-        self.remove(KeyRef { prefix: key, rest: &[] }, tid, always_equal)
+        self.remove(KeyRef { prefix: key, rest: &[] }, tid, &mut NotAsked)
     }
 
     /// Removes an entry. Returns whether it was there.
@@ -328,10 +374,11 @@ impl Index {
     /// # Panics
     /// The index is unique and the key has another TID.
     #[inline(never)]
-    pub fn remove(&mut self, key: KeyRef<'_>, tid: u64, mut tie: impl FnMut(u64) -> Ordering) -> bool {
+    pub fn remove(&mut self, key: KeyRef<'_>, tid: u64, stored: &mut impl StoredKeys) -> bool {
         debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         let prefix = key.prefix;
         let (short, unique) = (self.short, self.unique);
+        let mut tie = |tid| stored.tie(key, tid);
         let removed = match &mut self.form {
             Form::Ordered(index) => {
                 let order = |stored| {
@@ -348,6 +395,7 @@ impl Index {
             Form::MultiNarrow(index) => return index.remove(prefix, tid, always_equal),
             Form::MultiWide(index) => return index.remove(prefix, tid, always_equal),
             Form::MultiLong(index) => return index.remove(fingerprint(key), tid, tie),
+            Form::Bare(index) => index.remove(key, tid, stored),
         };
         assert!(removed.is_none_or(|removed| removed == tid), "a unique key has one TID");
         removed.is_some()
@@ -363,11 +411,11 @@ impl Index {
     #[inline]
     pub fn retarget_short(&mut self, key: u128, old: u64, new: u64) -> Result<(), InsertError> {
         debug_assert!(self.short, "the keys of the index are short");
-        self.retarget(KeyRef { prefix: key, rest: &[] }, old, new, always_equal)
+        self.retarget(KeyRef { prefix: key, rest: &[] }, old, new, &mut NotAsked)
     }
 
     /// Gives the entry of `key` with the TID `old` the TID `new`, below `2^63`: the row has moved. Both rows are there,
-    /// and `tie` says `Equal` to both.
+    /// and have this key.
     ///
     /// A unique index takes no memory for it, so it does not fail.
     ///
@@ -383,12 +431,12 @@ impl Index {
         key: KeyRef<'_>,
         old: u64,
         new: u64,
-        mut tie: impl FnMut(u64) -> Ordering,
+        stored: &mut impl StoredKeys,
     ) -> Result<(), InsertError> {
         debug_assert!(!self.short || key.rest.is_empty(), "a short key is its prefix");
         assert_ne!(old, new, "a row moves to another place");
         let (prefix, short) = (key.prefix, self.short);
-        let tie = |stored| if short { Ordering::Equal } else { tie(stored) };
+        let tie = |tid| if short { Ordering::Equal } else { stored.tie(key, tid) };
         match &mut self.form {
             Form::Ordered(index) if self.unique => index.retarget(prefix, old, new, tie),
             Form::Ordered(index) => return index.exchange((prefix, old), (prefix, new), tie),
@@ -400,6 +448,7 @@ impl Index {
             Form::MultiNarrow(index) => return index.retarget(prefix, old, new, tie),
             Form::MultiWide(index) => return index.retarget(prefix, old, new, tie),
             Form::MultiLong(index) => return index.retarget(fingerprint(key), old, new, tie),
+            Form::Bare(index) => return index.retarget(key, (old, new), stored),
         }
         Ok(())
     }
@@ -431,6 +480,8 @@ impl Index {
     fn prefetch_short_other(&self, key: u128) {
         match &self.form {
             Form::Ordered(index) => index.prefetch(key),
+            // What is wanted first are rows, of which nobody knows before.
+            Form::Bare(_) => {}
             Form::DenseNarrow(index) => index.prefetch(key),
             Form::DenseWide(index) => index.prefetch(key),
             Form::Narrow(index) | Form::Long(index) => index.prefetch(key),
@@ -449,7 +500,7 @@ impl Index {
         }
     }
 
-    /// The tree of an ordered index, for cursors and ranges with ties; `None` for a hash index.
+    /// The tree of an ordered index, for cursors and ranges with ties; `None` for others.
     #[inline]
     pub fn ordered(&self) -> Option<&OrderedIndex> {
         match &self.form {
@@ -458,63 +509,88 @@ impl Index {
         }
     }
 
+    /// The tree of a bare index; `None` for others.
+    #[inline]
+    pub fn bare(&self) -> Option<&BareIndex> {
+        match &self.form {
+            Form::Bare(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The tree of a bare index that is to be changed; `None` for others.
+    pub(crate) fn bare_mut(&mut self) -> Option<&mut BareIndex> {
+        match &mut self.form {
+            Form::Bare(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Whether entries have an order, with keys or without.
+    #[inline]
+    pub fn has_order(&self) -> bool {
+        matches!(self.form, Form::Ordered(_) | Form::Bare(_))
+    }
+
     #[inline]
     fn tree(&self) -> &OrderedIndex {
         self.ordered().expect("only an ordered index has an order")
     }
 
-    /// The entries `(prefix, tid)` whose prefix is in `low..=high`, in order.
+    /// The TIDs of the entries whose keys' first 16 bytes are in `low..=high`, in order.
     ///
     /// # Panics
-    /// As [`Index::min`] and [`Index::max`]: the index is not ordered.
+    /// The index is a hash index.
     #[inline]
-    pub fn range(&self, low: u128, high: u128) -> Range<'_> {
-        self.tree().range(low, high)
+    pub fn range(&self, low: u128, high: u128, stored: &mut impl StoredKeys) -> Tids<'_> {
+        match &self.form {
+            Form::Bare(index) => Tids::Bare(index.range(low, high, stored)),
+            _ => Tids::Tree(self.tree().range(low, high)),
+        }
     }
 
-    /// About how many entries have a prefix in `low..=high`.
+    /// About how many entries have a key whose first 16 bytes are in `low..=high`.
     ///
     /// # Panics
-    /// As [`Index::min`].
-    pub fn estimate(&self, low: u128, high: u128) -> usize {
-        self.tree().estimate(low, high)
+    /// As [`Index::range`].
+    pub fn estimate(&self, low: u128, high: u128, stored: &mut impl StoredKeys) -> usize {
+        match &self.form {
+            Form::Bare(index) => index.estimate(low, high, stored),
+            _ => self.tree().estimate(low, high),
+        }
     }
 
-    /// The TID of the least entry whose prefix is in `low..=high`.
+    /// The TID of the least entry whose key's first 16 bytes are in `low..=high`.
     ///
     /// # Panics
-    /// As [`Index::min`].
+    /// As [`Index::range`].
     #[inline]
-    pub fn first_in(&self, low: u128, high: u128) -> Option<u64> {
+    pub fn first_in(&self, low: u128, high: u128, stored: &mut impl StoredKeys) -> Option<u64> {
+        if let Form::Bare(index) = &self.form {
+            return index.first_in(low, high, stored);
+        }
         let (prefix, tid) = self.tree().lower_bound(low, always_equal).peek()?;
         (prefix <= high).then_some(tid)
     }
 
-    /// The TID of the greatest entry whose prefix is in `low..=high`.
+    /// The TID of the greatest entry whose key's first 16 bytes are in `low..=high`.
     ///
     /// # Panics
-    /// As [`Index::min`].
+    /// As [`Index::range`].
     #[inline]
-    pub fn last_in(&self, low: u128, high: u128) -> Option<u64> {
+    pub fn last_in(&self, low: u128, high: u128, stored: &mut impl StoredKeys) -> Option<u64> {
+        if let Form::Bare(index) = &self.form {
+            return index.last_in(low, high, stored);
+        }
         let (prefix, tid) = self.tree().upper_bound(high, always_equal).prev()?;
         (prefix >= low).then_some(tid)
     }
 
-    /// The least entry.
-    #[inline]
-    pub fn min(&self) -> Option<(u128, u64)> {
-        self.tree().first()
-    }
-
-    /// The greatest entry.
-    #[inline]
-    pub fn max(&self) -> Option<(u128, u64)> {
-        self.tree().last()
-    }
-
-    /// Panics if an invariant of the structure does not hold. `order` compares the keys of two rows.
-    pub fn check(&self, mut order: impl FnMut(u64, u64) -> Ordering) {
+    /// Panics if an invariant of the structure does not hold. `order` compares the keys of two rows, `prefix` gives the
+    /// first 16 bytes of one.
+    pub fn check(&self, mut order: impl FnMut(u64, u64) -> Ordering, prefix: impl Fn(u64) -> u128) {
         match &self.form {
+            Form::Bare(index) => index.check(order, prefix),
             Form::Ordered(index) => index.check(|a, b| {
                 let keys = if self.short { Ordering::Equal } else { order(a, b) };
                 if self.unique { keys } else { keys.then(a.cmp(&b)) }

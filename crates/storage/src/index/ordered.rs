@@ -23,43 +23,56 @@
 use std::cmp::Ordering;
 
 use super::InsertError;
+use super::cursor::{self, Chain};
+use super::levels::{Levels, entries_between};
 use super::pages::{NONE, Pages};
 use crate::pool::BlockPool;
 
 mod check;
-mod cursor;
 mod hot;
 mod insert;
 mod node;
 mod remove;
 mod retarget;
-mod search;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{Cursor, Range};
+/// A place between two entries of the tree.
+pub type Cursor<'a> = cursor::Cursor<'a, OrderedIndex>;
+/// Entries between two places of the tree, from either end.
+pub type Range<'a> = cursor::Range<'a, OrderedIndex>;
+
 use hot::HotLeaves;
-use node::{Inner, Leaf};
-
-/// A root with 65 children each of them thin: 65^16 is more than memory holds.
-const MAX_HEIGHT: usize = 16;
-/// How many nodes of a level an estimate looks at.
-const COUNTED_NODES: usize = 48;
-
-/// The way from the root to a leaf: the inner nodes and the position of the child taken.
-type Path = [(u32, u32); MAX_HEIGHT];
+use node::Leaf;
 
 /// The tree. See the module.
 pub struct OrderedIndex {
     hot: Box<HotLeaves>,
-    root: u32,
-    /// Inner nodes between the root and a leaf, the root included.
-    height: u32,
+    levels: Levels,
     first: u32,
     last: u32,
     len: usize,
     leaves: Pages<Leaf>,
-    inners: Pages<Inner>,
+}
+
+impl Chain for OrderedIndex {
+    type Entry = (u128, u64);
+
+    #[inline]
+    fn leaf_len(&self, leaf: u32) -> usize {
+        self.leaves.get(leaf).len()
+    }
+
+    #[inline]
+    fn neighbours(&self, leaf: u32) -> (u32, u32) {
+        let leaf = self.leaves.get(leaf);
+        (leaf.prev, leaf.next)
+    }
+
+    #[inline]
+    fn entry(&self, leaf: u32, at: usize) -> (u128, u64) {
+        self.leaves.get(leaf).entry(at)
+    }
 }
 
 impl OrderedIndex {
@@ -67,13 +80,11 @@ impl OrderedIndex {
     pub fn new(pool: &BlockPool) -> Self {
         Self {
             hot: Box::new(HotLeaves::COLD),
-            root: NONE,
-            height: 0,
+            levels: Levels::new(pool),
             first: NONE,
             last: NONE,
             len: 0,
             leaves: Pages::new(pool.clone()),
-            inners: Pages::new(pool.clone()),
         }
     }
 
@@ -91,15 +102,14 @@ impl OrderedIndex {
 
     /// Bytes taken from the pool and the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.leaves.memory_bytes() + self.inners.memory_bytes() + size_of::<HotLeaves>()
+        self.leaves.memory_bytes() + self.levels.memory_bytes() + size_of::<HotLeaves>()
     }
 
     /// Removes everything and gives the memory back.
     pub fn clear(&mut self) {
         self.leaves.clear();
-        self.inners.clear();
-        (self.root, self.first, self.last) = (NONE, NONE, NONE);
-        (self.height, self.len) = (0, 0);
+        self.levels.clear();
+        (self.first, self.last, self.len) = (NONE, NONE, 0);
         *self.hot = HotLeaves::COLD;
     }
 
@@ -108,7 +118,7 @@ impl OrderedIndex {
     pub fn find(&self, prefix: u128, mut tie: impl FnMut(u64) -> Ordering) -> Option<u64> {
         let leaf = match self.hot.covering(prefix) {
             Some(leaf) => leaf,
-            None => self.leaf_of(prefix, &mut tie)?,
+            None => self.levels.leaf_of(prefix, &mut tie)?,
         };
         let leaf = self.leaves.get(leaf);
         leaf.search(prefix, &mut tie).ok().map(|at| leaf.tids[at])
@@ -238,35 +248,25 @@ impl OrderedIndex {
         Range::between(self, front, back)
     }
 
-    /// About how many entries have a prefix in `low..=high`: exact if they are in at most [`COUNTED_NODES`]
-    /// leaves. At each level so many nodes are looked at, spread evenly from the first to the last, and the others
-    /// are taken to be like these.
+    /// About how many entries have a prefix in `low..=high`: exact if they are in at most 48 leaves. At each
+    /// level so many nodes are looked at, spread evenly from the first to the last, and the others are taken to be like
+    /// these.
     pub fn estimate(&self, low: u128, high: u128) -> usize {
-        if self.root == NONE || low > high {
+        if self.levels.is_empty() || low > high {
             return 0;
         }
         if (low, high) == (0, u128::MAX) {
             return self.len;
         }
-        let (mut ways, mut places) = ([Path::default(); 2], [0; 2]);
+        let (mut ways, mut places) = ([Levels::no_path(); 2], [0; 2]);
         for (n, (prefix, order)) in [(low, Ordering::Less), (high, Ordering::Greater)].into_iter().enumerate()
         {
             let tie = &mut |_| order;
-            let (id, _) = self.descend(prefix, tie, &mut ways[n]);
+            let (id, _) = self.levels.descend(prefix, tie, &mut ways[n]);
             let (Ok(at) | Err(at)) = self.leaves.get(id).search(prefix, tie);
             places[n] = at;
         }
-        let (mut seen, mut nodes) = (vec![self.root], 1.0);
-        for (from, to) in ways[0].iter().zip(&ways[1]).take(self.height as usize) {
-            let inner = |id: &u32| self.inners.get(*id);
-            let sizes: Vec<usize> = seen.iter().map(|id| inner(id).len() + 1).collect();
-            let (from, to) = (from.1 as usize, to.1 as usize + 1);
-            nodes = entries_between(&sizes, nodes, from, to);
-            let after = sizes.last().map_or(0, |size| size - to);
-            let below = seen.iter().flat_map(|id| &inner(id).children[..=inner(id).len()]).copied();
-            let below: Vec<u32> = below.collect();
-            seen = spread(&below[from..below.len() - after]);
-        }
+        let (seen, nodes) = self.levels.spread_leaves(&ways[0], &ways[1]);
         let sizes: Vec<usize> = seen.iter().map(|id| self.leaves.get(*id).len()).collect();
         (entries_between(&sizes, nodes, places[0], places[1]) as usize).min(self.len)
     }
@@ -287,49 +287,16 @@ impl OrderedIndex {
     /// Asks the processor for the leaf where `prefix` is or would be.
     #[inline]
     pub fn prefetch(&self, prefix: u128) {
-        let leaf = self.hot.covering(prefix).or_else(|| self.leaf_of(prefix, &mut |_| Ordering::Less));
+        let leaf = self.hot.covering(prefix).or_else(|| self.levels.leaf_of(prefix, &mut |_| Ordering::Less));
         if let Some(leaf) = leaf {
             self.leaves.get(leaf).keys.prefetch();
         }
     }
 
-    /// The leaf where the probe belongs; `None` in an empty tree.
-    #[inline]
-    fn leaf_of(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> Option<u32> {
-        if self.root == NONE {
-            return None;
-        }
-        let mut id = self.root;
-        for _ in 0..self.height {
-            let inner = self.inners.get(id);
-            id = inner.children[inner.search(prefix, tie)];
-        }
-        Some(id)
-    }
-
-    /// The leaf where the probe belongs, the way there, and an exclusive upper bound of prefixes
-    /// that can only be there. The tree is not empty.
-    #[inline]
-    fn descend(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering, path: &mut Path) -> (u32, u128) {
-        debug_assert_ne!(self.root, NONE, "only a tree with nodes is descended");
-        let mut id = self.root;
-        let mut high = u128::MAX;
-        for step in &mut path[..self.height as usize] {
-            let inner = self.inners.get(id);
-            let at = inner.search(prefix, tie);
-            *step = (id, at as u32);
-            if at < inner.len() {
-                high = inner.keys.get(at);
-            }
-            id = inner.children[at];
-        }
-        (id, high)
-    }
-
     /// The leaf and position where the probe, to which `tie` calls no entry equal, would be.
     #[inline]
     fn bound(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> (u32, usize) {
-        let Some(leaf) = self.leaf_of(prefix, tie) else { return (NONE, 0) };
+        let Some(leaf) = self.levels.leaf_of(prefix, tie) else { return (NONE, 0) };
         match self.leaves.get(leaf).search(prefix, tie) {
             Ok(at) | Err(at) => (leaf, at),
         }
@@ -351,20 +318,4 @@ impl OrderedIndex {
         }
         None
     }
-}
-
-/// About how many entries there are from place `from` in the first of a number of nodes to before place `to` in the
-/// last, of which these have the sizes of some: the first, the last and others between.
-fn entries_between(sizes: &[usize], nodes: f64, from: usize, to: usize) -> f64 {
-    let [first, middle @ .., _] = sizes else { return to.saturating_sub(from) as f64 };
-    let average = middle.iter().sum::<usize>() as f64 / middle.len().max(1) as f64;
-    (first - from + to) as f64 + (nodes - 2.0) * average
-}
-
-/// [`COUNTED_NODES`] of these nodes, or all if they are no more: the first, the last and others evenly between.
-fn spread(nodes: &[u32]) -> Vec<u32> {
-    let last = nodes.len().saturating_sub(1);
-    let step = (last as f64 / (COUNTED_NODES - 1) as f64).max(1.0);
-    let count = COUNTED_NODES.min(nodes.len());
-    (0..count).map(|n| nodes[((n as f64 * step).round() as usize).min(last)]).collect()
 }

@@ -62,6 +62,18 @@ struct World {
     rows: BTreeMap<u64, Key>,
 }
 
+struct Stored<'w>(&'w BTreeMap<u64, Key>);
+
+impl StoredKeys for Stored<'_> {
+    fn compare(&mut self, key: KeyRef<'_>, tid: u64) -> Ordering {
+        key.cmp(&self.0[&tid].as_ref())
+    }
+
+    fn prefix(&mut self, tid: u64) -> u128 {
+        self.0[&tid].prefix()
+    }
+}
+
 impl World {
     fn new(kind: Kind, unique: bool, keys: Keys, pool: &BlockPool) -> Self {
         let index = Index::new(kind, unique, &keys.shape(), pool);
@@ -80,7 +92,7 @@ impl World {
         if rows.contains_key(&tid) || (self.index.is_unique() && self.model.contains_key(&key)) {
             return false;
         }
-        let inserted = self.index.insert(key.as_ref(), tid, |stored| key.cmp(&rows[&stored]));
+        let inserted = self.index.insert(key.as_ref(), tid, &mut Stored(rows));
         assert!(matches!(inserted, Ok(()) | Err(InsertError::OutOfMemory(_))), "{inserted:?}");
         if inserted.is_ok() {
             self.model.entry(key.clone()).or_default().insert(tid);
@@ -92,7 +104,7 @@ impl World {
     fn remove(&mut self, tid: u64) {
         let Some(key) = self.rows.get(&tid).cloned() else { return };
         let rows = &self.rows;
-        assert!(self.index.remove(key.as_ref(), tid, |stored| key.cmp(&rows[&stored])));
+        assert!(self.index.remove(key.as_ref(), tid, &mut Stored(rows)));
         self.rows.remove(&tid);
         let tids = self.model.get_mut(&key).unwrap();
         tids.remove(&tid);
@@ -109,7 +121,7 @@ impl World {
         let rows = &self.rows;
         let done = match self.index.is_short() {
             true => self.index.retarget_short(key.as_ref().prefix, old, new),
-            false => self.index.retarget(key.as_ref(), old, new, |stored| key.cmp(&rows[&stored])),
+            false => self.index.retarget(key.as_ref(), old, new, &mut Stored(rows)),
         };
         let gone = match done {
             Ok(()) => {
@@ -126,16 +138,16 @@ impl World {
     }
 
     fn check(&self) {
-        self.index.check(|a, b| self.rows[&a].cmp(&self.rows[&b]));
+        self.index.check(|a, b| self.rows[&a].cmp(&self.rows[&b]), |tid| self.rows[&tid].prefix());
+        let mut stored = Stored(&self.rows);
         assert_eq!(self.index.len(), self.rows.len());
         for (key, tids) in &self.model {
-            let tie = |stored: u64| key.cmp(&self.rows[&stored]);
-            assert!(self.index.tids(key.as_ref(), tie).eq(tids.iter().copied()));
-            assert_eq!(self.index.find(key.as_ref(), tie), tids.first().copied());
+            assert!(self.index.tids(key.as_ref(), &mut stored).eq(tids.iter().copied()));
+            assert_eq!(self.index.find(key.as_ref(), &mut stored), tids.first().copied());
         }
-        if self.index.ordered().is_some() {
+        if self.index.has_order() {
             let all = self.model.values().flatten().copied();
-            assert!(self.index.range(0, u128::MAX).map(|entry| entry.1).eq(all));
+            assert!(self.index.range(0, u128::MAX, &mut stored).eq(all));
         }
     }
 
@@ -203,7 +215,7 @@ fn run(kind: Kind, unique: bool, keys: Keys, seed: u64, numbers: u64, operations
 fn every_index_whose_entries_move_equals_model_after_each_operation() {
     albireo_testing::test!().for_each_seed(0..3, |seed| {
         for keys in ALL {
-            for kind in [Kind::Hash, Kind::Ordered] {
+            for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
                 run(kind, true, keys, seed, 1000, 500, true);
                 // Few keys with many TIDs each, and many with few.
                 run(kind, false, keys, seed, 3, 500, true);
@@ -217,7 +229,7 @@ fn every_index_whose_entries_move_equals_model_after_each_operation() {
 fn every_index_whose_entries_move_equals_model_in_long_runs() {
     albireo_testing::test!().for_each_seed(10..11, |seed| {
         for keys in ALL {
-            for kind in [Kind::Hash, Kind::Ordered] {
+            for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
                 run(kind, true, keys, seed, 20_000, 12_000, false);
                 run(kind, false, keys, seed, 5, 12_000, false);
                 run(kind, false, keys, seed, 2_000, 12_000, false);
@@ -262,7 +274,7 @@ fn run_without_memory(kind: Kind, unique: bool, keys: Keys) -> usize {
         // Ascending TIDs fill leaves, so that entries that move have them divided.
         world.insert(number, n * 25);
     }
-    for bytes in [64, 128, 512, 1024, 8192, 25_600, 29_696, 65_536, 98_304] {
+    for bytes in [64, 128, 512, 1024, 8192, 16_384, 25_600, 29_696, 65_536, 98_304] {
         while pool.alloc(bytes).is_ok() {}
     }
     let memory_bytes = world.index.memory_bytes();
@@ -283,7 +295,7 @@ fn run_without_memory(kind: Kind, unique: bool, keys: Keys) -> usize {
 #[test]
 fn unique_indexes_take_no_memory_for_entries_that_move() {
     for keys in ALL {
-        for kind in [Kind::Hash, Kind::Ordered] {
+        for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
             assert_eq!(run_without_memory(kind, true, keys), 0, "{kind:?} {keys:?}");
         }
     }
@@ -292,7 +304,7 @@ fn unique_indexes_take_no_memory_for_entries_that_move() {
 #[test]
 fn entry_that_cannot_move_for_memory_stays() {
     for keys in ALL {
-        for kind in [Kind::Hash, Kind::Ordered] {
+        for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
             assert!(run_without_memory(kind, false, keys) > 0, "{kind:?} {keys:?}");
         }
     }
@@ -300,14 +312,18 @@ fn entry_that_cannot_move_for_memory_stays() {
 
 #[test]
 fn keys_with_few_tids_take_no_memory_for_them_to_move() {
-    let pool = BlockPool::new(16 << 20);
     let mut random = Random::new(3);
-    for kind in [Kind::Hash, Kind::Ordered] {
+    for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
+        let pool = BlockPool::new(16 << 20);
         let mut world = World::new(kind, false, Keys::Wide, &pool);
         for n in 0..60 {
             assert!(world.insert(n % 10, random.below(100_000)));
         }
-        while pool.alloc(64).is_ok() || pool.alloc(25_600).is_ok() || pool.alloc(29_696).is_ok() {}
+        while pool.alloc(64).is_ok()
+            || pool.alloc(16_384).is_ok()
+            || pool.alloc(25_600).is_ok()
+            || pool.alloc(29_696).is_ok()
+        {}
         for _ in 0..2_000 {
             let old = world.any(&mut random).unwrap();
             let new = world.vacant(old, &mut random);
@@ -320,12 +336,12 @@ fn keys_with_few_tids_take_no_memory_for_them_to_move() {
 #[test]
 fn tid_that_the_key_has_is_not_given_to_another_entry() {
     let pool = BlockPool::new(16 << 20);
-    for kind in [Kind::Hash, Kind::Ordered] {
+    for kind in [Kind::Hash, Kind::Ordered, Kind::Bare] {
         for count in [2, 5, 200] {
             let mut world = World::new(kind, false, Keys::Wide, &pool);
             (0..count).for_each(|tid| assert!(world.insert(1, tid)));
             let key = world.key(1);
-            let moved = world.index.retarget_short(key.as_ref().prefix, 1, 0);
+            let moved = world.index.retarget(key.as_ref(), 1, 0, &mut Stored(&world.rows));
             assert_eq!(moved, Err(InsertError::Duplicate(0)));
             world.check();
         }

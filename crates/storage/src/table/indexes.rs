@@ -2,11 +2,11 @@
 
 mod arrivals;
 mod aside;
+mod bare;
 mod build;
+mod keys;
 mod retarget;
 mod sorted;
-
-use std::cmp::Ordering;
 
 use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, TableId, Tid, Value};
 
@@ -14,12 +14,13 @@ use super::{Table, TableError};
 use crate::column::HandleError;
 use crate::index::{Index, InsertError, Kind};
 use crate::key::{KeyBuilder, KeyPart, KeyRef, KeyShape, PartKind, ShortKey};
-use crate::layout::{ColumnLocation, ColumnSpec, Layout, Physical};
+use crate::layout::{ColumnSpec, Layout, Physical};
 use crate::pool::BlockPool;
 use crate::rows::Rows;
 
 pub use arrivals::{Arrival, Entering};
 pub use aside::{ChangedKeys, IndexAside};
+use keys::{KeyColumns, Known, RowKeys, build_key, in_rows, push_value};
 
 /// The kinds of index a user can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +29,8 @@ pub enum IndexKind {
     Hash,
     /// Equality, ranges, prefixes, minimum and maximum: a B+tree.
     Ordered,
+    /// The same by TIDs alone, 8 bytes a row: keys are compared in the rows.
+    Bare,
 }
 
 /// An index of a table.
@@ -60,9 +63,10 @@ impl IndexRef {
 /// A search that was begun: see [`Table::ask`].
 #[derive(Clone, Copy)]
 pub struct Asked<'t> {
-    index: &'t Index,
-    /// If some rows that stand in it do not live, or are known by other TIDs than those of their slots.
-    rows: Option<&'t Rows>,
+    index: &'t TableIndex,
+    rows: &'t Rows,
+    /// Some rows that stand in it do not live, or are known by other TIDs than those of their slots.
+    is_irregular: bool,
     key: u128,
     /// The slot of the key's TID in an array; null: look again. Invariant: nothing has changed the
     /// index since, because it is borrowed.
@@ -73,64 +77,28 @@ impl Asked<'_> {
     /// The row with the key, as [`Table::find`] gives it.
     #[inline(always)]
     pub fn tid(self) -> Option<Tid> {
-        if let Some(rows) = self.rows {
-            return live_short(self.index, rows, self.key);
+        if self.is_irregular {
+            return self.index.live_short(self.rows, self.key);
         }
         if self.slot.is_null() {
-            return self.index.find_short(self.key).map(Tid);
+            return self.index.find_short(self.rows, self.key);
         }
         // SAFETY: a slot of a page of the index, which is borrowed, so it is still there.
         match unsafe { self.slot.read() } {
-            u64::MAX => self.index.find_short(self.key).map(Tid),
+            u64::MAX => self.index.find_short(self.rows, self.key),
             tid => Some(Tid(tid)),
         }
     }
 }
 
-/// The live row with a short key; of several the least TID.
-#[cold]
-fn live_short(index: &Index, rows: &Rows, key: u128) -> Option<Tid> {
-    let key = KeyRef { prefix: key, rest: &[] };
-    let mut there = index.tids(key, crate::key::always_equal).map(Tid).filter(|tid| rows.is_live(*tid));
-    there.next().map(|slot| rows.known_as(slot))
-}
-
 /// One index of a table, filled.
 pub(super) struct TableIndex {
     index: Index,
-    columns: Vec<KeyColumn>,
-    integers: Option<IntegerKey>,
+    columns: KeyColumns,
     /// Unique, but for keys with a NULL: the structure takes equal keys, and inserting looks.
     unique_unless_null: bool,
     /// Rows that are about to come, whose keys others have taken.
     taken: Vec<Tid>,
-}
-
-#[derive(Clone, Copy)]
-struct KeyColumn {
-    at: ColumnLocation,
-    bytea: bool,
-}
-
-/// The columns of a short key are all integers without NULL, at most 16 bytes together: the usual
-/// case, for which a key is a few loads and shifts.
-#[derive(Clone, Copy)]
-struct IntegerKey {
-    /// Bits of the key.
-    bits: u32,
-}
-
-impl IntegerKey {
-    fn of(columns: &[KeyColumn]) -> Option<Self> {
-        let mut bits = 0;
-        for KeyColumn { at, .. } in columns {
-            bits += match at.physical {
-                Physical::I16 | Physical::I32 | Physical::I64 if !at.nullable() => 8 * u32::from(at.width),
-                _ => return None,
-            };
-        }
-        (1..=128).contains(&bits).then_some(Self { bits })
-    }
 }
 
 impl TableIndex {
@@ -140,16 +108,11 @@ impl TableIndex {
         let kind = match spec.kind {
             IndexKind::Hash => Kind::Hash,
             IndexKind::Ordered => Kind::Ordered,
+            IndexKind::Bare => Kind::Bare,
         };
-        let key_columns: Vec<KeyColumn> = spec
-            .columns
-            .iter()
-            .map(|&c| KeyColumn { at: *layout.column(c), bytea: columns[c.index()].ty == SqlType::Bytea })
-            .collect();
         Self {
             index: Index::new(kind, spec.unique && !nullable, &KeyShape::new(parts), pool),
-            integers: IntegerKey::of(&key_columns),
-            columns: key_columns,
+            columns: KeyColumns::new(spec, columns, layout),
             unique_unless_null: spec.unique && nullable,
             taken: Vec::new(),
         }
@@ -168,7 +131,7 @@ impl TableIndex {
     }
 
     pub(super) fn covers(&self, column: ColumnId) -> bool {
-        self.columns.iter().any(|key| key.at.column == column)
+        self.columns.covers(column)
     }
 
     /// Puts a row in.
@@ -202,11 +165,10 @@ impl TableIndex {
                     }
                     self.taken.push(Tid(existing));
                 }
-                let (columns, mut other) = (&self.columns, KeyBuilder::new());
-                let mut tie = |stored| key_order(columns, rows, key, Tid(stored), &mut other);
-                let removed = self.index.remove(key, existing, &mut tie);
+                let mut stored = in_rows(&self.columns, rows);
+                let removed = self.index.remove(key, existing, &mut stored);
                 debug_assert!(removed, "the ghost stood in the index");
-                Ok(self.index.insert(key, tid.0, tie)?)
+                Ok(self.index.insert(key, tid.0, &mut stored)?)
             }
             error => Err(error.into()),
         }
@@ -215,13 +177,12 @@ impl TableIndex {
     /// Takes a ghost out, unless another row has its key.
     pub(super) fn remove_ghost(&mut self, rows: &Rows, tid: Tid) {
         debug_assert!(rows.is_ghost(tid), "a ghost is taken out");
-        let (columns, mut key, mut other) = (&self.columns, KeyBuilder::new(), KeyBuilder::new());
-        build_key(columns, rows, tid, &mut key);
-        let mut tie = |stored| key_order(columns, rows, key.key(), Tid(stored), &mut other);
-        if self.index.is_unique() && self.index.find(key.key(), &mut tie) != Some(tid.0) {
+        let (mut key, mut stored) = (KeyBuilder::new(), in_rows(&self.columns, rows));
+        build_key(&self.columns, rows, tid, &mut key);
+        if self.index.is_unique() && self.index.find(key.key(), &mut stored) != Some(tid.0) {
             return;
         }
-        self.index.remove(key.key(), tid.0, tie);
+        self.index.remove(key.key(), tid.0, &mut stored);
     }
 
     #[inline(never)]
@@ -231,27 +192,21 @@ impl TableIndex {
         self.insert_key(rows, tid, key.key(), has_null, |_| None)
     }
 
-    /// Puts a row in by its key. `known` gives what is behind the first 16 bytes of other rows' keys, of
-    /// those that it has at hand.
+    /// Puts a row in by its key. `known` gives other rows' keys, of those that it has at hand.
     fn insert_key<'k>(
         &mut self,
         rows: &Rows,
         tid: Tid,
         key: KeyRef<'_>,
         has_null: bool,
-        known: impl Fn(Tid) -> Option<&'k [u8]>,
+        known: impl Fn(Tid) -> Option<Known<'k>>,
     ) -> Result<(), Failure> {
-        let columns = &self.columns;
-        let mut other = KeyBuilder::new();
-        let mut tie = |stored: u64| match known(Tid(stored)) {
-            Some(rest) => key.rest.cmp(rest),
-            None => key_order(columns, rows, key, Tid(stored), &mut other),
-        };
+        let mut stored = RowKeys::knowing(&self.columns, rows, known);
         if self.unique_unless_null && !has_null {
             let is_pending = rows.is_ghost(tid);
             let counts =
                 |existing: Tid| !rows.is_ghost(existing) || (is_pending && rows.is_pending(existing));
-            for existing in self.index.tids(key, &mut tie).map(Tid) {
+            for existing in self.index.tids(key, &mut stored).map(Tid) {
                 if counts(existing) {
                     return Err(Failure::Duplicate(existing));
                 }
@@ -260,7 +215,7 @@ impl TableIndex {
                 }
             }
         }
-        match self.index.insert(key, tid.0, tie) {
+        match self.index.insert(key, tid.0, &mut stored) {
             Ok(()) => Ok(()),
             Err(error) => self.insert_over(rows, tid, key, error),
         }
@@ -277,10 +232,7 @@ impl TableIndex {
             false => {
                 let mut key = KeyBuilder::new();
                 build_key(&self.columns, rows, tid, &mut key);
-                let columns = &self.columns;
-                let mut other = KeyBuilder::new();
-                let tie = |stored: u64| key_order(columns, rows, key.key(), Tid(stored), &mut other);
-                self.index.remove(key.key(), tid.0, tie)
+                self.index.remove(key.key(), tid.0, &mut in_rows(&self.columns, rows))
             }
         };
         assert!(removed, "a live row stands in each index under its key");
@@ -297,8 +249,7 @@ impl TableIndex {
         if rows.is_irregular() {
             return self.find_all(rows, key).into_iter().next();
         }
-        let mut other = KeyBuilder::new();
-        self.index.find(key, |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other)).map(Tid)
+        self.index.find(key, &mut in_rows(&self.columns, rows)).map(Tid)
     }
 
     /// The key of values, one for each column; tells whether one is NULL.
@@ -312,7 +263,7 @@ impl TableIndex {
     ) -> bool {
         let mut has_null = false;
         key.clear();
-        for KeyColumn { at, .. } in &self.columns {
+        for at in self.columns.places() {
             let value = value_of(at.column);
             if at.nullable() {
                 match value {
@@ -328,38 +279,37 @@ impl TableIndex {
 
     /// The rows with this key.
     pub(super) fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
-        let mut other = KeyBuilder::new();
-        let tie = |stored| key_order(&self.columns, rows, key, Tid(stored), &mut other);
-        let there = self.index.tids(key, tie).map(Tid).filter(|tid| !rows.is_ghost(*tid));
+        let tids = self.index.tids(key, &mut in_rows(&self.columns, rows));
+        let there = tids.map(Tid).filter(|tid| !rows.is_ghost(*tid));
         there.map(|slot| rows.known_as(slot)).collect()
     }
 
     #[inline(always)]
     fn short_key(&self, rows: &Rows, tid: Tid) -> u128 {
-        let Some(IntegerKey { bits }) = self.integers else { return self.short_key_general(rows, tid) };
-        let Some(row) = rows.find_place(tid) else { return self.short_key_general(rows, tid) };
-        let mut key = 0u128;
-        for KeyColumn { at, .. } in &self.columns {
-            // The encoding of `ShortKey`: most significant column first, sign bits flipped.
-            // SAFETY: located above, and `rows` is borrowed since; the columns are of its layout, and
-            // integers of this width.
-            key = unsafe {
-                let place = rows.known_place(row, at);
-                match at.width {
-                    2 => key << 16 | u128::from(u16::from_le(place.cast::<u16>().read_unaligned()) ^ 1 << 15),
-                    4 => key << 32 | u128::from(u32::from_le(place.cast::<u32>().read_unaligned()) ^ 1 << 31),
-                    _ => key << 64 | u128::from(u64::from_le(place.cast::<u64>().read_unaligned()) ^ 1 << 63),
-                }
-            };
-        }
-        key << (128 - bits)
+        self.columns.prefix(rows, tid)
     }
 
+    /// The row with a key of at most 16 bytes, if all keys are that short; of several the least TID.
+    #[inline(always)]
+    fn find_short(&self, rows: &Rows, key: u128) -> Option<Tid> {
+        match self.index.bare() {
+            None => self.index.find_short(key).map(Tid),
+            Some(_) => self.find_bare(rows, key),
+        }
+    }
+
+    #[inline(never)]
+    fn find_bare(&self, rows: &Rows, key: u128) -> Option<Tid> {
+        let key = KeyRef { prefix: key, rest: &[] };
+        self.index.find(key, &mut in_rows(&self.columns, rows)).map(Tid)
+    }
+
+    /// The live row with a short key; of several the least TID.
     #[cold]
-    fn short_key_general(&self, rows: &Rows, tid: Tid) -> u128 {
-        let mut key = KeyBuilder::new();
-        build_key(&self.columns, rows, tid, &mut key);
-        key.key().prefix
+    fn live_short(&self, rows: &Rows, key: u128) -> Option<Tid> {
+        let key = KeyRef { prefix: key, rest: &[] };
+        let tids = self.index.tids(key, &mut in_rows(&self.columns, rows));
+        tids.map(Tid).find(|tid| rows.is_live(*tid)).map(|slot| rows.known_as(slot))
     }
 }
 
@@ -404,69 +354,6 @@ fn key_part(spec: &ColumnSpec) -> KeyPart {
     KeyPart { kind, nullable: spec.nullable }
 }
 
-/// Builds the key of a row; tells whether it holds a NULL.
-fn build_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> bool {
-    let mut has_null = false;
-    key.clear();
-    for KeyColumn { at, bytea } in columns {
-        if at.nullable() {
-            if rows.is_null(tid, at) {
-                key.push_null();
-                has_null = true;
-                continue;
-            }
-            key.push_present();
-        }
-        match at.physical {
-            Physical::Bool => key.push_bool(rows.get(tid, at)),
-            Physical::I16 => key.push_i16(rows.get::<i16>(tid, at)),
-            Physical::I32 => key.push_i32(rows.get::<i32>(tid, at)),
-            Physical::I64 => key.push_i64(rows.get::<i64>(tid, at)),
-            Physical::I128 => key.push_i128(rows.get::<i128>(tid, at)),
-            Physical::F32 => key.push_f32(rows.get::<f32>(tid, at)),
-            Physical::F64 => key.push_f64(rows.get::<f64>(tid, at)),
-            Physical::Uuid => key.push_uuid(rows.get(tid, at)),
-            Physical::Inline(_) | Physical::View if *bytea => key.push_bytes(&rows.text(tid, at)),
-            Physical::Inline(_) | Physical::View => key.push_str(&rows.str(tid, at)),
-        };
-    }
-    has_null
-}
-
-/// Pushes a value; nothing for NULL, whose mark says all.
-fn push_value(key: &mut KeyBuilder, value: &Value, physical: Physical) {
-    match value {
-        Value::Null => key,
-        Value::Bool(v) => key.push_bool(*v),
-        Value::SmallInt(v) => key.push_i16(*v),
-        Value::Integer(v) | Value::Date(v) => key.push_i32(*v),
-        Value::BigInt(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => key.push_i64(*v),
-        Value::Real(v) => key.push_f32(*v),
-        Value::Double(v) => key.push_f64(*v),
-        Value::Decimal(v) if physical == Physical::I64 => key.push_i64(v.unscaled as i64),
-        Value::Decimal(v) => key.push_i128(v.unscaled),
-        Value::Text(text) => key.push_str(text),
-        Value::Bytea(bytes) => key.push_bytes(bytes),
-        Value::Uuid(v) => key.push_uuid(*v),
-    };
-}
-
-/// The order of `key` relative to the row `stored`, whose key has the same prefix.
-fn key_order(
-    columns: &[KeyColumn],
-    rows: &Rows,
-    key: KeyRef<'_>,
-    stored: Tid,
-    other: &mut KeyBuilder,
-) -> Ordering {
-    if key.rest.is_empty() {
-        // Equal prefixes and no rest: equal keys (K-1 of `key`), unless the probe is a part of one.
-        return Ordering::Equal;
-    }
-    build_key(columns, rows, stored, other);
-    key.rest.cmp(other.key().rest)
-}
-
 impl Table {
     /// A handle to the index `name`.
     pub fn index(&self, name: &str) -> Result<IndexRef, HandleError> {
@@ -485,10 +372,10 @@ impl Table {
     /// rows the least TID.
     #[inline(always)]
     pub fn find(&self, index: IndexRef, key: ShortKey) -> Option<Tid> {
-        let index = &self.table_index(index).index;
+        let index = self.table_index(index);
         match self.rows.is_irregular() {
-            false => index.find_short(key.get()).map(Tid),
-            true => live_short(index, &self.rows, key.get()),
+            false => index.find_short(&self.rows, key.get()),
+            true => index.live_short(&self.rows, key.get()),
         }
     }
 
@@ -503,12 +390,7 @@ impl Table {
     /// There is no such index, or no such row.
     pub fn key_prefix(&self, index: IndexId, tid: Tid) -> u128 {
         let index = &self.indexes[index.index()];
-        if index.index.is_short() {
-            return index.short_key(&self.rows, tid);
-        }
-        let mut key = KeyBuilder::new();
-        build_key(&index.columns, &self.rows, tid, &mut key);
-        key.key().prefix
+        index.columns.prefix(&self.rows, tid)
     }
 
     /// The rows with the key, in any index.
@@ -537,7 +419,8 @@ impl Table {
         if self.rows.is_irregular() {
             return self.between(index, low, high).next();
         }
-        self.table_index(index).index.first_in(low, high).map(Tid)
+        let index = self.table_index(index);
+        index.index.first_in(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid)
     }
 
     /// The row with the greatest key that begins with `prefix`; the index is ordered.
@@ -550,7 +433,8 @@ impl Table {
         if self.rows.is_irregular() {
             return self.between(index, low, high).next_back();
         }
-        self.table_index(index).index.last_in(low, high).map(Tid)
+        let index = self.table_index(index);
+        index.index.last_in(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid)
     }
 
     /// The rows whose keys' first 16 bytes lie in `low..=high`, in key order.
@@ -564,7 +448,8 @@ impl Table {
         low: u128,
         high: u128,
     ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
-        let tids = self.table_index(index).index.range(low, high).map(|(_, tid)| Tid(tid));
+        let index = self.table_index(index);
+        let tids = index.index.range(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid);
         tids.filter(|tid| !self.rows.is_ghost(*tid)).map(|slot| self.rows.known_as(slot))
     }
 
@@ -573,7 +458,8 @@ impl Table {
     /// # Panics
     /// The index is a hash index.
     pub fn estimate_between(&self, index: IndexRef, low: u128, high: u128) -> usize {
-        self.table_index(index).index.estimate(low, high)
+        let index = self.table_index(index);
+        index.index.estimate(low, high, &mut in_rows(&index.columns, &self.rows))
     }
 
     /// Begins a search for a key of at most 16 bytes, in an index whose keys are all that short: asks
@@ -581,9 +467,9 @@ impl Table {
     /// time to answer, and the place of the key is found once.
     #[inline(always)]
     pub fn ask(&self, index: IndexRef, key: ShortKey) -> Asked<'_> {
-        let index = &self.table_index(index).index;
-        let rows = self.rows.is_irregular().then_some(&self.rows);
-        Asked { index, rows, key: key.get(), slot: index.ask_short(key.get()) }
+        let index = self.table_index(index);
+        let (rows, is_irregular) = (&self.rows, self.rows.is_irregular());
+        Asked { index, rows, is_irregular, key: key.get(), slot: index.index.ask_short(key.get()) }
     }
 
     /// Asks the processor to bring what a search for `key` will look at first.
@@ -592,7 +478,7 @@ impl Table {
         self.table_index(index).index.prefetch_short(key.get());
     }
 
-    /// What the index is at present: "dense array", "hash", "b+tree".
+    /// What the index is at present: "dense array", "hash", "b+tree", "b+tree of rows".
     pub fn index_form(&self, index: IndexRef) -> &'static str {
         self.table_index(index).index.kind_name()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, IndexId, SqlType, StatementProgress, Tid, Value, arrow_type};
-use albireo_storage::{LayoutChoice, RowFault, SLAB_BYTES, Staging, TableError};
+use albireo_storage::{IndexKind, LayoutChoice, RowFault, SLAB_BYTES, Staging, TableError};
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringArray,
@@ -169,7 +169,7 @@ impl World {
             key.collect::<Option<Vec<String>>>()
         };
         let uniques = self.shape.indexes.iter().enumerate().filter(|(_, (_, unique, _))| *unique);
-        let first = |(index, (columns, ..)): (usize, &(Vec<ColumnId>, bool, bool))| {
+        let first = |(index, (columns, ..)): (usize, &(Vec<ColumnId>, bool, IndexKind))| {
             let mut taken: HashSet<_> = self.current.values().filter_map(|row| key(columns, row)).collect();
             let at = rows.iter().position(|row| key(columns, row).is_some_and(|key| !taken.insert(key)))?;
             Some((at, IndexId(index as u16)))
@@ -205,10 +205,12 @@ fn keyed(layout: LayoutChoice) -> Shape {
         ],
         layout,
         indexes: vec![
-            (ids(&[0]), true, false),
-            (ids(&[3, 0]), false, true),
-            (ids(&[1]), false, false),
-            (ids(&[4, 0]), true, true),
+            (ids(&[0]), true, IndexKind::Hash),
+            (ids(&[3, 0]), false, IndexKind::Ordered),
+            (ids(&[1]), false, IndexKind::Hash),
+            (ids(&[4, 0]), true, IndexKind::Ordered),
+            (ids(&[4]), false, IndexKind::Bare),
+            (ids(&[0, 1]), true, IndexKind::Bare),
         ],
         forbidden: None,
     }
@@ -328,7 +330,10 @@ fn key_that_is_there_twice_is_named_by_the_first_row_and_nothing_is_appended() {
     let shape = || Shape {
         columns: vec![(SqlType::Integer, false), (SqlType::Integer, true)],
         layout: LayoutChoice::Columns,
-        indexes: vec![(vec![ColumnId(0)], true, true), (vec![ColumnId(1)], true, false)],
+        indexes: vec![
+            (vec![ColumnId(0)], true, IndexKind::Ordered),
+            (vec![ColumnId(1)], true, IndexKind::Hash),
+        ],
         forbidden: None,
     };
     let integer = |n: usize| Value::Integer(n as i32);

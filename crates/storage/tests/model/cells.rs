@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
-    LayoutChoice, Physical, RowAddress, Table, TableError, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    IndexKind, LayoutChoice, Physical, RowAddress, Table, TableError, Thawed, VALIDITY_ENTRY,
+    VIEW_TEXT_BYTES,
 };
 use albireo_testing::random_tests;
 use proptest::prelude::*;
@@ -411,9 +412,9 @@ fn all_types(layout: LayoutChoice, forbidden: Option<u16>) -> Shape {
     let indexes = match forbidden {
         Some(_) => Vec::new(),
         None => vec![
-            (vec![ColumnId(0)], true, true),
-            (vec![ColumnId(24), ColumnId(1)], true, false),
-            (vec![ColumnId(66)], false, true),
+            (vec![ColumnId(0)], true, IndexKind::Ordered),
+            (vec![ColumnId(24), ColumnId(1)], true, IndexKind::Hash),
+            (vec![ColumnId(66)], false, IndexKind::Ordered),
         ],
     };
     Shape { columns, layout, indexes, forbidden }

@@ -2,7 +2,7 @@
 
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_base::{ColumnId, SqlType, TableId, Tid, Value};
-use albireo_storage::LayoutChoice;
+use albireo_storage::{IndexKind, LayoutChoice};
 
 use crate::check;
 use crate::shape::{Shape, TYPES};
@@ -129,7 +129,7 @@ fn very_wide_rows_in_several_blocks_a_chunk_equal_the_model() {
     for layout in [LayoutChoice::Rows, LayoutChoice::Columns] {
         let columns: Vec<(SqlType, bool)> =
             (0..150).map(|i| (TYPES[i * 7 % TYPES.len()], i % 3 == 0)).collect();
-        let indexes = vec![(vec![ColumnId(149), ColumnId(70)], false, true)];
+        let indexes = vec![(vec![ColumnId(149), ColumnId(70)], false, IndexKind::Ordered)];
         let mut world = World::new(Shape { columns, layout, indexes, forbidden: None }, 1 << 30);
         for pick in 0..150u16 {
             world.insert(world.shape.row(&[pick, pick / 2, 7, 40 - pick % 40, 3]));

@@ -60,7 +60,10 @@ fn crowded_shape() -> Shape {
     Shape {
         columns: vec![(SqlType::BigInt, false), (SqlType::Text, true), (SqlType::Varchar(10), true)],
         layout: LayoutChoice::Groups(vec![vec![ColumnId(0), ColumnId(2)]]),
-        indexes: vec![(vec![ColumnId(0)], true, true), (vec![ColumnId(1), ColumnId(0)], false, true)],
+        indexes: vec![
+            (vec![ColumnId(0)], true, IndexKind::Ordered),
+            (vec![ColumnId(1), ColumnId(0)], false, IndexKind::Ordered),
+        ],
         forbidden: None,
     }
 }

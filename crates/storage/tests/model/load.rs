@@ -114,10 +114,12 @@ fn table_of_several_chunks_loads_in_every_layout() {
     for layout in [LayoutChoice::Columns, LayoutChoice::Rows, few] {
         let ids = |columns: &[u16]| columns.iter().map(|&c| ColumnId(c)).collect::<Vec<_>>();
         let indexes = vec![
-            (ids(&[2]), true, false),
-            (ids(&[6, 2]), false, true),
-            (ids(&[4]), false, false),
-            (ids(&[18, 2]), true, false),
+            (ids(&[2]), true, IndexKind::Hash),
+            (ids(&[6, 2]), false, IndexKind::Ordered),
+            (ids(&[4]), false, IndexKind::Hash),
+            (ids(&[18, 2]), true, IndexKind::Hash),
+            (ids(&[18]), false, IndexKind::Bare),
+            (ids(&[2, 14]), true, IndexKind::Bare),
         ];
         let shape = Shape { columns: columns.clone(), layout, indexes, forbidden: None };
         let mut world = World::new(shape, 1 << 30);
@@ -262,7 +264,7 @@ fn batch_with_other_columns_than_the_table_is_refused() {
 
 #[test]
 fn key_that_is_there_twice_is_found_when_the_index_is_built() {
-    for kind in [IndexKind::Hash, IndexKind::Ordered] {
+    for kind in [IndexKind::Hash, IndexKind::Ordered, IndexKind::Bare] {
         let index = |columns: &[u16]| IndexSpec {
             name: "i".to_owned(),
             columns: columns.iter().map(|&c| ColumnId(c)).collect(),

@@ -100,8 +100,8 @@ pub struct Shape {
     pub columns: Vec<(SqlType, bool)>,
     /// Its layout.
     pub layout: LayoutChoice,
-    /// Its indexes: columns, unique, ordered.
-    pub indexes: Vec<(Vec<ColumnId>, bool, bool)>,
+    /// Its indexes: columns, unique, kind.
+    pub indexes: Vec<(Vec<ColumnId>, bool, IndexKind)>,
     /// The pick that a CHECK forbids in column 0.
     pub forbidden: Option<u16>,
 }
@@ -127,11 +127,11 @@ impl Shape {
             ty,
             nullable,
         });
-        let indexes = self.indexes.iter().enumerate().map(|(i, (columns, unique, ordered))| IndexSpec {
+        let indexes = self.indexes.iter().enumerate().map(|(i, (columns, unique, kind))| IndexSpec {
             name: index_name(i),
             columns: columns.clone(),
             unique: *unique,
-            kind: if *ordered { IndexKind::Ordered } else { IndexKind::Hash },
+            kind: *kind,
         });
         let check = |pick| Arc::new(Forbidden(value(self.columns[0].0, pick))) as Arc<dyn RowCheck>;
         TableSpec {
@@ -180,13 +180,13 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
         let count = columns.len();
         let index =
             (proptest::sample::subsequence((0..count).collect::<Vec<_>>(), 1..=count.min(3)), any::<bool>());
-        let index =
-            (index, any::<bool>(), any::<bool>()).prop_map(|((mut columns, reversed), unique, ordered)| {
-                if reversed {
-                    columns.reverse();
-                }
-                (columns.into_iter().map(|c| ColumnId(c as u16)).collect::<Vec<_>>(), unique, ordered)
-            });
+        let kinds = proptest::sample::select(vec![IndexKind::Hash, IndexKind::Ordered, IndexKind::Bare]);
+        let index = (index, any::<bool>(), kinds).prop_map(|((mut columns, reversed), unique, kind)| {
+            if reversed {
+                columns.reverse();
+            }
+            (columns.into_iter().map(|c| ColumnId(c as u16)).collect::<Vec<_>>(), unique, kind)
+        });
         let indexes = proptest::collection::vec(index, 0..4);
         (Just(columns), layouts(count), indexes, proptest::option::weighted(0.3, 0u16..40))
             .prop_map(|(columns, layout, indexes, forbidden)| Shape { columns, layout, indexes, forbidden })

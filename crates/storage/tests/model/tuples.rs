@@ -1,7 +1,9 @@
 //! Rows read, inserted and updated as tuples ([`Table::shape`]), against the model.
 
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
-use albireo_storage::{FixedRow, HandleError, LayoutChoice, RowShape, ShapeRow, ShortKey, Table, TableError};
+use albireo_storage::{
+    FixedRow, HandleError, IndexKind, LayoutChoice, RowShape, ShapeRow, ShortKey, Table, TableError,
+};
 use albireo_testing::random_tests;
 use proptest::prelude::*;
 
@@ -29,7 +31,10 @@ fn shape(layout: LayoutChoice, forbidden: Option<u16>) -> Shape {
         indexes: if forbidden.is_some() {
             Vec::new()
         } else {
-            vec![(vec![ColumnId(0)], true, true), (vec![ColumnId(1), ColumnId(2)], false, false)]
+            vec![
+                (vec![ColumnId(0)], true, IndexKind::Ordered),
+                (vec![ColumnId(1), ColumnId(2)], false, IndexKind::Hash),
+            ]
         },
         forbidden,
     }
@@ -233,8 +238,12 @@ fn row_without_all_columns_is_not_inserted() {
 
 #[test]
 fn search_in_two_steps_finds_what_one_step_finds() {
-    for ordered in [false, true] {
-        let indexes = vec![(vec![ColumnId(0)], true, ordered)];
+    for (kind, form) in [
+        (IndexKind::Hash, "dense array"),
+        (IndexKind::Ordered, "b+tree"),
+        (IndexKind::Bare, "b+tree of rows"),
+    ] {
+        let indexes = vec![(vec![ColumnId(0)], true, kind)];
         let columns = vec![(SqlType::Integer, false)];
         let mut world =
             World::new(Shape { columns, layout: LayoutChoice::Columns, indexes, forbidden: None }, 64 << 20);
@@ -259,6 +268,6 @@ fn search_in_two_steps_finds_what_one_step_finds() {
             found += usize::from(tid.is_some());
         }
         assert_eq!(found, inserted);
-        assert_eq!(world.table.index_form(index), if ordered { "b+tree" } else { "dense array" });
+        assert_eq!(world.table.index_form(index), form);
     }
 }

@@ -417,6 +417,8 @@ pub enum Tids<'a> {
     Slice(std::slice::Iter<'a, u64>),
     /// Of a key with many, or of an ordered index.
     Tree(Range<'a>),
+    /// Of a bare index.
+    Bare(super::super::cursor::Range<'a, super::super::BareIndex>),
 }
 
 impl Iterator for Tids<'_> {
@@ -428,6 +430,7 @@ impl Iterator for Tids<'_> {
             Tids::One(one) => one.next(),
             Tids::Slice(tids) => tids.next().copied(),
             Tids::Tree(range) => range.next().map(|entry| entry.1),
+            Tids::Bare(range) => range.next(),
         }
     }
 }
@@ -439,6 +442,7 @@ impl DoubleEndedIterator for Tids<'_> {
             Tids::One(one) => one.next_back(),
             Tids::Slice(tids) => tids.next_back().copied(),
             Tids::Tree(range) => range.next_back().map(|entry| entry.1),
+            Tids::Bare(range) => range.next_back(),
         }
     }
 }

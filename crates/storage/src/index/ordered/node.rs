@@ -1,9 +1,9 @@
-//! The two kinds of nodes and what can be done to one or two of them alone.
+//! Leaves and what can be done to one or two of them alone.
 
 use std::cmp::Ordering;
 
 use super::super::pages::{NONE, Node};
-use super::search::{CAP, Keys, among_equals};
+use super::super::search::{CAP, Keys, among_equals};
 
 /// `Leaf::run` when the last change was no insert.
 pub(super) const NO_RUN: u16 = u16::MAX;
@@ -134,112 +134,6 @@ impl Leaf {
         self.keys.copy_from(len, &right.keys, 0, more);
         self.tids[len..len + more].copy_from_slice(&right.tids[..more]);
         self.len += right.len;
-        self.run = NO_RUN;
-    }
-}
-
-/// Children and, between each two, the first entry under the right one. 1856 bytes.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Inner {
-    pub(super) keys: Keys,
-    pub(super) tids: [u64; CAP],
-    pub(super) children: [u32; CAP + 1],
-    /// Separators; one less than children.
-    pub(super) len: u16,
-    /// The position of the last inserted child.
-    pub(super) run: u16,
-}
-
-impl Node for Inner {
-    const EMPTY: Self =
-        Self { keys: Keys::FILLED, tids: [0; CAP], children: [NONE; CAP + 1], len: 0, run: NO_RUN };
-}
-
-impl Inner {
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.len() == CAP
-    }
-
-    /// The position of the child where the probe belongs: the number of separators not above it.
-    #[inline]
-    pub(super) fn search(&self, prefix: u128, tie: &mut impl FnMut(u64) -> Ordering) -> usize {
-        let at = self.keys.up_to(self.len(), prefix);
-        if at == 0 || self.keys.get(at - 1) != prefix {
-            return at;
-        }
-        match among_equals(&self.tids, self.keys.below(prefix), at, tie) {
-            Ok(equal) => equal + 1,
-            Err(at) => at,
-        }
-    }
-
-    /// Puts a separator at `at` and the child to its right; there is room.
-    pub(super) fn insert(&mut self, at: usize, separator: (u128, u64), child: u32) {
-        let len = self.len();
-        assert!(at <= len && len < CAP, "there is room for one more");
-        debug_assert!(at == 0 || self.keys.get(at - 1) <= separator.0, "entries ascend (O-1)");
-        debug_assert!(at == len || separator.0 <= self.keys.get(at), "entries ascend (O-1)");
-        self.keys.insert(at, len, separator.0);
-        self.tids.copy_within(at..len, at + 1);
-        self.children.copy_within(at + 1..len + 1, at + 2);
-        self.tids[at] = separator.1;
-        self.children[at + 1] = child;
-        self.len += 1;
-        self.run = at as u16 + 1;
-    }
-
-    /// Removes the child at `at` and the separator to its left, or to its right for the first.
-    /// Not the only child. Returns the separator.
-    pub(super) fn remove(&mut self, at: usize) -> (u128, u64) {
-        let len = self.len();
-        assert!(len > 0 && at <= len, "a node keeps a child");
-        let separator = at.saturating_sub(1);
-        let removed = (self.keys.get(separator), self.tids[separator]);
-        self.keys.remove(separator, len);
-        self.tids.copy_within(separator + 1..len, separator);
-        self.children.copy_within(at + 1..len + 1, at);
-        self.children[len] = NONE;
-        self.len -= 1;
-        self.run = NO_RUN;
-        removed
-    }
-
-    /// Keeps `keep` separators, moves what is right of the next one to the empty node `right`, and
-    /// returns that one.
-    pub(super) fn split_off(&mut self, keep: usize, right: &mut Inner) -> (u128, u64) {
-        let len = self.len();
-        assert!(keep < len, "the entry between the two is there");
-        debug_assert_eq!(right.len(), 0, "what is split off goes to an empty node");
-        let middle = (self.keys.get(keep), self.tids[keep]);
-        let moved = len - keep - 1;
-        right.keys.copy_from(0, &self.keys, keep + 1, moved);
-        right.tids[..moved].copy_from_slice(&self.tids[keep + 1..len]);
-        right.children[..=moved].copy_from_slice(&self.children[keep + 1..=len]);
-        right.len = moved as u16;
-        self.keys.fill_from(keep);
-        self.children[keep + 1..].fill(NONE);
-        self.len = keep as u16;
-        self.run = NO_RUN;
-        middle
-    }
-
-    /// Takes over all of the node to the right, from which `separator` parts it.
-    pub(super) fn absorb(&mut self, separator: (u128, u64), right: &Inner) {
-        let (len, more) = (self.len(), right.len());
-        assert!(len + 1 + more <= CAP, "two nodes that are merged fit one");
-        self.keys.set(len, separator.0);
-        self.tids[len] = separator.1;
-        self.keys.copy_from(len + 1, &right.keys, 0, more);
-        self.tids[len + 1..=len + more].copy_from_slice(&right.tids[..more]);
-        self.children[len + 1..=len + 1 + more].copy_from_slice(&right.children[..=more]);
-        self.len += right.len + 1;
         self.run = NO_RUN;
     }
 }

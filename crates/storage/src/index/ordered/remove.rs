@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
+use super::super::levels::{Levels, Path};
 use super::super::pages::NONE;
-use super::search::CAP;
-use super::{MAX_HEIGHT, OrderedIndex, Path};
+use super::super::search::CAP;
+use super::OrderedIndex;
 
 /// A node with so few entries looks for a neighbour to merge with.
 pub(super) const MERGE_AT: usize = CAP / 4;
@@ -18,11 +19,11 @@ impl OrderedIndex {
         prefix: u128,
         tie: &mut impl FnMut(u64) -> Ordering,
     ) -> Option<u64> {
-        if self.root == NONE {
+        if self.levels.is_empty() {
             return None;
         }
-        let mut path = [(NONE, 0); MAX_HEIGHT];
-        let (id, _) = self.descend(prefix, tie, &mut path);
+        let mut path = Levels::no_path();
+        let (id, _) = self.levels.descend(prefix, tie, &mut path);
         let at = self.leaves.get(id).search(prefix, tie).ok()?;
         Some(self.take_out(id, at, &path))
     }
@@ -36,27 +37,19 @@ impl OrderedIndex {
         self.len -= 1;
         if len == 0 {
             self.unlink_leaf(id);
-            self.remove_child(path);
+            self.levels.remove_child(path);
+            assert_eq!(self.levels.is_empty(), self.len == 0, "only an empty tree has no root");
             return tid;
         }
         if at == 0 {
             let first = leaf.entry(0);
             self.hot.raise(id, first.0);
-            self.set_separator(&path[..self.height as usize], first);
+            self.levels.set_first(path, first);
         }
         if len <= MERGE_AT {
             self.merge_leaf(id, path);
         }
         tid
-    }
-
-    /// Sets the separator left of the subtree that `steps` lead to: its first entry changed (O-2).
-    pub(super) fn set_separator(&mut self, steps: &[(u32, u32)], first: (u128, u64)) {
-        if let Some(&(id, at)) = steps.iter().rev().find(|step| step.1 > 0) {
-            let inner = self.inners.get_mut(id);
-            inner.keys.set(at as usize - 1, first.0);
-            inner.tids[at as usize - 1] = first.1;
-        }
     }
 
     /// Takes a leaf out of the list and frees it.
@@ -89,85 +82,14 @@ impl OrderedIndex {
         self.hot.forget(id);
     }
 
-    /// Removes the child that `path` leads to, and the nodes above that have no other.
-    fn remove_child(&mut self, path: &Path) {
-        let mut level = self.height as usize;
-        loop {
-            if level == 0 {
-                assert_eq!(self.len, 0, "only an empty tree has no root");
-                self.root = NONE;
-                self.height = 0;
-                return;
-            }
-            level -= 1;
-            let (id, at) = path[level];
-            let inner = self.inners.get_mut(id);
-            if inner.len() > 0 {
-                let first = inner.remove(at as usize);
-                if at == 0 {
-                    self.set_separator(&path[..level], first);
-                }
-                break;
-            }
-            self.inners.free(id);
-        }
-        self.merge_inners(path, level);
-        self.lower_root();
-    }
-
     fn merge_leaf(&mut self, id: u32, path: &Path) {
-        let Some(level) = (self.height as usize).checked_sub(1) else { return };
-        let (parent, at) = (path[level].0, path[level].1 as usize);
-        let inner = self.inners.get(parent);
-        debug_assert_eq!(inner.children[at], id, "the path leads to the leaf");
-        let len = |at: usize| self.leaves.get(inner.children[at]).len();
-        let Some(left_at) = mergeable(inner.len(), at, len, 0) else { return };
-        let (left_id, right_id) = (inner.children[left_at], inner.children[left_at + 1]);
+        let len = |id: u32| self.leaves.get(id).len();
+        let Some((at, left_id, right_id)) = self.levels.mergeable_leaves(path, id, len, MERGED_MAX) else {
+            return;
+        };
         let (left, right) = self.leaves.get_two_mut(left_id, right_id);
         left.absorb(right);
         self.unlink_leaf(right_id);
-        self.inners.get_mut(parent).remove(left_at + 1);
-        self.merge_inners(path, level);
-        self.lower_root();
+        self.levels.remove_merged(path, at);
     }
-
-    /// Merges the node of `path` at `level`, and those above it, with neighbours while they are thin.
-    fn merge_inners(&mut self, path: &Path, level: usize) {
-        for level in (1..=level).rev() {
-            if self.inners.get(path[level].0).len() > MERGE_AT {
-                return;
-            }
-            let (parent, at) = (path[level - 1].0, path[level - 1].1 as usize);
-            let above = self.inners.get(parent);
-            debug_assert_eq!(above.children[at], path[level].0, "the path leads to the node");
-            let len = |at: usize| self.inners.get(above.children[at]).len();
-            let Some(left_at) = mergeable(above.len(), at, len, 1) else { return };
-            let (left_id, right_id) = (above.children[left_at], above.children[left_at + 1]);
-            let separator = self.inners.get_mut(parent).remove(left_at + 1);
-            let (left, right) = self.inners.get_two_mut(left_id, right_id);
-            left.absorb(separator, right);
-            self.inners.free(right_id);
-        }
-    }
-
-    /// Drops roots that have one child.
-    fn lower_root(&mut self) {
-        while self.height > 0 && self.inners.get(self.root).len() == 0 {
-            let child = self.inners.get(self.root).children[0];
-            debug_assert_ne!(child, NONE, "a node has a child");
-            self.inners.free(self.root);
-            self.root = child;
-            self.height -= 1;
-        }
-    }
-}
-
-/// The left one of two neighbours that may merge: the child at `at`, of children `0..=last`, and
-/// the one after or before it.
-fn mergeable(last: usize, at: usize, len: impl Fn(usize) -> usize, more: usize) -> Option<usize> {
-    let fits = |left: usize| len(left) + len(left + 1) + more <= MERGED_MAX;
-    if at < last && fits(at) {
-        return Some(at);
-    }
-    (at > 0 && fits(at - 1)).then(|| at - 1)
 }

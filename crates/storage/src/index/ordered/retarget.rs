@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use super::super::InsertError;
+use super::super::levels::Levels;
 use super::super::pages::NONE;
+use super::OrderedIndex;
 use super::node::Leaf;
-use super::{MAX_HEIGHT, OrderedIndex};
 
 impl Leaf {
     /// Gives the entry at `at` the TID `new` in the place of `old`.
@@ -49,14 +50,14 @@ impl OrderedIndex {
         (old, new): (u64, u64),
         tie: &mut impl FnMut(u64) -> Ordering,
     ) {
-        assert_ne!(self.root, NONE, "the entry is there");
-        let mut path = [(NONE, 0); MAX_HEIGHT];
-        let (id, _) = self.descend(prefix, tie, &mut path);
+        assert!(!self.levels.is_empty(), "the entry is there");
+        let mut path = Levels::no_path();
+        let (id, _) = self.levels.descend(prefix, tie, &mut path);
         let leaf = self.leaves.get_mut(id);
         let at = leaf.search(prefix, tie).expect("the entry is there");
         leaf.retarget(at, old, new);
         if at == 0 {
-            self.set_separator(&path[..self.height as usize], (prefix, new));
+            self.levels.set_first(&path, (prefix, new));
         }
     }
 
@@ -76,14 +77,14 @@ impl OrderedIndex {
         new: (u128, u64),
         mut tie: impl FnMut(u64) -> Ordering,
     ) -> Result<(), InsertError> {
-        assert_ne!(self.root, NONE, "the old entry is there");
-        let mut path = [(NONE, 0); MAX_HEIGHT];
+        assert!(!self.levels.is_empty(), "the old entry is there");
+        let mut path = Levels::no_path();
         let mut old_order = |stored: u64| tie(stored).then(old.1.cmp(&stored));
-        let (id, _) = self.descend(old.0, &mut old_order, &mut path);
+        let (id, _) = self.levels.descend(old.0, &mut old_order, &mut path);
         let at = self.leaves.get(id).search(old.0, &mut old_order).expect("the old entry is there");
         assert_eq!(self.leaves.get(id).tids[at], old.1, "the old entry is there");
         let mut new_order = |stored: u64| tie(stored).then(new.1.cmp(&stored));
-        let new_id = self.leaf_of(new.0, &mut new_order).expect("the tree is not empty");
+        let new_id = self.levels.leaf_of(new.0, &mut new_order).expect("the tree is not empty");
         let place = match self.leaves.get(new_id).search(new.0, &mut new_order) {
             Ok(at) => return Err(InsertError::Duplicate(self.leaves.get(new_id).tids[at])),
             Err(place) => place,
@@ -125,7 +126,7 @@ impl OrderedIndex {
                 self.hot.raise(id, now_first.0);
             }
             // A lower prefix can only be that of the first leaf, left of which there is no separator.
-            self.set_separator(&path[..self.height as usize], now_first);
+            self.levels.set_first(&path, now_first);
         }
         Ok(())
     }

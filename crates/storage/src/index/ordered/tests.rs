@@ -198,7 +198,7 @@ fn interleaved_ascending_runs_fill_leaves() {
         }
     }
     short.check();
-    let full = short.tree.len() as f64 / (short.tree.leaves.used() * super::search::CAP) as f64;
+    let full = short.tree.len() as f64 / (short.tree.leaves.used() * super::super::search::CAP) as f64;
     assert!(full > 0.95, "{full}");
 }
 
@@ -209,7 +209,7 @@ fn descending_run_fills_leaves() {
         short.insert(key, 0);
     }
     short.check();
-    let full = short.tree.len() as f64 / (short.tree.leaves.used() * super::search::CAP) as f64;
+    let full = short.tree.len() as f64 / (short.tree.leaves.used() * super::super::search::CAP) as f64;
     assert!(full > 0.95, "{full}");
 }
 
@@ -229,7 +229,7 @@ fn random_inserts_and_removes_of_many_keys_equal_model() {
         short.remove(key);
     }
     short.check();
-    assert_eq!((short.tree.leaves.used(), short.tree.inners.used()), (0, 0));
+    assert_eq!((short.tree.leaves.used(), short.tree.levels.inner_nodes()), (0, 0));
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn first_entries_of_leaves_get_other_tids_and_separators_follow() {
         unique.insert(u128::from(n) << 80, n, |_| Ordering::Equal).unwrap();
         among.insert(u128::from(n / 5) << 80, n * 10, |stored| (n * 10).cmp(&stored)).unwrap();
     }
-    assert!(unique.height > 1 && among.height > 1, "separators lie at several levels");
+    assert!(unique.levels.height() > 1 && among.levels.height() > 1, "separators lie at several levels");
     let firsts = |tree: &OrderedIndex| {
         let mut firsts = Vec::new();
         let mut id = tree.first;

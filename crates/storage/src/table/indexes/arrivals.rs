@@ -185,7 +185,7 @@ impl Table {
             if arrival.read < count && !arrival.batch.is_full() {
                 return Ok(Entering::Again);
             }
-            if index.index.ordered().is_some() {
+            if index.index.has_order() {
                 return Ok(Entering::Sort);
             }
             index.prepare_batch(&mut arrival.batch);

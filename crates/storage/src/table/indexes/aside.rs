@@ -14,7 +14,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, IndexId, StatementProgress, TableId, Tid, Value};
 use rustc_hash::FxHashMap;
 
-use super::{Failure, KeyColumn, Table, TableError, TableIndex, build_key, key_order};
+use super::{Failure, KeyColumns, Known, RowKeys, Table, TableError, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
 use crate::rows::{Rows, SeenRows};
 use crate::table::TableSpec;
@@ -51,6 +51,10 @@ impl OwnKey {
 
     fn get(&self) -> KeyRef<'_> {
         KeyRef { prefix: self.prefix, rest: &self.rest }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known { prefix: Some(self.prefix), rest: &self.rest }
     }
 }
 
@@ -172,7 +176,7 @@ impl IndexAside {
     }
 
     fn has_texts(&self) -> bool {
-        self.index.columns.iter().any(|column| column.at.physical.is_string())
+        self.index.columns.places().any(|at| at.physical.is_string())
     }
 
     /// Enters the rows that wait: all that were to leave have.
@@ -206,14 +210,12 @@ impl IndexAside {
 
     fn take_out(&mut self, tid: Tid, gone: OwnKey) {
         let Self { index, first, later, .. } = self;
-        let columns = &index.columns;
-        let mut other = KeyBuilder::new();
-        let tie = |stored| match later.get(&Tid(stored)) {
-            _ if Tid(stored) == tid => std::cmp::Ordering::Equal,
-            Some(known) => gone.rest.as_ref().cmp(known.as_ref().map_or(&[][..], |key| &key.rest)),
-            None => key_order(columns, first, gone.get(), Tid(stored), &mut other),
+        let known = |stored| match stored == tid {
+            true => Some(gone.known()),
+            false => later.get(&stored).and_then(Option::as_ref).map(OwnKey::known),
         };
-        assert!(index.index.remove(gone.get(), tid.0, tie), "a row stands in it under its key (I-1)");
+        let mut stored = RowKeys::knowing(&index.columns, first, known);
+        assert!(index.index.remove(gone.get(), tid.0, &mut stored), "a row stands in it under its key (I-1)");
     }
 
     /// Puts a row in that is not.
@@ -227,13 +229,13 @@ impl IndexAside {
 
     fn put(&mut self, tid: Tid, key: &OwnKey) -> Result<(), Failure> {
         let later = &self.later;
-        let known = |stored| later.get(&stored).and_then(Option::as_ref).map(|key| &*key.rest);
+        let known = |stored| later.get(&stored).and_then(Option::as_ref).map(OwnKey::known);
         self.index.insert_key(&self.first, tid, key.get(), key.has_null, known)
     }
 }
 
 /// The key of a row that lives.
-fn present_key(columns: &[KeyColumn], rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> Option<OwnKey> {
+fn present_key(columns: &KeyColumns, rows: &Rows, tid: Tid, key: &mut KeyBuilder) -> Option<OwnKey> {
     rows.is_live(tid).then(|| {
         let has_null = build_key(columns, rows, tid, key);
         OwnKey::new(key, has_null)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use albireo_base::{StatementProgress, Tid};
 
 use super::sorted::{Packing, live_from};
-use super::{Failure, TableIndex, build_key};
+use super::{Failure, Known, TableIndex, build_key};
 use crate::key::{KeyBuilder, KeyRef};
 use crate::rows::{RowRun, Rows};
 
@@ -125,6 +125,7 @@ impl TableIndex {
     ) -> Result<(), Failure> {
         assert!(self.index.is_empty(), "an index is built once");
         match self.packing(rows) {
+            _ if self.index.bare().is_some() => self.build_bare(rows, progress)?,
             Some(packing) => self.insert_words(rows, &packing, progress)?,
             None => {
                 let tids = live_from(rows, Tid(0));
@@ -229,7 +230,7 @@ impl TableIndex {
     }
 
     pub(super) fn push(&self, rows: &Rows, tid: Tid, batch: &mut Batch, key: &mut KeyBuilder) {
-        if self.integers.is_some() {
+        if self.columns.are_integers() {
             batch.push(tid, KeyRef { prefix: self.short_key(rows, tid), rest: &[] }, false);
             return;
         }
@@ -239,7 +240,7 @@ impl TableIndex {
 
     /// Brings the keys of a batch into the order in which they are put in.
     pub(super) fn prepare_batch(&mut self, batch: &mut Batch) {
-        if self.index.ordered().is_some() {
+        if self.index.has_order() {
             batch.sort();
         } else if self.index.is_empty() {
             self.index.expect(batch.keys.iter().map(|&(prefix, _)| prefix));
@@ -253,7 +254,7 @@ impl TableIndex {
         batch: &Batch,
         range: Range<usize>,
     ) -> Result<(), (usize, Failure)> {
-        let is_tree = self.index.ordered().is_some();
+        let is_tree = self.index.has_order();
         let is_simple = self.index.is_short() && !self.unique_unless_null;
         let key_of = |&(prefix, row): &(u128, u32)| KeyRef { prefix, rest: batch.rest(row as usize) };
         for (group, first) in batch.keys[range.clone()].chunks(AHEAD).zip((range.start..).step_by(AHEAD)) {
@@ -269,7 +270,7 @@ impl TableIndex {
                         Err(error) => self.insert_over(rows, tid, key_of(entry), error),
                     },
                     false => {
-                        let known = |tid| batch.rest_of(tid);
+                        let known = |tid| batch.rest_of(tid).map(|rest| Known { prefix: None, rest });
                         self.insert_key(rows, tid, key_of(entry), batch.nulls[row], known)
                     }
                 };

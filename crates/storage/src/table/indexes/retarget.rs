@@ -6,7 +6,8 @@
 
 use albireo_base::{IndexId, Tid};
 
-use super::{Failure, Table, TableError, TableIndex, build_key, key_order};
+use super::{Failure, Table, TableError, TableIndex, build_key, in_rows};
+use crate::index::StoredKeys;
 use crate::key::KeyBuilder;
 use crate::rows::Rows;
 
@@ -33,11 +34,10 @@ impl TableIndex {
                 self.index.retarget_short(key, old.0, new.0)
             }
             false => {
-                let (columns, mut key, mut other) = (&self.columns, KeyBuilder::new(), KeyBuilder::new());
-                build_key(columns, rows, new, &mut key);
-                let mut tie = |stored| key_order(columns, rows, key.key(), Tid(stored), &mut other);
-                debug_assert!(tie(old.0).is_eq(), "the row keeps its key");
-                self.index.retarget(key.key(), old.0, new.0, tie)
+                let (mut key, mut stored) = (KeyBuilder::new(), in_rows(&self.columns, rows));
+                build_key(&self.columns, rows, new, &mut key);
+                debug_assert!(stored.compare(key.key(), old.0).is_eq(), "the row keeps its key");
+                self.index.retarget(key.key(), old.0, new.0, &mut stored)
             }
         };
         Ok(moved?)

@@ -21,7 +21,7 @@ fn spec() -> TableSpec {
         unique,
         kind,
     };
-    let (hash, ordered) = (IndexKind::Hash, IndexKind::Ordered);
+    let (hash, ordered, bare) = (IndexKind::Hash, IndexKind::Ordered, IndexKind::Bare);
     TableSpec {
         id: TableId(3),
         name: "t".to_owned(),
@@ -45,6 +45,11 @@ fn spec() -> TableSpec {
             index(&[4], false, ordered),
             index(&[4, 3], false, ordered),
             index(&[2, 4], false, hash),
+            index(&[0], true, bare),
+            index(&[3], true, bare),
+            index(&[2], true, bare),
+            index(&[4], false, bare),
+            index(&[4, 3], false, bare),
         ],
         partition_by: None,
         checks: Vec::new(),
@@ -139,12 +144,12 @@ impl World {
     /// Each live row stands in each index once, under its key, and nobody else is found.
     fn check(&self) {
         for index in &self.table.indexes {
-            index.index.check(|a, b| {
-                let (mut one, mut other) = (KeyBuilder::new(), KeyBuilder::new());
-                build_key(&index.columns, &self.table.rows, Tid(a), &mut one);
-                build_key(&index.columns, &self.table.rows, Tid(b), &mut other);
-                one.key().cmp(&other.key())
-            });
+            let key_of = |tid| {
+                let mut key = KeyBuilder::new();
+                build_key(&index.columns, &self.table.rows, Tid(tid), &mut key);
+                key.key().to_key()
+            };
+            index.index.check(|a, b| key_of(a).cmp(&key_of(b)), |tid| key_of(tid).prefix());
             let mut keys: BTreeMap<Vec<u8>, Vec<Tid>> = BTreeMap::new();
             for &tid in self.rows.keys() {
                 keys.entry(self.key(index, tid)).or_default().push(tid);
@@ -228,7 +233,7 @@ fn row_that_cannot_move_for_memory_stays_in_all_indexes() {
     world.commit();
     // What is left of the pool goes, but for what the indexes have in reserve.
     let mut held = Vec::new();
-    for bytes in [64, 1024, 25_600, 29_696, 8192, 65_536] {
+    for bytes in [64, 1024, 16_384, 25_600, 29_696, 8192, 65_536] {
         while let Ok(block) = pool.alloc(bytes) {
             held.push((block, bytes));
         }

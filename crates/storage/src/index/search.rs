@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::prefetch_line;
+use super::prefetch_line;
 
 /// Entries in a node.
 pub(super) const CAP: usize = 64;
