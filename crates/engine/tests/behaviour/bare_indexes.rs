@@ -273,6 +273,37 @@ fn index_without_keys_is_there_after_a_restart() {
 }
 
 #[test]
+fn rows_that_were_archived_frozen_are_found_without_keys() {
+    let disk = CrashDisk::new(3);
+    let open = || Database::open_in("/data", config(1, 1), env_of(&disk)).unwrap();
+    let db = open();
+    create(&db, OPTIONS[1]);
+    // Names over few letters are packed, and keys longer than 16 bytes are compared in the rows.
+    run(
+        &db,
+        "INSERT INTO t SELECT g, 'a name that is long ' || g * 7919 % 30011, g % 40, 'tag ' || g, NULL
+             FROM generate_series(1, 20000) s (g);
+         CALL albireo.freeze('t'); DELETE FROM t WHERE id % 36 = 0",
+    );
+    let questions = [
+        "SELECT id FROM t WHERE name = 'a name that is long 12345'",
+        "SELECT id, name FROM t WHERE name >= 'a name that is long 2' ORDER BY name LIMIT 5",
+        "SELECT id FROM t WHERE tag = 'tag 36'",
+        "SELECT id FROM t WHERE tag = 'tag 37'",
+        "SELECT count(*), sum(id) FROM t WHERE n = 17",
+    ];
+    let before = questions.map(|question| ask(&db, question));
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open();
+    assert_ne!(ask(&db, "SELECT count(*) FROM albireo.chunks WHERE state = 'frozen'"), "0");
+    assert_eq!(questions.map(|question| ask(&db, question)), before);
+    run(&db, "UPDATE t SET name = 'moved' WHERE tag = 'tag 37'; DELETE FROM t WHERE tag = 'tag 38'");
+    assert_eq!(ask(&db, "SELECT id FROM t WHERE name = 'moved'"), "37");
+    assert_eq!(state(&fails(&db, "INSERT INTO t VALUES (99999, 'x', 1, 'tag 37', NULL)")), "23505");
+}
+
+#[test]
 fn rows_are_found_by_an_index_without_keys() {
     let pair = Pair::new(&small());
     fill(&pair, 20_000);
