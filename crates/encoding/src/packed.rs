@@ -179,7 +179,7 @@ fn pack_into<const BITS: u32>(texts: &[u8], table: &[u8; 256], codes: &mut [u8])
         let first = pieces.len() * BITS as usize;
         codes[first..][..used.div_ceil(8)].copy_from_slice(&joined.to_le_bytes()[..used.div_ceil(8)]);
     }
-    all & ONES * u64::from(NONE) == 0
+    all & (ONES * u64::from(NONE)) == 0
 }
 
 /// The eight bytes from `at` on.

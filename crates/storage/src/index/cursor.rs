@@ -67,7 +67,6 @@ impl<'a, T: Chain> Cursor<'a, T> {
 
     /// Steps over the entry after the cursor and returns it.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
     pub fn next(&mut self) -> Option<T::Entry> {
         let entry = self.peek()?;
         self.at += 1;

@@ -228,7 +228,7 @@ fn first_entries_of_leaves_go_and_separators_follow() {
             leaf = bare.leaves.get(leaf).next;
         }
         firsts.into_iter().for_each(|tid| world.remove(tid));
-        if world.bare.len() % 11 == 0 {
+        if world.bare.len().is_multiple_of(11) {
             world.check();
         }
     }
