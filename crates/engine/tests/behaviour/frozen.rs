@@ -131,17 +131,17 @@ fn routine_reads_texts_of_frozen_rows() {
     run(
         &db,
         "CREATE FUNCTION told(first INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$
-         DECLARE r RECORD; told TEXT := ''; kept TEXT; n INTEGER;
+         DECLARE r RECORD; told TEXT := ''; kept TEXT; alike INTEGER;
          BEGIN
            SELECT q INTO kept FROM t WHERE id = first;
-           SELECT count(*) INTO n FROM t WHERE q = kept AND p = (SELECT p FROM t WHERE id = first);
+           SELECT count(*) INTO alike FROM t WHERE q = kept AND p = (SELECT p FROM t WHERE id = first);
            FOR r IN SELECT id, p, q FROM t WHERE id BETWEEN first AND first + 30 ORDER BY id LOOP
              IF r.q > kept AND r.p <> 'P-0000007' THEN
                told := told || r.p || ':' || coalesce(upper(r.q), 'none') || length(kept) || ';';
                kept := r.q;
              END IF;
            END LOOP;
-           SELECT max(p) || min(q) || n INTO kept FROM t WHERE id BETWEEN first AND first + 30;
+           SELECT max(p) || min(q) || alike INTO kept FROM t WHERE id BETWEEN first AND first + 30;
            RETURN told || kept;
          END $$",
     );
