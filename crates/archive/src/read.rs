@@ -117,8 +117,19 @@ pub(crate) struct ArrowFile {
     pub(crate) batches: Vec<Block>,
 }
 
+/// What `read` makes of bytes that may be anything: Arrow's reader panics at some of what cannot be.
+pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    // What it was making is dropped; nothing else is changed.
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+    read.unwrap_or_else(|_| Err("Arrow cannot read what it says of itself".to_owned()))
+}
+
 impl ArrowFile {
     pub(crate) fn parse(data: &[u8]) -> Result<Self, String> {
+        guarded(|| Self::parsed(data))
+    }
+
+    fn parsed(data: &[u8]) -> Result<Self, String> {
         let trailer = data.last_chunk::<TRAILER_BYTES>().ok_or("it is too short")?;
         let length = read_footer_length(*trailer).map_err(|error| error.to_string())?;
         let end = data.len() - TRAILER_BYTES;
@@ -135,6 +146,10 @@ impl ArrowFile {
 
     /// The batch of a file that has one.
     pub(crate) fn only_batch(&self, data: &Buffer) -> Result<RecordBatch, String> {
+        guarded(|| self.batch(data))
+    }
+
+    fn batch(&self, data: &Buffer) -> Result<RecordBatch, String> {
         let [block] = &self.batches[..] else { return Err("it has not one batch".to_owned()) };
         let mut decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
         for dictionary in &self.dictionaries {

@@ -19,7 +19,7 @@ use super::restore::{Bytes, column_of};
 use super::{ENCODING, HEADER, TEXT_BYTES};
 use crate::error::{ArchiveError, Damage};
 use crate::manifest::{FORMAT, FileEntry, FrozenEntry, PartEntry, file_path};
-use crate::read::{ArrowFile, batch_in, read_checked};
+use crate::read::{ArrowFile, batch_in, guarded, read_checked};
 use crate::write::TableMeta;
 
 /// Buffers that are shorter share a part with what is beside them.
@@ -115,7 +115,7 @@ pub(crate) fn open_with_schema(
         return Err(ArchiveError::damaged(&path, Damage::Rows { expected_rows, found_rows }));
     }
     let pairs = schema.fields().iter().zip(batch.columns());
-    let columns = pairs.map(|(field, array): (_, &ArrayRef)| column_of(field, array));
+    let columns = pairs.map(|(field, array): (_, &ArrayRef)| guarded(|| column_of(field, array)));
     let columns = columns.collect::<Result<Vec<_>, _>>().map_err(damaged)?;
     let text_bytes = schema.metadata().get(TEXT_BYTES).and_then(|text| text.parse().ok());
     let text_bytes = text_bytes.ok_or_else(|| damaged(format!("it lacks {TEXT_BYTES}")))?;

@@ -261,7 +261,7 @@ const FORMS: &[Form] = &[
     (SqlType::Real, "values of 4", |n| Value::Real((n as f32).sqrt())),
     (SqlType::Uuid, "values of 16", |n| Value::Uuid(i128::from(n * n).to_le_bytes())),
     (SqlType::Char(24), "texts of 24 bytes", |n| {
-        Value::Text((0..24).map(|at| letter(n * 31 + at * 7)).collect())
+        Value::Text((1..=24).map(|at| letter(n * 7919 / at)).collect())
     }),
     (SqlType::Char(24), "24 bytes of 4 bits", |n| Value::Text(format!("{n:024}"))),
     (SqlType::Varchar(70), "texts of 4 bits", |n| Value::Text(format!("{:x}", n * n).repeat(n as usize % 5))),
