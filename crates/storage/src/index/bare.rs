@@ -33,6 +33,7 @@ use std::cmp::Ordering;
 
 use super::StoredKeys;
 use super::cursor::{Chain, Cursor, Range};
+use super::leaves::LeafList;
 use super::levels::{Levels, Path, entries_between};
 use super::pages::{NONE, Pages};
 use crate::key::KeyRef;
@@ -48,8 +49,7 @@ use node::Leaf;
 /// The index. See the module.
 pub struct BareIndex {
     levels: Levels,
-    first: u32,
-    last: u32,
+    leaf_list: LeafList,
     len: usize,
     unique: bool,
     leaves: Pages<Leaf>,
@@ -135,7 +135,7 @@ impl Chain for BareIndex {
     #[inline]
     fn neighbours(&self, leaf: u32) -> (u32, u32) {
         let leaf = self.leaves.get(leaf);
-        (leaf.prev, leaf.next)
+        (leaf.links.prev, leaf.links.next)
     }
 
     #[inline]
@@ -148,7 +148,7 @@ impl BareIndex {
     /// An empty index; takes no memory before the first insert.
     pub fn new(unique: bool, pool: &BlockPool) -> Self {
         let (levels, leaves) = (Levels::new(pool), Pages::new(pool.clone()));
-        Self { levels, first: NONE, last: NONE, len: 0, unique, leaves }
+        Self { levels, leaf_list: LeafList::EMPTY, len: 0, unique, leaves }
     }
 
     /// Entries.
@@ -172,7 +172,7 @@ impl BareIndex {
     pub fn clear(&mut self) {
         self.leaves.clear();
         self.levels.clear();
-        (self.first, self.last, self.len) = (NONE, NONE, 0);
+        (self.leaf_list, self.len) = (LeafList::EMPTY, 0);
     }
 
     /// The TID of a key; of several, the least.
@@ -236,13 +236,15 @@ impl BareIndex {
     /// The TID of the greatest entry.
     #[inline]
     pub fn last(&self) -> Option<u64> {
-        (self.last != NONE).then(|| self.leaves.get(self.last)).and_then(|leaf| leaf.tids().last().copied())
+        (self.leaf_list.last != NONE)
+            .then(|| self.leaves.get(self.leaf_list.last))
+            .and_then(|leaf| leaf.tids().last().copied())
     }
 
     /// All TIDs in order.
     pub fn iter(&self) -> Range<'_, Self> {
-        let end = if self.last == NONE { 0 } else { self.leaves.get(self.last).len() };
-        Range::between(self, (self.first, 0), (self.last, end))
+        let end = if self.leaf_list.last == NONE { 0 } else { self.leaves.get(self.leaf_list.last).len() };
+        Range::between(self, (self.leaf_list.first, 0), (self.leaf_list.last, end))
     }
 
     /// The entries from before the first that is not below `low` to behind the last that is not above `high`.
@@ -260,9 +262,9 @@ impl BareIndex {
     fn place(&self, what: What<'_>, then: Then, stored: &mut impl StoredKeys) -> (u32, usize) {
         // No row need be looked at for the ends.
         match (what, then) {
-            (What::Prefix(0), Then::Before) => return (self.first, 0),
-            (What::Prefix(u128::MAX), Then::Behind) if self.last != NONE => {
-                return (self.last, self.leaves.get(self.last).len());
+            (What::Prefix(0), Then::Before) => return (self.leaf_list.first, 0),
+            (What::Prefix(u128::MAX), Then::Behind) if self.leaf_list.last != NONE => {
+                return (self.leaf_list.last, self.leaves.get(self.leaf_list.last).len());
             }
             _ => {}
         }
@@ -293,7 +295,7 @@ impl BareIndex {
             (low, step) = (at + 1, 2 * step);
         }
         // All entries that are left here are before it.
-        match leaf.next {
+        match leaf.links.next {
             NONE => Some((id, leaf.len())),
             next if probe.order(self.leaves.get(next).tids()[0], stored).is_lt() => Some((next, 0)),
             _ => None,
@@ -327,14 +329,14 @@ impl BareIndex {
         };
         let leaves = self.levels.check(first_of);
         assert_eq!(self.leaves.used(), leaves.len(), "leaves in use are leaves of the tree");
-        assert_eq!(self.first, leaves.first().copied().unwrap_or(NONE));
-        assert_eq!(self.last, leaves.last().copied().unwrap_or(NONE));
+        assert_eq!(self.leaf_list.first, leaves.first().copied().unwrap_or(NONE));
+        assert_eq!(self.leaf_list.last, leaves.last().copied().unwrap_or(NONE));
         let (mut before, mut len) = (None, 0);
         for (i, &id) in leaves.iter().enumerate() {
             let leaf = self.leaves.get(id);
             assert!(leaf.len() > 0, "B-4");
-            assert_eq!(leaf.prev, if i == 0 { NONE } else { leaves[i - 1] }, "B-2");
-            assert_eq!(leaf.next, leaves.get(i + 1).copied().unwrap_or(NONE), "B-2");
+            assert_eq!(leaf.links.prev, if i == 0 { NONE } else { leaves[i - 1] }, "B-2");
+            assert_eq!(leaf.links.next, leaves.get(i + 1).copied().unwrap_or(NONE), "B-2");
             for &tid in leaf.tids() {
                 if let Some(before) = before.replace(tid) {
                     let keys = prefix(before).cmp(&prefix(tid)).then_with(|| order(before, tid));

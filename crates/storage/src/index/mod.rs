@@ -33,6 +33,7 @@ mod bare;
 mod cursor;
 mod dense;
 mod hash;
+mod leaves;
 mod levels;
 mod ordered;
 mod pages;

@@ -24,6 +24,7 @@ use std::cmp::Ordering;
 
 use super::InsertError;
 use super::cursor::{self, Chain};
+use super::leaves::LeafList;
 use super::levels::{Levels, entries_between};
 use super::pages::{NONE, Pages};
 use crate::pool::BlockPool;
@@ -49,8 +50,7 @@ use node::Leaf;
 pub struct OrderedIndex {
     hot: Box<HotLeaves>,
     levels: Levels,
-    first: u32,
-    last: u32,
+    leaf_list: LeafList,
     len: usize,
     leaves: Pages<Leaf>,
 }
@@ -66,7 +66,7 @@ impl Chain for OrderedIndex {
     #[inline]
     fn neighbours(&self, leaf: u32) -> (u32, u32) {
         let leaf = self.leaves.get(leaf);
-        (leaf.prev, leaf.next)
+        (leaf.links.prev, leaf.links.next)
     }
 
     #[inline]
@@ -81,8 +81,7 @@ impl OrderedIndex {
         Self {
             hot: Box::new(HotLeaves::COLD),
             levels: Levels::new(pool),
-            first: NONE,
-            last: NONE,
+            leaf_list: LeafList::EMPTY,
             len: 0,
             leaves: Pages::new(pool.clone()),
         }
@@ -109,7 +108,7 @@ impl OrderedIndex {
     pub fn clear(&mut self) {
         self.leaves.clear();
         self.levels.clear();
-        (self.first, self.last, self.len) = (NONE, NONE, 0);
+        (self.leaf_list, self.len) = (LeafList::EMPTY, 0);
         *self.hot = HotLeaves::COLD;
     }
 
@@ -156,10 +155,10 @@ impl OrderedIndex {
     /// TID above), and the last leaf has room; whether it did.
     #[inline]
     pub fn append(&mut self, prefix: u128, tid: u64, by_tid: bool) -> bool {
-        if self.last == NONE {
+        if self.leaf_list.last == NONE {
             return false;
         }
-        let leaf = self.leaves.get_mut(self.last);
+        let leaf = self.leaves.get_mut(self.leaf_list.last);
         let last = leaf.last();
         let is_behind = last.0 < prefix || (by_tid && last.0 == prefix && last.1 < tid);
         if !is_behind || leaf.is_full() {
@@ -184,15 +183,15 @@ impl OrderedIndex {
                 return Some(leaf.remove(at));
             }
         }
-        if self.first != NONE {
+        if self.leaf_list.first != NONE {
             // The head of a queue: no separator is left of the first leaf, and it stays non-empty.
-            let leaf = self.leaves.get_mut(self.first);
+            let leaf = self.leaves.get_mut(self.leaf_list.first);
             if prefix < leaf.last().0 {
                 let at = leaf.search(prefix, &mut tie).ok()?;
                 let removed = leaf.remove(at);
                 debug_assert!(leaf.len() > 0, "an entry behind it stays (O-3)");
                 if at == 0 {
-                    self.hot.raise(self.first, leaf.keys.get(0));
+                    self.hot.raise(self.leaf_list.first, leaf.keys.get(0));
                 }
                 self.len -= 1;
                 return Some(removed);
@@ -204,15 +203,15 @@ impl OrderedIndex {
     /// The least entry.
     #[inline]
     pub fn first(&self) -> Option<(u128, u64)> {
-        debug_assert_eq!(self.first == NONE, self.len == 0, "a tree with entries has a first leaf");
-        (self.first != NONE).then(|| self.leaves.get(self.first).entry(0))
+        debug_assert_eq!(self.leaf_list.first == NONE, self.len == 0, "a tree with entries has a first leaf");
+        (self.leaf_list.first != NONE).then(|| self.leaves.get(self.leaf_list.first).entry(0))
     }
 
     /// The greatest entry.
     #[inline]
     pub fn last(&self) -> Option<(u128, u64)> {
-        debug_assert_eq!(self.last == NONE, self.len == 0, "a tree with entries has a last leaf");
-        (self.last != NONE).then(|| self.leaves.get(self.last).last())
+        debug_assert_eq!(self.leaf_list.last == NONE, self.len == 0, "a tree with entries has a last leaf");
+        (self.leaf_list.last != NONE).then(|| self.leaves.get(self.leaf_list.last).last())
     }
 
     /// A cursor before the first entry that is not below the probe. With `|_| Ordering::Equal`:
@@ -314,7 +313,7 @@ impl OrderedIndex {
             if high < leaf.last().0 {
                 return Some((id, leaf.keys.up_to(leaf.len(), high)));
             }
-            id = leaf.next;
+            id = leaf.links.next;
         }
         None
     }

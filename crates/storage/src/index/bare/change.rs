@@ -48,9 +48,9 @@ impl BareIndex {
             self.leaves.reserve(1)?;
             let leaf = self.leaves.take();
             self.levels.begin(leaf);
-            (self.first, self.last) = (leaf, leaf);
+            self.leaf_list.begin(leaf);
         }
-        let last = self.leaves.get_mut(self.last);
+        let last = self.leaves.get_mut(self.leaf_list.last);
         if !last.is_full() {
             last.insert(last.len(), tid);
             self.len += 1;
@@ -58,7 +58,7 @@ impl BareIndex {
         }
         let mut path = Levels::no_path();
         let id = self.levels.descend_to_last(&mut path);
-        debug_assert_eq!(id, self.last, "the last leaf is the last of the list (B-2)");
+        debug_assert_eq!(id, self.leaf_list.last, "the last leaf is the last of the list (B-2)");
         self.reserve_for_split(&path)?;
         let right = self.split((id, CAP), tid);
         self.levels.insert_child(&path, (prefix, tid), right);
@@ -67,7 +67,7 @@ impl BareIndex {
 
     /// Whether a probe is behind all entries: asked where the last one came so too, as in runs that ascend.
     fn comes_last(&self, probe: &Probe<'_>, stored: &mut impl StoredKeys) -> bool {
-        let last = self.leaves.get(self.last);
+        let last = self.leaves.get(self.leaf_list.last);
         last.grows_at_end() && probe.order(last.tids()[last.len() - 1], stored).is_gt()
     }
 
@@ -86,7 +86,10 @@ impl BareIndex {
         stored: &mut impl StoredKeys,
     ) -> Result<(), OutOfMemory> {
         let leaf = self.leaves.get_mut(id);
-        debug_assert!(at > 0 || leaf.prev == NONE, "a separator is not above what is right of it (B-3)");
+        debug_assert!(
+            at > 0 || leaf.links.prev == NONE,
+            "a separator is not above what is right of it (B-3)"
+        );
         if !leaf.is_full() {
             leaf.insert(at, tid);
             self.len += 1;
@@ -116,16 +119,7 @@ impl BareIndex {
         }
         assert!(leaf.len() > 0 && right.len() > 0, "no leaf is empty (B-4)");
         assert_eq!(leaf.len() + right.len(), CAP + 1, "a split loses no entry");
-        (right.prev, right.next) = (id, leaf.next);
-        leaf.next = right_id;
-        match right.next {
-            NONE => self.last = right_id,
-            after => {
-                let after = self.leaves.get_mut(after);
-                debug_assert_eq!(after.prev, id, "leaves are linked both ways (B-2)");
-                after.prev = right_id;
-            }
-        }
+        self.leaf_list.link(&mut self.leaves, id, right_id);
         self.len += 1;
         right_id
     }
@@ -150,12 +144,12 @@ impl BareIndex {
         debug_assert!(self.len > 0, "entries are counted");
         self.len -= 1;
         if len == 0 {
-            self.unlink_leaf(id);
+            self.leaf_list.unlink(&mut self.leaves, id);
             self.levels.remove_child(path);
             assert_eq!(self.levels.is_empty(), self.len == 0, "only an empty tree has no root");
             return tid;
         }
-        if at == 0 && leaf.prev != NONE {
+        if at == 0 && leaf.links.prev != NONE {
             // The separator has a TID that is none of an entry now (B-3).
             let first = leaf.tids()[0];
             self.levels.set_first(path, (stored.prefix(first), first));
@@ -166,21 +160,6 @@ impl BareIndex {
         tid
     }
 
-    /// Takes a leaf out of the list and frees it.
-    fn unlink_leaf(&mut self, id: u32) {
-        let leaf = self.leaves.get(id);
-        let (prev, next) = (leaf.prev, leaf.next);
-        match prev {
-            NONE => self.first = next,
-            prev => self.leaves.get_mut(prev).next = next,
-        }
-        match next {
-            NONE => self.last = prev,
-            next => self.leaves.get_mut(next).prev = prev,
-        }
-        self.leaves.free(id);
-    }
-
     fn merge_leaf(&mut self, id: u32, path: &Path) {
         let len = |id: u32| self.leaves.get(id).len();
         let Some((at, left_id, right_id)) = self.levels.mergeable_leaves(path, id, len, MERGED_MAX) else {
@@ -188,7 +167,7 @@ impl BareIndex {
         };
         let (left, right) = self.leaves.get_two_mut(left_id, right_id);
         left.absorb(right);
-        self.unlink_leaf(right_id);
+        self.leaf_list.unlink(&mut self.leaves, right_id);
         self.levels.remove_merged(path, at);
     }
 
@@ -231,7 +210,7 @@ impl BareIndex {
         let leaf = self.leaves.get_mut(id);
         leaf.exchange(at, place, new);
         let first = leaf.tids()[0];
-        if at == 0 && leaf.prev != NONE {
+        if at == 0 && leaf.links.prev != NONE {
             let prefix = if first == new { key.prefix } else { stored.prefix(first) };
             self.levels.set_first(&path, (prefix, first));
         }

@@ -1,7 +1,8 @@
 //! Leaves and what can be done to one or two of them alone.
 
 use super::super::StoredKeys;
-use super::super::pages::{NONE, Node};
+use super::super::leaves::{Linked, Links, cut};
+use super::super::pages::Node;
 use super::Probe;
 
 /// Entries of a leaf, so many that it takes 1 KiB.
@@ -14,8 +15,7 @@ const NO_RUN: u16 = u16::MAX;
 #[repr(C, align(64))]
 pub(super) struct Leaf {
     tids: [u64; CAP],
-    pub(super) prev: u32,
-    pub(super) next: u32,
+    pub(super) links: Links,
     len: u16,
     /// The position after the last inserted entry: where the next of an ascending run comes.
     run: u16,
@@ -24,7 +24,19 @@ pub(super) struct Leaf {
 const _: () = assert!(size_of::<Leaf>() == 1024);
 
 impl Node for Leaf {
-    const EMPTY: Self = Self { tids: [0; CAP], prev: NONE, next: NONE, len: 0, run: NO_RUN };
+    const EMPTY: Self = Self { tids: [0; CAP], links: Links::NONE, len: 0, run: NO_RUN };
+}
+
+impl Linked for Leaf {
+    #[inline]
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 impl Leaf {
@@ -106,13 +118,9 @@ impl Leaf {
         self.run = run;
     }
 
-    /// Where to cut this full leaf when an entry comes in at `at`: where a run goes on, so that it fills leaves.
+    /// Where to cut this full leaf when an entry comes in at `at`.
     pub(super) fn cut(&self, at: usize) -> usize {
-        let run = self.run as usize;
-        let ascending = run == at || (at == CAP && self.next == NONE);
-        // Descending runs keep what is below them on the left; only while that is little.
-        let descending = (run == at + 1 && at <= CAP / 2) || (at == 0 && self.prev == NONE);
-        if ascending || descending { at } else { CAP / 2 }
+        cut(self.links, self.run, CAP, at)
     }
 
     /// Moves the entries from `at` on to the front of the empty leaf `right`.

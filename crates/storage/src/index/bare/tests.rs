@@ -222,10 +222,10 @@ fn first_entries_of_leaves_go_and_separators_follow() {
     while !world.bare.is_empty() {
         let bare = world.bare.bare().unwrap();
         let mut firsts = Vec::new();
-        let mut leaf = bare.first;
+        let mut leaf = bare.leaf_list.first;
         while leaf != NONE {
             firsts.push(bare.leaves.get(leaf).tids()[0]);
-            leaf = bare.leaves.get(leaf).next;
+            leaf = bare.leaves.get(leaf).links.next;
         }
         firsts.into_iter().for_each(|tid| world.remove(tid));
         if world.bare.len().is_multiple_of(11) {

@@ -3,23 +3,11 @@
 use std::cmp::Ordering;
 
 use super::super::InsertError;
+use super::super::leaves::cut;
 use super::super::levels::{Levels, Path};
-use super::super::pages::NONE;
 use super::super::search::CAP;
 use super::OrderedIndex;
 use super::hot::Hot;
-use super::node::Leaf;
-
-impl Leaf {
-    /// Where to cut this full leaf when an entry comes in at `at`.
-    fn cut(&self, at: usize) -> usize {
-        let run = self.run as usize;
-        let ascending = run == at || (at == CAP && self.next == NONE);
-        // Descending runs keep what is below them on the left; only while that is little.
-        let descending = (run == at + 1 && at <= CAP / 2) || (at == 0 && self.prev == NONE);
-        if ascending || descending { at } else { CAP / 2 }
-    }
-}
 
 impl OrderedIndex {
     #[inline(never)]
@@ -33,7 +21,7 @@ impl OrderedIndex {
             self.leaves.reserve(1)?;
             let leaf = self.leaves.take();
             self.levels.begin(leaf);
-            (self.first, self.last) = (leaf, leaf);
+            self.leaf_list.begin(leaf);
         }
         let mut path = Levels::no_path();
         let (id, high) = self.levels.descend(prefix, tie, &mut path);
@@ -59,7 +47,7 @@ impl OrderedIndex {
         let right_id = self.leaves.take();
         let (leaf, right) = self.leaves.get_two_mut(id, right_id);
         debug_assert!(leaf.is_full() && right.len() == 0, "a full leaf is split with an empty one");
-        let cut = leaf.cut(at);
+        let cut = cut(leaf.links, leaf.run, CAP, at);
         if cut < CAP {
             leaf.split_off(cut, right);
         }
@@ -73,23 +61,13 @@ impl OrderedIndex {
         assert_eq!(leaf.len() + right.len(), CAP + 1, "a split loses no entry");
         let separator = right.entry(0);
         debug_assert!(leaf.last().0 <= separator.0, "leaves ascend (O-1)");
-        right.prev = id;
-        right.next = leaf.next;
-        leaf.next = right_id;
         self.hot.forget(id);
         let hot = match in_left {
             true => Hot { leaf: id, low: leaf.keys.get(0), high: separator.0 },
             false => Hot { leaf: right_id, low: separator.0, high },
         };
         self.hot.remember(entry.0, hot);
-        let after = right.next;
-        if after == NONE {
-            self.last = right_id;
-        } else {
-            let after = self.leaves.get_mut(after);
-            debug_assert_eq!(after.prev, id, "leaves are linked both ways (O-1)");
-            after.prev = right_id;
-        }
+        self.leaf_list.link(&mut self.leaves, id, right_id);
         self.levels.insert_child(path, separator, right_id);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::super::pages::{NONE, Node};
+use super::super::leaves::{Linked, Links};
+use super::super::pages::Node;
 use super::super::search::{CAP, Keys, among_equals};
 
 /// `Leaf::run` when the last change was no insert.
@@ -14,16 +15,26 @@ pub(super) const NO_RUN: u16 = u16::MAX;
 pub(super) struct Leaf {
     pub(super) keys: Keys,
     pub(super) tids: [u64; CAP],
-    pub(super) prev: u32,
-    pub(super) next: u32,
+    pub(super) links: Links,
     pub(super) len: u16,
     /// The position after the last inserted entry: where the next of an ascending run comes.
     pub(super) run: u16,
 }
 
 impl Node for Leaf {
-    const EMPTY: Self =
-        Self { len: 0, run: NO_RUN, prev: NONE, next: NONE, keys: Keys::FILLED, tids: [0; CAP] };
+    const EMPTY: Self = Self { len: 0, run: NO_RUN, links: Links::NONE, keys: Keys::FILLED, tids: [0; CAP] };
+}
+
+impl Linked for Leaf {
+    #[inline]
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 impl Leaf {

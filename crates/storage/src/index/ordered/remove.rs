@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use super::super::levels::{Levels, Path};
-use super::super::pages::NONE;
 use super::super::search::CAP;
 use super::OrderedIndex;
 
@@ -54,31 +53,7 @@ impl OrderedIndex {
 
     /// Takes a leaf out of the list and frees it.
     fn unlink_leaf(&mut self, id: u32) {
-        let leaf = self.leaves.get(id);
-        let (prev, next) = (leaf.prev, leaf.next);
-        match prev {
-            NONE => {
-                debug_assert_eq!(self.first, id, "a leaf without one before it is the first (O-1)");
-                self.first = next;
-            }
-            prev => {
-                let before = self.leaves.get_mut(prev);
-                debug_assert_eq!(before.next, id, "leaves are linked both ways (O-1)");
-                before.next = next;
-            }
-        }
-        match next {
-            NONE => {
-                debug_assert_eq!(self.last, id, "a leaf without one behind it is the last (O-1)");
-                self.last = prev;
-            }
-            next => {
-                let behind = self.leaves.get_mut(next);
-                debug_assert_eq!(behind.prev, id, "leaves are linked both ways (O-1)");
-                behind.prev = prev;
-            }
-        }
-        self.leaves.free(id);
+        self.leaf_list.unlink(&mut self.leaves, id);
         self.hot.forget(id);
     }
 

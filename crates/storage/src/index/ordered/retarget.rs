@@ -93,7 +93,7 @@ impl OrderedIndex {
         // right (O-4) if the prefix does.
         let is_before = at == 0 && old.0 == new.0 && {
             let before = self.leaves.get(new_id);
-            before.next == id && place == before.len()
+            before.links.next == id && place == before.len()
         };
         if new_id != id && !is_before {
             let leaf = self.leaves.get_mut(new_id);
@@ -101,7 +101,7 @@ impl OrderedIndex {
                 // Only of the first leaf it may be the first entry, so no separator changes; nor does the way to the
                 // old one.
                 debug_assert!(
-                    place > 0 || leaf.prev == NONE,
+                    place > 0 || leaf.links.prev == NONE,
                     "a separator is not above what is right of it (O-2)"
                 );
                 leaf.insert(place, new.0, new.1);

@@ -339,10 +339,10 @@ fn first_entries_of_leaves_get_other_tids_and_separators_follow() {
     assert!(unique.levels.height() > 1 && among.levels.height() > 1, "separators lie at several levels");
     let firsts = |tree: &OrderedIndex| {
         let mut firsts = Vec::new();
-        let mut id = tree.first;
+        let mut id = tree.leaf_list.first;
         while id != NONE {
             firsts.push(tree.leaves.get(id).entry(0));
-            id = tree.leaves.get(id).next;
+            id = tree.leaves.get(id).links.next;
         }
         firsts
     };
@@ -375,9 +375,9 @@ fn first_entry_of_a_leaf_moves_before_it_while_the_leaf_before_is_remembered() {
     for n in (5..2_000).step_by(7) {
         tree.remove(n * 10, equal).unwrap();
     }
-    let mut id = tree.leaves.get(tree.first).next;
-    while tree.leaves.get(id).next != NONE {
-        let behind = tree.leaves.get(id).next;
+    let mut id = tree.leaves.get(tree.leaf_list.first).links.next;
+    while tree.leaves.get(id).links.next != NONE {
+        let behind = tree.leaves.get(id).links.next;
         let (first, tid) = tree.leaves.get(id).entry(1);
         tree.insert(first + 1, tid + 1, equal).unwrap();
         assert!(tree.hot.iter().any(|hot| hot.leaf == id), "the leaf is remembered");
