@@ -26,7 +26,8 @@ use crate::errors::no_thread;
 
 /// Looks at the tables in the time after which a chunk is frozen.
 const LOOKS: u32 = 4;
-/// Between two looks at most.
+/// Between two looks at least, because each makes all executors meet, and at most.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// When rows are frozen by themselves, of tables that say nothing else (`WITH (freeze = ...)`).
@@ -101,7 +102,7 @@ impl Freezing {
 
     /// Lets some time pass, or until it is said anew when a table is frozen; whether the database is still open then.
     fn pause(&self, after: Option<Duration>) -> bool {
-        let pause = after.map_or(LONGEST_PAUSE, |after| (after / LOOKS).min(LONGEST_PAUSE));
+        let pause = after.map_or(LONGEST_PAUSE, |after| (after / LOOKS).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
         let mut is_closing = self.is_closing.lock();
         if !*is_closing {
             self.ends.wait_for(&mut is_closing, pause);
@@ -140,11 +141,7 @@ impl Database {
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        let due = self.due_chunks()?;
-        if due.is_empty() {
-            return Ok(report);
-        }
-        for (table, due) in due {
+        for (table, due) in self.due_chunks()? {
             let goes_on = || self.inner.freezing.goes_on();
             let pick = Pick { wants: &|place| due.contains(place), goes_on: &goes_on, gently: true };
             self.freeze_those(table, pick, &mut report)?;

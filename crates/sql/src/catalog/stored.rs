@@ -234,7 +234,8 @@ impl StoredTable {
             }
         };
         let freeze = self.freeze.as_deref().map_or(Some(Freeze::Auto), Freeze::parse);
-        let freeze = freeze.ok_or_else(|| damaged(format!("table {} is frozen when?", self.name)))?;
+        let freeze =
+            freeze.ok_or_else(|| damaged(format!("table {} says wrongly when it is frozen", self.name)))?;
         Ok(TableDef {
             id: TableId(self.id),
             schema: self.schema.clone(),

@@ -47,7 +47,7 @@ impl<'a> Options<'a> {
             let text = text_of(value).ok_or_else(wants_text)?;
             if place.replace((text, key)).is_some() {
                 let message = format!("parameter \"{key}\" specified more than once");
-                return Err(source.locate(SqlError::new(SqlState::SYNTAX_ERROR, message), key.span));
+                return Err(source.locate(invalid(message), key.span));
             }
         }
         Ok(all)
