@@ -176,7 +176,7 @@ pub struct CompactionArgs {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,
     /// Run only what contains this: loss of throughput, prefix scans, freezing, memory, queries, point SELECT, random
-    /// update, scan with invalid rows, sizes
+    /// update, scan with invalid rows, sizes, archives
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
     /// Output format

@@ -1,6 +1,7 @@
 //! What `\h` prints: the forms of SQL statements.
 
 const FORMS: &[(&str, &str)] = &[
+    ("ALTER TABLE", "ALTER TABLE [ IF EXISTS ] name SET ( freeze = { auto | off | '10 min' } )"),
     ("BACKUP", "BACKUP TO 'DIRECTORY' | 'FILE.tar'"),
     ("BEGIN", "BEGIN READ ONLY   queries see one snapshot until COMMIT or ROLLBACK"),
     ("CALL", "CALL procedure ( [ argument [, ...] ] )"),
@@ -34,7 +35,7 @@ COPY { table [ ( column [, ...] ) ] | ( query ) } TO { 'file' | STDOUT } [ WITH 
         "CREATE TABLE [ IF NOT EXISTS ] name (
     { column type [ NOT NULL ] [ DEFAULT value ] [ PRIMARY KEY ] [ UNIQUE ] [ CHECK ( condition ) ]
     | PRIMARY KEY ( column [, ...] ) | UNIQUE ( column [, ...] ) | CHECK ( condition ) } [, ...]
-) [ PARTITION BY HASH ( column ) ] [ WITH ( layout = { 'column' | 'row' | '(a, b), (c)' } ) ]",
+) [ PARTITION BY HASH ( column ) ] [ WITH ( [ layout = { 'column' | 'row' } | groups = 'a b; c d' ] [,] [ freeze = { auto | off | '10 min' } ] ) ]",
     ),
     ("DELETE", "DELETE FROM table [ USING table [, ...] ] [ WHERE condition ] [ RETURNING expression [, ...] ]"),
     ("DROP FUNCTION", "DROP FUNCTION [ IF EXISTS ] name [ ( type [, ...] ) ]"),
