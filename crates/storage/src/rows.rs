@@ -184,11 +184,17 @@ impl Rows {
     /// There never was such a row.
     #[inline(always)]
     pub(crate) fn find_place(&self, tid: Tid) -> Option<RowPlace> {
-        // One comparison for chunks that are not there, and for those among which some are frozen.
-        match tid.chunk().wrapping_sub(self.hot_first) < self.hot_chunks {
-            true => Some(self.place_in(tid)),
-            false => self.place_elsewhere(tid),
+        match self.hot_place(tid) {
+            Some(row) => Some(row),
+            None => self.place_elsewhere(tid),
         }
+    }
+
+    /// Finds a row of a chunk from which on none is frozen; `None` if it is not one.
+    #[inline(always)]
+    pub(crate) fn hot_place(&self, tid: Tid) -> Option<RowPlace> {
+        // One comparison for chunks that are not there, and for those among which some are frozen.
+        self.is_hot(tid).then(|| self.place_in(tid))
     }
 
     #[inline(always)]
@@ -287,7 +293,18 @@ impl Rows {
     /// The row is frozen.
     #[inline(always)]
     pub(crate) fn raw(&self, tid: Tid, at: &ColumnLocation) -> &[u8] {
-        let address = self.place(tid, at);
+        // SAFETY: located just now.
+        unsafe { self.raw_at(self.locate(tid), at) }
+    }
+
+    /// [`Rows::raw`] of a row that has been found.
+    ///
+    /// # Safety
+    /// S-2: as for `entry`.
+    #[inline(always)]
+    unsafe fn raw_at(&self, row: RowPlace, at: &ColumnLocation) -> &[u8] {
+        // SAFETY: S-2.
+        let address = unsafe { self.entry(row, at).1 };
         // SAFETY: `width` bytes lie there by the layout's I-1; every slot below `slots` was
         // written (I-1), and writing takes `&mut self`.
         unsafe { std::slice::from_raw_parts(address, at.width as usize) }

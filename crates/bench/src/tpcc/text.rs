@@ -25,6 +25,13 @@ impl<const N: usize> Text<N> {
         Self::new(std::str::from_utf8(bytes).expect("only ASCII is written here"))
     }
 
+    /// Becomes `text`, which must fit.
+    #[inline(always)]
+    pub fn set(&mut self, text: &str) {
+        self.0.clear();
+        self.push(text);
+    }
+
     /// Appends `text`, which must fit.
     #[inline(always)]
     pub fn push(&mut self, text: &str) {

@@ -128,9 +128,10 @@ impl Rows {
         if tid.0 >= self.slots {
             super::no_such_row(tid);
         }
-        match self.is_hot(tid) {
-            true => Cow::Borrowed(self.text_of(tid, at, self.raw(tid, at))),
-            false => self.text_elsewhere(tid, at),
+        match self.hot_place(tid) {
+            // SAFETY: located just now.
+            Some(row) => Cow::Borrowed(self.text_of(tid, at, unsafe { self.raw_at(row, at) })),
+            None => self.text_elsewhere(tid, at),
         }
     }
 
@@ -191,8 +192,13 @@ impl Rows {
     /// Asks the processor to bring the heap bytes of a text; nothing for one that lies in its slot.
     #[inline]
     pub(crate) fn prefetch_text(&self, tid: Tid, at: &ColumnLocation) {
-        if at.physical == Physical::View && self.is_hot(tid) {
-            crate::index::prefetch_line(self.text_of(tid, at, self.raw(tid, at)).as_ptr());
+        if at.physical != Physical::View {
+            return;
+        }
+        if let Some(row) = self.hot_place(tid) {
+            // SAFETY: located just now.
+            let slot = unsafe { self.raw_at(row, at) };
+            crate::index::prefetch_line(self.text_of(tid, at, slot).as_ptr());
         }
     }
 

@@ -64,7 +64,7 @@ impl Given {
 
 impl Table {
     /// Begins a new row.
-    #[inline]
+    #[inline(always)]
     pub fn insert<'a>(&'a mut self, undo: &'a mut UndoLog) -> Result<NewRow<'a>, OutOfMemory> {
         let slot = self.rows.new_slot()?;
         Ok(self.insert_at(undo, slot))

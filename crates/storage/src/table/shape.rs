@@ -153,8 +153,23 @@ mod sealed {
             rows: &mut Rows,
             spot: Spot,
             columns: &[ShapeColumn],
-            log: impl FnMut(ColumnId, bool, Image),
+            log: Overwritten<'_>,
         );
+    }
+}
+
+/// Where the old values of a row go. No closure, because that is not always compiled into the loop over the columns, and
+/// an image that was just stored in parts is then loaded as a whole, which the processor waits for.
+pub struct Overwritten<'a> {
+    undo: &'a mut UndoLog,
+    table: u32,
+    tid: Tid,
+}
+
+impl Overwritten<'_> {
+    #[inline(always)]
+    fn push(&mut self, column: ColumnId, was_null: bool, image: Image) {
+        self.undo.push(self.table, self.tid, Change::Wrote { column, was_null, image });
     }
 }
 
@@ -479,14 +494,14 @@ macro_rules! rows {
                 rows: &mut Rows,
                 spot: Spot,
                 columns: &[ShapeColumn],
-                mut log: impl FnMut(ColumnId, bool, Image),
+                mut log: Overwritten<'_>,
             ) {
                 assert!(columns.len() == $count);
                 $(
                     let column = &columns[$index];
                     // SAFETY: P-1 is the caller's, and that the blocks are private.
                     let (was_null, image) = unsafe { self.$index.replace::<LIE>(rows, spot, column) };
-                    log(column.at.column, was_null, image);
+                    log.push(column.at.column, was_null, image);
                 )*
             }
         }
@@ -564,10 +579,9 @@ impl Table {
         if shape.layout != self.rows.layout_id() {
             foreign_handle();
         }
-        if !self.rows.is_hot(tid) {
+        let Some(place) = self.rows.hot_place(tid) else {
             return V::find(&self.rows, tid, &shape.columns);
-        }
-        let place = self.rows.locate(tid);
+        };
         // SAFETY: the shape was made for this layout, checked, and its columns suit `V`; located just
         // now.
         unsafe {
@@ -642,9 +656,7 @@ impl Table {
                 }
             }
         }
-        let log = |column, was_null, image| {
-            undo.push(self.id, known, Change::Wrote { column, was_null, image });
-        };
+        let log = Overwritten { undo, table: self.id, tid: known };
         // SAFETY: as in `read`; the blocks are private.
         unsafe {
             with_lie!(shape.lie, LIE => {

@@ -106,9 +106,9 @@ impl Procedure for NewOrderProcedure {
         }
         let mut total = 0;
         for (number, place) in places.iter().enumerate() {
-            let item = self.line(tx, args, head.o_id, number, *place)?;
-            total += item.ol_amount;
-            result.items[number] = item;
+            let shown = &mut result.items[number];
+            self.line(tx, args, head.o_id, number, *place, shown)?;
+            total += shown.ol_amount;
         }
         // Hundredths times two factors in ten-thousandths.
         let exact = i128::from(total) * i128::from(10_000 - result.c_discount);
@@ -121,6 +121,7 @@ impl Procedure for NewOrderProcedure {
 impl NewOrderProcedure {
     /// Finds the rows of all lines, and warehouse, district and customer between asking for the lines'
     /// index entries and reading them; asks for the rows' cache lines.
+    #[inline(always)]
     fn find_rows(
         &self,
         tx: &mut Transaction,
@@ -142,7 +143,7 @@ impl NewOrderProcedure {
         tx.table(t.orders.table).prefetch_key(t.orders.by_customer, customer_key(args));
         let head = self.head(tx, args, found(customer.tid(), "customer")?, entry_d)?;
         let dist = t.stock.dist[args.d_id as usize - 1];
-        for (place, (item, stock, stock_row)) in places.iter_mut().zip(asked) {
+        for (place, (item, stock, stock_row)) in places.iter_mut().zip(&asked) {
             place.item = item.tid();
             let Some(item) = place.item else { continue };
             place.stock = found(stock_row.tid(), "stock")?;
@@ -209,8 +210,9 @@ impl NewOrderProcedure {
         }
     }
 
-    /// One line (clause 2.4.2.2). An item that does not exist rolls back the order and what earlier
-    /// lines did (clause 2.4.2.3).
+    /// One line (clause 2.4.2.2), which is shown in `shown`. An item that does not exist rolls back the order and what
+    /// earlier lines did (clause 2.4.2.3).
+    #[inline(always)]
     fn line(
         &self,
         tx: &mut Transaction,
@@ -218,13 +220,16 @@ impl NewOrderProcedure {
         o_id: i32,
         number: usize,
         place: LineRows,
-    ) -> Result<OrderedItem, Abort> {
+        shown: &mut OrderedItem,
+    ) -> Result<(), Abort> {
         let t = &self.0;
         let (line, s) = (&args.lines()[number], &t.stock);
         let Some(item) = place.item else { return Err(unused_item()) };
         let items = tx.table(t.item.table);
         let (price, i_name, i_data) = items.read(item, &t.item.ordered);
-        let (i_name, original) = (Text::new(&i_name), is_original(&i_data));
+        // Texts are copied to where they stay: copied on, they would be read before they are written.
+        shown.i_name.set(&i_name);
+        let original = is_original(&i_data);
         let stock = tx.table_at(place.site, s.base.table);
         let original = original && is_original(&stock.text(place.stock, s.base.data));
         let dist_info: Text<24> = Text::new(&stock.text(place.stock, s.dist[args.d_id as usize - 1]));
@@ -251,8 +256,9 @@ impl NewOrderProcedure {
             dist_info.as_str(),
         );
         tx.insert_row(l.table, &l.row, row)?;
-        let brand_generic = if original { 'B' } else { 'G' };
-        Ok(OrderedItem { i_name, s_quantity, brand_generic, i_price: price, ol_amount })
+        shown.brand_generic = if original { 'B' } else { 'G' };
+        (shown.s_quantity, shown.i_price, shown.ol_amount) = (s_quantity, price, ol_amount);
+        Ok(())
     }
 }
 
