@@ -278,28 +278,6 @@ impl<S: Section> Column<S> {
         }
     }
 
-    /// The first byte that is read for the value of `row`, or one that probably is; none if nothing is. For whoever wants
-    /// it brought before it is needed.
-    #[inline]
-    pub fn byte_of(&self, row: usize) -> Option<&u8> {
-        if let Some(runs) = &self.runs {
-            // A search begins in the middle.
-            let ends = runs.ends.bytes();
-            return ends.get(ends.len() / 2);
-        }
-        if let Some(codes) = &self.codes {
-            return codes.section.bytes().get(row * codes.width as usize);
-        }
-        match &self.store {
-            Store::Constant(_) => None,
-            Store::Integers { width, codes, .. } => codes.bytes().get(row * *width as usize),
-            Store::Plain(section) => section.bytes().get(row * self.kind.stride()?),
-            Store::FixedTexts { length, bytes } => bytes.bytes().get(row * *length as usize),
-            Store::Texts { offsets, .. } => offsets.bytes().get(row * size_of::<u32>()),
-            Store::Packed(packed) => packed.byte_of(row),
-        }
-    }
-
     /// Whether `row` is NULL.
     #[inline]
     pub fn is_null(&self, row: usize) -> bool {

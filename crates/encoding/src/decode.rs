@@ -148,38 +148,30 @@ impl<T: Copy> Reader for Same<T> {
     }
 }
 
+/// Rows of a range, in the mean, from which on values are decoded range by range, which is vectorised, instead of being
+/// picked one by one.
+const LONG: usize = 16;
+
 /// Appends the values of rows that are one place each.
 fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut Vec<R::Item>) {
     match selection {
         Selection::All => reader.append(0..rows, out),
         Selection::Range(range) => reader.append(range.clone(), out),
         Selection::Mask(mask) => {
-            out.reserve(bits::count(mask));
+            let count = bits::count(mask);
+            out.reserve(count);
+            if bits::count_ranges(mask) * LONG <= count {
+                return bits::for_each_range(mask, |range| reader.append(range, out));
+            }
             for (number, word) in mask.iter().enumerate() {
                 let first = number * 64;
                 match *word {
                     0 => {}
-                    word if word.count_zeros() <= GAPS => pieces(reader, first, word, out),
+                    u64::MAX => reader.append(first..first + 64, out),
                     word => pick(reader, first, word, out),
                 }
             }
         }
-    }
-}
-
-/// So many bits of a word at most are not set where the values between them are worth appending piece by piece: each
-/// piece is vectorised. With 1 of 36 rows invalid that takes half the time of picking (`examples/pick.rs`).
-const GAPS: u32 = 8;
-
-/// Appends the values of the rows from `first` on whose bits are set in `word`, which is not 0, in pieces.
-#[inline]
-fn pieces<R: Reader>(reader: &R, first: usize, word: u64, out: &mut Vec<R::Item>) {
-    let mut rest = word;
-    while rest != 0 {
-        let from = rest.trailing_zeros() as usize;
-        let length = (!(rest >> from)).trailing_zeros() as usize;
-        reader.append(first + from..first + from + length, out);
-        rest &= u64::MAX.checked_shl((from + length) as u32).unwrap_or(0);
     }
 }
 

@@ -214,17 +214,6 @@ impl<S: Section> Packed<S> {
         Packed { alphabet: self.alphabet.clone(), lengths, codes: self.codes.bytes() }
     }
 
-    /// The first byte that is read for the text at `place`.
-    #[inline]
-    pub(crate) fn byte_of(&self, place: usize) -> Option<&u8> {
-        match &self.lengths {
-            Lengths::One(length) => {
-                self.codes.bytes().get(place * *length as usize * self.alphabet.bits() / 8)
-            }
-            Lengths::Offsets { offsets, .. } => offsets.bytes().get(place * size_of::<u32>()),
-        }
-    }
-
     /// The symbols of the texts at `places`, of which there is one.
     #[inline]
     pub(crate) fn symbols(&self, places: Range<usize>) -> Range<usize> {

@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use albireo_base::ColumnId;
 use albireo_encoding::{Choose, Column, Encoder, Kind, Section, Source, SourceValues};
 
-use crate::index::prefetch_line;
 use crate::layout::Physical;
 use crate::pool::{BlockPool, OutOfMemory, Part};
 
@@ -219,13 +218,6 @@ impl FrozenChunk {
     #[inline]
     pub(crate) fn column(&self, column: ColumnId) -> &Column<Part> {
         &self.columns[column.index()]
-    }
-
-    /// Asks the processor to bring what the values of a row are read from: it lies in as many places as there are columns,
-    /// which come one after the other otherwise.
-    #[inline]
-    pub(crate) fn prefetch(&self, slot: usize) {
-        self.columns.iter().filter_map(|column| column.byte_of(slot)).for_each(|byte| prefetch_line(byte));
     }
 
     /// Whether a value is NULL.
