@@ -25,7 +25,6 @@
 
 pub(crate) mod arrays;
 pub(crate) mod file;
-pub(crate) mod invalid;
 pub(crate) mod restore;
 
 /// In the metadata of fields: the header of the encoded column.

@@ -36,7 +36,9 @@ mod directory;
 mod error;
 mod files;
 mod frozen;
+mod invalid;
 mod manifest;
+mod meta;
 mod plan;
 mod read;
 mod retain;
@@ -48,14 +50,13 @@ pub use contents::Contents;
 pub use directory::{Listing, Unreadable, list};
 pub use error::{ArchiveError, Damage};
 pub use frozen::file::open_frozen;
-pub use frozen::invalid::InvalidRows;
 pub use frozen::restore::Bytes;
+pub use invalid::InvalidRows;
 pub use manifest::{
     ColumnEntry, FORMAT, FileEntry, FrozenEntry, LogPosition, Manifest, PartEntry, TableEntry,
 };
+pub use meta::{ColumnMeta, TableMeta};
 pub use read::{Batches, open};
 pub use retain::{Retained, retain};
 pub use verify::{Finding, is_sound, verify};
-pub use write::{
-    ColumnMeta, Gone, Progress, Report, Request, RestorePoint, Step, TableMeta, Writer, Written, write,
-};
+pub use write::{Gone, Progress, Report, Request, RestorePoint, Step, Writer, Written, write};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ArchiveError, Damage};
 use crate::files::{archive_path, number_of, read_whole};
-use crate::frozen::invalid::InvalidRows;
+use crate::invalid::InvalidRows;
 
 /// The format that this version writes where something is frozen, and the newest that it reads.
 pub const FORMAT: u32 = 2;

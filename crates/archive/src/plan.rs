@@ -4,7 +4,7 @@ use albireo_base::SqlType;
 use albireo_base::ids::CHUNK_ROWS;
 use albireo_storage::TableView;
 
-use crate::write::{ColumnMeta, TableMeta};
+use crate::meta::{ColumnMeta, TableMeta};
 
 /// Chunks that a file holds at most.
 const MAX_CHUNKS: u32 = 16;
@@ -48,6 +48,7 @@ pub(crate) fn plan(tables: &[TableMeta], views: &[TableView]) -> Vec<Planned> {
             let range = first_chunk / per_file;
             let new = |is_frozen| Planned { table, partition, first_chunk, chunks: vec![index], is_frozen };
             match last {
+                _ if chunk.frozen_rows() == Some(0) => {}
                 _ if chunk.is_frozen() => plan.push(new(true)),
                 Some((of, at, planned)) if (of, at) == (partition, range) => plan[planned].chunks.push(index),
                 _ => {

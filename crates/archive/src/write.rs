@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use albireo_base::{SqlType, TableId};
 use albireo_env::{DiskLock, Env, WriteFile};
 use albireo_storage::{DatabaseSnapshot, TableView};
 use arrow_array::RecordBatch;
@@ -34,6 +33,7 @@ use crate::manifest::{
     ColumnEntry, FORMAT, FileEntry, LogPosition, Manifest, NAME, PLAIN_FORMAT, TableEntry, UNFINISHED_NAME,
     file_path,
 };
+use crate::meta::{ColumnMeta, TableMeta};
 use crate::plan::{Planned, plan};
 
 /// What is written at once.
@@ -60,30 +60,6 @@ pub struct Request {
     pub bytes_per_second: Option<NonZeroU64>,
     /// Set by others to stop.
     pub cancel: Arc<AtomicBool>,
-}
-
-/// A table as people and tools know it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TableMeta {
-    /// Its id.
-    pub id: TableId,
-    /// Its schema's name.
-    pub schema: String,
-    /// Its name.
-    pub name: String,
-    /// Its columns, in order.
-    pub columns: Vec<ColumnMeta>,
-}
-
-/// A column as people and tools know it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ColumnMeta {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub ty: SqlType,
-    /// Whether it may be NULL.
-    pub nullable: bool,
 }
 
 /// How far writing has come.

@@ -46,6 +46,20 @@ pub struct Column<S> {
 }
 
 impl<S> Column<S> {
+    /// A column of `rows` rows, at most 65,536, none of which lives.
+    pub fn of_dead_rows(kind: Kind, rows: usize) -> Self {
+        let sum = kind.is_integer().then_some(0);
+        Self {
+            kind,
+            rows: rows as u32,
+            nulls: Nulls::None,
+            runs: None,
+            codes: None,
+            store: Store::Constant(kind.zero()),
+            summary: Summary { sum, ..Summary::default() },
+        }
+    }
+
     /// What the values are.
     #[inline]
     pub fn kind(&self) -> Kind {

@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::column::Column;
-use crate::layers::{Nulls, Store, ends_from, null_words, ranges, text_range, wrong_kind};
+use crate::layers::{Nulls, Store, null_words, ranges, wrong_kind};
 use crate::numbers::{Code, Number, Width, with_width};
+use crate::offsets::{ends_from, text_range};
 use crate::scalar::{Kind, Scalar, ScalarRef};
 use crate::section::Section;
 

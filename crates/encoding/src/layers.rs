@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::numbers::{Width, code_at};
+use crate::offsets::text_range;
 use crate::packed::Packed;
 use crate::scalar::{Kind, Scalar, ScalarRef, f32_key, f64_key, i128_key};
 use crate::section::Section;
@@ -175,21 +176,6 @@ pub(crate) enum Store<S> {
     Texts { offsets: S, bytes: S },
     /// Texts of few different bytes; of rows alone, so that what runs and dictionaries have can be lent.
     Packed(Packed<S>),
-}
-
-/// Where the text at `place` lies among the bytes.
-#[inline]
-pub(crate) fn text_range(offsets: &[u8], place: usize) -> Range<usize> {
-    let list = offsets.as_chunks::<4>().0;
-    let at = |place: usize| u32::from_le_bytes(list[place]) as usize;
-    at(place)..at(place + 1)
-}
-
-/// Appends the ends of texts whose offsets these are, as if the first began at `start`.
-pub(crate) fn ends_from(start: u32, offsets: &[[u8; 4]], ends: &mut Vec<u32>) {
-    let [first, rest @ ..] = offsets else { return };
-    let shift = start.wrapping_sub(u32::from_le_bytes(*first));
-    ends.extend(rest.iter().map(|end| u32::from_le_bytes(*end).wrapping_add(shift)));
 }
 
 impl<S: Section> Store<S> {

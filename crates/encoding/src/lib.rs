@@ -40,6 +40,7 @@ mod error;
 mod header;
 mod layers;
 mod numbers;
+mod offsets;
 mod packed;
 mod scalar;
 mod section;

@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::layers::{ends_from, text_range};
+use crate::offsets::{ends_from, text_range};
 use crate::section::Section;
 
 /// The most bytes that differ: codes of up to six bits.

@@ -36,6 +36,12 @@ impl PartitionData {
     fn is_unwatched(&self) -> bool {
         self.readers.is_empty() && self.feeds.is_empty()
     }
+
+    /// Whether nobody but a transaction that runs here may hold on to TIDs: no open transaction has read rows, and nobody
+    /// works beside a table.
+    pub(crate) fn holds_no_tids(&self) -> bool {
+        self.readers.is_empty() && !self.feeds.is_followed()
+    }
 }
 
 /// A partition behind its token.

@@ -289,6 +289,11 @@ impl<'a> Exclusive<'a> {
         self.tokens.shared()
     }
 
+    /// Whether nobody holds on to TIDs, in any partition.
+    pub(crate) fn holds_no_tids(&self) -> bool {
+        self.tokens.states.iter().all(|state| state.data().holds_no_tids())
+    }
+
     pub(crate) fn tables(&mut self, table: TableHandle) -> Vec<&mut Table> {
         let index = table.id.index();
         match table.shared {

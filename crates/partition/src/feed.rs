@@ -98,6 +98,11 @@ impl Feeds {
         self.0.is_empty()
     }
 
+    /// Whether somebody follows a table.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.0.iter().any(|feed| feed.strong_count() > 0)
+    }
+
     /// Tells whoever follows a table of a change.
     pub(crate) fn tell(&mut self, table: TableId, tid: Tid, event: ChangeEvent) {
         self.0.retain(|feed| {

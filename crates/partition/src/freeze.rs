@@ -5,16 +5,33 @@
 //!                                              since is frozen, a few words for each chunk
 //! ```
 //!
-//! I-1 The rows are the same before and after, and so are their TIDs: nobody is told, and nothing is logged.
+//! I-1 The rows are the same before and after: nothing is logged.
 //! I-2 Nothing is frozen while somebody works beside the table: its blocks are theirs to follow.
+//! I-3 TIDs stay, but for rows that move out of chunks most of whose rows have died. They move between transactions while
+//! nobody is told of changes, who may have got hold of TIDs: whoever has read rows in an open transaction, and whoever
+//! works beside a table. Snapshots keep what they show.
 //!
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.2.
 
 use albireo_base::PartitionId;
-use albireo_storage::{EncodedChunk, Frozen, Table};
+use albireo_storage::{EncodedChunk, Frozen, Table, TableError};
 
 use crate::Partitions;
 use crate::handle::TableHandle;
+
+/// Rows that move while a partition is owned: some hundred microseconds.
+const ROWS_OF_A_STEP: usize = 32;
+
+/// What a step has done in which rows move out of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MoveOut {
+    /// So many rows have moved; more may be there.
+    Moved(u64),
+    /// So many have moved, and the chunk is empty now.
+    Emptied(u64),
+    /// Not now: somebody may hold on to TIDs, or it is not a frozen chunk that holds anything.
+    Refused,
+}
 
 impl Partitions {
     /// Freezes chunks of a partition's part of a table that were encoded from a snapshot, which lives. Tells for each
@@ -31,6 +48,41 @@ impl Partitions {
         frozen.map_or_else(Vec::new, |(_replaced, done)| done)
     }
 
+    /// Moves some rows out of a frozen chunk of a partition's part of a table, to where there are blocks. To be called
+    /// again until it says something else than [`MoveOut::Moved`].
+    ///
+    /// # Errors
+    /// There is no memory; rows stay where they are.
+    pub fn move_out(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        chunk: u32,
+    ) -> Result<MoveOut, TableError> {
+        let mut outcome = Ok((MoveOut::Refused, None));
+        if table.is_shared() {
+            self.exclusively(|all| {
+                if !all.holds_no_tids() {
+                    return;
+                }
+                if let Some(target) = all.tables(table).into_iter().next() {
+                    outcome = move_some(target, chunk);
+                }
+            });
+        } else {
+            self.own(partition, |data| {
+                if !data.holds_no_tids() {
+                    return;
+                }
+                if let Some(target) = data.tables.get_mut(table.id().index()).and_then(Option::as_mut) {
+                    outcome = move_some(target, chunk);
+                }
+            });
+        }
+        // What was let go of goes back where nobody waits for it.
+        outcome.map(|(done, _replaced)| done)
+    }
+
     /// Has new rows of a table come to new chunks from now on, so that those with rows are whole and may be frozen.
     pub fn end_chunks(&self, table: TableHandle) {
         let count = if table.is_shared() { 1 } else { self.count() };
@@ -38,4 +90,14 @@ impl Partitions {
             self.with_table_mut(table, partition, Table::end_chunk);
         }
     }
+}
+
+fn move_some(target: &mut Table, chunk: u32) -> Result<(MoveOut, Option<impl Sized + use<>>), TableError> {
+    if !target.may_move_out(chunk) {
+        return Ok((MoveOut::Refused, None));
+    }
+    let mut rows = 0;
+    let emptied = target.move_out(chunk, ROWS_OF_A_STEP, |_, _| rows += 1)?;
+    let done = if emptied.is_some() { MoveOut::Emptied(rows) } else { MoveOut::Moved(rows) };
+    Ok((done, emptied))
 }

@@ -64,6 +64,7 @@ pub use error::{Abort, CallError, SubmitError};
 pub use exclusive::Exclusive;
 pub use executor::{Executor, Pending, Step};
 pub use follow::{ChangedRows, Follower};
+pub use freeze::MoveOut;
 pub use handle::TableHandle;
 pub use index_build::{BuiltIndex, IndexBuildError};
 pub use journal::Receipt;

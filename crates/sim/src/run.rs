@@ -76,6 +76,7 @@ impl Totals {
         self.counts.damages += summary.counts.damages;
         self.counts.found += summary.counts.found;
         self.counts.complete += summary.counts.complete;
+        self.counts.frozen += summary.counts.frozen;
     }
 }
 
@@ -83,12 +84,13 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, events, counts } = self;
         let Counts { transactions, crashes, recoveries, lost, refused, .. } = counts;
-        let Counts { archives, loaded, without_newest, damages, found, complete, .. } = counts;
+        let Counts { archives, loaded, without_newest, damages, found, complete, frozen, .. } = counts;
         write!(
             f,
             "{runs} runs, {events} events, {transactions} transactions, {crashes} crashes, {recoveries} \
              recoveries, {loaded} of them from one of {archives} archives and {without_newest} not from the newest, {complete} known to be complete; {lost} transactions lost, none \
-             acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it"
+             acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it; {frozen} \
+             tables frozen"
         )
     }
 }

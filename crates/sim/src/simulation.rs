@@ -56,6 +56,8 @@ enum Action {
     Fill,
     /// CHECKPOINT, and what happens while it writes an archive.
     Archive,
+    /// The rows of a table are frozen, and those of chunks that have many holes move.
+    Freeze,
 }
 
 /// How a transaction was asked for.
@@ -104,6 +106,8 @@ pub struct Counts {
     pub found: u64,
     /// Databases that were known to be complete, as they had been closed cleanly.
     pub complete: u64,
+    /// Times that a table was frozen.
+    pub frozen: u64,
 }
 
 /// A run under way.
@@ -408,6 +412,26 @@ impl Simulation {
                 Ok(())
             }
             Action::Archive => self.checkpoint(life),
+            Action::Freeze => self.freeze(life),
+        }
+    }
+
+    /// Freezes a table: nothing that can be seen changes, and nothing is logged.
+    fn freeze(&mut self, life: &Life) -> Result<(), String> {
+        let tables = &self.model.state.tables;
+        if life.bank.is_none() || tables.is_empty() {
+            return Ok(());
+        }
+        let which = self.random.below(tables.len() as u64) as usize;
+        let name = tables.keys().nth(which).expect("there are so many tables");
+        let frozen = life.execute(&format!("CALL albireo.freeze('{name}')"));
+        self.counts.frozen += 1;
+        self.trace.note(format_args!("freeze {name}"));
+        match frozen {
+            Err(error) if error.state() != SqlState::OUT_OF_MEMORY => {
+                Err(format!("{name} cannot be frozen: {error}"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -431,6 +455,7 @@ impl Simulation {
             200..210 => Action::Prepare,
             210..215 => Action::Seal,
             240..260 => Action::Mark,
+            260..266 => Action::Freeze,
             215..220 => Action::Wait,
             220..221 => Action::Query,
             221..224 => Action::Fill,

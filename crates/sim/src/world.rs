@@ -66,7 +66,7 @@ pub fn config(partitions: u16, has_tpcc: bool) -> Config {
         partitions,
         query_threads: 1,
         // It is taken from the system ahead of need, which is most of what opening costs.
-        data_limit_bytes: if has_tpcc { 128 << 20 } else { 16 << 20 },
+        data_limit_bytes: if has_tpcc { 128 << 20 } else { 32 << 20 },
         durability: Durability::Async,
         procedures: albireo_bench::tpcc::procedures::logged(),
         ..Config::default()

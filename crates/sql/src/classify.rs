@@ -2,8 +2,8 @@
 
 use albireo_base::{SqlError, SqlState};
 use sqlparser::ast::{
-    ContextModifier, Expr, ObjectName, ObjectType, Reset, Set, SetExpr, Statement, TransactionAccessMode,
-    TransactionIsolationLevel, TransactionMode, Value,
+    AlterTable, AlterTableOperation, ContextModifier, Expr, ObjectName, ObjectType, Reset, Set, SetExpr,
+    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, Value,
 };
 
 use crate::names;
@@ -45,7 +45,7 @@ pub fn classify(statement: &Statement) -> Result<StatementClass, SqlError> {
         | Statement::Drop {
             object_type: ObjectType::Table | ObjectType::Index | ObjectType::Schema, ..
         } => StatementClass::Ddl,
-        Statement::AlterTable(alter) if crate::ddl::sets_options(alter) => StatementClass::Ddl,
+        Statement::AlterTable(alter) if sets_options(alter) => StatementClass::Ddl,
         Statement::Explain { .. } => StatementClass::Explain,
         Statement::StartTransaction { .. }
         | Statement::Commit { .. }
@@ -339,6 +339,13 @@ pub fn synchronous_commit(value: Option<&str>) -> Result<Option<bool>, SqlError>
 fn variable_name(name: &ObjectName) -> String {
     let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident().map(names::fold)).collect();
     parts.join(".")
+}
+
+/// Whether this is an ALTER TABLE that we have.
+fn sets_options(alter: &AlterTable) -> bool {
+    let sets =
+        |operation: &AlterTableOperation| matches!(operation, AlterTableOperation::SetOptionsParens { .. });
+    alter.location.is_none() && alter.on_cluster.is_none() && alter.operations.iter().all(sets)
 }
 
 fn setting_text(value: &Expr) -> String {

@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_base::ColumnId;
+use albireo_base::ids::CHUNK_ROWS;
 use albireo_encoding::{Choose, Column, Encoder, Kind, Section, Source, SourceValues};
 
-use crate::layout::Physical;
+use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, OutOfMemory, Part};
 
 impl Section for Part {
@@ -48,6 +49,8 @@ pub(crate) struct FrozenChunk {
     memory_bytes: u64,
     /// Of the heaps that its texts were in.
     heap_bytes: u64,
+    /// Rows that lived when it was encoded.
+    rows: usize,
 }
 
 // SAFETY: the addresses in `made_from` are compared, and nothing is read there.
@@ -179,8 +182,14 @@ pub(crate) fn kind_of(physical: Physical) -> Kind {
 }
 
 impl FrozenChunk {
-    /// Of all columns of a table, in their order, which were encoded from these blocks, and heaps of so many bytes.
-    pub(crate) fn new(columns: Vec<Column<Part>>, made_from: Box<[BlockOf]>, heap_bytes: u64) -> Self {
+    /// Of all columns of a table, in their order, which were encoded from these blocks, and heaps of so many bytes; so
+    /// many `rows` live.
+    pub(crate) fn new(
+        columns: Vec<Column<Part>>,
+        made_from: Box<[BlockOf]>,
+        heap_bytes: u64,
+        rows: usize,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let sections = columns.iter().flat_map(Column::sections);
         let parts: u64 = sections.map(|(_, part)| part.memory_bytes() as u64).sum();
@@ -191,7 +200,20 @@ impl FrozenChunk {
             made_from,
             memory_bytes: parts + headers as u64,
             heap_bytes,
+            rows,
         }
+    }
+
+    /// What chunks in which no row lives have in common.
+    pub(crate) fn of_nothing(layout: &Layout, made_from: Box<[BlockOf]>) -> Self {
+        let column = |at: &ColumnLocation| Column::of_dead_rows(kind_of(at.physical), CHUNK_ROWS);
+        let nothing = Self::new(layout.columns.iter().map(column).collect(), made_from, 0, 0);
+        Self { memory_bytes: 0, ..nothing }
+    }
+
+    /// Rows that lived when it was encoded.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// What no other one has, nor will have.

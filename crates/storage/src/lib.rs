@@ -18,6 +18,7 @@
 mod bitmap;
 mod column;
 mod directory;
+mod encoded;
 mod error;
 mod frozen;
 pub mod index;
@@ -32,6 +33,7 @@ mod view;
 mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
+pub use encoded::EncodedView;
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
@@ -46,9 +48,7 @@ pub use table::{
     TableSpec, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
-pub use view::{
-    ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, EncodedView, SnapshotBuilder, TableView,
-};
+pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,

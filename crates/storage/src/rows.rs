@@ -25,6 +25,7 @@ mod absorb;
 mod adopt;
 mod bulk;
 mod cold;
+mod empty;
 mod free;
 mod ghosts;
 mod heap;
@@ -51,6 +52,7 @@ pub(crate) use absorb::RowRun;
 pub(crate) use bulk::Strip;
 use cold::Moved;
 pub use cold::WhyHot;
+use empty::Emptied;
 use free::FreeSlots;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
 pub(crate) use seen::{SeenPart, SeenRows};
@@ -81,6 +83,8 @@ pub struct Rows {
     pending: RowSet,
     /// Rows of frozen chunks that the running transaction has moved.
     moved: Moved,
+    /// Chunks that hold nothing.
+    empty: Emptied,
     /// The epoch after the last snapshot that covers the table.
     epoch: u64,
     /// How often rows came or went, keys changed or the directory moved.
@@ -152,6 +156,7 @@ impl Rows {
             ghosts: 0,
             pending: RowSet::default(),
             moved: Moved::default(),
+            empty: Emptied::default(),
             epoch,
             moves: 0,
             heap_use: Vec::new(),
@@ -669,15 +674,15 @@ impl Rows {
         unsafe { bitmap::set((*entry).block, row.slot, !null) };
     }
 
-    fn add_chunk(&mut self) -> Result<(), OutOfMemory> {
-        let layout = Arc::clone(&self.layout);
-        let pool = self.registry.pool().clone();
-        let mut entries = Vec::with_capacity(layout.entries());
-        for &bytes in &layout.entry_bytes {
+    /// Blocks for a chunk's entries from `first` on, bitmaps without a bit.
+    fn new_blocks(&self, first: usize) -> Result<Vec<Entry>, OutOfMemory> {
+        let (layout, pool) = (&self.layout, self.registry.pool());
+        let mut entries: Vec<Entry> = Vec::with_capacity(layout.entries() - first);
+        for &bytes in &layout.entry_bytes[first..] {
             match pool.alloc(bytes as usize) {
                 Ok(block) => entries.push(Entry { block, tag: self.epoch }),
                 Err(full) => {
-                    for (entry, &bytes) in entries.iter().zip(&layout.entry_bytes) {
+                    for (entry, &bytes) in entries.iter().zip(&layout.entry_bytes[first..]) {
                         // SAFETY: taken above, known to nobody.
                         unsafe { pool.free(entry.block, bytes as usize) };
                     }
@@ -685,10 +690,16 @@ impl Rows {
                 }
             }
         }
-        for &entry in &layout.bitmaps {
+        for entry in layout.bitmaps.iter().filter_map(|&entry| (entry as usize).checked_sub(first)) {
             // SAFETY: a bitmap's block, ours alone so far.
-            unsafe { bitmap::clear(entries[entry as usize].block) };
+            unsafe { bitmap::clear(entries[entry].block) };
         }
+        Ok(entries)
+    }
+
+    fn add_chunk(&mut self) -> Result<(), OutOfMemory> {
+        let layout = Arc::clone(&self.layout);
+        let entries = self.new_blocks(0)?;
         let heaps = layout.heap_columns.len();
         self.heap_use.extend(std::iter::repeat_with(HeapUse::default).take(heaps));
         self.block_bytes += layout.chunk_bytes() as u64;
@@ -731,8 +742,13 @@ impl Rows {
 
     /// The next live row at or after `tid`.
     pub(crate) fn next_live(&self, tid: Tid) -> Option<Tid> {
-        let mut next = tid.0;
-        while next < self.slots {
+        self.next_live_before(tid, Tid(self.slots))
+    }
+
+    /// The next live row at or after `tid`, and before `end`.
+    fn next_live_before(&self, tid: Tid, end: Tid) -> Option<Tid> {
+        let (mut next, end) = (tid.0, end.0.min(self.slots));
+        while next < end {
             let here = Tid(next);
             let block = self.validity(here);
             // SAFETY: the validity bitmap; only this store's owner writes it.
@@ -740,7 +756,7 @@ impl Rows {
             if bits != 0 {
                 let found = next + u64::from(bits.trailing_zeros());
                 debug_assert!(found >= tid.0, "rows are met in the order of their slots");
-                return (found < self.slots).then_some(Tid(found));
+                return (found < end).then_some(Tid(found));
             }
             next = (next | 63) + 1;
         }

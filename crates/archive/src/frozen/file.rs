@@ -19,8 +19,8 @@ use super::restore::{Bytes, column_of};
 use super::{ENCODING, HEADER, TEXT_BYTES};
 use crate::error::{ArchiveError, Damage};
 use crate::manifest::{FORMAT, FileEntry, FrozenEntry, PartEntry, file_path};
+use crate::meta::TableMeta;
 use crate::read::{ArrowFile, batch_in, guarded, read_checked};
-use crate::write::TableMeta;
 
 /// Buffers that are shorter share a part with what is beside them.
 const LEAST_PART_BYTES: usize = 1 << 10;

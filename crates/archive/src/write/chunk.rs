@@ -4,7 +4,7 @@ use super::{SYNC_BYTES, Writer, is_there};
 use crate::error::ArchiveError;
 use crate::files::archive_name;
 use crate::frozen::file::{encode, parts_of};
-use crate::frozen::invalid::InvalidRows;
+use crate::invalid::InvalidRows;
 use crate::manifest::{FileEntry, FrozenEntry, PartEntry, file_path};
 
 impl Writer {

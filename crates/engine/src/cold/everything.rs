@@ -3,10 +3,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use albireo_base::PartitionId;
+use albireo_base::{PartitionId, SqlError};
 use albireo_partition::TableHandle;
-use albireo_storage::Table;
+use albireo_storage::{ChunkView, Table};
 
+use super::{FreezeReport, Pick};
 use crate::Database;
 
 /// The variable that asks for it, with the value `all`; in builds with debug assertions alone.
@@ -25,6 +26,16 @@ impl Database {
         }
     }
 
+    /// Packs what has holes, and freezes all.
+    fn freeze_all_of(&self, table: TableHandle) -> Result<(), SqlError> {
+        let mut report = FreezeReport::default();
+        let has_holes =
+            |chunk: &ChunkView<'_>| chunk.frozen_rows().is_some_and(|rows| chunk.live_rows() < rows);
+        self.empty_those(table, &has_holes, &|| true, &mut report)?;
+        self.inner.partitions.end_chunks(table);
+        self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, gently: false }, &mut report)
+    }
+
     fn freeze_everything(&self) {
         static ASKED: OnceLock<bool> = OnceLock::new();
         static STATEMENTS: AtomicU32 = AtomicU32::new(0);
@@ -36,9 +47,8 @@ impl Database {
             let table = TableHandle::new(def.id, def.is_shared());
             let slots = self.inner.partitions.with_table_if_there(table, PartitionId(0), Table::slots);
             if slots.is_some_and(|slots| slots > 0 && slots < MOST_SLOTS) {
-                self.inner.partitions.end_chunks(table);
                 // Memory that is short keeps rows as they are.
-                let _ = self.freeze_all_of(table, &|| true);
+                let _ = self.freeze_all_of(table);
             }
         }
     }

@@ -9,6 +9,10 @@
 //! by [`Database::freeze_if_due`].
 //! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions.
 //! I-3 The thread ends before the database does.
+//!
+//! A frozen chunk most of whose rows have died since is emptied, so that it is let go of: what is left of it moves, and
+//! is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
+//! free slots, and is not frozen while most slots are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,10 +21,10 @@ use std::time::Duration;
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
 use albireo_sql::{Freeze, TableDef};
-use albireo_storage::{ColumnSet, SnapshotScope};
+use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
-use super::{FreezeReport, Pick};
+use super::{FreezeReport, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
 
@@ -133,6 +137,20 @@ struct Seen {
     times: u32,
 }
 
+/// What is to be done with chunks of a table.
+struct Due {
+    table: TableHandle,
+    /// Nobody has written these for long enough.
+    cold: BTreeSet<ChunkPlace>,
+    /// Most rows of these have died since they were frozen.
+    holey: Vec<ChunkPlace>,
+}
+
+/// Whether most slots of a chunk wait for new rows.
+pub(super) fn is_mostly_free(chunk: &ChunkView<'_>) -> bool {
+    chunk.live_rows() * 2 < chunk.slots()
+}
+
 impl Database {
     /// Freezes what nobody has written for long enough ([`crate::Config::freeze`]), on this thread. For a simulation; a
     /// database that runs by itself does so.
@@ -141,9 +159,12 @@ impl Database {
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        for (table, due) in self.due_chunks()? {
+        for Due { table, cold, holey } in self.due_chunks()? {
             let goes_on = || self.inner.freezing.goes_on();
-            let pick = Pick { wants: &|place| due.contains(place), goes_on: &goes_on, gently: true };
+            for place in holey.into_iter().take_while(|_| goes_on()) {
+                self.empty_chunk(table, place, &mut report)?;
+            }
+            let pick = Pick { wants: &|place| cold.contains(place), goes_on: &goes_on, gently: true };
             self.freeze_those(table, pick, &mut report)?;
         }
         // What was freed goes back to the system where nobody waits for it.
@@ -151,8 +172,8 @@ impl Database {
         Ok(report)
     }
 
-    /// The chunks of each table that nobody has written for long enough.
-    fn due_chunks(&self) -> Result<Vec<(TableHandle, BTreeSet<ChunkPlace>)>, SqlError> {
+    /// The chunks of each table that something is to be done with.
+    fn due_chunks(&self) -> Result<Vec<Due>, SqlError> {
         let (catalog, schedule) = (self.catalog(), self.inner.freezing.schedule);
         let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?));
         let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
@@ -168,10 +189,14 @@ impl Database {
         let mut all = Vec::new();
         for (def, after) in tables {
             let Some(view) = snapshot.table(def.id) else { continue };
-            let mut due = BTreeSet::new();
+            let table = TableHandle::new(def.id, def.is_shared());
+            let mut due = Due { table, cold: BTreeSet::new(), holey: Vec::new() };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
-                if !chunk.is_encodable() {
+                if is_mostly_holes(&chunk) {
+                    due.holey.push(place);
+                }
+                if !chunk.is_encodable() || is_mostly_free(&chunk) {
                     seen.remove(&(def.id, place));
                     continue;
                 }
@@ -182,12 +207,10 @@ impl Database {
                 }
                 known.times = known.times.saturating_add(1);
                 if now.saturating_sub(known.since) >= after.as_nanos() as u64 {
-                    due.insert(place);
+                    due.cold.insert(place);
                 }
             }
-            if !due.is_empty() {
-                all.push((TableHandle::new(def.id, def.is_shared()), due));
-            }
+            all.push(due);
         }
         Ok(all)
     }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
-use albireo_partition::TableHandle;
-use albireo_storage::{ChunkEncoder, ColumnSet, EncodedChunk, SnapshotScope};
+use albireo_partition::{MoveOut, TableHandle};
+use albireo_storage::{ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;
@@ -31,6 +31,11 @@ pub(crate) use freezer::Freezing;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
+
+/// Whether most rows of a frozen chunk have died since. An empty one has none that could.
+fn is_mostly_holes(chunk: &ChunkView<'_>) -> bool {
+    chunk.frozen_rows().is_some_and(|rows| chunk.live_rows() * 2 < rows)
+}
 
 /// Which chunks of a table are frozen, by partition and number, and how.
 #[derive(Clone, Copy)]
@@ -51,6 +56,10 @@ pub struct FreezeReport {
     pub bytes: u64,
     /// Chunks that stayed as they are: new rows come to them, or somebody wrote them meanwhile.
     pub left: u64,
+    /// Frozen chunks that were emptied, because most of their rows had died.
+    pub emptied: u64,
+    /// Rows that moved out of these.
+    pub moved: u64,
 }
 
 impl Database {
@@ -66,19 +75,32 @@ impl Database {
         let catalog = self.catalog();
         let def = catalog.resolve_table(name, Source::new(""))?;
         let table = TableHandle::new(def.id, def.is_shared());
-        self.inner.partitions.end_chunks(table);
-        self.freeze_all_of(table, goes_on)
-    }
-
-    /// Freezes what can be of a table, as long as `goes_on` says so.
-    fn freeze_all_of(
-        &self,
-        table: TableHandle,
-        goes_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
+        self.empty_those(table, &is_mostly_holes, goes_on, &mut report)?;
+        self.inner.partitions.end_chunks(table);
         self.freeze_those(table, Pick { wants: &|_| true, goes_on, gently: false }, &mut report)?;
         Ok(report)
+    }
+
+    /// Moves the rows out of some frozen chunks of a table, as long as `goes_on` says so.
+    fn empty_those(
+        &self,
+        table: TableHandle,
+        wants: &dyn Fn(&ChunkView<'_>) -> bool,
+        goes_on: &(dyn Fn() -> bool + Sync),
+        report: &mut FreezeReport,
+    ) -> Result<(), SqlError> {
+        let scope = SnapshotScope::Tables([(table.id(), ColumnSet::ALL)].into());
+        let snapshot = self.inner.partitions.snapshot(&scope);
+        let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
+        let Some(view) = snapshot.table(table.id()) else { return Ok(()) };
+        let chunks = (0..view.chunk_count()).map(|number| view.chunk(number)).filter(|chunk| wants(chunk));
+        let those: Vec<_> = chunks.map(|chunk| (chunk.partition(), chunk.number())).collect();
+        drop((view, snapshot));
+        for place in those.into_iter().take_while(|_| goes_on()) {
+            self.empty_chunk(table, place, report)?;
+        }
+        Ok(())
     }
 
     /// Freezes some chunks of a table, a few in each round.
@@ -93,6 +115,29 @@ impl Database {
             next = self.freeze_round(table, first, pick, report)?;
         }
         Ok(())
+    }
+
+    /// Moves the rows out of a frozen chunk, a few at a time, and lets go of it. It may stay as it is, or half way.
+    ///
+    /// # Errors
+    /// There is no memory.
+    fn empty_chunk(
+        &self,
+        table: TableHandle,
+        (partition, chunk): (PartitionId, u32),
+        report: &mut FreezeReport,
+    ) -> Result<(), SqlError> {
+        loop {
+            let step = self.inner.partitions.move_out(table, partition, chunk);
+            match step.map_err(|error| self.explain_table(error))? {
+                MoveOut::Moved(rows) => report.moved += rows,
+                MoveOut::Emptied(rows) => {
+                    (report.moved, report.emptied) = (report.moved + rows, report.emptied + 1);
+                    return Ok(());
+                }
+                MoveOut::Refused => return Ok(()),
+            }
+        }
     }
 
     /// Freezes some chunks from the `first` on; gives the one after them, if there is one.

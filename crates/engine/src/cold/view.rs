@@ -9,6 +9,7 @@ use albireo_semantics::types::Scalar;
 use albireo_sql::TableDef;
 use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 
+use super::freezer::is_mostly_free;
 use crate::Database;
 
 impl Database {
@@ -44,20 +45,25 @@ impl Database {
     fn row_of_chunk(&self, def: &TableDef, table: TableHandle, chunk: &ChunkView<'_>) -> Vec<Value> {
         let number = |number: u64| Value::BigInt(number as i64);
         let slots = chunk.slots() as u64;
-        let live = chunk.live().map_or(slots, |live| live.count_set_bits() as u64);
+        let live = chunk.live_rows() as u64;
         let reason = match chunk.is_frozen() {
             true => None,
+            false if chunk.is_encodable() && is_mostly_free(chunk) => {
+                Some("most of its slots are free".to_owned())
+            }
             false => {
                 let partitions = &self.inner.partitions;
                 let may = |target: &albireo_storage::Table| target.may_freeze(chunk.number());
-                partitions.with_table_if_there(table, chunk.partition(), may).and_then(Result::err)
+                let may = partitions.with_table_if_there(table, chunk.partition(), may);
+                may.and_then(Result::err).map(|reason| reason.to_string())
             }
         };
         let place = (chunk.partition(), chunk.number());
-        let state = match chunk.is_frozen() {
-            true => "frozen",
-            false if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
-            false => "hot",
+        let state = match chunk.frozen_rows() {
+            Some(0) => "empty",
+            Some(_) => "frozen",
+            None if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
+            None => "hot",
         };
         let column = |at: usize| def.columns.get(at).map_or("", |column| column.name.as_str());
         let forms = chunk.forms().map(|forms| {
@@ -75,7 +81,7 @@ impl Database {
             number(chunk.memory_bytes()),
             number(chunk.block_bytes()),
             forms.unwrap_or(Value::Null),
-            reason.map_or(Value::Null, |reason| Value::Text(reason.to_string())),
+            reason.map_or(Value::Null, Value::Text),
         ]
     }
 }

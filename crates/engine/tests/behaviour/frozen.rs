@@ -453,3 +453,66 @@ fn texts_that_are_too_long_together_stay_as_they_are() {
         format!("20001,{}", 130 * 2_097_152 + 19_871 * 5 + 2)
     );
 }
+
+#[test]
+fn what_is_left_of_chunks_of_holes_moves_and_they_are_filled_again() {
+    let (clock, hand) = Clock::simulated();
+    let minute = Duration::from_secs(60);
+    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
+    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER)");
+    run(&db, "CREATE INDEX t_c ON t (c); CREATE INDEX t_b ON t (b) WITH (keys = 'none')");
+    let insert = |first: u32| {
+        run(
+            &db,
+            &format!(
+                "INSERT INTO t SELECT g, 'a text that is long ' || g, g % 1000 FROM generate_series({first}, {first} + 49151) s (g)"
+            ),
+        );
+    };
+    let states = || ask(&db, "SELECT chunk, state, rows, bytes > 4000 FROM albireo.chunks ORDER BY 1");
+    let due = |moved: u64, emptied: u64, chunks: u64| {
+        let report = db.freeze_if_due().unwrap();
+        assert_eq!((report.moved, report.emptied, report.chunks), (moved, emptied, chunks));
+    };
+    insert(0);
+    due(0, 0, 0);
+    hand.advance(minute);
+    due(0, 0, 3);
+    assert_eq!(states(), "0,frozen,16384,t 1,frozen,16384,t 2,frozen,16384,t");
+    run(&db, "DELETE FROM t WHERE a < 16384; DELETE FROM t WHERE a BETWEEN 16384 AND 32767 AND a % 4 <> 0");
+    run(&db, "DELETE FROM t WHERE a > 32767 AND a % 4 = 0");
+    let looks = |what: &str| {
+        let all = "SELECT count(*), sum(a), sum(c), min(b), max(b) FROM t";
+        let from = "SELECT count(*), sum(g), sum(g % 1000), min('a text that is long ' || g), \
+                    max('a text that is long ' || g) FROM generate_series(16384, 49151) s (g) \
+                    WHERE (g < 32768) = (g % 4 = 0)";
+        assert_eq!(ask(&db, all), ask(&db, from), "{what}");
+        assert_eq!(
+            ask(&db, "SELECT a, c FROM t WHERE a IN (16384, 16385, 32764, 32769) ORDER BY a"),
+            "16384,384 32764,764 32769,769"
+        );
+        assert_eq!(ask(&db, "SELECT a FROM t WHERE c = 384 ORDER BY a LIMIT 2"), "16384 17384");
+        assert_eq!(ask(&db, "SELECT a FROM t WHERE b = 'a text that is long 17384'"), "17384");
+    };
+    looks("before rows move");
+    // Whoever has read a row in an open transaction holds on to its address.
+    let reader = db.connect();
+    reader.execute("BEGIN; SELECT b FROM t WHERE a = 16384").unwrap();
+    due(0, 0, 0);
+    reader.execute("COMMIT").unwrap();
+    let session = db.connect();
+    session.execute("BEGIN READ ONLY").unwrap();
+    let old = "SELECT count(*), sum(a), sum(c), min(b) FROM t WHERE a < 32768";
+    let before = show(&session.query(old, &[]).unwrap());
+    due(4096, 2, 0);
+    assert_eq!(states(), "0,hot,4096,t 1,empty,0,f 2,frozen,12288,t");
+    looks("after they moved");
+    run(&db, "DELETE FROM t WHERE a < 32768");
+    assert_eq!(show(&session.query(old, &[]).unwrap()), before);
+    session.execute("COMMIT").unwrap();
+    for a in 0..20_000 {
+        run(&db, &format!("INSERT INTO t VALUES ({a}, 'a text that is long {a}', {a} % 1000)"));
+    }
+    assert_eq!(states(), "0,hot,16384,t 1,hot,3616,t 2,frozen,12288,t");
+}

@@ -20,8 +20,6 @@ use sqlparser::ast::{ObjectType, Statement};
 use crate::catalog::{Catalog, DdlChange};
 use crate::source::Source;
 
-pub(crate) use options::sets_options;
-
 /// What a definition statement does.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DdlPlan {

@@ -66,13 +66,6 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Whether this is an ALTER TABLE that we have.
-pub(crate) fn sets_options(alter: &AlterTable) -> bool {
-    let sets =
-        |operation: &AlterTableOperation| matches!(operation, AlterTableOperation::SetOptionsParens { .. });
-    alter.location.is_none() && alter.on_cluster.is_none() && alter.operations.iter().all(sets)
-}
-
 /// `ALTER TABLE [IF EXISTS] name SET (freeze = ...)`.
 pub(super) fn plan_alter(
     catalog: &Catalog,

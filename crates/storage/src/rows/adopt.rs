@@ -34,6 +34,7 @@ impl Rows {
             bitmap::put(validity, 0, CHUNK_ROWS, live.iter().copied());
         }
         let (number, heaps) = (self.chunks, self.layout.heap_columns.len());
+        let rows = frozen.rows();
         self.heap_use.extend(std::iter::repeat_with(HeapUse::default).take(heaps));
         let mut entries = vec![Entry::FROZEN; self.chunk_entries];
         entries[VALIDITY_ENTRY] = Entry { block: validity, tag: self.epoch };
@@ -47,6 +48,9 @@ impl Rows {
         self.slots += CHUNK_ROWS as u64;
         self.live_rows += live.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         self.moves += 1;
+        if rows == 0 {
+            drop(self.give_up(number as u32));
+        }
         debug_assert_eq!(self.slots, (self.chunks * CHUNK_ROWS) as u64, "the next row begins a chunk");
         Ok(())
     }

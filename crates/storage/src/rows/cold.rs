@@ -318,10 +318,14 @@ impl Rows {
         self.untidy.retain(|(chunk, _)| *chunk as usize != number);
         self.block_bytes -= (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         self.frozen_bytes += chunk.memory_bytes();
+        let rows = chunk.rows();
         let list = &mut self.dir_mut().frozen;
         Arc::make_mut(list).set(number, Some(chunk));
         self.readdress();
         self.moves += 1;
+        if rows == 0 {
+            drop(self.give_up(number as u32));
+        }
         Ok(())
     }
 }

@@ -61,6 +61,9 @@ impl Rows {
         }
         let tid = Tid(self.slots);
         if tid.chunk() == self.chunks {
+            if self.refill()? {
+                return self.other_slot();
+            }
             self.add_chunk()?;
         }
         Ok(NewSlot { tid, reused: false })

@@ -12,11 +12,11 @@ use albireo_encoding::{Column, Section, Selection};
 
 use super::{Placement, TableError, TableSpec, batch};
 use crate::column::{Sealed, TextLimit};
+use crate::encoded::EncodedView;
 use crate::frozen::{FrozenChunk, kind_of};
 use crate::layout::{ColumnLocation, Layout, MAX_TEXT_BYTES, Physical};
 use crate::pool::Part;
 use crate::rows::Rows;
-use crate::view::EncodedView;
 
 /// A frozen chunk of a table, from outside.
 #[derive(Clone, Debug)]
@@ -42,7 +42,8 @@ pub(super) fn adopt<S: Section>(
     let pool = rows.pool().clone();
     let in_pool = |column: Column<S>| column.map_sections(|_, section| Part::new(&pool, section.bytes()));
     let columns = columns.into_iter().map(in_pool).collect::<Result<Vec<_>, _>>()?;
-    let chunk = Arc::new(FrozenChunk::new(columns, rows.made_from_nothing(), text_bytes));
+    let count = live.iter().map(|word| word.count_ones() as usize).sum();
+    let chunk = Arc::new(FrozenChunk::new(columns, rows.made_from_nothing(), text_bytes, count));
     if let Some(placement) = placement {
         check_places(spec, placement, layout.column(placement.column), &chunk, &live)?;
     }

@@ -43,6 +43,14 @@ impl Table {
 
     /// Moves a live row of a frozen chunk; gives its new slot.
     fn relocate(&mut self, undo: &mut UndoLog, tid: Tid) -> Result<Tid, TableError> {
+        let slot = self.move_to_blocks(tid)?;
+        self.rows.note_moved(tid, slot);
+        undo.push_moved(self.spec.id.0, tid, slot);
+        Ok(slot)
+    }
+
+    /// Moves a live row of a frozen chunk, by whatever TID it is known then; gives its new slot.
+    fn move_to_blocks(&mut self, tid: Tid) -> Result<Tid, TableError> {
         debug_assert!(self.rows.is_live(tid), "only live rows move");
         // All that may fail for memory comes first.
         self.rows.prepare_to_die(tid)?;
@@ -59,9 +67,37 @@ impl Table {
             return Err(error);
         }
         self.rows.kill(tid)?;
-        self.rows.note_moved(tid, slot);
-        undo.push_moved(self.spec.id.0, tid, slot);
         Ok(slot)
+    }
+
+    /// Whether rows may move out of a chunk, which is frozen and not empty, as far as the table knows.
+    pub fn may_move_out(&self, chunk: u32) -> bool {
+        self.rows.may_move_out(chunk)
+    }
+
+    /// Moves up to `most` rows out of a frozen chunk, and tells their TIDs before and after. Lets go of the chunk if no
+    /// row lives there any more, and gives what it held. The caller is between two transactions, and nobody holds on to
+    /// the TIDs.
+    ///
+    /// # Errors
+    /// There is no memory; rows that were told have moved.
+    ///
+    /// # Panics
+    /// The chunk is not frozen, or may not be touched ([`Table::may_move_out`]).
+    pub fn move_out(
+        &mut self,
+        chunk: u32,
+        most: usize,
+        mut moved: impl FnMut(Tid, Tid),
+    ) -> Result<Option<Replaced>, TableError> {
+        assert!(self.rows.may_move_out(chunk), "chunk {chunk} may not be touched");
+        let mut next = Tid::new(chunk as usize, 0);
+        for _ in 0..most {
+            let Some(tid) = self.rows.next_of_chunk(next) else { break };
+            moved(tid, self.move_to_blocks(tid)?);
+            next = tid;
+        }
+        Ok(self.rows.next_of_chunk(next).is_none().then(|| self.rows.give_up(chunk)))
     }
 
     /// Takes a move back.

@@ -23,7 +23,8 @@ pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Resul
     }
     let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
     let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
-    let frozen = FrozenChunk::new(columns, made_from, chunk.heap_bytes());
+    let rows = live.iter().map(|word| word.count_ones() as usize).sum();
+    let frozen = FrozenChunk::new(columns, made_from, chunk.heap_bytes(), rows);
     Ok(EncodedChunk { number: chunk.chunk, chunk: Arc::new(frozen) })
 }
 

@@ -13,7 +13,6 @@
 
 mod arrays;
 mod encode;
-mod frozen;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,14 +25,13 @@ use arrow_schema::SchemaRef;
 
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
+use crate::encoded::EncodedView;
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
-
-pub use frozen::EncodedView;
 
 /// A transaction-consistent state of all tables, or of what its scope covers, that nobody changes. Dropping the
 /// last reference frees exactly the blocks that only this snapshot still saw.
@@ -517,6 +515,16 @@ impl ChunkView<'_> {
     /// Whether it is encoded.
     pub fn is_frozen(&self) -> bool {
         self.frozen().is_some()
+    }
+
+    /// Rows that lived when it was encoded; 0 of a chunk that is empty by now, `None` of one that has blocks.
+    pub fn frozen_rows(&self) -> Option<usize> {
+        self.frozen().map(|frozen| frozen.rows())
+    }
+
+    /// How many rows live.
+    pub fn live_rows(&self) -> usize {
+        self.live().map_or(self.slots(), |live| live.count_set_bits())
     }
 
     fn entry(&self, entry: usize) -> Entry {

@@ -1,9 +1,9 @@
 //! Chunks that are frozen while everything else goes on.
 
-use albireo_base::TableId;
 use albireo_base::ids::CHUNK_SHIFT;
+use albireo_base::{TableId, Tid};
 use albireo_encoding::Choose;
-use albireo_storage::{ChunkEncoder, WhyHot};
+use albireo_storage::{ChunkEncoder, TableError, WhyHot};
 
 use crate::world::World;
 
@@ -15,8 +15,8 @@ impl World {
     /// were made from stays if `keeps` says so. The best form of so few rows would mostly be runs.
     pub fn freeze(&mut self, keeps: bool, but: u32, choose: Choose) {
         self.commit();
-        let is_busy = !self.ghosts.is_empty() || self.arriving.is_some() || self.rewriting.is_some();
-        if is_busy || self.table.slots() >> CHUNK_SHIFT >= MOST_CHUNKS || self.current.is_empty() {
+        if self.is_worked_on() || self.table.slots() >> CHUNK_SHIFT >= MOST_CHUNKS || self.current.is_empty()
+        {
             return;
         }
         self.table.end_chunk();
@@ -41,6 +41,42 @@ impl World {
         drop(view);
         if !keeps {
             self.snapshots.pop();
+        }
+    }
+
+    fn is_worked_on(&self) -> bool {
+        !self.ghosts.is_empty() || self.arriving.is_some() || self.rewriting.is_some()
+    }
+
+    /// Commits, and moves up to `most` rows out of the frozen chunk that `pick` names; follows them in the model.
+    pub fn move_out(&mut self, pick: u16, most: usize) {
+        self.commit();
+        let chunks = self.table.slots().div_ceil(1 << CHUNK_SHIFT) as u32;
+        let those: Vec<u32> = (0..chunks).filter(|chunk| self.table.may_move_out(*chunk)).collect();
+        if self.is_worked_on() || those.is_empty() {
+            return;
+        }
+        let chunk = those[usize::from(pick) % those.len()];
+        let rows_there = |rows: &crate::world::Rows| {
+            let chunk = Tid::new(chunk as usize, 0)..Tid::new(chunk as usize + 1, 0);
+            rows.range(chunk).count()
+        };
+        let (before, mut moves) = (rows_there(&self.current), Vec::new());
+        let outcome = self.table.move_out(chunk, most, |from, to| moves.push((from, to)));
+        for (from, to) in &moves {
+            let row = self.current.remove(from).expect("a live row moves");
+            assert_eq!(self.current.insert(*to, row), None, "a row moves to where none lives");
+        }
+        self.commit();
+        let left = rows_there(&self.current);
+        match outcome {
+            Ok(emptied) => {
+                assert_eq!(moves.len(), before.min(most), "so many rows moved as were wanted");
+                assert_eq!(emptied.is_some(), left == 0, "what no row lives in is let go of");
+                assert_eq!(self.table.may_move_out(chunk), left > 0);
+            }
+            Err(TableError::OutOfMemory(_)) => assert!(self.is_squeezed(), "there was memory"),
+            Err(other) => panic!("unexpected {other}"),
         }
     }
 }

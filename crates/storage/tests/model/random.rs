@@ -59,6 +59,8 @@ enum Op {
     EndRewrite(u16),
     /// Chunks are frozen, but one of so many; the snapshot stays.
     Freeze(bool, u32, Choose),
+    /// Rows move out of a frozen chunk, up to so many.
+    MoveOut(u16, usize),
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
 }
@@ -109,6 +111,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => row().prop_map(Op::EndRewrite),
         4 => (any::<bool>(), 1u32..4, prop_oneof![Just(Choose::Best), Just(Choose::Packed)])
             .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
+        4 => (row(), prop_oneof![Just(1_usize), Just(3), Just(1000)]).prop_map(|(p, n)| Op::MoveOut(p, n)),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -216,6 +219,7 @@ impl World {
             Op::RewriteOn(pick) => self.rewrite_on(pick, false),
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
             Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
+            Op::MoveOut(pick, most) => self.move_out(pick, most),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

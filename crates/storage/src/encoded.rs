@@ -69,7 +69,7 @@ impl<'a> EncodedView<'a> {
     }
 
     /// The values of a column of integers.
-    pub(super) fn integers<T: Number>(&self, rows: &Selection<'_>) -> Vec<T> {
+    pub(crate) fn integers<T: Number>(&self, rows: &Selection<'_>) -> Vec<T> {
         let mut values = Vec::with_capacity(rows.count(self.column().rows()));
         self.column().integers_into(rows, &mut values);
         values

@@ -1,14 +1,14 @@
 //! What texts cost as they are and packed: bytes, and nanoseconds a text for encoding, decoding, single reads in no order
 //! and tests. The least of the turns.
 //!
-//! `cargo run --release -p albireo-encoding --example texts -- 31` is 31 turns.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program that measures")]
+//! `cargo run --release -p albireo-storage --example packed_texts -- 31` is 31 turns.
+#![allow(clippy::print_stdout, reason = "a program that measures")]
 
 use std::hint::black_box;
 use std::ops::Bound;
-use std::time::Instant;
 
 use albireo_encoding::{Choose, Column, Encoder, Kind, ScalarRef, Selection, Source, SourceValues, Test};
+use albireo_env::Env;
 
 const ROWS: usize = 1 << 14;
 
@@ -36,10 +36,11 @@ fn texts(alphabet: &[u8], lengths: std::ops::RangeInclusive<u64>) -> Texts {
 
 /// Nanoseconds a row that `run` takes, at best.
 fn least(turns: usize, mut run: impl FnMut() -> usize) -> f64 {
+    let clock = Env::real().clock;
     let turn = |_| {
-        let start = Instant::now();
+        let start = clock.now();
         black_box(run());
-        start.elapsed().as_nanos() as f64 / ROWS as f64
+        (clock.now() - start) as f64 / ROWS as f64
     };
     (0..turns).map(turn).fold(f64::MAX, f64::min)
 }
