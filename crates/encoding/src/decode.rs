@@ -149,9 +149,14 @@ impl<T: Copy> Reader for Same<T> {
     }
 }
 
-/// Rows of a range, in the mean, from which on values are decoded range by range, which is vectorised, instead of being
-/// picked one by one.
-const LONG: usize = 16;
+/// Rows of a range, in the mean, from which on values are decoded range by range. Of 16,384 integers of 4 bytes, as 8 bytes
+/// each, all take 0.22 ns a row, and with 1 of so many rows left out, range by range and by the word, at best:
+///
+/// | 1 of | 2 | 4 | 8 | 12 | 16 | 36 | 200 |
+/// |---|---|---|---|---|---|---|---|
+/// | ranges | 3.2 | 1.9 | 1.2 | 1.0 | 0.8 | 0.5 | 0.3 |
+/// | words | 0.9 | 0.9 | 1.0 | 0.9 | 0.95 | 0.9 | 0.5 |
+const LONG: usize = 10;
 
 /// Appends the values of rows that are one place each.
 fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut Vec<R::Item>) {
@@ -160,7 +165,8 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
         Selection::Range(range) => reader.append(range.clone(), out),
         Selection::Mask(mask) => {
             let count = bits::count(mask);
-            out.reserve(count);
+            // What is squeezed is longer at first.
+            out.reserve(count + 64);
             if bits::count_ranges(mask) * LONG <= count {
                 return bits::for_each_range(mask, |range| reader.append(range, out));
             }
@@ -169,11 +175,32 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
                 match *word {
                     0 => {}
                     u64::MAX => reader.append(first..first + 64, out),
+                    word if word.count_ones() >= DENSE && first + 64 <= rows => {
+                        squeeze(reader, first, word, out)
+                    }
                     word => pick(reader, first, word, out),
                 }
             }
         }
     }
+}
+
+/// So many rows of a word from which on all are decoded, which is vectorised.
+const DENSE: u32 = 24;
+
+/// Appends the values of the 64 rows from `first` on whose bits are set in `word`: all of them, of which the others are
+/// written over. There is no branch that depends on the bits.
+#[inline]
+fn squeeze<R: Reader>(reader: &R, first: usize, word: u64, out: &mut Vec<R::Item>) {
+    let before = out.len();
+    reader.append(first..first + 64, out);
+    let Some(values) = out[before..].first_chunk_mut::<64>() else { return };
+    let mut count = 0;
+    for row in 0..64 {
+        values[count & 63] = values[row];
+        count += (word >> row & 1) as usize;
+    }
+    out.truncate(before + count);
 }
 
 /// Appends the values of the rows from `first` on whose bits are set in `word`, which is not 0. The room is made first,

@@ -60,6 +60,16 @@ impl ColumnSet {
         1 << column.0.min(63)
     }
 
+    /// The set as bits, one for each of the first 63 columns and one for all others.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The set of these bits.
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// The columns of both sets.
     pub(crate) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

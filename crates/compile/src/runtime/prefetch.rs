@@ -10,7 +10,7 @@ use albireo_base::Tid;
 use albireo_execute::LiveRows;
 use albireo_partition::Site;
 use albireo_semantics::Stop;
-use albireo_storage::{RowLines, Table};
+use albireo_storage::{ColumnSet, RowLines, Table};
 
 use super::rows::{IndexOf, RowAt, row_at};
 use super::{Context, OK, guard};
@@ -182,7 +182,7 @@ impl Context<'_> {
                 for tid in table.prefix(of.index, key).take(most + usize::from(ask.keeps)) {
                     table.prefetch_row(tid, &ask.lines);
                     if ask.keeps {
-                        kept.push(row_at(table, site, tid, thawed));
+                        kept.push(row_at(table, site, tid, ColumnSet::ALL, thawed));
                     }
                 }
                 let rows = &kept[begin..];
@@ -198,7 +198,7 @@ impl Context<'_> {
                     table.prefetch_row(tid, lines);
                 }
                 table.prefetch_liveness(tid);
-                answer.row = row_at(table, site, tid, thawed);
+                answer.row = row_at(table, site, tid, ColumnSet::ALL, thawed);
                 (answer.moves, answer.seen) = (table.moves(), *table.moves());
                 answer.state = FOUND;
             }

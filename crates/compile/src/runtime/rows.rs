@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use albireo_base::{ColumnId, SqlError, SqlState, SqlType, TableId, Tid, Value};
 use albireo_execute::query::{self, Search};
@@ -11,7 +13,7 @@ use albireo_plpgsql::plan;
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
 use albireo_semantics::query::tree::{Bound, IndexUse};
-use albireo_storage::{Cell, IndexRef, RowLines, ShortKey, Table, Thawed};
+use albireo_storage::{Cell, ColumnSet, IndexRef, RowLines, ShortKey, Table, Thawed};
 
 use super::keys::Part;
 use super::statements::{Cursor, DONE};
@@ -58,10 +60,29 @@ pub(crate) struct Access {
     pub(crate) site: At,
     /// What of a row is needed, if it is found by a key.
     pub(crate) lines: RowLines,
+    /// What is read of its rows at their addresses.
+    pub(crate) read: ReadColumns,
     /// Whether it is changed then.
     pub(crate) changes: bool,
     /// The number of this search in its routine.
     pub(crate) number: usize,
+}
+
+/// The columns of a row that code reads at its address. Whoever makes code to read one adds it, so that all are there when
+/// the code runs.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct ReadColumns(Arc<AtomicU64>);
+
+impl ReadColumns {
+    /// One more is read.
+    pub(crate) fn add(&self, column: ColumnId) {
+        self.0.fetch_or(ColumnSet::of([column]).bits(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> ColumnSet {
+        ColumnSet::from_bits(self.0.load(Ordering::Relaxed))
+    }
 }
 
 /// In which partition rows are.
@@ -261,7 +282,7 @@ pub(crate) unsafe extern "C" fn find_short(
             if access.changes {
                 table.prefetch_liveness(tid);
             }
-            *row = row_at(table, site, tid, context.space.thawed[access.number].emptied());
+            *row = row_at(table, site, tid, access.read.get(), context.space.thawed[access.number].emptied());
         }
         context.note_found(&access.of, site, key, found);
         Ok(if found.is_some() { OK } else { DONE })
@@ -285,7 +306,13 @@ pub(crate) unsafe extern "C" fn find(
             Some((site, tid)) => {
                 let (site, tid) = (*site, *tid);
                 let table = access.of.table(&context.machine.live, site);
-                *row = row_at(table, site, tid, context.space.thawed[access.number].emptied());
+                *row = row_at(
+                    table,
+                    site,
+                    tid,
+                    access.read.get(),
+                    context.space.thawed[access.number].emptied(),
+                );
                 Ok(OK)
             }
             None => Ok(DONE),
@@ -317,9 +344,9 @@ impl RowAt {
     }
 }
 
-/// Where a row is that can be read; what is frozen is thawed, and stays there until `thawed` is cleared.
-pub(crate) fn row_at(table: &Table, site: Site, tid: Tid, thawed: &mut Thawed) -> RowAt {
-    let at = table.readable_row(tid, thawed);
+/// Where some columns of a row are that can be read; what is frozen is thawed, and stays there until `thawed` is cleared.
+pub(crate) fn row_at(table: &Table, site: Site, tid: Tid, columns: ColumnSet, thawed: &mut Thawed) -> RowAt {
+    let at = table.readable_row(tid, columns, thawed);
     RowAt { entries: at.entries, slot: at.slot, tid, site: u64::from(site.number()) }
 }
 
@@ -371,14 +398,14 @@ pub(crate) unsafe extern "C" fn search_rows(
         let rows = &mut context.space.rows[access.number];
         rows.clear();
         let thawed = context.space.thawed[access.number].emptied();
-        let mut at = None;
+        let (mut at, columns) = (None, access.read.get());
         for &(site, tid) in tids {
             let table = match at {
                 Some((known, table)) if known == site => table,
                 _ => access.of.table(live, site),
             };
             at = Some((site, table));
-            rows.push(row_at(table, site, tid, thawed));
+            rows.push(row_at(table, site, tid, columns, thawed));
         }
         debug_assert_eq!(rows.len(), tids.len(), "each row that was found has an address");
         let growth = thawed.growth();
@@ -411,7 +438,9 @@ pub(crate) unsafe extern "C" fn row(
             return Ok(DONE);
         }
         // SAFETY: generated code passes room for a row.
-        unsafe { *row = row_at(table, site, tid, context.space.thawed[access.number].emptied()) };
+        unsafe {
+            *row = row_at(table, site, tid, access.read.get(), context.space.thawed[access.number].emptied())
+        };
         Ok(OK)
     })
 }

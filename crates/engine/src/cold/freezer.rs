@@ -142,8 +142,8 @@ struct Due {
     table: TableHandle,
     /// Nobody has written these for long enough.
     cold: BTreeSet<ChunkPlace>,
-    /// Most rows of these have died since they were frozen.
-    holey: Vec<ChunkPlace>,
+    /// Most rows of these have died since they were frozen; so many live.
+    holey: Vec<(ChunkPlace, usize)>,
 }
 
 /// Whether most slots of a chunk wait for new rows.
@@ -159,17 +159,35 @@ impl Database {
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        for Due { table, cold, holey } in self.due_chunks()? {
+        let due = self.due_chunks()?;
+        // What takes no memory comes first, then what gives some back, and last what takes some before.
+        self.empty_due(&due, |live| live == 0, &mut report)?;
+        for of_table in &due {
+            let wants = |place: &ChunkPlace| of_table.cold.contains(place);
             let goes_on = || self.inner.freezing.goes_on();
-            for place in holey.into_iter().take_while(|_| goes_on()) {
-                self.empty_chunk(table, place, &mut report)?;
-            }
-            let pick = Pick { wants: &|place| cold.contains(place), goes_on: &goes_on, gently: true };
-            self.freeze_those(table, pick, &mut report)?;
+            let pick = Pick { wants: &wants, goes_on: &goes_on, gently: true };
+            self.freeze_those(of_table.table, pick, &mut report)?;
         }
+        self.empty_due(&due, |live| live > 0, &mut report)?;
         // What was freed goes back to the system where nobody waits for it.
         self.inner.pool.shrink();
         Ok(report)
+    }
+
+    /// Empties those chunks of holes that have so many live rows as `wants` says.
+    fn empty_due(
+        &self,
+        due: &[Due],
+        wants: impl Fn(usize) -> bool,
+        report: &mut FreezeReport,
+    ) -> Result<(), SqlError> {
+        for of_table in due {
+            let those = of_table.holey.iter().filter(|(_, live)| wants(*live));
+            for (place, _) in those.take_while(|_| self.inner.freezing.goes_on()) {
+                self.empty_chunk(of_table.table, *place, report)?;
+            }
+        }
+        Ok(())
     }
 
     /// The chunks of each table that something is to be done with.
@@ -194,7 +212,7 @@ impl Database {
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 if is_mostly_holes(&chunk) {
-                    due.holey.push(place);
+                    due.holey.push((place, chunk.live_rows()));
                 }
                 if !chunk.is_encodable() || is_mostly_free(&chunk) {
                     seen.remove(&(def.id, place));

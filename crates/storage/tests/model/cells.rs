@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use albireo_base::{ColumnId, Decimal, SqlType, Tid, Value};
 use albireo_storage::{
-    Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled, INLINE_TEXT_APART,
-    IndexKind, LayoutChoice, Physical, RowAddress, Table, TableError, Thawed, VALIDITY_ENTRY,
-    VIEW_TEXT_BYTES,
+    Cell, CellShape, Cells, ColumnAddress, ColumnSet, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Filled,
+    INLINE_TEXT_APART, IndexKind, LayoutChoice, Physical, RowAddress, Table, TableError, Thawed,
+    VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
 use albireo_testing::random_tests;
 use proptest::prelude::*;
@@ -151,7 +151,7 @@ fn read_by_address(
     thawed: &mut Thawed,
     texts: &mut Vec<Box<[u8]>>,
 ) -> Cell {
-    let (c, r) = (table.column_address(column), table.readable_row(tid, thawed));
+    let (c, r) = (table.column_address(column), table.readable_row(tid, ColumnSet::ALL, thawed));
     if c.null_entry.is_some_and(|entry| !bit(r, entry)) {
         return Cell::NULL;
     }
@@ -226,7 +226,7 @@ pub fn cells_equal(table: &Table, shape: &Shape, rows: &Rows) {
     }
     for tid in (0..rows.last_key_value().map_or(0, |(tid, _)| tid.0)).map(Tid) {
         let mut thawed = Thawed::default();
-        let is_live = bit(table.readable_row(tid, &mut thawed), VALIDITY_ENTRY);
+        let is_live = bit(table.readable_row(tid, ColumnSet::ALL, &mut thawed), VALIDITY_ENTRY);
         assert!(is_live == table.is_live(tid) && is_live >= rows.contains_key(&tid));
     }
 }

@@ -20,7 +20,7 @@ use crate::kind::Kind;
 use crate::runtime;
 use crate::runtime::changes::Writing;
 use crate::runtime::prefetch::Ask;
-use crate::runtime::rows::{At, IndexOf, RowAt, code_of};
+use crate::runtime::rows::{At, IndexOf, ReadColumns, RowAt, code_of};
 
 /// What is done with each row of RETURNING.
 type Each<'q, 'f, 'r> = &'q mut dyn FnMut(&mut Emitter<'f, 'r>, &[Operand]);
@@ -345,7 +345,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
     fn returning_of_new(&mut self, insert: &'r Insert, row: Value, each: Each<'_, 'f, 'r>) {
         let Some(layout) = self.layouts.layout(insert.table.id) else { return };
         let table = Arc::clone(&insert.table);
-        let mut sources = vec![Source { table, layout, row: None, used: Vec::new() }];
+        let mut sources =
+            vec![Source { table, layout, row: None, used: Vec::new(), read: ReadColumns::default() }];
         columns_of(insert.returning.iter(), &mut sources);
         let used = sources[0].used.clone();
         let outer = std::mem::replace(

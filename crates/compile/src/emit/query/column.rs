@@ -56,6 +56,7 @@ impl<'r> Emitter<'_, 'r> {
         let (Some(row), Some(at)) = (source.row.clone(), source.layout.columns.get(n).copied()) else {
             return self.null(kind);
         };
+        source.read.add(ColumnId(n as u16));
         let ty = source.table.columns[n].ty;
         let table = handle(&source.table);
         let null = self.null_bit(&row, &at);

@@ -28,6 +28,7 @@ use super::{CELL, Emitter, Null, Operand, Width, memory};
 use crate::kind::Kind;
 use crate::layout::TableLayout;
 use crate::runtime;
+use crate::runtime::rows::ReadColumns;
 use crate::runtime::statements::{DONE, Fault};
 use column::Row;
 pub(super) use keys::whole;
@@ -50,6 +51,8 @@ struct Source {
     row: Option<Row>,
     /// The columns that are asked for.
     used: Vec<u16>,
+    /// Those that there is code for.
+    read: ReadColumns,
 }
 
 /// Makes code that finds a row; what is done with it comes second.
@@ -360,7 +363,13 @@ impl<'f, 'r> Emitter<'f, 'r> {
         let source = |relation: &tree::Relation| match &relation.source {
             RelationSource::Table(table) => {
                 let layout = self.layouts.layout(table.id)?;
-                Some(Source { table: Arc::clone(table), layout, row: None, used: Vec::new() })
+                Some(Source {
+                    table: Arc::clone(table),
+                    layout,
+                    row: None,
+                    used: Vec::new(),
+                    read: ReadColumns::default(),
+                })
             }
             _ => None,
         };

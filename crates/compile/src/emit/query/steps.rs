@@ -479,7 +479,8 @@ impl<'f, 'r> Emitter<'f, 'r> {
         // Hash indexes are asked for whole keys only.
         let by_key = unique && matches!(site, At::Shared | At::Key(_));
         let integers = if by_key || is_ordered(index) { integers(index, kinds) } else { None };
-        let Source { layout, used, .. } = &self.query.relations[relation];
+        let Source { layout, used, read, .. } = &self.query.relations[relation];
+        let read = read.clone();
         let lines = self.lines_of(relation, if unique { used } else { &[] });
         let (layout, index_ref) = (layout.id, layout.indexes[&index.name]);
         let number = self.parts.searches();
@@ -493,6 +494,7 @@ impl<'f, 'r> Emitter<'f, 'r> {
             text_key: text_key(index, kinds).filter(|_| is_ordered(index)),
             site,
             lines,
+            read,
             changes: self.query.changes,
             number,
         }

@@ -5,6 +5,7 @@ use albireo_base::Tid;
 use super::RowAddress;
 use crate::directory::Entry;
 use crate::layout::{OneRow, Physical, VALIDITY_ENTRY};
+use crate::registry::ColumnSet;
 use crate::rows::{OVERFLOW, Rows, VIEW_INLINE_BYTES, View};
 use crate::table::Table;
 
@@ -16,6 +17,8 @@ use crate::table::Table;
 #[derive(Default)]
 pub struct Thawed {
     rows: Vec<Box<[u128]>>,
+    /// Memory for the next one: mostly there is one at a time.
+    spare: Option<Box<[u128]>>,
     bytes: usize,
     most_bytes: usize,
 }
@@ -32,47 +35,60 @@ impl Thawed {
     #[inline]
     pub fn emptied(&mut self) -> &mut Self {
         if self.bytes > 0 {
+            self.spare = self.rows.pop();
             self.rows.clear();
             self.bytes = 0;
         }
         self
+    }
+
+    /// A row of so many words, all 0.
+    fn take(&mut self, words: usize) -> Box<[u128]> {
+        match self.spare.take() {
+            Some(mut row) if row.len() == words => {
+                row.fill(0);
+                row
+            }
+            _ => vec![0; words].into_boxed_slice(),
+        }
     }
 }
 
 const _: () = assert!(size_of::<Entry>() == size_of::<u128>(), "an entry is a word of `OneRow`");
 
 impl Table {
-    /// Where a row lies; if it is frozen, where it has been thawed.
+    /// Where a row lies; if it is frozen, where some of its columns have been thawed: no others are to be read there.
     ///
     /// # Panics
     /// There never was such a row.
     #[inline]
-    pub fn readable_row(&self, tid: Tid, thawed: &mut Thawed) -> RowAddress {
+    pub fn readable_row(&self, tid: Tid, columns: ColumnSet, thawed: &mut Thawed) -> RowAddress {
         match self.row_address(tid) {
             Some(address) => address,
-            None => self.thaw(tid, thawed),
+            None => self.thaw(tid, columns, thawed),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn thaw(&self, tid: Tid, thawed: &mut Thawed) -> RowAddress {
+    fn thaw(&self, tid: Tid, columns: ColumnSet, thawed: &mut Thawed) -> RowAddress {
         let one = self.rows.layout.one_row();
-        let mut row = vec![0_u128; one.words].into_boxed_slice();
+        let mut row = thawed.take(one.words);
         let entries = row.as_mut_ptr().cast::<u8>();
         // SAFETY: `row` has so many words, and nobody else knows it.
-        unsafe { fill(&self.rows, tid, one, entries) };
+        unsafe { fill(&self.rows, tid, columns, one, entries) };
         thawed.bytes += size_of_val(&*row);
         thawed.rows.push(row);
         RowAddress { entries, slot: 0 }
     }
 }
 
-/// Writes the entries of a chunk of one row, and the row.
+/// Writes the entries of a chunk of one row, and some columns of the row. Each lies in memory of its own, which is what
+/// they cost.
 ///
 /// # Safety
 /// `one.words` words of zeroes may be written at `to`.
-unsafe fn fill(rows: &Rows, tid: Tid, one: &OneRow, to: *mut u8) {
+unsafe fn fill(rows: &Rows, tid: Tid, columns: ColumnSet, one: &OneRow, to: *mut u8) {
     let chunk = rows.frozen_chunk(tid).expect("the row is frozen");
     // SAFETY: places are below the number of words, the caller's; what lies there is as wide as its entry's row.
     let place_of = |entry: usize| unsafe { to.add(one.places[entry] as usize * size_of::<u128>()) };
@@ -90,6 +106,15 @@ unsafe fn fill(rows: &Rows, tid: Tid, one: &OneRow, to: *mut u8) {
         set_bit(VALIDITY_ENTRY);
     }
     for at in rows.layout.columns() {
+        if !columns.has(at.column) {
+            if cfg!(debug_assertions) && !at.physical.is_string() {
+                // SAFETY: as below. Who reads what is not thawed is to be found out.
+                let place = unsafe { place_of(at.entry as usize).add(at.offset as usize) };
+                // SAFETY: the value is as wide.
+                unsafe { place.write_bytes(0xA5, usize::from(at.width)) };
+            }
+            continue;
+        }
         if chunk.is_null(at.column, tid.slot()) {
             continue;
         }
