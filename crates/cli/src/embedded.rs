@@ -2,8 +2,8 @@
 
 use crate::catalog;
 use crate::recovering::Shown;
-use crate::sql::{About, Answer, Canceller, Column, Outcome, ProgressReader, Routine, Sql, Table};
-use albireo::{Config, Connection, Database, RecoveryReport, SqlError};
+use crate::sql::{About, Answer, Canceller, Chunks, Column, Outcome, ProgressReader, Routine, Sql, Table};
+use albireo::{Config, Connection, Database, RecoveryReport, SqlError, Value};
 use albireo_env::Env;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -137,6 +137,24 @@ impl Sql for Embedded {
         tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         tables
     }
+
+    fn chunks(&self, table: &Table) -> Vec<Chunks> {
+        let query = "SELECT state, count(*), sum(bytes)::bigint, sum(block_bytes)::bigint FROM albireo.chunks \
+                     WHERE schema = $1 AND \"table\" = $2 GROUP BY state ORDER BY count(*) DESC, state";
+        let of = [Value::Text(table.schema.clone()), Value::Text(table.name.clone())];
+        let Ok(result) = self.database().query(query, &of) else { return Vec::new() };
+        let number = |row, column| match result.value(row, column) {
+            Value::BigInt(number) => number,
+            _ => 0,
+        };
+        let chunks = |row| Chunks {
+            state: result.value(row, 0).to_string(),
+            count: number(row, 1),
+            bytes: number(row, 2),
+            block_bytes: number(row, 3),
+        };
+        (0..result.row_count()).map(chunks).collect()
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +181,14 @@ mod tests {
         let tables: Vec<_> = sql.tables().into_iter().map(|table| (table.name, table.rows)).collect();
         assert_eq!(tables, [("a".to_owned(), 0), ("b".to_owned(), 2)]);
         assert!(sql.schemas().contains(&"public".to_owned()));
+        let chunks = |table: usize| sql.chunks(&sql.tables()[table]);
+        assert_eq!(chunks(0), []);
+        let [hot] = chunks(1).try_into().unwrap();
+        assert_eq!((hot.state.as_str(), hot.count, hot.bytes), ("hot", 1, hot.block_bytes));
+        sql.execute("call albireo.freeze('b')").unwrap();
+        let [frozen] = chunks(1).try_into().unwrap();
+        assert_eq!((frozen.state.as_str(), frozen.count), ("frozen", 1));
+        assert!(frozen.bytes < frozen.block_bytes / 4, "{frozen:?}");
     }
 
     #[test]

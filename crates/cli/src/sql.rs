@@ -55,6 +55,22 @@ pub trait Sql {
 
     /// All tables, sorted by schema and name.
     fn tables(&self) -> Vec<Table>;
+
+    /// The chunks of a table, by their states; none if that cannot be told at the moment.
+    fn chunks(&self, table: &Table) -> Vec<Chunks>;
+}
+
+/// The chunks of a table that are in one state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    /// `hot`, `cooling`, `frozen` or `empty`.
+    pub state: String,
+    /// How many there are.
+    pub count: i64,
+    /// Their memory, indexes apart.
+    pub bytes: i64,
+    /// What they take as blocks.
+    pub block_bytes: i64,
 }
 
 /// A database, for whoever asks which it is.

@@ -4,7 +4,7 @@
 //! lower case unless quoted.
 
 use crate::output::{Cell, Kind, Table as Printed};
-use crate::sql::{About, Index, Routine, Sql, Table};
+use crate::sql::{About, Chunks, Index, Routine, Sql, Table};
 
 /// The schema that a name without one is in.
 const DEFAULT_SCHEMA: &str = "public";
@@ -173,7 +173,7 @@ fn fold(name: &str) -> String {
 }
 
 /// `\d NAME`: the columns, and the lines to print below them.
-pub fn table(table: &Table) -> (Printed<'static>, String) {
+pub fn table(table: &Table, chunks: &[Chunks]) -> (Printed<'static>, String) {
     let rows: Vec<Vec<Cell>> = table
         .columns
         .iter()
@@ -210,8 +210,22 @@ pub fn table(table: &Table) -> (Printed<'static>, String) {
         below.push_str(&format!("    CHECK ({check})\n"));
     }
     below.push_str(&format!("Partitioning: {}\n", placement(table)));
-    below.push_str(&format!("Layout: {}\nRows: {}\n\n", table.layout, table.rows));
+    below.push_str(&format!("Layout: {}\nRows: {}\n", table.layout, table.rows));
+    if !chunks.is_empty() {
+        let states: Vec<String> = chunks.iter().map(state).collect();
+        below.push_str(&format!("Chunks: {}\n", states.join("; ")));
+    }
+    below.push('\n');
     (Printed::own(title, &columns, rows), below)
+}
+
+/// The chunks in one state, and their memory; of those that are encoded also what they took.
+fn state(chunks: &Chunks) -> String {
+    let Chunks { state, count, bytes, block_bytes } = chunks;
+    match state.as_str() {
+        "frozen" => format!("{count} frozen in {bytes} bytes instead of {block_bytes}"),
+        _ => format!("{count} {state} in {bytes} bytes"),
+    }
 }
 
 fn placement(table: &Table) -> String {

@@ -123,7 +123,7 @@ impl Shell<'_> {
             return self.describe_other(name);
         }
         for table in &found {
-            let (columns, below) = describe::table(table);
+            let (columns, below) = describe::table(table, &self.sql.chunks(table));
             // As psql has it: expanded, this cannot be read.
             let expanded = if self.expanded == Expanded::On { Expanded::Auto } else { self.expanded };
             self.list_as(expanded, &columns)?;

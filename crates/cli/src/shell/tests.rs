@@ -1,5 +1,5 @@
 use super::*;
-use crate::sql::{About, Answer, Canceller, Column, Index, ProgressReader, Routine, TableColumn};
+use crate::sql::{About, Answer, Canceller, Chunks, Column, Index, ProgressReader, Routine, TableColumn};
 use albireo_base::{SqlError, SqlState, SqlType};
 use albireo_env::MemoryDisk;
 use arrow::array::{ArrayRef, Int32Array};
@@ -98,6 +98,16 @@ impl Sql for Fake {
             partition_by: Some("w_id".to_owned()),
             layout: "groups ((w_id, id), (note))".to_owned(),
         }]
+    }
+
+    fn chunks(&self, _: &crate::sql::Table) -> Vec<Chunks> {
+        let chunks = |state: &str, count, bytes| Chunks {
+            state: state.to_owned(),
+            count,
+            bytes,
+            block_bytes: 500_000 * count,
+        };
+        vec![chunks("frozen", 12, 61_440), chunks("hot", 1, 500_000)]
     }
 }
 
@@ -277,6 +287,7 @@ Check constraints:
 Partitioning: hash (w_id)
 Layout: groups ((w_id, id), (note))
 Rows: 3
+Chunks: 12 frozen in 61440 bytes instead of 6000000; 1 hot in 500000 bytes
 
 ";
     assert_eq!(out, expected);
