@@ -545,6 +545,10 @@ impl ScanStream {
             return Ok(ChunkRows::Nothing);
         }
         let live = chunk.live();
+        if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
+            self.pruned.add(1);
+            return Ok(ChunkRows::Nothing);
+        }
         // What is kept holds for full chunks without dead rows.
         let kept = self.kept.clone().filter(|_| live.is_none() && chunk.slots() == CHUNK_ROWS);
         if let (Some(kept), Some(gatherer)) = (&kept, &mut self.gatherer)

@@ -61,6 +61,8 @@ impl Rows {
     /// Gives an empty chunk blocks again, if there is one: its slots are the next ones that are free.
     pub(super) fn refill(&mut self) -> Result<bool, OutOfMemory> {
         let Some(&chunk) = self.empty.chunks.last() else { return Ok(false) };
+        let is_empty = self.dir.frozen.get(chunk as usize).is_some_and(|frozen| frozen.rows() == 0);
+        assert!(is_empty, "chunk {chunk} is empty still (E-1)");
         let (number, behind) = (chunk as usize, VALIDITY_ENTRY + 1);
         let blocks = self.new_blocks(behind)?;
         for (entry, bytes) in blocks.iter().zip(&self.layout.entry_bytes[behind..]) {
@@ -72,8 +74,7 @@ impl Rows {
         let entries = number * self.chunk_entries..(number + 1) * self.chunk_entries;
         let dir = self.dir_mut();
         dir.entries[entries][behind..].copy_from_slice(&blocks);
-        let nothing = Arc::make_mut(&mut dir.frozen).set(number, None);
-        debug_assert!(nothing.is_some_and(|nothing| nothing.rows() == 0), "the chunk was empty (E-1)");
+        Arc::make_mut(&mut dir.frozen).set(number, None);
         self.block_bytes += (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         self.readdress();
         self.moves += 1;
