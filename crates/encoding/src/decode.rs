@@ -165,11 +165,12 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
         Selection::Range(range) => reader.append(range.clone(), out),
         Selection::Mask(mask) => {
             let count = bits::count(mask);
-            // What is squeezed is longer at first.
-            out.reserve(count + 64);
+            out.reserve(count);
             if bits::count_ranges(mask) * LONG <= count {
                 return bits::for_each_range(mask, |range| reader.append(range, out));
             }
+            // What is squeezed is longer at first.
+            out.reserve(count + 64);
             for (number, word) in mask.iter().enumerate() {
                 let first = number * 64;
                 match *word {
