@@ -55,6 +55,10 @@ fn constant(random: &mut Random, column: &str) -> String {
         "run" => (g / 100).to_string(),
         "k" => random.between(4, 6).to_string(),
         "b" => ((key - 500) * 1_000_003 + i64::from(random.percent(10))).to_string(),
+        // More digits than any value has.
+        "n" if random.percent(20) => random
+            .pick(&["1000000", "-1000000.00", "123456789.5", "999999.99", "-0.001", "2000000.001"])
+            .to_owned(),
         "n" => format!("{}.{:02}", g.rem_euclid(500) / 4, g.rem_euclid(4) * 25),
         "w" => {
             let tenths = i128::from(g) * 123_456_789_012_345_675;
@@ -231,4 +235,32 @@ fn statement_finds_the_frozen_rows_that_it_changes() {
 
 fn changed(db: &Database, sql: &str) -> String {
     format!("{:?}", db.execute(sql).unwrap())
+}
+
+#[test]
+fn constant_of_more_digits_than_a_column_has_is_compared_as_any() {
+    let db = database();
+    run(&db, "CREATE TABLE t (n NUMERIC(2,0), m NUMERIC(4,1) NOT NULL)");
+    run(
+        &db,
+        "INSERT INTO t SELECT CASE WHEN g % 11 = 0 THEN NULL ELSE g % 199 - 99 END, (g % 1000 - 500) / 10.0
+         FROM generate_series(1, 20000) s (g)",
+    );
+    for _ in ["hot", "frozen"] {
+        for column in ["n", "m"] {
+            for operator in ["=", "<>", "<", "<=", ">", ">="] {
+                for constant in
+                    ["100000", "-100000", "99", "-99", "99.0", "5.5", "0.05", "-12.30", "1000.0", "999.95"]
+                {
+                    let count = |of: &str| {
+                        ask(&db, &format!("SELECT count(*) FROM t WHERE {of} {operator} {constant}"))
+                    };
+                    // What is computed from a column is compared row by row.
+                    let (fast, plain) = (count(column), count(&format!("({column} + 0.00 * m)")));
+                    assert_eq!(fast, plain, "{column} {operator} {constant}");
+                }
+            }
+        }
+        run(&db, "CALL albireo.freeze('t')");
+    }
 }

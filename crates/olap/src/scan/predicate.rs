@@ -139,7 +139,8 @@ impl Predicate {
                 match (column(left, schema), column(right, schema)) {
                     (Some(c), None) => Self::test(c, comparison, right, schema),
                     (None, Some(c)) => Self::test(c, comparison.mirrored(), left, schema),
-                    _ => None,
+                    _ => Self::of_widened(left, comparison, right, schema)
+                        .or_else(|| Self::of_widened(right, comparison.mirrored(), left, schema)),
                 }
             }
             Expr::Between(Between { expr, negated: false, low, high }) => {
@@ -158,6 +159,53 @@ impl Predicate {
             Expr::IsNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: false }),
             Expr::IsNotNull(e) => Some(Self::IsNull { column: column(e, schema)?, negated: true }),
             _ => None,
+        }
+    }
+
+    /// A comparison of a decimal column that was widened for a constant of more digits, which no value may have: `quantity
+    /// <= 100000` of a NUMERIC(2,0).
+    fn of_widened(
+        widened: &Expr,
+        comparison: Comparison,
+        constant: &Expr,
+        schema: &SchemaRef,
+    ) -> Option<Self> {
+        let (Expr::Cast(Cast { expr, field }), Expr::Literal(constant, _)) = (widened, constant) else {
+            return None;
+        };
+        let of = column(expr, schema)?;
+        let ty = schema.field(of.index()).data_type();
+        let &DataType::Decimal128(precision, scale) = ty else { return None };
+        let (DataType::Decimal128(wide, wide_scale), ScalarValue::Decimal128(Some(value), _, constant_scale)) =
+            (field.data_type(), constant)
+        else {
+            return None;
+        };
+        if constant.data_type() != *field.data_type() || *wide < precision || *constant_scale != *wide_scale {
+            return None;
+        }
+        // Only if the column's scale can say what the constant is.
+        let more = 10_i128.checked_pow(u32::try_from(wide_scale.checked_sub(scale)?).ok()?)?;
+        if value % more != 0 {
+            return None;
+        }
+        let (value, most) = (value / more, 10_i128.checked_pow(precision.into())? - 1);
+        let is_above = value > most;
+        if (-most..=most).contains(&value) {
+            let constant = Expr::Literal(ScalarValue::Decimal128(Some(value), precision, scale), None);
+            return Self::test(of, comparison, &constant, schema);
+        }
+        let holds = match comparison {
+            Comparison::Equal => false,
+            Comparison::NotEqual => true,
+            Comparison::Less | Comparison::LessOrEqual => is_above,
+            Comparison::Greater | Comparison::GreaterOrEqual => !is_above,
+        };
+        match holds {
+            true => Some(Self::IsNull { column: of, negated: true }),
+            false => {
+                Self::test(of, comparison, &Expr::Literal(ScalarValue::try_new_null(ty).ok()?, None), schema)
+            }
         }
     }
 
