@@ -480,7 +480,14 @@ impl Connection {
             "{} chunks of \"{table}\" frozen, in {} bytes; {} left as they are",
             report.chunks, report.bytes, report.left
         );
-        Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices: vec![done] })
+        let emptied = (report.emptied > 0).then(|| {
+            format!(
+                "{} frozen chunks emptied, most of whose rows were gone; {} rows moved",
+                report.emptied, report.moved
+            )
+        });
+        let notices = emptied.into_iter().chain([done]).collect();
+        Ok(Outcome::Done { tag: "CALL".into(), rows: 0, notices })
     }
 
     /// BACKUP TO: a copy of the database, taken while transactions run.

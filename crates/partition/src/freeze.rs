@@ -60,25 +60,11 @@ impl Partitions {
         chunk: u32,
     ) -> Result<MoveOut, TableError> {
         let mut outcome = Ok((MoveOut::Refused, None));
-        if table.is_shared() {
-            self.exclusively(|all| {
-                if !all.holds_no_tids() {
-                    return;
-                }
-                if let Some(target) = all.tables(table).into_iter().next() {
-                    outcome = move_some(target, chunk);
-                }
-            });
-        } else {
-            self.own(partition, |data| {
-                if !data.holds_no_tids() {
-                    return;
-                }
-                if let Some(target) = data.tables.get_mut(table.id().index()).and_then(Option::as_mut) {
-                    outcome = move_some(target, chunk);
-                }
-            });
-        }
+        self.with_table_at_rest(table, partition, |target, holds_no_tids| {
+            if holds_no_tids {
+                outcome = move_some(target, chunk);
+            }
+        });
         // What was let go of goes back where nobody waits for it.
         outcome.map(|(done, _replaced)| done)
     }

@@ -207,16 +207,28 @@ impl Partitions {
         partition: PartitionId,
         work: impl FnOnce(&mut Table),
     ) {
+        self.with_table_at_rest(table, partition, |target, _| work(target));
+    }
+
+    /// As [`Partitions::with_table_mut`]; tells whether nobody holds on to TIDs.
+    pub(crate) fn with_table_at_rest(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        work: impl FnOnce(&mut Table, bool),
+    ) {
         if table.is_shared() {
             return self.exclusively(|all| {
+                let holds_no_tids = all.holds_no_tids();
                 if let Some(target) = all.tables(table).into_iter().next() {
-                    work(target);
+                    work(target, holds_no_tids);
                 }
             });
         }
         self.own(partition, |data| {
+            let holds_no_tids = data.holds_no_tids();
             if let Some(target) = data.tables.get_mut(table.id().index()).and_then(Option::as_mut) {
-                work(target);
+                work(target, holds_no_tids);
             }
         });
     }

@@ -6,7 +6,7 @@ mod damage;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use albireo::{Database, Durability, LogCompleteness, Receipt, SqlError, SqlState, Value};
+use albireo::{Database, Durability, LogCompleteness, Outcome, Receipt, SqlError, SqlState, Value};
 use albireo_env::Faults;
 use albireo_redo::Step;
 
@@ -108,6 +108,8 @@ pub struct Counts {
     pub complete: u64,
     /// Times that a table was frozen.
     pub frozen: u64,
+    /// Times that frozen chunks were emptied by that.
+    pub emptied: u64,
 }
 
 /// A run under way.
@@ -424,15 +426,15 @@ impl Simulation {
         }
         let which = self.random.below(tables.len() as u64) as usize;
         let name = tables.keys().nth(which).expect("there are so many tables");
-        let frozen = life.execute(&format!("CALL albireo.freeze('{name}')"));
+        let frozen = life.database.execute(&format!("CALL albireo.freeze('{name}')"));
+        let outcomes = frozen.map_err(|error| format!("{name} cannot be frozen: {error}"))?;
+        let emptied = outcomes.iter().any(|outcome| {
+            matches!(outcome, Outcome::Done { notices, .. } if notices.iter().any(|notice| notice.contains("emptied")))
+        });
         self.counts.frozen += 1;
-        self.trace.note(format_args!("freeze {name}"));
-        match frozen {
-            Err(error) if error.state() != SqlState::OUT_OF_MEMORY => {
-                Err(format!("{name} cannot be frozen: {error}"))
-            }
-            _ => Ok(()),
-        }
+        self.counts.emptied += u64::from(emptied);
+        self.trace.note(format_args!("freeze {name}: emptied chunks {emptied}"));
+        Ok(())
     }
 
     fn draw(&mut self) -> Action {

@@ -65,7 +65,7 @@ pub fn config(partitions: u16, has_tpcc: bool) -> Config {
     Config {
         partitions,
         query_threads: 1,
-        // It is taken from the system ahead of need, which is most of what opening costs.
+        // It is taken from the system ahead of need, which is most of what opening costs; each size of blocks takes 2 MiB.
         data_limit_bytes: if has_tpcc { 128 << 20 } else { 32 << 20 },
         durability: Durability::Async,
         procedures: albireo_bench::tpcc::procedures::logged(),

@@ -146,9 +146,9 @@ struct Due {
     holey: Vec<(ChunkPlace, usize)>,
 }
 
-/// Whether most slots of a chunk wait for new rows.
-pub(super) fn is_mostly_free(chunk: &ChunkView<'_>) -> bool {
-    chunk.live_rows() * 2 < chunk.slots()
+/// Whether most slots of a chunk, of whose rows so many live, wait for new ones.
+pub(super) fn is_mostly_free(chunk: &ChunkView<'_>, live: usize) -> bool {
+    live * 2 < chunk.slots()
 }
 
 impl Database {
@@ -162,7 +162,7 @@ impl Database {
         let due = self.due_chunks()?;
         // What takes no memory comes first, then what gives some back, and last what takes some before.
         self.empty_due(&due, |live| live == 0, &mut report)?;
-        for of_table in &due {
+        for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
             let wants = |place: &ChunkPlace| of_table.cold.contains(place);
             let goes_on = || self.inner.freezing.goes_on();
             let pick = Pick { wants: &wants, goes_on: &goes_on, gently: true };
@@ -211,10 +211,11 @@ impl Database {
             let mut due = Due { table, cold: BTreeSet::new(), holey: Vec::new() };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
-                if is_mostly_holes(&chunk) {
-                    due.holey.push((place, chunk.live_rows()));
+                let live = chunk.live_rows();
+                if is_mostly_holes(&chunk, live) {
+                    due.holey.push((place, live));
                 }
-                if !chunk.is_encodable() || is_mostly_free(&chunk) {
+                if !chunk.is_encodable() || is_mostly_free(&chunk, live) {
                     seen.remove(&(def.id, place));
                     continue;
                 }
@@ -228,7 +229,9 @@ impl Database {
                     due.cold.insert(place);
                 }
             }
-            all.push(due);
+            if !due.cold.is_empty() || !due.holey.is_empty() {
+                all.push(due);
+            }
         }
         Ok(all)
     }

@@ -32,9 +32,9 @@ pub(crate) use freezer::Freezing;
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
 
-/// Whether most rows of a frozen chunk have died since. An empty one has none that could.
-fn is_mostly_holes(chunk: &ChunkView<'_>) -> bool {
-    chunk.frozen_rows().is_some_and(|rows| chunk.live_rows() * 2 < rows)
+/// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could.
+fn is_mostly_holes(chunk: &ChunkView<'_>, live: usize) -> bool {
+    chunk.frozen_rows().is_some_and(|rows| live * 2 < rows)
 }
 
 /// Which chunks of a table are frozen, by partition and number, and how.
@@ -76,10 +76,12 @@ impl Database {
         let def = catalog.resolve_table(name, Source::new(""))?;
         let table = TableHandle::new(def.id, def.is_shared());
         let mut report = FreezeReport::default();
-        self.empty_those(table, &is_mostly_holes, goes_on, &mut report)?;
+        let holey = |chunk: &ChunkView<'_>| is_mostly_holes(chunk, chunk.live_rows());
+        // Without memory for that, freezing gives some back.
+        let emptied = self.empty_those(table, &holey, goes_on, &mut report);
         self.inner.partitions.end_chunks(table);
         self.freeze_those(table, Pick { wants: &|_| true, goes_on, gently: false }, &mut report)?;
-        Ok(report)
+        emptied.map(|()| report)
     }
 
     /// Moves the rows out of some frozen chunks of a table, as long as `goes_on` says so.

@@ -45,10 +45,11 @@ impl Database {
     fn row_of_chunk(&self, def: &TableDef, table: TableHandle, chunk: &ChunkView<'_>) -> Vec<Value> {
         let number = |number: u64| Value::BigInt(number as i64);
         let slots = chunk.slots() as u64;
-        let live = chunk.live_rows() as u64;
+        let live_rows = chunk.live_rows();
+        let live = live_rows as u64;
         let reason = match chunk.is_frozen() {
             true => None,
-            false if chunk.is_encodable() && is_mostly_free(chunk) => {
+            false if chunk.is_encodable() && is_mostly_free(chunk, live_rows) => {
                 Some("most of its slots are free".to_owned())
             }
             false => {

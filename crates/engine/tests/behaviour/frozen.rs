@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use albireo::{ArchiveInspector, Config, Database, FreezeSchedule};
-use albireo_env::{Clock, CrashDisk, Disk, Env};
+use albireo_env::{Clock, CrashDisk, Disk, Env, SimulatedClock};
 
 use crate::recovery::{config, env_of};
 use crate::support::{ask, database, fails, run, show, small, state};
@@ -330,12 +330,17 @@ fn what_cannot_be_frozen_is_said() {
     assert_eq!(ask(&db, "SELECT count(*) FROM s.\"T\""), "0");
 }
 
+/// A database that freezes what nobody has written for so long, as a clock says that is set by hand.
+fn frozen_after(after: Duration) -> (Database, SimulatedClock) {
+    let (clock, hand) = Clock::simulated();
+    let config = Config { freeze: FreezeSchedule { after: Some(after) }, ..small() };
+    (Database::with_env(config, Env { clock, ..Env::real() }).unwrap(), hand)
+}
+
 #[test]
 fn what_nobody_writes_is_frozen_by_itself() {
-    let (clock, hand) = Clock::simulated();
     let minute = Duration::from_secs(60);
-    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
-    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE big (a INTEGER PRIMARY KEY, b INTEGER NOT NULL); CREATE TABLE little (a INTEGER)");
     run(
         &db,
@@ -372,10 +377,8 @@ fn what_nobody_writes_is_frozen_by_itself() {
 
 #[test]
 fn table_says_itself_when_its_rows_are_frozen() {
-    let (clock, hand) = Clock::simulated();
     let minute = Duration::from_secs(60);
-    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
-    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE auto (a INTEGER); CREATE TABLE never (a INTEGER) WITH (freeze = off)");
     run(&db, "CREATE TABLE late (a INTEGER) WITH (freeze = '3 min', layout = 'row')");
     for table in ["auto", "never", "late"] {
@@ -456,10 +459,8 @@ fn texts_that_are_too_long_together_stay_as_they_are() {
 
 #[test]
 fn what_is_left_of_chunks_of_holes_moves_and_they_are_filled_again() {
-    let (clock, hand) = Clock::simulated();
     let minute = Duration::from_secs(60);
-    let config = Config { freeze: FreezeSchedule { after: Some(minute) }, ..small() };
-    let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+    let (db, hand) = frozen_after(minute);
     run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER)");
     run(&db, "CREATE INDEX t_c ON t (c); CREATE INDEX t_b ON t (b) WITH (keys = 'none')");
     let insert = |first: u32| {

@@ -162,8 +162,8 @@ impl Predicate {
         }
     }
 
-    /// A comparison of a decimal column that was widened for a constant of more digits, which no value may have: `quantity
-    /// <= 100000` of a NUMERIC(2,0).
+    /// A comparison of a decimal column that was widened, without loss, for a constant of more digits: `quantity <= 100000`
+    /// of a NUMERIC(2,0).
     fn of_widened(
         widened: &Expr,
         comparison: Comparison,
@@ -176,12 +176,9 @@ impl Predicate {
         let of = column(expr, schema)?;
         let ty = schema.field(of.index()).data_type();
         let &DataType::Decimal128(precision, scale) = ty else { return None };
-        let (DataType::Decimal128(wide, wide_scale), ScalarValue::Decimal128(Some(value), _, constant_scale)) =
-            (field.data_type(), constant)
-        else {
-            return None;
-        };
-        if constant.data_type() != *field.data_type() || *wide < precision || *constant_scale != *wide_scale {
+        let &ScalarValue::Decimal128(Some(value), wide, wide_scale) = constant else { return None };
+        let digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+        if constant.data_type() != *field.data_type() || digits(wide, wide_scale) < digits(precision, scale) {
             return None;
         }
         // Only if the column's scale can say what the constant is.

@@ -252,6 +252,11 @@ impl Rows {
         self.moves += 1;
     }
 
+    /// Whether a statement over many rows is at work in the table.
+    pub(super) fn is_worked_on(&self) -> bool {
+        self.has_ghosts() || self.keeps_heaps.strong_count() > 0
+    }
+
     /// What keeps a chunk from being frozen now.
     ///
     /// # Errors
@@ -271,7 +276,7 @@ impl Rows {
         if self.has_moved() {
             return Err(WhyHot::InTransaction);
         }
-        if self.has_ghosts() || self.keeps_heaps.strong_count() > 0 {
+        if self.is_worked_on() {
             return Err(WhyHot::WorkedOn);
         }
         match self.free.count_until(u64::MAX) > MOST_FREE {

@@ -33,7 +33,7 @@ impl Rows {
     /// Whether rows may move out of a frozen chunk now, as far as its table knows.
     pub(crate) fn may_move_out(&self, chunk: u32) -> bool {
         let is_frozen = self.dir.frozen.get(chunk as usize).is_some_and(|frozen| frozen.rows() > 0);
-        is_frozen && !self.has_moved() && !self.has_ghosts() && self.keeps_heaps.strong_count() == 0
+        is_frozen && !self.has_moved() && !self.is_worked_on()
     }
 
     /// The next row at or after `tid` that lives in its chunk.

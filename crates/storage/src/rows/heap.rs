@@ -296,7 +296,7 @@ impl Rows {
     /// short it leaves them as they are.
     #[inline]
     pub(crate) fn tidy(&mut self) {
-        if self.untidy.is_empty() || self.keeps_heaps.strong_count() > 0 || self.has_ghosts() {
+        if self.untidy.is_empty() || self.is_worked_on() {
             return;
         }
         while self.tidy_one() {}
