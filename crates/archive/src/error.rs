@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use albireo_storage::FetchError;
+
 /// Why an archive was not written, read or thrown away.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,6 +123,16 @@ impl ArchiveError {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path },
             _ => Self::Io { path, source },
+        }
+    }
+
+    /// Rows that are not in memory could not be read.
+    pub(crate) fn unread(error: FetchError) -> Self {
+        match error {
+            FetchError::Unreadable { ref file, .. } | FetchError::Damaged { ref file, .. } => {
+                Self::io(Path::new(&file.clone()), io::Error::other(error.to_string()))
+            }
+            FetchError::Memory(full) => Self::io(Path::new("memory"), io::Error::other(full.to_string())),
         }
     }
 

@@ -1,10 +1,11 @@
 //! What the analytical engine asks for, answered by the catalog and by snapshots.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlType, TableId, Value};
+use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
 use albireo_encoding::{Selection, Summary, Test};
 use albireo_olap::Prepared;
 use albireo_olap::relation::{
@@ -12,7 +13,7 @@ use albireo_olap::relation::{
     Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, EncodedView, SnapshotScope, TableView};
+use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, EncodedView, FetchedChunk, SnapshotScope, TableView};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -103,44 +104,66 @@ impl RelationData for StorageTable {
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(StorageChunk(self.0.chunk(i)))
+        Box::new(StorageChunk::new(self.0.chunk(i)))
     }
 }
 
-struct StorageChunk<'a>(ChunkView<'a>);
+/// A chunk, and what was fetched of it if it is evicted.
+struct StorageChunk<'a> {
+    view: ChunkView<'a>,
+    fetched: OnceCell<FetchedChunk>,
+}
+
+impl<'a> StorageChunk<'a> {
+    fn new(view: ChunkView<'a>) -> Self {
+        Self { view, fetched: OnceCell::new() }
+    }
+
+    /// The chunk as it can be read.
+    fn now(&self) -> ChunkView<'_> {
+        self.fetched.get().map_or(self.view, |fetched| self.view.reading(fetched))
+    }
+}
 
 impl ChunkData for StorageChunk<'_> {
     fn slots(&self) -> usize {
-        self.0.slots()
+        self.view.slots()
     }
 
     fn live(&self) -> Option<BooleanBuffer> {
-        self.0.live()
+        self.view.live()
     }
 
     fn column(&self, column: ColumnId) -> ArrayRef {
-        self.0.column(column)
+        self.now().column(column)
     }
 
     fn raw_i64(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
-        self.0.raw_i64(column)
+        self.now().raw_i64(column)
     }
 
     fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
-        self.0.nulls(column)
+        self.now().nulls(column)
     }
 
     fn version(&self, column: ColumnId) -> ChunkVersion {
-        ChunkVersion(self.0.version(column).as_u128())
+        ChunkVersion(self.view.version(column).as_u128())
+    }
+
+    fn is_away(&self) -> bool {
+        self.view.is_evicted()
+    }
+
+    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
+        if let Some(fetched) = self.view.fetch(ColumnSet::of(columns.iter().copied()))? {
+            let _ = self.fetched.set(fetched);
+        }
+        Ok(())
     }
 
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
-        encoded(&self.0, column)
+        self.now().encoded(column).map(|view| Box::new(StorageColumn(view)) as Box<dyn EncodedColumn + '_>)
     }
-}
-
-fn encoded<'a>(chunk: &'a ChunkView<'_>, column: ColumnId) -> Option<Box<dyn EncodedColumn + 'a>> {
-    chunk.encoded(column).map(|view| Box::new(StorageColumn(view)) as Box<dyn EncodedColumn + 'a>)
 }
 
 /// A column of a frozen chunk.
@@ -148,7 +171,7 @@ struct StorageColumn<'a>(EncodedView<'a>);
 
 impl EncodedColumn for StorageColumn<'_> {
     fn summary(&self) -> &Summary {
-        self.0.column().summary()
+        self.0.summary()
     }
 
     fn is_cheap(&self) -> bool {
@@ -317,12 +340,12 @@ impl RelationData for AddressedTable {
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(AddressedChunk { chunk: self.view.chunk(i), columns: self.columns })
+        Box::new(AddressedChunk { chunk: StorageChunk::new(self.view.chunk(i)), columns: self.columns })
     }
 }
 
 struct AddressedChunk<'a> {
-    chunk: ChunkView<'a>,
+    chunk: StorageChunk<'a>,
     columns: usize,
 }
 
@@ -331,8 +354,8 @@ impl AddressedChunk<'_> {
     fn address(&self, column: ColumnId) -> Option<ScalarBuffer<i64>> {
         let slots = self.chunk.slots();
         match column.index().checked_sub(self.columns)? {
-            0 => Some(vec![i64::from(self.chunk.partition().0); slots].into()),
-            _ => Some((0..slots).map(|slot| self.chunk.tid(slot).0 as i64).collect()),
+            0 => Some(vec![i64::from(self.chunk.view.partition().0); slots].into()),
+            _ => Some((0..slots).map(|slot| self.chunk.view.tid(slot).0 as i64).collect()),
         }
     }
 }
@@ -359,25 +382,33 @@ impl ChunkData for AddressedChunk<'_> {
 
     fn raw_nulls(&self, column: ColumnId) -> Option<NullBuffer> {
         match column.index() < self.columns {
-            true => self.chunk.nulls(column),
+            true => self.chunk.raw_nulls(column),
             false => None,
         }
     }
 
+    fn is_away(&self) -> bool {
+        self.chunk.is_away()
+    }
+
+    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
+        self.chunk.fetch(&columns.iter().copied().filter(|column| column.index() < self.columns).collect())
+    }
+
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
         match column.index() < self.columns {
-            true => encoded(&self.chunk, column),
+            true => self.chunk.encoded(column),
             false => None,
         }
     }
 
     fn version(&self, column: ColumnId) -> ChunkVersion {
         match column.index() < self.columns {
-            true => ChunkVersion(self.chunk.version(column).as_u128()),
+            true => self.chunk.version(column),
             false => {
-                let first = self.chunk.tid(0).0;
+                let first = self.chunk.view.tid(0).0;
                 ChunkVersion(
-                    (u128::from(self.chunk.partition().0) << 96)
+                    (u128::from(self.chunk.view.partition().0) << 96)
                         | (u128::from(first) << 16)
                         | self.slots() as u128,
                 )

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use albireo_base::{SqlError, SqlState};
 use albireo_storage::BudgetPolicy;
 
-use crate::{CheckpointSchedule, Durability, FreezeSchedule, LogRecords, Procedures};
+use crate::{CheckpointSchedule, Durability, Eviction, FreezeSchedule, LogRecords, Procedures};
 
 /// How a database is set up. The default is one partition, as many analytical threads as cores, and memory limits
 /// that are shares of what this process may use ([`Config::for_memory`]).
@@ -52,6 +52,8 @@ pub struct Config {
     pub checkpoint: CheckpointSchedule,
     /// When rows that nobody writes any more are frozen by themselves.
     pub freeze: FreezeSchedule,
+    /// Where frozen rows go when [`Config::data_limit_bytes`] is nearly reached.
+    pub eviction: Eviction,
 }
 
 /// What a process is assumed to have where the system does not say.
@@ -95,6 +97,7 @@ impl Config {
             recovery_threads: albireo_env::cores(),
             checkpoint: CheckpointSchedule::default(),
             freeze: FreezeSchedule::default(),
+            eviction: Eviction::default(),
         }
     }
 

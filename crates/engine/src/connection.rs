@@ -368,7 +368,8 @@ impl Connection {
     }
 
     fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
-        self.budget(cancel).within(|| self.run_within(text, parameters, cancel))
+        let run = || self.budget(cancel).within(|| self.run_within(text, parameters, cancel));
+        cold::or_unreadable(run)
     }
 
     fn run_within(

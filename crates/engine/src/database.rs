@@ -18,7 +18,7 @@ use albireo_sql::Catalog;
 use albireo_storage::{BlockPool, HandleError, RowFault, SnapshotRegistry, SnapshotScope, Table, TableError};
 use parking_lot::{Mutex, RwLock};
 
-use crate::cold::Freezing;
+use crate::cold::{Evicting, Freezing};
 use crate::definitions::Definitions;
 use crate::durability::{Archiving, Home};
 use crate::errors::no_thread;
@@ -54,6 +54,7 @@ impl Drop for Closer {
     fn drop(&mut self) {
         self.inner.archiving.close();
         self.inner.freezing.close();
+        self.inner.evicting.close();
         for thread in self.threads.get_mut().drain(..) {
             // A thread that panicked has said so already.
             let _ = thread.join();
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) archiving: Archiving,
     /// What may be frozen.
     pub(crate) freezing: Freezing,
+    /// What leaves memory when that is short.
+    pub(crate) evicting: Evicting,
     /// The directory that it is kept in.
     pub(crate) home: OnceLock<Home>,
     pub(crate) pool: BlockPool,
@@ -150,6 +153,7 @@ impl Database {
     pub fn in_memory(config: Config) -> Result<Self, SqlError> {
         let mut database = Self::with_env(config, Env::real())?;
         database.start_freezing()?;
+        database.start_evicting()?;
         Ok(database)
     }
 
@@ -198,6 +202,7 @@ impl Database {
         database.start_log_thread()?;
         database.start_schedule()?;
         database.start_freezing()?;
+        database.start_evicting()?;
         Ok(database)
     }
 
@@ -221,8 +226,9 @@ impl Database {
     ) -> Result<Self, SqlError> {
         config.check()?;
         let home = Home::open(&env, path)?;
-        let database = Self::with_env(config.clone(), env)?;
+        let database = Self::without_eviction(config.clone(), env)?;
         database.start_log(home, &config, listener)?;
+        database.set_eviction(&config.eviction)?;
         Ok(database)
     }
 
@@ -236,6 +242,13 @@ impl Database {
     /// # Errors
     /// As [`Database::in_memory`].
     pub fn with_env(config: Config, env: Env) -> Result<Self, SqlError> {
+        let eviction = config.eviction.clone();
+        let database = Self::without_eviction(config, env)?;
+        database.set_eviction(&eviction)?;
+        Ok(database)
+    }
+
+    fn without_eviction(config: Config, env: Env) -> Result<Self, SqlError> {
         config.check()?;
         let pool = BlockPool::new(config.data_limit_bytes);
         let registry = Arc::new(SnapshotRegistry::new(
@@ -279,6 +292,7 @@ impl Database {
             archived: Mutex::default(),
             archiving: Archiving::new(config.checkpoint, env.clock.now()),
             freezing: Freezing::new(config.freeze),
+            evicting: Evicting::default(),
             home: OnceLock::new(),
             files_written: AtomicU64::new(0),
             handed_out: Mutex::default(),
@@ -287,6 +301,11 @@ impl Database {
             env,
         };
         Ok(Self { closer: None, inner: Arc::new(inner) })
+    }
+
+    /// A handle that does not keep the database open.
+    pub(crate) fn of(inner: Arc<Inner>) -> Self {
+        Self { closer: None, inner }
     }
 
     /// The same database, by a handle that does not keep it open.

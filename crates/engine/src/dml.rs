@@ -22,7 +22,7 @@ use albireo_execute::query::{self, FoundRow, FoundRows};
 use albireo_execute::{Executables, Execution, Host, Limits as BodyLimits, Notice, with_parameters};
 use albireo_olap::relation::{Relations, Snapshot};
 use albireo_olap::{CancelToken, Prepared};
-use albireo_partition::{Abort, Call, Route, Transaction};
+use albireo_partition::{Abort, Call, CallError, Route, Transaction};
 use albireo_plpgsql::plan;
 use albireo_semantics::Stop;
 use albireo_semantics::datum::Datum;
@@ -32,7 +32,7 @@ use albireo_semantics::query::tree::{Body, Change};
 use albireo_semantics::query::{ChangePlan, SelectPlan};
 use albireo_semantics::types::{Scalar, Type};
 use albireo_sql::ast::Statement;
-use albireo_storage::DatabaseSnapshot;
+use albireo_storage::{BudgetSpent, DatabaseSnapshot};
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
 
@@ -184,10 +184,14 @@ impl<'a> Queried<'a> {
     fn make(&self, arguments: &[Datum]) -> Result<Ran, SqlError> {
         let limits = self.database.limits(self.settings, self.cancel);
         let partitions = &self.database.inner.partitions;
-        let ran = partitions.crossing_with_snapshot(&self.call(), &self.scope(), |tx, snapshot| {
-            self.make_with(tx, snapshot, arguments, &limits)
+        let (call, scope) = (self.call(), self.scope());
+        let ran = partitions.with_rows(|| {
+            let ran = partitions.crossing_with_snapshot(&call, &scope, |tx, snapshot| {
+                self.make_with(tx, snapshot, arguments, &limits)
+            });
+            let spent = |spent: BudgetSpent| CallError::Aborted(Abort::Raised(crate::errors::session(spent.into())));
+            ran.unwrap_or_else(|error| Err(spent(error)))
         });
-        let ran = ran.map_err(|spent| crate::errors::session(spent.into()))?;
         ran.map_err(|error| self.database.explain_call(error))
     }
 

@@ -56,7 +56,7 @@ pub use albireo_storage::{
     Asked, BudgetPolicy, Col, FixedRow, HandleError, IndexRef, RowShape, ShapeRow, ShapeValue, ShortKey,
     Table, TextCol, partition_of,
 };
-pub use cold::{FreezeReport, FreezeSchedule};
+pub use cold::{Eviction, FreezeReport, FreezeSchedule};
 pub use config::Config;
 pub use connection::Connection;
 pub use database::{Database, MemoryReport, Statistics};

@@ -4,10 +4,11 @@
 //! Not responsible for: where rows lie (`storage`), names and constraints (`sql`).
 //! These traits are also the test seam: [`crate::memory`] implements them over Arrow batches.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use albireo_base::{ColumnId, SqlType, TableId, arrow_type};
+use albireo_base::{ColumnId, SqlError, SqlType, TableId, arrow_type};
 use albireo_encoding::{Selection, Summary, Test};
 use arrow::array::ArrayRef;
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
@@ -104,6 +105,19 @@ pub trait ChunkData: Send {
     }
     /// The version of a column's content.
     fn version(&self, column: ColumnId) -> ChunkVersion;
+    /// Whether columns may not be in memory, so that they have to be [fetched](ChunkData::fetch) before they are read; what
+    /// is known of them without reading is there.
+    fn is_away(&self) -> bool {
+        false
+    }
+    /// Fetches columns, for this reader alone. To be called once.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no memory.
+    fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
+        let _ = columns;
+        Ok(())
+    }
     /// A column as it is encoded; `None` if it is not, and then its values cost nothing to have.
     fn encoded(&self, column: ColumnId) -> Option<Box<dyn EncodedColumn + '_>> {
         let _ = column;

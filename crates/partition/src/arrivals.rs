@@ -165,7 +165,7 @@ impl Partitions {
         let append = |tx: &mut crate::Transaction| tx.append(rows, bringing.progress, &mut fault);
         let done = match bringing.seen {
             Some(seen) => self.crossing_if_current(call, seen, append),
-            None => self.crossing(call, append).map(Some),
+            None => self.crossing_once(call, append).map(Some),
         };
         done.map_err(|error| fault.map_or(ArrivalError::Call(error), ArrivalError::Row))
     }

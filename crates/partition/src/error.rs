@@ -2,7 +2,7 @@
 
 use albireo_base::{SqlError, SqlState};
 use albireo_redo::LogError;
-use albireo_storage::{OutOfMemory, TableError};
+use albireo_storage::{Evicted, FetchError, OutOfMemory, TableError};
 
 /// Returned by a procedure to end its transaction; all it did is rolled back.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum Abort {
     /// Another transaction of several statements has locked a row: to be run again once that is released.
     #[error("a row is locked")]
     Locked,
+    /// It has met a row that is not in memory: to be run again once that was fetched.
+    #[error("a row is not in memory")]
+    Away(Evicted),
     /// It was run for what it gives, and leaves nothing: a statement of a transaction of several.
     #[error("the transaction was taken back")]
     TakenBack,
@@ -29,6 +32,15 @@ impl Abort {
     /// An abort with a SQLSTATE and a message.
     pub fn raise(state: SqlState, message: impl Into<String>) -> Self {
         Self::Raised(SqlError::new(state, message))
+    }
+}
+
+impl From<FetchError> for Abort {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Memory(full) => full.into(),
+            error => Self::Raised(error.into()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 //! Paper: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012, §4.2.
 
 use albireo_base::PartitionId;
-use albireo_storage::{EncodedChunk, Frozen, Table, TableError};
+use albireo_storage::{ColdChunk, EncodedChunk, EvictedChunk, Frozen, Table, TableError};
 
 use crate::Partitions;
 use crate::handle::TableHandle;
@@ -67,6 +67,26 @@ impl Partitions {
         });
         // What was let go of goes back where nobody waits for it.
         outcome.map(|(done, _replaced)| done)
+    }
+
+    /// [`Table::cold_chunks`] of a partition's part of a table.
+    pub fn cold_chunks(
+        &self,
+        table: TableHandle,
+        partition: PartitionId,
+        from: u32,
+        most: u32,
+    ) -> (Vec<ColdChunk>, Option<u32>) {
+        let chunks = self.with_table_if_there(table, partition, |target| target.cold_chunks(from, most));
+        chunks.unwrap_or_default()
+    }
+
+    /// Has chunks leave memory that nobody has changed or wanted meanwhile; tells how many bytes went.
+    pub fn evict(&self, table: TableHandle, partition: PartitionId, chunks: Vec<EvictedChunk>) -> u64 {
+        let mut gone = None;
+        self.with_table_mut(table, partition, |target| gone = Some(target.evict(chunks)));
+        // What was replaced goes back where nobody waits for it.
+        gone.map_or(0, |(_replaced, bytes)| bytes)
     }
 
     /// Has new rows of a table come to new chunks from now on, so that those with rows are whole and may be frozen.

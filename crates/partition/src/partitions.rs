@@ -23,6 +23,7 @@ use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::procedure::{Procedure, Route};
 use crate::readers::Reader;
+use crate::room::{Evictor, Room};
 use crate::run::{run_end, run_in, run_part};
 use crate::snapshot::{Desk, Request};
 use crate::{Abort, Call, CallError, SubmitError, Transaction};
@@ -78,6 +79,7 @@ pub struct Partitions {
     waiters: Waiters,
     /// Bytes of what transactions of several statements have written where others were since.
     parked_bytes: Arc<AtomicU64>,
+    room: Room,
 }
 
 /// The redo log, and whether calls wait for it that do not say.
@@ -110,7 +112,13 @@ impl Partitions {
             arrivals: Arrivals::default(),
             waiters: Waiters::default(),
             parked_bytes: Arc::default(),
+            room: Room::default(),
         }
+    }
+
+    /// Has transactions that are refused for memory wait for this one to make room, and run again. The first counts.
+    pub fn set_evictor(&self, evictor: Box<dyn Evictor>) {
+        self.room.set(evictor);
     }
 
     /// A place for what a transaction of several statements writes.
@@ -214,16 +222,21 @@ impl Partitions {
         if let Some(log) = self.log() {
             journal::wait_for_room(log);
         }
+        let mut reached = None;
         let home = match call.route {
-            Route::Crossing => return self.own_all().run(0, call, work),
+            Route::Crossing => return self.room.with_rows(|| self.own_all().run(0, call, &mut work)),
             route => self.home(route),
         };
-        let mut state = self.partitions[home].enter();
-        let result = run_in(&mut state, self.log(), call, &mut work);
-        match result {
+        let ran = self.room.with_rows(|| {
+            let mut state = self.partitions[home].enter();
+            let result = run_in(&mut state, self.log(), call, &mut work);
+            if let Err(CallError::Aborted(Abort::Crossing)) = result {
+                reached = state.tx.take_reached();
+            }
+            result
+        });
+        match ran {
             Err(CallError::Aborted(Abort::Crossing)) => {
-                let reached = state.tx.take_reached();
-                drop(state);
                 self.run_across(PartitionId(home as u16), reached, call, work)
             }
             result => result,
@@ -241,13 +254,13 @@ impl Partitions {
         partition: PartitionId,
         call: &Call<'_>,
         mine: &Arc<Parked>,
-        work: impl FnOnce(&mut Transaction, bool) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Transaction, bool) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
-        let ran = run_part(&mut state, call, (mine, in_place), work);
-        let receipt = self.log().map(|log| Receipt::of_reader(log.last_ticket(partition.index())));
-        drop(state);
-        let value = ran?;
+        let (value, receipt) = self.room.with_rows(|| {
+            let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
+            let value = run_part(&mut state, call, (mine, in_place), &mut work)?;
+            Ok((value, self.log().map(|log| Receipt::of_reader(log.last_ticket(partition.index())))))
+        })?;
         self.acknowledge(call.synchronous, receipt.unwrap_or_default())?;
         Ok(value)
     }
@@ -262,15 +275,15 @@ impl Partitions {
         partition: PartitionId,
         call: &Call<'_>,
         mine: &Arc<Parked>,
-        work: impl FnOnce(&mut Transaction, bool) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Transaction, bool) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         if let Some(log) = self.log() {
             journal::wait_for_room(log);
         }
-        let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
-        let ran = run_end(&mut state, self.log(), call, |tx| work(tx, in_place));
-        drop(state);
-        let (value, receipt) = ran?;
+        let (value, receipt) = self.room.with_rows(|| {
+            let (mut state, in_place) = self.partitions[partition.index()].enter_for(mine);
+            run_end(&mut state, self.log(), call, |tx| work(tx, in_place))
+        })?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(value)
     }
@@ -331,9 +344,21 @@ impl Partitions {
     pub fn crossing<R>(
         &self,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
+        work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         self.crossing_at(Route::Crossing, call, work)
+    }
+
+    /// As [`Partitions::crossing`], for what can be done once: no row that it reads or writes is away.
+    pub fn crossing_once<R>(
+        &self,
+        call: &Call<'_>,
+        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
+    ) -> Result<R, CallError> {
+        let ran = self.own_all().run(0, call, work);
+        let (value, receipt) = ran?;
+        self.acknowledge(call.synchronous, receipt)?;
+        Ok(value)
     }
 
     /// As [`Partitions::crossing`], at home where a call with the route `home` is.
@@ -341,16 +366,16 @@ impl Partitions {
         &self,
         home: Route,
         call: &Call<'_>,
-        work: impl FnOnce(&mut Transaction) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
-        let ran = self.own_all().run(self.home(home) as u16, call, work);
-        let (value, receipt) = ran?;
+        let home = self.home(home) as u16;
+        let (value, receipt) = self.room.with_rows(|| self.own_all().run(home, call, &mut work))?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(value)
     }
 
     /// Runs `work` as one transaction over all partitions, with a snapshot of `scope` as it
-    /// finds it. For statements that find the rows they change by a query.
+    /// finds it. For statements that find the rows they change by a query. It is run once: see [`Partitions::with_rows`].
     pub fn crossing_with_snapshot<R>(
         &self,
         call: &Call<'_>,
@@ -364,9 +389,18 @@ impl Partitions {
         Ok(ran.and_then(|(value, receipt)| self.acknowledge(call.synchronous, receipt).map(|()| value)))
     }
 
+    /// Runs a transaction, again if rows that it needs are not in memory, or there is no memory for it but could be. When
+    /// `attempt` returns, it owns no partition.
+    ///
+    /// # Errors
+    /// Its own, and what cannot be read.
+    pub fn with_rows<R>(&self, attempt: impl FnMut() -> Result<R, CallError>) -> Result<R, CallError> {
+        self.room.with_rows(attempt)
+    }
+
     /// Runs `work` as one transaction over all partitions if they still are as the snapshot `seen` shows them: what
     /// was found on it then holds at this moment too, and the transaction is serializable. `None`: something that
-    /// it covers has changed, and nothing was done.
+    /// it covers has changed, or rows had to be fetched, and nothing was done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -384,6 +418,10 @@ impl Partitions {
         drop(seen);
         let ran = all.run(0, call, work);
         drop(all);
+        if let Err(CallError::Aborted(Abort::Away(away))) = &ran {
+            away.fetch().map_err(|error| CallError::Aborted(error.into()))?;
+            return Ok(None);
+        }
         let (value, receipt) = ran?;
         self.acknowledge(call.synchronous, receipt)?;
         Ok(Some(value))
@@ -452,15 +490,18 @@ impl Partitions {
             };
             match result {
                 // The executor holds its token here, so the crossing run needs a thread of its own
-                // to wait for the barrier.
-                Err(CallError::Aborted(Abort::Crossing)) => {
+                // to wait for the barrier, and what waits for rows does too.
+                Err(CallError::Aborted(abort)) if abort == Abort::Crossing || this.room.helps(&abort) => {
                     let (this, reached) = (Arc::downgrade(&this), state.tx.take_reached());
                     let run = move || {
                         let Some(this) = this.upgrade() else { return deliver.put(Err(CallError::Closed)) };
                         let call = Call::new(route, procedure.name());
                         let home = PartitionId(this.home(route) as u16);
                         let work = |tx: &mut Transaction| procedure.run(tx, &args);
-                        deliver.put(this.run_across(home, reached, &call, work));
+                        deliver.put(match abort {
+                            Abort::Crossing => this.run_across(home, reached, &call, work),
+                            abort => this.room.again(abort, || this.start(&call, work)),
+                        });
                     };
                     // Without a thread the closure is dropped, and the caller learns of it.
                     let _ = albireo_env::spawn("albireo-cross", run);
@@ -603,6 +644,10 @@ impl Partitions {
         if self.crossing.is_locked() {
             drop(self.crossing.lock());
         }
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     pub(crate) fn all(&self) -> &[Arc<Partition>] {

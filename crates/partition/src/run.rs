@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use albireo_redo::Log;
-use albireo_storage::Savepoint;
+use albireo_storage::{Evicted, FetchError, Savepoint, without_waiting};
 
 use crate::data::{self, PartitionState};
 use crate::journal::Receipt;
@@ -16,7 +16,7 @@ pub(crate) fn count<T>(state: &mut PartitionState, result: &Result<T, CallError>
     match result {
         Ok(_) => state.committed += 1,
         // It runs again, or is a part of another one, and is counted then.
-        Err(CallError::Aborted(Abort::Crossing | Abort::TakenBack)) => {}
+        Err(CallError::Aborted(Abort::Crossing | Abort::Away(_) | Abort::TakenBack)) => {}
         Err(_) => state.rolled_back += 1,
     }
 }
@@ -59,7 +59,7 @@ fn run_to_end<T>(
     // Whatever a panic interrupts is taken back from the undo buffer, so nothing half done is seen.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let start = call.measure.map(|_| tx.clock.now());
-        let value = work(tx).map_err(CallError::Aborted)?;
+        let value = without_waiting(|| work(tx)).map_err(CallError::Aborted)?;
         if let (Some(measure), Some(start)) = (call.measure, start) {
             measure.run_ns.set(tx.clock.now() - start);
         }
@@ -83,7 +83,21 @@ fn run_to_end<T>(
         }
         Err(panic) => {
             tx.roll_back_to(Savepoint::START);
-            Err(CallError::Panicked { procedure: call.name.to_owned(), message: panic_message(&*panic) })
+            Err(interrupted(call, panic))
+        }
+    }
+}
+
+/// What an unwind says that has interrupted a transaction.
+fn interrupted(call: &Call<'_>, panic: Box<dyn Any + Send>) -> CallError {
+    let panic = match panic.downcast::<Evicted>() {
+        Ok(evicted) => return CallError::Aborted(Abort::Away(*evicted)),
+        Err(panic) => panic,
+    };
+    match panic.downcast::<FetchError>() {
+        Ok(error) => CallError::Aborted((*error).into()),
+        Err(panic) => {
+            CallError::Panicked { procedure: call.name.to_owned(), message: panic_message(&*panic) }
         }
     }
 }
@@ -100,14 +114,8 @@ pub(crate) fn run_part<T>(
     debug_assert!(in_place || before == Savepoint::START, "what is not in place was taken back");
     let tx = &mut state.tx;
     tx.resume(0, call.time_us);
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(tx, in_place).map_err(CallError::Aborted)));
-    let result = match outcome {
-        Ok(result) => result,
-        Err(panic) => {
-            let (procedure, message) = (call.name.to_owned(), panic_message(&*panic));
-            Err(CallError::Panicked { procedure, message })
-        }
-    };
+    let work = || without_waiting(|| work(tx, in_place)).map_err(CallError::Aborted);
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(interrupted(call, panic)));
     if result.is_err() {
         state.tx.roll_back_to(before);
     }

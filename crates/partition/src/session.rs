@@ -99,11 +99,16 @@ impl OpenSessions {
 /// Ends the oldest session when memory is short.
 struct EndOldest {
     registry: Weak<SnapshotRegistry>,
+    partitions: Weak<Partitions>,
     open: Arc<OpenSessions>,
 }
 
 impl Relief for EndOldest {
     fn relieve(&self, now: bool) {
+        // Whoever can move rows out of memory comes first, as long as there is some.
+        if self.partitions.upgrade().is_some_and(|partitions| partitions.room().wake()) && !now {
+            return;
+        }
         let Some(registry) = self.registry.upgrade() else { return };
         registry.end_oldest();
         let open = Arc::clone(&self.open);
@@ -125,7 +130,11 @@ impl Sessions {
         );
         let open = Arc::<OpenSessions>::default();
         let registry = partitions.registry();
-        let relief = EndOldest { registry: Arc::downgrade(registry), open: Arc::clone(&open) };
+        let relief = EndOldest {
+            registry: Arc::downgrade(registry),
+            partitions: Arc::downgrade(&partitions),
+            open: Arc::clone(&open),
+        };
         registry.pool().set_relief(Box::new(relief));
         Self { partitions, clock, open, newest: Mutex::new((0, Weak::new())), taking_ns }
     }

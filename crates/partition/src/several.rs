@@ -123,11 +123,11 @@ impl Partitions {
         home: PartitionId,
         reached: Option<PartitionId>,
         call: &Call<'_>,
-        work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Transaction) -> Result<R, Abort>,
     ) -> Result<(R, Receipt), CallError> {
         match reached.and_then(|reached| self.with(vec![home], reached)) {
             Some(set) => self.run_over(set, home, call, work),
-            None => self.own_all().run(home.0, call, work),
+            None => self.room().with_rows(|| self.own_all().run(home.0, call, &mut work)),
         }
     }
 
@@ -144,17 +144,20 @@ impl Partitions {
         while (1..usize::from(self.count())).contains(&set.len()) {
             let at = set.iter().position(|partition| *partition == home).unwrap_or(0);
             self.after_who_wants_all();
-            let mut several = Several::enter(self.all(), &set);
-            let result = several.run(at, self.log(), call, &mut work);
-            let reached = several.states[0].tx.take_reached();
-            drop(several);
+            let mut reached = None;
+            let result = self.room().with_rows(|| {
+                let mut several = Several::enter(self.all(), &set);
+                let result = several.run(at, self.log(), call, &mut work);
+                reached = several.states[0].tx.take_reached();
+                result
+            });
             let Err(CallError::Aborted(Abort::Crossing)) = result else { return result };
             match reached.and_then(|reached| self.with(set, reached)) {
                 Some(more) => set = more,
                 None => break,
             }
         }
-        self.own_all().run(home.0, call, work)
+        self.room().with_rows(|| self.own_all().run(home.0, call, &mut work))
     }
 
     /// The partitions with one more; `None` if they are too many, or it is one of them.

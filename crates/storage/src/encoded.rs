@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use albireo_encoding::{Column, Float, Number, ScalarRef, Section, SectionName, Selection};
+use albireo_encoding::{Column, Float, Number, ScalarRef, Section, SectionName, Selection, Summary};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
@@ -34,6 +34,11 @@ impl<'a> EncodedView<'a> {
     /// The column. Rows that were dead when it was encoded, and so are dead for whoever sees it, have any values.
     pub fn column(&self) -> &'a Column<Part> {
         self.chunk.column(self.at.column)
+    }
+
+    /// What is known of its values without reading them.
+    pub fn summary(&self) -> &'a Summary {
+        self.chunk.summary(self.at.column)
     }
 
     /// The values of `rows` as an Arrow array of the column's type.

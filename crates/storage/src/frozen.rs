@@ -9,6 +9,7 @@
 //! - F-2 Whether a row lives is not in it: the chunk keeps its validity bitmap, a block like any other. So rows die, come
 //!   to live again when that is undone, and are seen by snapshots as in any chunk.
 //! - F-3 Nobody writes it. A row gets other values by moving to a chunk that has blocks ([`crate::Table::update`]).
+//! - F-4 Its columns may lie elsewhere, and come back when they are read ([`away`]).
 //!
 //! Papers: Funke, Kemper and Neumann, *Compacting Transactional Data in Hybrid OLTP & OLAP Databases*, VLDB 2012 (§3.3,
 //! §4); Lang and others, *Data Blocks*, SIGMOD 2016.
@@ -24,6 +25,10 @@ use albireo_encoding::{Choose, Column, Encoder, Kind, Section, Source, SourceVal
 
 use crate::layout::{ColumnLocation, Layout, Physical};
 use crate::pool::{BlockPool, OutOfMemory, Part};
+
+pub(crate) mod away;
+
+use away::Residence;
 
 impl Section for Part {
     #[inline]
@@ -42,7 +47,7 @@ pub(crate) type BlockOf = (NonNull<u8>, u64);
 pub(crate) struct FrozenChunk {
     /// Of no other one in this process.
     id: u64,
-    columns: Box<[Column<Part>]>,
+    residence: Residence,
     /// The blocks that it was encoded from and the epochs of their last changes, that of the validity bitmap aside: what
     /// still has these is as it is here.
     made_from: Box<[BlockOf]>,
@@ -191,17 +196,21 @@ impl FrozenChunk {
         rows: usize,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let sections = columns.iter().flat_map(Column::sections);
-        let parts: u64 = sections.map(|(_, part)| part.memory_bytes() as u64).sum();
-        let headers = columns.len() * size_of::<Column<Part>>() + size_of_val(&*made_from);
-        Self {
+        let parts: u64 = columns.iter().map(away::bytes_of).sum();
+        let chunk = Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            columns: columns.into(),
+            residence: Residence::here(columns),
             made_from,
-            memory_bytes: parts + headers as u64,
+            memory_bytes: 0,
             heap_bytes,
             rows,
-        }
+        };
+        let memory_bytes = parts + chunk.header_bytes();
+        Self { memory_bytes, ..chunk }
+    }
+
+    fn header_bytes(&self) -> u64 {
+        (self.columns().count() * size_of::<Column<Part>>() + size_of_val(&*self.made_from)) as u64
     }
 
     /// What chunks in which no row lives have in common.
@@ -223,7 +232,7 @@ impl FrozenChunk {
 
     /// Bytes that it takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
+        self.memory_bytes + self.fetched_bytes()
     }
 
     /// Bytes of the heaps that its texts were in.
@@ -234,12 +243,6 @@ impl FrozenChunk {
     /// What it was encoded from, by entry from the second one of its chunk on.
     pub(crate) fn made_from(&self) -> &[BlockOf] {
         &self.made_from
-    }
-
-    /// A column.
-    #[inline]
-    pub(crate) fn column(&self, column: ColumnId) -> &Column<Part> {
-        &self.columns[column.index()]
     }
 
     /// Whether a value is NULL.

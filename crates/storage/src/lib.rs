@@ -34,6 +34,7 @@ mod writes;
 
 pub use column::{Col, Fixed, HandleError, TextCol};
 pub use encoded::EncodedView;
+pub use frozen::away::{Evicted, FetchError, Shelf, waiting, without_waiting};
 pub use frozen::{ChunkEncoder, EncodedChunk};
 pub use key::{Key, KeyBuilder, KeyRef, ShortKey};
 pub use layout::{ColumnLocation, ColumnSpec, Layout, LayoutChoice, LayoutError, MAX_TEXT_BYTES, Physical};
@@ -41,14 +42,14 @@ pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::{RowSet, WhyHot};
 pub use table::{
-    Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ChunkParts, ColumnAddress, ENTRY_BLOCK_OFFSET,
-    ENTRY_BYTES, Entering, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild,
+    Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ChunkParts, ColdChunk, ColumnAddress, ENTRY_BLOCK_OFFSET,
+    ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild,
     IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck,
     RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory,
     TableSpec, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
-pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, SnapshotBuilder, TableView};
+pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, FetchedChunk, SnapshotBuilder, TableView};
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,

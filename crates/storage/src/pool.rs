@@ -287,6 +287,12 @@ impl BlockPool {
         self.in_use_bytes() < before
     }
 
+    /// By how many bytes what is taken is more than so many sixteenths of the limit.
+    pub fn excess_bytes(&self, sixteenths: u64) -> u64 {
+        let taken = self.inner.state.lock().taken_bytes();
+        taken.saturating_sub(self.inner.limit_bytes / 16 * sixteenths)
+    }
+
     /// Whether little is left.
     fn is_tight(&self, state: &State) -> bool {
         state.taken_bytes() > self.inner.limit_bytes / 16 * 15

@@ -26,6 +26,7 @@ mod adopt;
 mod bulk;
 mod cold;
 mod empty;
+mod evict;
 mod free;
 mod ghosts;
 mod heap;
@@ -103,8 +104,6 @@ pub struct Rows {
     unseen: (u64, u64),
     registry: Arc<SnapshotRegistry>,
     block_bytes: u64,
-    /// Of chunks that are frozen, their validity aside.
-    frozen_bytes: u64,
 }
 
 // SAFETY: `base` points into `dir`, which moves with the store; blocks belong to the pool, and the
@@ -167,7 +166,6 @@ impl Rows {
             unseen: (0, u64::MAX),
             registry,
             block_bytes: 0,
-            frozen_bytes: 0,
         }
     }
 
@@ -766,7 +764,7 @@ impl Rows {
     /// Bytes of blocks, of heaps, and of what is frozen.
     pub(crate) fn memory_bytes(&self) -> (u64, u64, u64) {
         let heaps = self.heap_use.iter().map(|h| h.capacity_bytes).sum();
-        (self.block_bytes, heaps, self.frozen_bytes)
+        (self.block_bytes, heaps, self.frozen_chunks(0..u32::MAX).map(|(_, chunk)| chunk.memory_bytes()).sum())
     }
 }
 

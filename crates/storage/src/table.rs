@@ -14,6 +14,7 @@
 mod adopt;
 mod batch;
 mod cells;
+mod evict;
 mod finder;
 mod ghosts;
 mod identity;
@@ -46,6 +47,7 @@ pub use cells::{
     Cell, CellShape, Cells, ColumnAddress, ENTRY_BLOCK_OFFSET, ENTRY_BYTES, FillShape, Filled,
     INLINE_TEXT_APART, RowAddress, RowLines, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
 };
+pub use evict::{ColdChunk, EvictedChunk};
 pub use indexes::{Arrival, Asked, ChangedKeys, Entering, IndexAside, IndexKind, IndexRef, IndexSpec};
 pub use insert::NewRow;
 pub use load::{IndexBuild, Loader};
@@ -314,6 +316,10 @@ impl Table {
             return Err(TableError::NoRow { table: self.spec.id, tid });
         }
         let slot = self.rows.slot_of(tid);
+        if !self.rows.is_hot(slot) {
+            // Its keys leave the indexes, and its identity goes to the log.
+            self.rows.require(slot);
+        }
         self.rows.kill(slot)?;
         debug_assert_eq!(self.indexes.len(), self.spec.indexes.len(), "the indexes are the shape's");
         for index in &mut self.indexes {

@@ -7,11 +7,13 @@ use albireo_base::{PartitionId, SqlError};
 use albireo_partition::TableHandle;
 use albireo_storage::{ChunkView, Table};
 
-use super::{FreezeReport, Pick};
+use super::{Eviction, FreezeReport, Pick};
 use crate::Database;
 
-/// The variable that asks for it, with the value `all`; in builds with debug assertions alone.
+/// The variables that ask for it, with the value `all`; in builds with debug assertions alone. The second asks for
+/// everything to leave memory too.
 const VARIABLE: &str = "ALBIREO_FREEZE";
+const EVICTS: &str = "ALBIREO_EVICT";
 /// Statements between two rounds.
 const EVERY: u32 = 5;
 /// Slots of a table up to which it is frozen once more: each time a chunk of thousands begins.
@@ -38,8 +40,11 @@ impl Database {
 
     fn freeze_everything(&self) {
         static ASKED: OnceLock<bool> = OnceLock::new();
+        static EVICTS_TOO: OnceLock<bool> = OnceLock::new();
         static STATEMENTS: AtomicU32 = AtomicU32::new(0);
-        let asked = *ASKED.get_or_init(|| std::env::var(VARIABLE).is_ok_and(|value| value == "all"));
+        let asks = |variable: &str| std::env::var(variable).is_ok_and(|value| value == "all");
+        let evicts = *EVICTS_TOO.get_or_init(|| asks(EVICTS));
+        let asked = *ASKED.get_or_init(|| evicts || asks(VARIABLE));
         if !asked || !STATEMENTS.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
             return;
         }
@@ -51,5 +56,19 @@ impl Database {
                 let _ = self.freeze_all_of(table);
             }
         }
+        if evicts {
+            self.evict_into_temporary();
+        }
+    }
+
+    fn evict_into_temporary(&self) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        if !self.may_evict() {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("albireo-evict-{}-{number}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            self.set_eviction(&Eviction::To(directory)).expect("a directory of the temporary one");
+        }
+        self.evict_frozen();
     }
 }

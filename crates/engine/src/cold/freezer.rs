@@ -33,6 +33,8 @@ const LOOKS: u32 = 4;
 /// Between two looks at least, because each makes all executors meet, and at most.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// After which time what nobody has written is frozen because memory is short.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// When rows are frozen by themselves, of tables that say nothing else (`WITH (freeze = ...)`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,8 +160,16 @@ impl Database {
     /// # Errors
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
+        self.freeze_due(self.due_chunks(None)?)
+    }
+
+    /// Freezes what nobody has written for a moment, on this thread, because memory is short.
+    pub(super) fn freeze_at_once(&self) -> Result<FreezeReport, SqlError> {
+        self.freeze_due(self.due_chunks(Some(AT_ONCE))?)
+    }
+
+    fn freeze_due(&self, due: Vec<Due>) -> Result<FreezeReport, SqlError> {
         let mut report = FreezeReport::default();
-        let due = self.due_chunks()?;
         // What takes no memory comes first, then what gives some back, and last what takes some before.
         self.empty_due(&due, |live| live == 0, &mut report)?;
         for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
@@ -171,6 +181,7 @@ impl Database {
         self.empty_due(&due, |live| live > 0, &mut report)?;
         // What was freed goes back to the system where nobody waits for it.
         self.inner.pool.shrink();
+        self.inner.evicting.tidy();
         Ok(report)
     }
 
@@ -190,10 +201,11 @@ impl Database {
         Ok(())
     }
 
-    /// The chunks of each table that something is to be done with.
-    fn due_chunks(&self) -> Result<Vec<Due>, SqlError> {
+    /// The chunks of each table that something is to be done with; of a table that is frozen by itself after `at_most`.
+    fn due_chunks(&self, at_most: Option<Duration>) -> Result<Vec<Due>, SqlError> {
         let (catalog, schedule) = (self.catalog(), self.inner.freezing.schedule);
-        let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?));
+        let at_most = at_most.unwrap_or(Duration::MAX);
+        let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?.min(at_most)));
         let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
         let is_there = |table: &TableId| tables.iter().any(|(def, _)| def.id == *table);
         self.inner.freezing.seen.lock().retain(|(table, _), _| is_there(table));

@@ -8,15 +8,18 @@
 
 mod call;
 mod everything;
+mod evictor;
 mod freezer;
+mod shelf;
 mod view;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
 use albireo_partition::{MoveOut, TableHandle};
-use albireo_storage::{ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope};
+use albireo_storage::{ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;
@@ -26,15 +29,30 @@ use crate::Database;
 use crate::durability::at_low_priority;
 
 pub(crate) use call::freeze_target;
+pub(crate) use evictor::Evicting;
+pub use evictor::Eviction;
 pub use freezer::FreezeSchedule;
 pub(crate) use freezer::Freezing;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
 
-/// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could.
+/// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could. What is
+/// left of one that is evicted is not worth to be fetched.
 fn is_mostly_holes(chunk: &ChunkView<'_>, live: usize) -> bool {
-    chunk.frozen_rows().is_some_and(|rows| live * 2 < rows)
+    chunk.frozen_rows().is_some_and(|rows| live * 2 < rows) && (live == 0 || !chunk.is_evicted())
+}
+
+/// Runs what waits for rows that are not in memory; if these cannot be read, that is its error.
+pub(crate) fn or_unreadable<R>(work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
+    let panic = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => return done,
+        Err(panic) => panic,
+    };
+    match panic.downcast::<FetchError>() {
+        Ok(error) => Err((*error).into()),
+        Err(other) => resume_unwind(other),
+    }
 }
 
 /// Which chunks of a table are frozen, by partition and number, and how.

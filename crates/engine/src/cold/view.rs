@@ -62,6 +62,7 @@ impl Database {
         let place = (chunk.partition(), chunk.number());
         let state = match chunk.frozen_rows() {
             Some(0) => "empty",
+            Some(_) if chunk.is_evicted() => "evicted",
             Some(_) => "frozen",
             None if self.inner.freezing.cools(def.id, place, chunk.written()) => "cooling",
             None => "hot",

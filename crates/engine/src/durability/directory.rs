@@ -66,6 +66,11 @@ impl Home {
         }
     }
 
+    /// Where rows are that have left memory.
+    pub(crate) fn cold(&self) -> PathBuf {
+        self.path.join("cold")
+    }
+
     /// Where the archives are.
     pub(crate) fn archive(&self) -> PathBuf {
         self.path.join("archive")

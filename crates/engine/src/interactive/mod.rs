@@ -296,7 +296,9 @@ impl Database {
             open.check(&catalog)?;
             // Not told of its own changes.
             tx.leave(&open.reader);
-            if in_place { Ok(()) } else { open.write_again(tx) }
+            // It cannot be run again, having left: it waits for rows that are not in memory any more, of which it has read
+            // or written all before.
+            if in_place { Ok(()) } else { albireo_storage::waiting(|| open.write_again(tx)) }
         };
         let partitions = &self.inner.partitions;
         let committed = match (open.entered.len(), open.entered.first()) {

@@ -277,7 +277,7 @@ impl Inside<'_> {
         &self,
         open: &mut Interactive,
         (partition, name): (PartitionId, &str),
-        work: impl FnOnce(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
+        mut work: impl FnMut(&mut Interactive, &mut Transaction, bool) -> Result<R, Abort>,
     ) -> Result<R, CallError> {
         let call = self.call(open, Route::Partition(partition), name);
         let parked = Arc::clone(&open.parked);

@@ -67,7 +67,7 @@ impl Database {
         let _fixed = self.inner.definitions.read();
         let library = self.library();
         let mut given = None;
-        let ended = self.inner.partitions.crossing(
+        let ended = self.inner.partitions.crossing_once(
             &partition::Call::new(Route::Crossing, "trial"),
             |tx| -> Result<(), Abort> {
                 let mut perform = |text: &str, values: &[Value], notices: &mut Vec<Notice>| {
@@ -76,7 +76,9 @@ impl Database {
                     let inside = Inside { tx, library: &library, limits: &limits, notices };
                     self.budget(settings, cancel).within(|| inside.run(text, values))
                 };
-                given = Some(work(&mut Trial { perform: &mut perform, notices: Vec::new() }));
+                // What the caller has seen of it is not taken back, so it waits for rows that are not in memory.
+                let mut trial = Trial { perform: &mut perform, notices: Vec::new() };
+                given = Some(albireo_storage::waiting(|| work(&mut trial)));
                 Err(Abort::raise(SqlState::QUERY_CANCELED, "the transaction is one that is rolled back"))
             },
         );

@@ -79,6 +79,16 @@ pub(crate) struct ScanSpec {
     pub(crate) sums: Vec<usize>,
 }
 
+impl ScanSpec {
+    /// The columns that are read of a chunk for which zones leave these predicates open.
+    fn columns_read(&self, open: &[&Predicate]) -> BTreeSet<ColumnId> {
+        let mut columns: BTreeSet<ColumnId> = self.projection.iter().copied().collect();
+        open.iter().for_each(|predicate| predicate.columns(&mut columns));
+        columns.extend(self.others.iter().flat_map(|other| &other.columns));
+        columns
+    }
+}
+
 /// A filter that is left to DataFusion, over the columns that it reads.
 #[derive(Clone)]
 pub(crate) struct OtherFilter {
@@ -562,6 +572,9 @@ impl ScanStream {
             self.pruned.add(1);
             return Ok(ChunkRows::Nothing);
         };
+        if chunk.is_away() {
+            chunk.fetch(&spec.columns_read(&open)).map_err(external)?;
+        }
         let mut mask = live;
         for predicate in open {
             let passed = predicate.mask(chunk, mask.as_ref(), &mut |test| {

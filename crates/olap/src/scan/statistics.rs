@@ -100,6 +100,10 @@ fn analyze(relation: &Relation, data: &dyn RelationData, zones: &ZoneCache, colu
             range = Some(range.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
         }
         if i % step == 0 {
+            // What cannot be read is an error of the query that needs it.
+            if chunk.is_away() && chunk.fetch(&[column].into()).is_err() {
+                continue;
+            }
             let array = sample_array(&*chunk, column, &ty);
             seen += array.len();
             nulls += array.null_count();

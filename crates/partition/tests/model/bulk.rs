@@ -23,7 +23,7 @@ fn numbers(ids: impl Iterator<Item = i32>) -> RecordBatch {
 /// Appends rows; what went wrong with them, if anything did.
 fn append(bank: &Bank, rows: BulkInsert) -> Result<u64, RowFault> {
     let mut fault = None;
-    let appended = bank.partitions.crossing(&Call::new(Route::Crossing, "append"), |tx| {
+    let appended = bank.partitions.crossing_once(&Call::new(Route::Crossing, "append"), |tx| {
         tx.append(rows, &StatementProgress::default(), &mut fault)
     });
     match (appended, fault) {

@@ -38,7 +38,6 @@ impl Rows {
         self.heap_use.extend(std::iter::repeat_with(HeapUse::default).take(heaps));
         let mut entries = vec![Entry::FROZEN; self.chunk_entries];
         entries[VALIDITY_ENTRY] = Entry { block: validity, tag: self.epoch };
-        self.frozen_bytes += frozen.memory_bytes();
         self.block_bytes += BITMAP_BYTES as u64;
         let dir = self.dir_mut();
         dir.entries.append(&mut entries);

@@ -93,7 +93,10 @@ impl Rows {
     /// The chunk of a frozen row that was not moved, and its slot there.
     fn frozen(&self, tid: Tid) -> (&FrozenChunk, usize) {
         match self.dir.frozen.get(tid.chunk()) {
-            Some(chunk) => (chunk, tid.slot()),
+            Some(chunk) => {
+                chunk.note_read();
+                (chunk, tid.slot())
+            }
             None => no_such_row(tid),
         }
     }
@@ -322,7 +325,6 @@ impl Rows {
         }
         self.untidy.retain(|(chunk, _)| *chunk as usize != number);
         self.block_bytes -= (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
-        self.frozen_bytes += chunk.memory_bytes();
         let rows = chunk.rows();
         let list = &mut self.dir_mut().frozen;
         Arc::make_mut(list).set(number, Some(chunk));

@@ -50,7 +50,6 @@ impl Rows {
         let nothing = Arc::clone(self.empty.nothing.get_or_insert_with(of_nothing));
         let list = Arc::make_mut(&mut self.dir_mut().frozen);
         let frozen = list.set(chunk as usize, Some(nothing)).expect("the chunk is frozen");
-        self.frozen_bytes -= frozen.memory_bytes();
         self.empty.chunks.push(chunk);
         self.moves += 1;
         let mut replaced = self.nothing_replaced();

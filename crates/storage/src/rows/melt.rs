@@ -60,7 +60,6 @@ impl Rows {
     pub(super) fn note_melted(&mut self, chunk: usize, replaced: &mut Replaced) {
         let list = Arc::make_mut(&mut self.dir_mut().frozen);
         let frozen = list.set(chunk, None).expect("what is melted was frozen");
-        self.frozen_bytes -= frozen.memory_bytes();
         self.block_bytes += (self.layout.chunk_bytes() - BITMAP_BYTES) as u64;
         replaced.keep_chunk(frozen);
         self.readdress();

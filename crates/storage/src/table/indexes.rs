@@ -130,6 +130,11 @@ impl TableIndex {
         self.index.len() as u64
     }
 
+    /// Whether a search compares keys in the rows.
+    pub(super) fn reads_rows(&self) -> bool {
+        !self.index.is_short() || self.index.bare().is_some()
+    }
+
     pub(super) fn covers(&self, column: ColumnId) -> bool {
         self.columns.covers(column)
     }

@@ -26,6 +26,7 @@ use arrow_schema::SchemaRef;
 use crate::bitmap;
 use crate::directory::{Directory, Entry};
 use crate::encoded::EncodedView;
+use crate::frozen::away::FetchError;
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::OutOfMemory;
@@ -266,7 +267,8 @@ impl TableView {
     /// The `index`th chunk, `index < chunk_count()`.
     pub fn chunk(&self, index: usize) -> ChunkView<'_> {
         let (part, chunk) = self.chunks[index];
-        ChunkView { view: self, part: &self.parts.parts[part as usize], chunk: chunk as usize }
+        let part = &self.parts.parts[part as usize];
+        ChunkView { view: self, part, chunk: chunk as usize, fetched: None }
     }
 
     /// Names and Arrow types of the columns.
@@ -331,15 +333,20 @@ impl TableView {
     }
 }
 
+/// A frozen chunk with columns that its table has not in memory.
+pub struct FetchedChunk(Arc<FrozenChunk>);
+
 /// One chunk of a table in a snapshot.
 #[derive(Clone, Copy)]
 pub struct ChunkView<'a> {
     view: &'a TableView,
     part: &'a Part,
     chunk: usize,
+    /// What takes the place of the chunk, which is frozen.
+    fetched: Option<&'a FetchedChunk>,
 }
 
-impl ChunkView<'_> {
+impl<'a> ChunkView<'a> {
     /// Slots to look at, dead ones included: `1..=CHUNK_ROWS`.
     pub fn slots(&self) -> usize {
         let first = self.chunk as u64 * CHUNK_ROWS as u64;
@@ -387,12 +394,29 @@ impl ChunkView<'_> {
     }
 
     /// A column as it is encoded, if the chunk is frozen.
-    pub fn encoded(&self, column: ColumnId) -> Option<EncodedView<'_>> {
+    pub fn encoded(&self, column: ColumnId) -> Option<EncodedView<'a>> {
         let at = self.location(column);
         let frozen = self.frozen()?;
         debug_assert_eq!(frozen.column(column).rows(), self.slots(), "a frozen chunk is whole");
         let ty = self.view.parts.schema.field(column.index()).data_type();
         Some(EncodedView::new(frozen, at, ty))
+    }
+
+    /// The chunk with some of its columns read from where they lie, for this reader alone; `None` if they are in memory.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no memory.
+    pub fn fetch(&self, columns: ColumnSet) -> Result<Option<FetchedChunk>, FetchError> {
+        match self.frozen() {
+            Some(frozen) if !frozen.is_here(columns) => Ok(Some(FetchedChunk(frozen.with(columns)?))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The chunk, read from what was fetched of it.
+    pub fn reading<'f>(&'f self, fetched: &'f FetchedChunk) -> ChunkView<'f> {
+        debug_assert_eq!(self.frozen_id(), Some(fetched.0.id()), "it was fetched of this chunk");
+        ChunkView { fetched: Some(fetched), ..*self }
     }
 
     /// Identifies the content of `column` in this chunk.
@@ -448,8 +472,11 @@ impl ChunkView<'_> {
     }
 
     /// Its columns, if they are encoded.
-    fn frozen(&self) -> Option<&Arc<FrozenChunk>> {
-        self.part.dir.frozen.get(self.chunk)
+    fn frozen(&self) -> Option<&'a Arc<FrozenChunk>> {
+        match self.fetched {
+            Some(fetched) => Some(&fetched.0),
+            None => self.part.dir.frozen.get(self.chunk),
+        }
     }
 
     /// What no other frozen chunk of this process has; `None` of a chunk that has blocks.
@@ -477,7 +504,7 @@ impl ChunkView<'_> {
     pub fn forms(&self) -> Option<Vec<String>> {
         let frozen = self.frozen()?;
         let columns = self.view.parts.layout.columns.iter();
-        Some(columns.map(|at| frozen.column(at.column).form().to_string()).collect())
+        Some(columns.map(|at| frozen.form(at.column).to_string()).collect())
     }
 
     /// Bytes of its columns as they are now, its validity bitmap included.
@@ -510,6 +537,11 @@ impl ChunkView<'_> {
     /// Whether it may be encoded: it is not, no more rows are appended to it, and its texts are not too long together.
     pub fn is_encodable(&self) -> bool {
         !self.is_frozen() && self.slots() == CHUNK_ROWS && self.heap_bytes() <= MOST_TEXT_BYTES
+    }
+
+    /// Whether it is encoded, and some of its columns are not in memory.
+    pub fn is_evicted(&self) -> bool {
+        self.frozen().is_some_and(|frozen| frozen.is_away())
     }
 
     /// Whether it is encoded.

@@ -1,0 +1,258 @@
+//! Frozen chunks leave memory when that is short: those first that no transaction has read for longest.
+//!
+//! A hand goes round over the chunks of all tables, as over a clock: a chunk that a transaction has read since the hand was
+//! there is passed over once. What queries read does not count: they read for themselves. Memory is short when more than
+//! 15 of 16 parts of [`crate::Config::data_limit_bytes`] are taken; the thread stops at 14. If it finds nothing frozen,
+//! what was not written for a moment is frozen without waiting for its time.
+//!
+//! I-1 A chunk leaves between two transactions, and its bytes are in a file before.
+//! I-2 Whatever fails leaves rows where they are.
+//!
+//! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
+//! some transactions take note; this is of chunks, and a bit of each.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use albireo_base::{PartitionId, SqlError, SqlState, TableId};
+use albireo_partition::{Evictor, TableHandle};
+use parking_lot::{Condvar, Mutex};
+
+use super::shelf::Shelves;
+use crate::Database;
+use crate::database::Inner;
+use crate::errors::no_thread;
+
+/// Sixteenths of the limit at which room is made, and down to which.
+const SHORT: u64 = 15;
+const ENOUGH: u64 = 14;
+/// Bytes that are made room for one who waits for it.
+const ONE_ROOM_BYTES: u64 = 32 << 20;
+/// Chunks that are looked at while a partition is owned, and that leave together.
+const LOOKED_AT: u32 = 64;
+/// Between two tries to find something that may leave.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Looks for something to freeze at once before giving up, and for how long then.
+const LOOKS: u32 = 3;
+const REST: Duration = Duration::from_secs(1);
+/// Times that the hand goes round in one search: at the first, it passes over what was read.
+const ROUNDS: usize = 2;
+
+/// Whether rows may leave memory that does not suffice, and where to.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub enum Eviction {
+    /// Of a database that is kept in a directory to `cold` in that; those of one in memory stay.
+    #[default]
+    Auto,
+    /// They stay: when [`crate::Config::data_limit_bytes`] is reached, changes are refused.
+    Off,
+    /// To this directory, which is made; files in it whose names end in `.cold` are removed.
+    To(PathBuf),
+}
+
+/// Where the hand is: a table's part, and a chunk's number there.
+type Hand = Option<(TableId, PartitionId, u32)>;
+
+/// What leaves memory in one database.
+#[derive(Default)]
+pub(crate) struct Evicting {
+    shelves: OnceLock<Shelves>,
+    /// Held by whoever makes room.
+    search: Mutex<Search>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The search for what may leave.
+#[derive(Default)]
+struct Search {
+    hand: Hand,
+    /// Nothing was there to be frozen; it is not looked for again before.
+    rests_until: u64,
+}
+
+#[derive(Default)]
+struct State {
+    is_closing: bool,
+    is_wanted: bool,
+}
+
+/// What somebody who waits for room calls.
+struct Room(Weak<Inner>);
+
+impl Evictor for Room {
+    fn make_room(&self) -> bool {
+        self.0.upgrade().is_some_and(|inner| Database::of(inner).free_memory(ONE_ROOM_BYTES) > 0)
+    }
+
+    fn wake(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.evicting.wake();
+        }
+    }
+}
+
+impl Evicting {
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closing = true;
+        self.changed.notify_all();
+    }
+
+    fn wake(&self) {
+        self.state.lock().is_wanted = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until somebody wants room; whether the database is still open then.
+    fn is_wanted(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_wanted && !state.is_closing {
+            self.changed.wait(&mut state);
+        }
+        state.is_wanted = false;
+        !state.is_closing
+    }
+
+    /// Lets some time pass; whether the database is still open then.
+    fn pause(&self) -> bool {
+        let mut state = self.state.lock();
+        if !state.is_closing {
+            self.changed.wait_for(&mut state, PAUSE);
+        }
+        !state.is_closing
+    }
+
+    /// Gives memory back that readers of evicted chunks have left.
+    pub(super) fn tidy(&self) {
+        if let Some(shelves) = self.shelves.get() {
+            shelves.tidy();
+        }
+    }
+}
+
+impl Database {
+    /// Has rows leave memory for a directory when that is short, if they may.
+    ///
+    /// # Errors
+    /// The directory cannot be made or emptied.
+    pub(crate) fn set_eviction(&self, eviction: &Eviction) -> Result<(), SqlError> {
+        let directory = match (eviction, self.inner.home.get()) {
+            (Eviction::To(directory), _) => directory.clone(),
+            (Eviction::Auto, Some(home)) => home.cold(),
+            (Eviction::Auto, None) | (Eviction::Off, _) => return Ok(()),
+        };
+        let shelves = Shelves::open(&self.inner.env.disk, &directory).map_err(|error| {
+            let text = format!("could not use the directory \"{}\": {error}", directory.display());
+            SqlError::new(SqlState::IO_ERROR, text)
+        })?;
+        if self.inner.evicting.shelves.set(shelves).is_ok() {
+            self.inner.partitions.set_evictor(Box::new(Room(Arc::downgrade(&self.inner))));
+        }
+        Ok(())
+    }
+
+    /// Starts the thread that makes room, if rows may leave memory.
+    pub(crate) fn start_evicting(&mut self) -> Result<(), SqlError> {
+        if self.inner.evicting.shelves.get().is_none() {
+            return Ok(());
+        }
+        // Without a closer: it is not this handle that keeps the database open.
+        let database = self.without_closer();
+        let thread = albireo_env::spawn("albireo-evict", move || {
+            while database.inner.evicting.is_wanted() {
+                database.evict_if_short();
+            }
+        });
+        self.closes_with(thread.map_err(no_thread)?);
+        Ok(())
+    }
+
+    /// Has rows leave memory as long as that is short.
+    fn evict_if_short(&self) {
+        let pool = &self.inner.pool;
+        if pool.excess_bytes(SHORT) == 0 {
+            return;
+        }
+        loop {
+            match pool.excess_bytes(ENOUGH) {
+                0 => return,
+                excess if self.free_memory(excess.min(ONE_ROOM_BYTES)) > 0 => {}
+                // Whoever is refused wakes it again.
+                _ => drop(self.inner.evicting.pause()),
+            }
+            if self.inner.evicting.state.lock().is_closing || pool.excess_bytes(SHORT) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Has frozen chunks of some bytes leave memory, and tells how many bytes did. If none are frozen, it takes a moment
+    /// to see which nobody writes; not soon again if there are none. The caller owns no partition.
+    fn free_memory(&self, bytes: u64) -> u64 {
+        let mut search = self.inner.evicting.search.lock();
+        let mut evicted = self.evict_bytes(&mut search.hand, bytes);
+        let clock = &self.inner.env.clock;
+        if evicted > 0 || search.rests_until > clock.now() {
+            return evicted;
+        }
+        for _ in 0..LOOKS {
+            // Without memory for it, rows stay as they are.
+            if self.freeze_at_once().is_ok_and(|report| report.chunks > 0) {
+                evicted = self.evict_bytes(&mut search.hand, bytes);
+                if evicted > 0 {
+                    return evicted;
+                }
+            }
+            clock.sleep(PAUSE);
+        }
+        search.rests_until = clock.now() + REST.as_nanos() as u64;
+        0
+    }
+
+    /// Has all frozen chunks leave memory that may, and tells how many bytes did.
+    pub fn evict_frozen(&self) -> u64 {
+        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX)
+    }
+
+    /// Whether rows may leave memory.
+    pub(super) fn may_evict(&self) -> bool {
+        self.inner.evicting.shelves.get().is_some()
+    }
+
+    fn evict_bytes(&self, hand: &mut Hand, wanted: u64) -> u64 {
+        let Some(shelves) = self.inner.evicting.shelves.get() else { return 0 };
+        let catalog = self.catalog();
+        let mut parts: Vec<(TableHandle, PartitionId)> = Vec::new();
+        for def in catalog.tables() {
+            let table = TableHandle::new(def.id, def.is_shared());
+            let count = if def.is_shared() { 1 } else { self.inner.partitions.count() };
+            parts.extend((0..count).map(|partition| (table, PartitionId(partition))));
+        }
+        parts.sort_by_key(|(table, partition)| (table.id(), *partition));
+        let (at, mut chunk) = hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
+        let first = parts.iter().position(|(table, part)| (table.id(), *part) >= at).unwrap_or(0);
+        if parts.get(first).is_none_or(|(table, part)| (table.id(), *part) != at) {
+            chunk = 0;
+        }
+        let mut evicted = 0;
+        for (table, partition) in parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1) {
+            let mut next = Some(std::mem::take(&mut chunk));
+            while let Some(from) = next {
+                let (cold, more) = self.inner.partitions.cold_chunks(*table, *partition, from, LOOKED_AT);
+                // What cannot be written stays.
+                let chunks = cold.iter().map_while(|chunk| shelves.put(chunk).ok()).collect::<Vec<_>>();
+                if !chunks.is_empty() {
+                    drop(cold);
+                    evicted += self.inner.partitions.evict(*table, *partition, chunks);
+                }
+                *hand = Some((table.id(), *partition, more.unwrap_or(u32::MAX)));
+                if evicted >= wanted {
+                    return evicted;
+                }
+                next = more;
+            }
+        }
+        evicted
+    }
+}

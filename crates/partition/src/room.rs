@@ -1,0 +1,108 @@
+//! Transactions that need rows which are not in memory, or memory for their own.
+//!
+//! ```text
+//!  runs ──► meets a row that is away ──► rolled back, its partition given back ──► fetched, while others run ──┐
+//!   ▲                                                                                                          │
+//!   └──────────────────────────────────── run again; what was fetched stays ───────────────────────────────────┘
+//! ```
+//!
+//! I-1 Whoever fetches owns no partition. I-2 What a transaction has had fetched is not evicted before it has ended, so
+//! each run gets further than the one before.
+//!
+//! Papers: DeBrabant and others, *Anti-Caching*, VLDB 2013, §3.2; Kallman and others, *H-Store*, VLDB 2008.
+
+use std::sync::OnceLock;
+
+use albireo_base::SqlState;
+use albireo_storage::{FetchError, TableError};
+
+use crate::{Abort, CallError};
+
+/// Who can move rows out of memory.
+pub trait Evictor: Send + Sync {
+    /// Makes room for what was refused for memory; whether there is some now. The caller owns no partition.
+    fn make_room(&self) -> bool;
+
+    /// Has it make room soon. The caller may own partitions.
+    fn wake(&self);
+}
+
+/// The evictor of a database, once it has one.
+#[derive(Default)]
+pub(crate) struct Room(OnceLock<Box<dyn Evictor>>);
+
+/// Runs that one transaction has at most because memory is short: others may take again what was made room for it.
+const MOST_RUNS: u32 = 8;
+
+impl Room {
+    /// Has transactions that are refused for memory wait for this one. The first counts.
+    pub(crate) fn set(&self, evictor: Box<dyn Evictor>) {
+        let _ = self.0.set(evictor);
+    }
+
+    /// Runs a transaction, again if rows that it needs are not in memory, or there is no memory for it but could be. When
+    /// `attempt` returns, it owns no partition.
+    #[inline]
+    pub(crate) fn with_rows<R>(
+        &self,
+        mut attempt: impl FnMut() -> Result<R, CallError>,
+    ) -> Result<R, CallError> {
+        match attempt() {
+            Err(CallError::Aborted(abort)) if self.helps(&abort) => self.again(abort, attempt),
+            ended => ended,
+        }
+    }
+
+    /// Whether a transaction that ended so is to be run again.
+    pub(crate) fn helps(&self, abort: &Abort) -> bool {
+        match abort {
+            Abort::Away(_) => true,
+            Abort::Table(TableError::OutOfMemory(_)) => self.0.get().is_some(),
+            Abort::Raised(error) => error.state() == SqlState::OUT_OF_MEMORY && self.0.get().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Runs one again that ended because rows are not in memory, or it found none for its own.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn again<R>(
+        &self,
+        mut abort: Abort,
+        mut attempt: impl FnMut() -> Result<R, CallError>,
+    ) -> Result<R, CallError> {
+        let (mut fetched, mut runs) = (Vec::new(), 0);
+        loop {
+            match abort {
+                Abort::Away(away) => {
+                    match away.fetch() {
+                        Ok(()) => {}
+                        Err(FetchError::Memory(_)) if self.makes_room(&mut runs) => {}
+                        Err(error) => return Err(CallError::Aborted(error.into())),
+                    }
+                    fetched.push(away);
+                }
+                refused if !self.makes_room(&mut runs) => return Err(CallError::Aborted(refused)),
+                _ => {}
+            }
+            match attempt() {
+                Err(CallError::Aborted(again)) if self.helps(&again) => abort = again,
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Makes room for a transaction that was refused for memory so many times before.
+    fn makes_room(&self, runs: &mut u32) -> bool {
+        *runs += 1;
+        *runs < MOST_RUNS && self.0.get().is_some_and(|evictor| evictor.make_room())
+    }
+
+    /// Has room made soon; whether somebody can. The caller may own partitions.
+    pub(crate) fn wake(&self) -> bool {
+        self.0.get().is_some_and(|evictor| {
+            evictor.wake();
+            true
+        })
+    }
+}

@@ -1,0 +1,411 @@
+//! Columns of a frozen chunk that are not in memory: what is known of them, and how they come back.
+//!
+//! ```text
+//!            evicted: another chunk takes its place, which says where the columns lie
+//!  HERE ───────────────────────────────────────────────────────────────────────────────► AWAY
+//!   ▲                                                                                      │
+//!   └──────────────── fetched: read by any thread, checked, and put in their place ────────┘
+//! ```
+//!
+//! - W-1 What is away comes back bit for bit, or not at all: whoever gives the bytes has checked them.
+//! - W-2 A column that is here stays as long as its chunk: only another chunk has it not. So texts can be lent, and
+//!   snapshots that hold the chunk from before read on.
+//! - W-3 A transaction never waits for it: in [`without_waiting`], reading what is away ends the transaction by an unwind
+//!   with [`Evicted`], to be run again when that was [fetched](Evicted::fetch). Everybody else waits.
+//! - W-4 What a change reads is here before the change begins ([`crate::Table`]'s `require`), so W-3 leaves none half done.
+//!
+//! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, §3.2: there a transaction that meets evicted tuples is rolled
+//! back, and waits for them beside the others.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use albireo_base::{ColumnId, SqlError, SqlState};
+use albireo_encoding::{Column, Form, Section, Summary};
+
+use super::FrozenChunk;
+use crate::pool::{BlockPool, OutOfMemory, Part};
+use crate::registry::ColumnSet;
+
+/// Why a column cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The file is missing, or cannot be read.
+    #[error("could not read evicted rows from \"{file}\": {what}")]
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// The system's words.
+        what: String,
+    },
+    /// The bytes are not those that were written.
+    #[error("evicted rows in \"{file}\" are damaged: {what}")]
+    Damaged {
+        /// Its path.
+        file: String,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+impl From<FetchError> for SqlError {
+    fn from(error: FetchError) -> Self {
+        let state = match error {
+            FetchError::Unreadable { .. } => SqlState::IO_ERROR,
+            FetchError::Damaged { .. } => SqlState::DATA_CORRUPTED,
+            FetchError::Memory(_) => SqlState::OUT_OF_MEMORY,
+        };
+        Self::new(state, error.to_string())
+    }
+}
+
+/// Where the columns of one chunk lie. It is not read by whoever runs a transaction.
+pub trait Shelf: Send + Sync + fmt::Debug {
+    /// The sections of a column, one behind the other, as they were put there.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its bytes are not those.
+    fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError>;
+}
+
+/// What stays of a chunk whose columns are elsewhere.
+pub(crate) struct Away {
+    shelf: Arc<dyn Shelf>,
+    /// Of each column, with the length of each section in its place.
+    heads: Box<[Column<u64>]>,
+    /// For what is fetched to stay.
+    pool: BlockPool,
+    /// For what one reader reads.
+    buffer: BlockPool,
+}
+
+/// Columns of a chunk: here, or to be fetched.
+pub(crate) struct Residence {
+    here: Box<[OnceLock<Column<Part>>]>,
+    away: Option<Arc<Away>>,
+    /// The chunk that this is of; nothing of one that was always here.
+    of: Weak<FrozenChunk>,
+    /// Bytes that were fetched.
+    fetched_bytes: AtomicU64,
+    /// Whether somebody has read a row since that was asked.
+    is_read: AtomicBool,
+    /// Transactions that wait for it, or run because it is here.
+    wanted: AtomicU32,
+}
+
+thread_local! {
+    /// Whether this thread runs a transaction, which does not wait.
+    static RUNS_TRANSACTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, in which nobody waits for what is away (W-3).
+#[inline]
+pub fn without_waiting<R>(work: impl FnOnce() -> R) -> R {
+    let _before = Before(RUNS_TRANSACTION.replace(true));
+    work()
+}
+
+/// Runs `work` of a transaction that cannot be run again: it waits for what is away.
+pub fn waiting<R>(work: impl FnOnce() -> R) -> R {
+    let _before = Before(RUNS_TRANSACTION.replace(false));
+    work()
+}
+
+/// What [`RUNS_TRANSACTION`] was before.
+struct Before(bool);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        RUNS_TRANSACTION.set(self.0);
+    }
+}
+
+/// A transaction has met a row that is away: what an unwind out of [`without_waiting`] carries. While this is there, the
+/// row's chunk is not evicted again.
+pub struct Evicted(Arc<FrozenChunk>);
+
+impl Evicted {
+    fn new(chunk: Arc<FrozenChunk>) -> Self {
+        chunk.residence.wanted.fetch_add(1, Ordering::Relaxed);
+        Self(chunk)
+    }
+
+    /// Has the chunk in memory, when this returns. Whoever calls owns no partition.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is no memory.
+    pub fn fetch(&self) -> Result<(), FetchError> {
+        self.0.fetch(ColumnSet::ALL)
+    }
+}
+
+impl Clone for Evicted {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Evicted {
+    fn drop(&mut self) {
+        self.0.residence.wanted.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for Evicted {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl fmt::Debug for Evicted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Evicted").field(&self.0.id).finish()
+    }
+}
+
+impl Residence {
+    /// Of columns that are all here.
+    pub(super) fn here(columns: Vec<Column<Part>>) -> Self {
+        Self::new(columns.into_iter().map(OnceLock::from).collect(), None, Weak::new())
+    }
+
+    fn new(
+        here: Box<[OnceLock<Column<Part>>]>,
+        away: Option<Arc<Away>>,
+        of: Weak<FrozenChunk>,
+    ) -> Self {
+        Self {
+            here,
+            away,
+            of,
+            fetched_bytes: AtomicU64::new(0),
+            is_read: AtomicBool::new(true),
+            wanted: AtomicU32::new(0),
+        }
+    }
+
+    /// The column, if it is here.
+    #[inline]
+    fn get(&self, column: ColumnId) -> Option<&Column<Part>> {
+        self.here[column.index()].get()
+    }
+}
+
+impl Away {
+    /// Reads a column, without putting it anywhere.
+    fn read(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, FetchError> {
+        let bytes = self.shelf.read(column)?;
+        let mut left = bytes.as_slice();
+        let column = self.heads[column.index()].clone().map_sections(|_, length| {
+            let (section, rest) = left.split_at(length as usize);
+            left = rest;
+            Part::new(pool, section)
+        })?;
+        debug_assert!(left.is_empty(), "a shelf gives what was put there (W-1)");
+        Ok(column)
+    }
+}
+
+impl FrozenChunk {
+    /// A column. If it is away, a transaction ends here, to be run again, and others wait.
+    ///
+    /// # Panics
+    /// It cannot be read: with the [`FetchError`].
+    #[inline]
+    pub(crate) fn column(&self, column: ColumnId) -> &Column<Part> {
+        match self.residence.get(column) {
+            Some(column) => column,
+            None => self.absent(column),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn absent(&self, column: ColumnId) -> &Column<Part> {
+        if RUNS_TRANSACTION.get() {
+            let chunk = self.residence.of.upgrade().expect("whoever reads a chunk holds it");
+            std::panic::resume_unwind(Box::new(Evicted::new(chunk)));
+        }
+        match self.fetch(ColumnSet::only(column)) {
+            Ok(()) => self.residence.get(column).expect("it was fetched"),
+            Err(error) => std::panic::panic_any(error),
+        }
+    }
+
+    /// Sees to it that columns are here.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no memory.
+    pub(crate) fn fetch(&self, columns: ColumnSet) -> Result<(), FetchError> {
+        let Some(away) = &self.residence.away else { return Ok(()) };
+        for (number, place) in self.residence.here.iter().enumerate() {
+            let column = ColumnId(number as u16);
+            if !columns.has(column) || place.get().is_some() {
+                continue;
+            }
+            let read = away.read(column, &away.pool)?;
+            let bytes = bytes_of(&read);
+            // Who was first counts.
+            if place.set(read).is_ok() {
+                self.residence.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        self.residence.is_read.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends the transaction that runs, if one does, unless all columns are here (W-4).
+    #[inline]
+    pub(crate) fn require_all(&self) {
+        if self.residence.away.is_some() {
+            (0..self.residence.here.len()).for_each(|column| {
+                self.column(ColumnId(column as u16));
+            });
+        }
+    }
+
+    /// Whether all of some columns are here.
+    pub(crate) fn is_here(&self, columns: ColumnSet) -> bool {
+        self.residence.away.is_none()
+            || self.columns().filter(|column| columns.has(*column)).all(|c| self.residence.get(c).is_some())
+    }
+
+    /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.
+    ///
+    /// # Errors
+    /// They cannot be read, or there is no memory.
+    pub(crate) fn with(self: &Arc<Self>, columns: ColumnSet) -> Result<Arc<Self>, FetchError> {
+        let Some(away) = self.residence.away.as_ref().filter(|_| !self.is_here(columns)) else {
+            return Ok(Arc::clone(self));
+        };
+        let here = self.columns().map(|column| match columns.has(column) {
+            true => away.read(column, &away.buffer).map(OnceLock::from),
+            false => Ok(OnceLock::new()),
+        });
+        let here = here.collect::<Result<Box<[_]>, _>>()?;
+        Ok(self.placed(here, Arc::clone(away)))
+    }
+
+    /// The same chunk, from which all columns have gone to a shelf but those that are `kept`.
+    ///
+    /// # Errors
+    /// There is no memory: what is kept is copied.
+    pub(crate) fn evicted(
+        self: &Arc<Self>,
+        kept: ColumnSet,
+        shelf: Arc<dyn Shelf>,
+        (pool, buffer): (&BlockPool, &BlockPool),
+    ) -> Result<Arc<Self>, OutOfMemory> {
+        let head = |column: ColumnId| {
+            let mut header = Vec::new();
+            self.column(column).header(&mut header);
+            Column::of_header(&header).expect("it was written just now")
+        };
+        let heads = self.columns().map(head).collect();
+        let away = Away { shelf, heads, pool: pool.clone(), buffer: buffer.clone() };
+        self.without(kept, Arc::new(away))
+    }
+
+    /// The same chunk without what was fetched since it was evicted; `None` if it was not.
+    pub(crate) fn evicted_again(self: &Arc<Self>, kept: ColumnSet) -> Option<Result<Arc<Self>, OutOfMemory>> {
+        self.residence.away.as_ref().map(|away| self.without(kept, Arc::clone(away)))
+    }
+
+    fn without(self: &Arc<Self>, kept: ColumnSet, away: Arc<Away>) -> Result<Arc<Self>, OutOfMemory> {
+        let here = self.columns().map(|column| {
+            let is_small = away.heads[column.index()].sections().next().is_none();
+            match is_small || kept.has(column) {
+                true => self.copy(column, &away.pool).map(OnceLock::from),
+                false => Ok(OnceLock::new()),
+            }
+        });
+        let here = here.collect::<Result<Box<[_]>, _>>()?;
+        Ok(self.placed(here, away))
+    }
+
+    fn copy(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, OutOfMemory> {
+        let column = self.column(column);
+        let mut header = Vec::new();
+        column.header(&mut header);
+        let mut sections = column.sections().map(|(_, section)| section);
+        let head = Column::of_header(&header).expect("it was written just now");
+        head.map_sections(|_, _| Part::new(pool, sections.next().expect("as many as before").bytes()))
+    }
+
+    fn placed(&self, here: Box<[OnceLock<Column<Part>>]>, away: Arc<Away>) -> Arc<Self> {
+        let parts: u64 = here.iter().filter_map(OnceLock::get).map(bytes_of).sum();
+        let heads = size_of_val(&*away.heads) as u64;
+        Arc::new_cyclic(|of| Self {
+            id: self.id,
+            residence: Residence::new(here, Some(away), Weak::clone(of)),
+            made_from: self.made_from.clone(),
+            memory_bytes: parts + heads + self.header_bytes(),
+            heap_bytes: self.heap_bytes,
+            rows: self.rows,
+        })
+    }
+
+    /// What was known of a column's live rows when they were encoded.
+    pub(crate) fn summary(&self, column: ColumnId) -> &Summary {
+        match &self.residence.away {
+            Some(away) => away.heads[column.index()].summary(),
+            None => self.column(column).summary(),
+        }
+    }
+
+    /// How a column is encoded.
+    pub(crate) fn form(&self, column: ColumnId) -> Form {
+        match &self.residence.away {
+            Some(away) => away.heads[column.index()].form(),
+            None => self.column(column).form(),
+        }
+    }
+
+    /// Whether columns lie elsewhere, and have not been fetched.
+    pub(crate) fn is_away(&self) -> bool {
+        !self.is_here(ColumnSet::ALL)
+    }
+
+    /// Whether other columns than those that are `kept`, and take something, are here.
+    pub(crate) fn holds_more_than(&self, kept: ColumnSet) -> bool {
+        let others = self.columns().filter(|column| !kept.has(*column));
+        others.filter_map(|column| self.residence.get(column)).any(|here| here.sections().next().is_some())
+    }
+
+    /// Bytes that were fetched since it was evicted.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        self.residence.fetched_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A row of it is read.
+    #[inline]
+    pub(crate) fn note_read(&self) {
+        if !self.residence.is_read.load(Ordering::Relaxed) {
+            self.residence.is_read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether rows of it were read since this was asked before, or somebody waits for it.
+    pub(crate) fn take_read(&self) -> bool {
+        self.residence.is_read.swap(false, Ordering::Relaxed) || self.is_wanted()
+    }
+
+    /// Whether somebody waits for it, or runs because it is here.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.residence.wanted.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn columns(&self) -> impl Iterator<Item = ColumnId> + use<> {
+        (0..self.residence.here.len() as u16).map(ColumnId)
+    }
+}
+
+/// Bytes of a column's sections.
+pub(super) fn bytes_of(column: &Column<Part>) -> u64 {
+    column.sections().map(|(_, part)| part.memory_bytes() as u64).sum()
+}

@@ -1,0 +1,53 @@
+//! Frozen chunks that leave memory: another takes their place, which says where the columns lie.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use albireo_base::Tid;
+
+use super::{Replaced, Rows};
+use crate::frozen::FrozenChunk;
+
+impl Rows {
+    /// Those of some chunks that are frozen and hold rows, by number.
+    pub(crate) fn frozen_chunks(&self, of: Range<u32>) -> impl Iterator<Item = (u32, &Arc<FrozenChunk>)> {
+        let there = of.start..of.end.min(self.dir.frozen.end() as u32);
+        let all = there.filter_map(|number| Some((number, self.dir.frozen.get(number as usize)?)));
+        all.filter(|(_, chunk)| chunk.rows() > 0)
+    }
+
+    /// Whether a chunk of this number or a greater one is frozen.
+    pub(crate) fn has_frozen_from(&self, number: u32) -> bool {
+        (number as usize) < self.dir.frozen.end()
+    }
+
+    /// Puts a chunk in the place of one that has the same rows; `false` if that is there no more, or somebody wants it.
+    /// The caller is between two transactions.
+    pub(crate) fn evict(
+        &mut self,
+        number: u32,
+        was: &Arc<FrozenChunk>,
+        now: Arc<FrozenChunk>,
+        replaced: &mut Replaced,
+    ) -> bool {
+        debug_assert_eq!(was.id(), now.id(), "the rows are the same");
+        let there = self.dir.frozen.get(number as usize);
+        if !there.is_some_and(|there| Arc::ptr_eq(there, was)) || was.is_wanted() || self.has_moved() {
+            return false;
+        }
+        let list = Arc::make_mut(&mut self.dir_mut().frozen);
+        let before = list.set(number as usize, Some(now)).expect("it was there");
+        replaced.keep_chunk(before);
+        self.moves += 1;
+        true
+    }
+
+    /// Ends the transaction that runs, if one does, unless all of a row is in memory, which is to be changed.
+    #[inline]
+    pub(crate) fn require(&self, tid: Tid) {
+        if let Some(chunk) = self.frozen_chunk(tid) {
+            chunk.note_read();
+            chunk.require_all();
+        }
+    }
+}

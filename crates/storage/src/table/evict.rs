@@ -1,0 +1,118 @@
+//! Frozen chunks of a table that may leave memory, and do.
+//!
+//! Columns stay that an index compares in the rows: a search would wait for them in its midst, and a change half way
+//! through its indexes ([`crate::frozen::away`], W-4). So do columns that take nothing.
+
+use std::sync::Arc;
+
+use albireo_base::ColumnId;
+use albireo_encoding::Section;
+
+use super::Table;
+use crate::frozen::FrozenChunk;
+use crate::frozen::away::Shelf;
+use crate::pool::{BlockPool, OutOfMemory};
+use crate::registry::ColumnSet;
+use crate::rows::Replaced;
+
+/// A frozen chunk that may leave memory.
+pub struct ColdChunk {
+    number: u32,
+    chunk: Arc<FrozenChunk>,
+    kept: ColumnSet,
+    pool: BlockPool,
+}
+
+/// One that is to leave it, and what takes its place.
+pub struct EvictedChunk {
+    number: u32,
+    was: Arc<FrozenChunk>,
+    now: Arc<FrozenChunk>,
+}
+
+impl ColdChunk {
+    /// Its number in its partition.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.chunk.memory_bytes()
+    }
+
+    /// The bytes of each column, as a [`Shelf`] is to give them.
+    pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
+        self.chunk.columns().map(|column| {
+            let sections = self.chunk.column(column).sections();
+            (column, sections.flat_map(|(_, section)| section.bytes()).copied().collect())
+        })
+    }
+
+    /// The chunk without what was fetched since it was evicted before; `None` if it never was.
+    ///
+    /// # Errors
+    /// There is no memory for what stays.
+    pub fn again(&self) -> Option<Result<EvictedChunk, OutOfMemory>> {
+        let now = self.chunk.evicted_again(self.kept)?;
+        Some(now.map(|now| self.replaced_by(now)))
+    }
+
+    /// The chunk with its columns on a shelf, which has them all; readers who fetch some for themselves take memory from
+    /// `buffer`.
+    ///
+    /// # Errors
+    /// There is no memory for what stays.
+    pub fn on(&self, shelf: Arc<dyn Shelf>, buffer: &BlockPool) -> Result<EvictedChunk, OutOfMemory> {
+        Ok(self.replaced_by(self.chunk.evicted(self.kept, shelf, (&self.pool, buffer))?))
+    }
+
+    fn replaced_by(&self, now: Arc<FrozenChunk>) -> EvictedChunk {
+        EvictedChunk { number: self.number, was: Arc::clone(&self.chunk), now }
+    }
+}
+
+impl EvictedChunk {
+    /// Bytes that memory holds less of then.
+    pub fn freed_bytes(&self) -> u64 {
+        self.was.memory_bytes().saturating_sub(self.now.memory_bytes())
+    }
+}
+
+impl Table {
+    /// Looks at up to `most` chunks from number `from` on: gives those frozen ones that are in memory, and that nobody has
+    /// read since they were looked at before, and from where to go on, if there are more.
+    pub fn cold_chunks(&self, from: u32, most: u32) -> (Vec<ColdChunk>, Option<u32>) {
+        let (kept, to) = (self.compared_columns(), from.saturating_add(most));
+        let frozen = self.rows.frozen_chunks(from..to);
+        let in_memory = frozen.filter(|(_, chunk)| chunk.holds_more_than(kept));
+        let chunk = |(number, chunk): (u32, &Arc<FrozenChunk>)| ColdChunk {
+            number,
+            chunk: Arc::clone(chunk),
+            kept,
+            pool: self.rows.pool().clone(),
+        };
+        let cold = in_memory.filter(|(_, chunk)| !chunk.take_read()).map(chunk).collect();
+        (cold, self.rows.has_frozen_from(to).then_some(to))
+    }
+
+    /// Columns that indexes compare in the rows.
+    fn compared_columns(&self) -> ColumnSet {
+        let indexes = self.spec.indexes.iter().zip(&self.indexes);
+        let compared = indexes.filter(|(_, index)| index.reads_rows());
+        ColumnSet::of(compared.flat_map(|(spec, _)| spec.columns.iter().copied()))
+    }
+
+    /// Has chunks leave memory that nobody has changed or wanted meanwhile; gives what was replaced, and how many bytes
+    /// went. The caller is between two transactions.
+    pub fn evict(&mut self, chunks: Vec<EvictedChunk>) -> (Replaced, u64) {
+        let (mut replaced, mut bytes) = (self.rows.nothing_replaced(), 0);
+        for chunk in chunks {
+            let freed = chunk.freed_bytes();
+            if self.rows.evict(chunk.number, &chunk.was, chunk.now, &mut replaced) {
+                bytes += freed;
+            }
+        }
+        (replaced, bytes)
+    }
+}
