@@ -11,18 +11,19 @@ use albireo_storage::{
 };
 use parking_lot::MutexGuard;
 
-use crate::data::{PartitionData, PartitionState, SharedTables};
+use crate::data::{PartitionData, SharedTables};
 use crate::executor::{Partition, Purpose};
 use crate::handle::TableHandle;
 use crate::journal::Receipt;
 use crate::parts::snapshot_of;
 use crate::run::{count, run};
+use crate::token::Token;
 use crate::{Abort, Call, CallError, Transaction};
 
 /// The tokens of all partitions, and with them all references to the shared tables. Dropped, they are given back
 /// and the barrier is lowered.
 pub(crate) struct Tokens<'a> {
-    states: Vec<MutexGuard<'a, PartitionState>>,
+    states: Vec<Token<'a>>,
     partitions: &'a [Arc<Partition>],
     purpose: Purpose,
 }
@@ -308,11 +309,11 @@ impl<'a> Exclusive<'a> {
 /// The data of all partitions in the hands of one transaction; they get it back at its end, also by a panic.
 struct Gathered<'g, 'a> {
     tx: &'g mut Transaction,
-    states: &'g mut [MutexGuard<'a, PartitionState>],
+    states: &'g mut [Token<'a>],
 }
 
 impl<'g, 'a> Gathered<'g, 'a> {
-    fn new(tx: &'g mut Transaction, states: &'g mut [MutexGuard<'a, PartitionState>]) -> Self {
+    fn new(tx: &'g mut Transaction, states: &'g mut [Token<'a>]) -> Self {
         let data = states.iter_mut().map(|state| state.tx.sites.pop().expect("a partition has its data"));
         tx.sites.extend(data);
         Self { tx, states }

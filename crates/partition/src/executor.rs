@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use albireo_env::Clock;
 use albireo_redo::{Log, LogError};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use crate::data::PartitionState;
 use crate::journal::Receipt;
 use crate::parked::Parked;
+use crate::token::Token;
 use crate::{CallError, SubmitError};
 
 /// Turns of the waiting loop before the thread gives its core away.
@@ -91,9 +92,9 @@ impl Partition {
 
     /// Takes the token; waits for the barrier and the present owner.
     #[inline]
-    pub(crate) fn enter(&self) -> MutexGuard<'_, PartitionState> {
+    pub(crate) fn enter(&self) -> Token<'_> {
         if self.wanted.load(Ordering::Acquire) == 0
-            && let Some(mut state) = self.token.try_lock()
+            && let Some(mut state) = self.token.try_lock().map(Token::new)
         {
             state.take();
             return state;
@@ -104,16 +105,16 @@ impl Partition {
     }
 
     /// As [`Partition::enter`], for the next statement of `mine`; whether it finds its writes where it left them.
-    pub(crate) fn enter_for(&self, mine: &Arc<Parked>) -> (MutexGuard<'_, PartitionState>, bool) {
+    pub(crate) fn enter_for(&self, mine: &Arc<Parked>) -> (Token<'_>, bool) {
         let free = self.wanted.load(Ordering::Acquire) == 0;
-        let token = if free { self.token.try_lock() } else { None };
+        let token = if free { self.token.try_lock().map(Token::new) } else { None };
         let mut state = token.unwrap_or_else(|| self.enter_slow());
         let in_place = state.take_for(mine);
         (state, in_place)
     }
 
     #[cold]
-    fn enter_slow(&self) -> MutexGuard<'_, PartitionState> {
+    fn enter_slow(&self) -> Token<'_> {
         let start = self.clock.now();
         let (mut parked, mut for_snapshot) = (false, false);
         let mut state = loop {
@@ -127,11 +128,11 @@ impl Partition {
                 }
             }
             match self.token.try_lock() {
-                Some(state) => break state,
+                Some(state) => break Token::new(state),
                 None => relax(&mut turns, &self.clock),
             }
             if turns >= SPINS {
-                break self.token.lock();
+                break Token::new(self.token.lock());
             }
         };
         if parked {
@@ -174,7 +175,7 @@ impl Partition {
     }
 
     /// Takes the token for a crossing owner, which has raised the barrier and takes tokens in the order of partitions.
-    pub(crate) fn enter_raised(&self) -> MutexGuard<'_, PartitionState> {
+    pub(crate) fn enter_raised(&self) -> Token<'_> {
         assert!(
             self.wanted.load(Ordering::Relaxed) > 0,
             "whoever wants several partitions raised the barrier"
@@ -182,12 +183,12 @@ impl Partition {
         let mut turns = 0;
         let mut state = loop {
             match self.token.try_lock() {
-                Some(state) => break state,
+                Some(state) => break Token::new(state),
                 None if turns < SPINS => {
                     turns += 1;
                     std::hint::spin_loop();
                 }
-                None => break self.token.lock(),
+                None => break Token::new(self.token.lock()),
             }
         };
         state.take();

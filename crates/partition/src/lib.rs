@@ -56,6 +56,7 @@ mod session;
 mod several;
 mod snapshot;
 mod switch;
+mod token;
 mod transaction;
 
 pub use arrivals::{ArrivalError, Bringing, Turn};

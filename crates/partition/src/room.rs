@@ -95,7 +95,12 @@ impl Room {
     /// Makes room for a transaction that was refused for memory so many times before.
     fn makes_room(&self, runs: &mut u32) -> bool {
         *runs += 1;
-        *runs < MOST_RUNS && self.0.get().is_some_and(|evictor| evictor.make_room())
+        *runs < MOST_RUNS && self.make()
+    }
+
+    /// Makes room; whether there is some now. The caller owns no partition.
+    pub(crate) fn make(&self) -> bool {
+        self.0.get().is_some_and(|evictor| evictor.make_room())
     }
 
     /// Has room made soon; whether somebody can. The caller may own partitions.

@@ -21,6 +21,7 @@ use albireo_storage::{
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
+use crate::token::owns_partition;
 use crate::Partitions;
 
 /// Why a session could not be opened or goes no further.
@@ -104,6 +105,10 @@ struct EndOldest {
 }
 
 impl Relief for EndOldest {
+    fn make_room(&self) -> bool {
+        !owns_partition() && self.partitions.upgrade().is_some_and(|partitions| partitions.room().make())
+    }
+
     fn relieve(&self, now: bool) {
         // Whoever can move rows out of memory comes first, as long as there is some.
         if self.partitions.upgrade().is_some_and(|partitions| partitions.room().wake()) && !now {

@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 use albireo_base::PartitionId;
 use albireo_redo::Log;
-use parking_lot::MutexGuard;
 
 use crate::data::PartitionState;
 use crate::executor::{Partition, Purpose};
 use crate::journal::{self, Receipt};
 use crate::run::{count, run};
+use crate::token::Token;
 use crate::{Abort, Call, CallError, Partitions, Transaction};
 
 /// A transaction that needs more partitions than this takes all.
@@ -35,7 +35,7 @@ const MOST: usize = 8;
 /// The tokens of some partitions. Dropped, they are given back.
 struct Several<'a> {
     partitions: Vec<&'a Arc<Partition>>,
-    states: Vec<MutexGuard<'a, PartitionState>>,
+    states: Vec<Token<'a>>,
 }
 
 impl<'a> Several<'a> {
@@ -75,11 +75,11 @@ impl Drop for Several<'_> {
 /// a panic.
 struct Lent<'l, 'a> {
     first: &'l mut PartitionState,
-    others: &'l mut [MutexGuard<'a, PartitionState>],
+    others: &'l mut [Token<'a>],
 }
 
 impl<'l, 'a> Lent<'l, 'a> {
-    fn new(states: &'l mut [MutexGuard<'a, PartitionState>]) -> Self {
+    fn new(states: &'l mut [Token<'a>]) -> Self {
         let (first, others) = states.split_first_mut().expect("there is one at least");
         let data = others.iter_mut().map(|state| state.tx.sites.pop().expect("a partition has its data"));
         first.tx.sites.extend(data);

@@ -97,7 +97,7 @@ pub struct Switched {
 impl Partitions {
     /// Ends what was worked out beside a table: runs `work` as a transaction over all partitions, which is told the rows
     /// that were changed since they were taken last, and makes the changes that it gives. `None`: it was not told of all
-    /// changes, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
+    /// changes, or rows had to be fetched, and nothing was done. Else [`Partitions::tidy`] and [`Partitions::end_switch`] are to follow.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -108,7 +108,7 @@ impl Partitions {
         work: impl FnOnce(&mut Transaction, Vec<(PartitionId, Tid)>) -> Result<(R, Option<Switch<'r>>), Abort>,
     ) -> Result<Option<(R, Switched)>, CallError> {
         let table = follower.table();
-        self.exclusively(|all| {
+        self.none_if_away(|all| {
             let mut changed = Vec::new();
             for partition in follower.partitions() {
                 let ChangedRows::These(tids) = follower.take(partition) else { return Ok(None) };
@@ -126,7 +126,8 @@ impl Partitions {
 
     /// As [`Partitions::switch`], of changes of a table that were worked out of what was `seen`: if it is still so, runs
     /// `work` as a transaction over all partitions and makes the changes, in the log as one. The changes
-    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, and nothing was done.
+    /// [follow](Change::follow) the rows that it inserts. `None`: something has changed, or rows had to be fetched, and nothing was
+    /// done.
     ///
     /// # Errors
     /// As [`Partitions::crossing`].
@@ -138,7 +139,7 @@ impl Partitions {
         mut switch: Switch<'_>,
         work: impl FnOnce(&mut Transaction, &mut [Change]) -> Result<R, Abort>,
     ) -> Result<Option<(R, Switched)>, CallError> {
-        self.exclusively(|all| {
+        self.none_if_away(|all| {
             if !all.is_current(&seen) {
                 return Ok(None);
             }
@@ -159,6 +160,20 @@ impl Partitions {
             let receipt = if changes { receipt } else { all.log_record(Kind::STATEMENT, record)? };
             Ok(Some((value, all.make(table, &call, switch, receipt))))
         })
+    }
+
+    /// Runs `work` over all partitions. If it met rows that are not in memory, they are when this returns, with `None`.
+    fn none_if_away<R>(
+        &self,
+        work: impl FnOnce(&mut Exclusive<'_>) -> Result<Option<R>, CallError>,
+    ) -> Result<Option<R>, CallError> {
+        match self.exclusively(work) {
+            Err(CallError::Aborted(Abort::Away(away))) => {
+                away.fetch().map_err(|error| CallError::Aborted(error.into()))?;
+                Ok(None)
+            }
+            done => done,
+        }
     }
 
     /// Tidies some rows away that died in a switch; whether there are more.

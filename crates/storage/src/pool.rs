@@ -112,6 +112,10 @@ struct Inner {
 
 /// Frees memory that somebody can do without.
 pub trait Relief: Send + Sync {
+    /// Waits until somebody has freed some, if there is such a one and the caller may wait; whether it was done.
+    fn make_room(&self) -> bool {
+        false
+    }
     /// Frees some before this returns if `now`, else soon. The caller may own a partition.
     fn relieve(&self, now: bool);
 }
@@ -263,7 +267,9 @@ impl BlockPool {
     /// As [`BlockPool::alloc`], for a need. Before it refuses, it asks for relief.
     pub(crate) fn alloc_for(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
         let mut done = self.try_alloc(bytes, need);
-        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes }) && self.relieve(true) {
+        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
+            && (self.make_room() || self.relieve(true))
+        {
             done = self.try_alloc(bytes, need);
         }
         done
@@ -272,6 +278,11 @@ impl BlockPool {
     /// Has somebody free memory before the next is refused. The first one counts.
     pub fn set_relief(&self, relief: Box<dyn Relief>) {
         let _ = self.inner.relief.set(relief);
+    }
+
+    #[cold]
+    fn make_room(&self) -> bool {
+        self.inner.relief.get().is_some_and(|relief| relief.make_room())
     }
 
     /// Asks for it; whether some is free that was not.
@@ -383,7 +394,9 @@ impl BlockPool {
     /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes. Before it refuses, it asks for relief.
     fn alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
         let mut done = self.try_alloc_run(bytes);
-        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes }) && self.relieve(true) {
+        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
+            && (self.make_room() || self.relieve(true))
+        {
             done = self.try_alloc_run(bytes);
         }
         done

@@ -7,7 +7,7 @@ use albireo_base::{PartitionId, SqlError};
 use albireo_partition::TableHandle;
 use albireo_storage::{ChunkView, Table};
 
-use super::{Eviction, FreezeReport, Pick};
+use super::{Eviction, FreezeReport, How, Pick};
 use crate::Database;
 
 /// The variables that ask for it, with the value `all`; in builds with debug assertions alone. The second asks for
@@ -35,7 +35,7 @@ impl Database {
             |chunk: &ChunkView<'_>| chunk.frozen_rows().is_some_and(|rows| chunk.live_rows() < rows);
         self.empty_those(table, &has_holes, &|| true, &mut report)?;
         self.inner.partitions.end_chunks(table);
-        self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, gently: false }, &mut report)
+        self.freeze_those(table, Pick { wants: &|_| true, goes_on: &|| true, how: How::Here }, &mut report)
     }
 
     fn freeze_everything(&self) {

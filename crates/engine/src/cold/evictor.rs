@@ -11,6 +11,7 @@
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
 //! some transactions take note; this is of chunks, and a bit of each.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -76,6 +77,27 @@ struct Search {
 struct State {
     is_closing: bool,
     is_wanted: bool,
+}
+
+thread_local! {
+    /// Whether this thread makes room, and so is not to wait for that.
+    static EVICTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While this is there, the thread makes room.
+struct Evicts;
+
+impl Evicts {
+    fn new() -> Self {
+        EVICTS.set(true);
+        Self
+    }
+}
+
+impl Drop for Evicts {
+    fn drop(&mut self) {
+        EVICTS.set(false);
+    }
 }
 
 /// What somebody who waits for room calls.
@@ -190,6 +212,8 @@ impl Database {
     /// Has frozen chunks of some bytes leave memory, and tells how many bytes did. If none are frozen, it takes a moment
     /// to see which nobody writes; not soon again if there are none. The caller owns no partition.
     fn free_memory(&self, bytes: u64) -> u64 {
+        let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| !EVICTS.get()) else { return 0 };
+        let _evicts = Evicts::new();
         let mut search = self.inner.evicting.search.lock();
         let mut evicted = self.evict_bytes(&mut search.hand, bytes);
         let clock = &self.inner.env.clock;
@@ -197,12 +221,13 @@ impl Database {
             return evicted;
         }
         for _ in 0..LOOKS {
-            // Without memory for it, rows stay as they are.
-            if self.freeze_at_once().is_ok_and(|report| report.chunks > 0) {
-                evicted = self.evict_bytes(&mut search.hand, bytes);
-                if evicted > 0 {
-                    return evicted;
-                }
+            // What cannot be done leaves rows as they are.
+            let _ = self.freeze_to_leave(shelves.buffer(), || {
+                evicted += self.evict_bytes(&mut search.hand, bytes);
+                evicted >= bytes
+            });
+            if evicted > 0 {
+                return evicted;
             }
             clock.sleep(PAUSE);
         }

@@ -21,10 +21,10 @@ use std::time::Duration;
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
 use albireo_sql::{Freeze, TableDef};
-use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
+use albireo_storage::{BlockPool, ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
-use super::{FreezeReport, Pick, is_mostly_holes};
+use super::{FreezeReport, How, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
 
@@ -160,22 +160,13 @@ impl Database {
     /// # Errors
     /// There is no memory; what was frozen before stays so.
     pub fn freeze_if_due(&self) -> Result<FreezeReport, SqlError> {
-        self.freeze_due(self.due_chunks(None)?)
-    }
-
-    /// Freezes what nobody has written for a moment, on this thread, because memory is short.
-    pub(super) fn freeze_at_once(&self) -> Result<FreezeReport, SqlError> {
-        self.freeze_due(self.due_chunks(Some(AT_ONCE))?)
-    }
-
-    fn freeze_due(&self, due: Vec<Due>) -> Result<FreezeReport, SqlError> {
-        let mut report = FreezeReport::default();
+        let (mut report, due) = (FreezeReport::default(), self.due_chunks(None)?);
         // What takes no memory comes first, then what gives some back, and last what takes some before.
         self.empty_due(&due, |live| live == 0, &mut report)?;
         for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
             let wants = |place: &ChunkPlace| of_table.cold.contains(place);
             let goes_on = || self.inner.freezing.goes_on();
-            let pick = Pick { wants: &wants, goes_on: &goes_on, gently: true };
+            let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::Gently };
             self.freeze_those(of_table.table, pick, &mut report)?;
         }
         self.empty_due(&due, |live| live > 0, &mut report)?;
@@ -183,6 +174,31 @@ impl Database {
         self.inner.pool.shrink();
         self.inner.evicting.tidy();
         Ok(report)
+    }
+
+    /// Freezes what nobody has written for a moment, on this thread and in other memory, because memory is short; calls
+    /// `frozen` after each few chunks, until that says that it is enough.
+    pub(super) fn freeze_to_leave(
+        &self,
+        pool: &BlockPool,
+        mut frozen: impl FnMut() -> bool,
+    ) -> Result<(), SqlError> {
+        let mut report = FreezeReport::default();
+        let due = self.due_chunks(Some(AT_ONCE))?;
+        self.empty_due(&due, |live| live == 0, &mut report)?;
+        for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
+            let wants = |place: &ChunkPlace| of_table.cold.contains(place);
+            let goes_on = || self.inner.freezing.goes_on();
+            let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::ToLeave(pool) };
+            let mut next = Some((PartitionId(0), 0));
+            while let Some(first) = next.filter(|_| goes_on()) {
+                next = self.freeze_round(of_table.table, first, pick, &mut report)?;
+                if frozen() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Empties those chunks of holes that have so many live rows as `wants` says.

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
 use albireo_partition::{MoveOut, TableHandle};
-use albireo_storage::{ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope};
+use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;
@@ -36,6 +36,8 @@ pub(crate) use freezer::Freezing;
 
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
+/// The same where memory is short.
+const CHUNKS_TO_LEAVE: usize = 4;
 
 /// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could. What is
 /// left of one that is evicted is not worth to be fetched.
@@ -60,8 +62,28 @@ pub(crate) fn or_unreadable<R>(work: impl FnOnce() -> Result<R, SqlError>) -> Re
 struct Pick<'p> {
     wants: &'p dyn Fn(&(PartitionId, u32)) -> bool,
     goes_on: &'p (dyn Fn() -> bool + Sync),
+    how: How<'p>,
+}
+
+/// How chunks are encoded.
+#[derive(Clone, Copy)]
+enum How<'p> {
+    /// At once, on this thread.
+    Here,
     /// On a thread that gives way to all others.
-    gently: bool,
+    Gently,
+    /// Here, a few at a time and in other memory, to leave memory at once.
+    ToLeave(&'p BlockPool),
+}
+
+impl How<'_> {
+    /// Chunks that are encoded from one snapshot.
+    fn chunks_of_a_round(self) -> usize {
+        match self {
+            Self::Here | Self::Gently => CHUNKS_OF_A_ROUND,
+            Self::ToLeave(_) => CHUNKS_TO_LEAVE,
+        }
+    }
 }
 
 /// What freezing a table has done.
@@ -98,7 +120,7 @@ impl Database {
         // Without memory for that, freezing gives some back.
         let emptied = self.empty_those(table, &holey, goes_on, &mut report);
         self.inner.partitions.end_chunks(table);
-        self.freeze_those(table, Pick { wants: &|_| true, goes_on, gently: false }, &mut report)?;
+        self.freeze_those(table, Pick { wants: &|_| true, goes_on, how: How::Here }, &mut report)?;
         emptied.map(|()| report)
     }
 
@@ -179,7 +201,7 @@ impl Database {
             if place < first || chunk.is_frozen() || !(pick.wants)(&place) {
                 continue;
             }
-            if those.len() == CHUNKS_OF_A_ROUND {
+            if those.len() == pick.how.chunks_of_a_round() {
                 next = Some(place);
                 break;
             }
@@ -193,11 +215,15 @@ impl Database {
         }
         let encode = || {
             let mut encoder = ChunkEncoder::default();
-            those.iter().map(|chunk| chunk.encode(&mut encoder)).collect::<Result<Vec<_>, _>>()
+            let encoded = those.iter().map(|chunk| match pick.how {
+                How::ToLeave(pool) => chunk.encode_in(&mut encoder, pool),
+                How::Here | How::Gently => chunk.encode(&mut encoder),
+            });
+            encoded.collect::<Result<Vec<_>, _>>()
         };
-        let encoded = match pick.gently {
-            true => at_low_priority("albireo-encode", encode),
-            false => encode(),
+        let encoded = match pick.how {
+            How::Gently => at_low_priority("albireo-encode", encode),
+            How::Here | How::ToLeave(_) => encode(),
         };
         let mut of_partitions: BTreeMap<PartitionId, Vec<EncodedChunk>> = BTreeMap::new();
         for (chunk, encoded) in those.iter().zip(encoded.map_err(out_of_memory)?) {

@@ -83,6 +83,11 @@ impl Shelves {
         })
     }
 
+    /// Memory that no limit for data counts.
+    pub(crate) fn buffer(&self) -> &BlockPool {
+        &self.buffer
+    }
+
     /// Gives back memory that readers have left.
     pub(crate) fn tidy(&self) {
         self.buffer.shrink();

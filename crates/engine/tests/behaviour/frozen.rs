@@ -14,7 +14,7 @@ const ROWS: u32 = 20_000;
 
 /// Of all types, with ordered indexes, a hash index, NULLs and texts of many lengths, some of which are packed when they
 /// are frozen: `p` and `q`.
-fn filled(db: &Database) {
+pub fn filled(db: &Database) {
     run(
         db,
         "CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, b BIGINT NOT NULL, n NUMERIC(8,2), w NUMERIC(30,4), r REAL,
@@ -43,7 +43,7 @@ fn filled(db: &Database) {
 }
 
 /// Everything that a table holds, found in several ways.
-fn all(db: &Database) -> Vec<String> {
+pub fn all(db: &Database) -> Vec<String> {
     let columns = "id, s, b, n, w, r, d, o, c, v, x, y, e, i, ts, tz, u, p, q";
     let sums = "count(*), sum(s), sum(b), sum(n), sum(w), max(r), sum(d::numeric), count(o), min(c), max(v), sum(length(x)), \
                 count(y), max(e), min(i), max(ts), max(tz), count(u), min(p), max(p), sum(length(q)), max(q)";
@@ -68,7 +68,7 @@ fn all(db: &Database) -> Vec<String> {
     ]
 }
 
-fn freeze(db: &Database) {
+pub fn freeze(db: &Database) {
     run(db, "CALL albireo.freeze('t')");
 }
 

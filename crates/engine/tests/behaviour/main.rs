@@ -18,6 +18,7 @@ mod crafted;
 mod definitions;
 mod durable;
 mod errors;
+mod evicted;
 mod files;
 mod frozen;
 mod frozen_scans;

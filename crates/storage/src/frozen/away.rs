@@ -233,7 +233,7 @@ impl FrozenChunk {
         }
         match self.fetch(ColumnSet::only(column)) {
             Ok(()) => self.residence.get(column).expect("it was fetched"),
-            Err(error) => std::panic::panic_any(error),
+            Err(error) => std::panic::resume_unwind(Box::new(error)),
         }
     }
 

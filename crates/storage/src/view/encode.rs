@@ -10,16 +10,20 @@ use super::ChunkView;
 use super::arrays::{array_of, gather, scalars};
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, Presence, Values};
 use crate::layout::{ColumnLocation, Physical, VALIDITY_ENTRY};
-use crate::pool::{OutOfMemory, Part};
+use crate::pool::{BlockPool, OutOfMemory, Part};
 
-pub(super) fn encode(chunk: &ChunkView<'_>, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
+pub(super) fn encode(
+    chunk: &ChunkView<'_>,
+    encoder: &mut ChunkEncoder,
+    pool: &BlockPool,
+) -> Result<EncodedChunk, OutOfMemory> {
     assert!(chunk.is_encodable(), "a chunk is encoded once, when it is whole");
     let layout = &chunk.view.parts.layout;
     let live = chunk.bits(VALIDITY_ENTRY);
     let mut columns = Vec::with_capacity(layout.columns.len());
     for at in &layout.columns {
         let at = chunk.location(at.column);
-        columns.push(column(chunk, &at, &live, encoder)?);
+        columns.push(column(chunk, &at, &live, encoder, pool)?);
     }
     let entries = &chunk.part.dir.entries[chunk.chunk * layout.entries()..][..layout.entries()];
     let made_from = entries[VALIDITY_ENTRY + 1..].iter().map(|entry| (entry.block, entry.tag)).collect();
@@ -33,6 +37,7 @@ fn column(
     at: &ColumnLocation,
     live: &[u64],
     encoder: &mut ChunkEncoder,
+    pool: &BlockPool,
 ) -> Result<Column<Part>, OutOfMemory> {
     let rows = chunk.slots();
     let nulls: Option<Vec<u64>> = at.nullable().then(|| {
@@ -40,7 +45,6 @@ fn column(
         chunk.bits(at.null_entry as usize).iter().map(|bits| !bits).collect()
     });
     let presence = Presence { live, nulls: nulls.as_deref(), rows };
-    let pool = chunk.view.snapshot.registry.pool();
     match at.physical {
         Physical::Bool => encoder.column(at.physical, Values::Bools(&gather(chunk, at)), presence, pool),
         Physical::I16 => encoder.column(at.physical, Values::I16(&scalars(chunk, at)), presence, pool),

@@ -29,7 +29,7 @@ use crate::encoded::EncodedView;
 use crate::frozen::away::FetchError;
 use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
-use crate::pool::OutOfMemory;
+use crate::pool::{BlockPool, OutOfMemory};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
 use crate::rows::{SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
@@ -397,7 +397,7 @@ impl<'a> ChunkView<'a> {
     pub fn encoded(&self, column: ColumnId) -> Option<EncodedView<'a>> {
         let at = self.location(column);
         let frozen = self.frozen()?;
-        debug_assert_eq!(frozen.column(column).rows(), self.slots(), "a frozen chunk is whole");
+        debug_assert_eq!(self.slots(), CHUNK_ROWS, "a frozen chunk is whole");
         let ty = self.view.parts.schema.field(column.index()).data_type();
         Some(EncodedView::new(frozen, at, ty))
     }
@@ -497,7 +497,15 @@ impl<'a> ChunkView<'a> {
     /// # Panics
     /// The snapshot does not cover all columns, or it is not [encodable](ChunkView::is_encodable).
     pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
-        encode::encode(self, encoder)
+        encode::encode(self, encoder, self.view.snapshot.registry.pool())
+    }
+
+    /// As [`ChunkView::encode`], in other memory than the table's: for a chunk that is to be evicted at once.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn encode_in(&self, encoder: &mut ChunkEncoder, pool: &BlockPool) -> Result<EncodedChunk, OutOfMemory> {
+        encode::encode(self, encoder, pool)
     }
 
     /// How each column is encoded, in words; `None` of a chunk that has blocks.

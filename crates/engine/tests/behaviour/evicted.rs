@@ -1,0 +1,226 @@
+//! Rows that have left memory: the same answers, changes that fetch them, and files that cannot be read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use albireo::{Config, Database, Eviction};
+use albireo_env::{Disk, Env, MemoryDisk};
+
+use crate::frozen::{all, filled, freeze};
+use crate::support::{ask, fails, run, show, small, state};
+
+/// A database in memory whose rows go to `/cold` of a disk.
+fn database_on(disk: &MemoryDisk, config: Config) -> Database {
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+    Database::with_env(Config { eviction: Eviction::To("/cold".into()), ..config }, env).unwrap()
+}
+
+fn database() -> Database {
+    database_on(&MemoryDisk::default(), small())
+}
+
+fn evict(db: &Database) {
+    run(db, "CALL albireo.freeze('t')");
+    db.evict_frozen();
+    let of = "FROM albireo.chunks WHERE \"table\" = 't' AND rows > 0";
+    assert_ne!(ask(db, &format!("SELECT count(*) {of} AND state = 'evicted'")), "0");
+    // Of rows that are all alike, nothing is to be put elsewhere.
+    assert_eq!(ask(db, &format!("SELECT count(*) {of} AND state <> 'evicted' AND bytes > 20000")), "0");
+}
+
+#[test]
+fn evicted_rows_give_the_same_answers() {
+    for partitions in [1, 3] {
+        let db = database_on(&MemoryDisk::default(), Config { partitions, ..small() });
+        filled(&db);
+        let before = all(&db);
+        evict(&db);
+        let bytes = db.memory().rows_bytes;
+        assert_eq!(all(&db), before);
+        assert!(db.evict_frozen() > 0, "what was fetched for transactions stays until it leaves again");
+        assert_eq!(all(&db), before);
+        db.evict_frozen();
+        assert_eq!(db.memory().rows_bytes, bytes, "as few bytes stay as before");
+    }
+}
+
+#[test]
+fn queries_fetch_for_themselves() {
+    let db = database();
+    filled(&db);
+    evict(&db);
+    let bytes = db.memory().rows_bytes;
+    ask(&db, "SELECT v, count(*), max(x), sum(n) FROM t WHERE p LIKE 'P-0%' GROUP BY v ORDER BY v LIMIT 10");
+    ask(&db, "SELECT count(*) FROM t a JOIN t b ON b.q = a.q WHERE a.id < 500");
+    assert_eq!(db.memory().rows_bytes, bytes);
+}
+
+#[test]
+fn evicted_rows_are_changed_one_by_one_and_all_together() {
+    let (hot, evicted) = (crate::support::database(), database());
+    filled(&hot);
+    filled(&evicted);
+    let changes = [
+        "UPDATE t SET b = b + 1 WHERE id = 77",
+        "UPDATE t SET v = 'moved', x = repeat('long', 20), s = NULL WHERE id = 78",
+        "UPDATE t SET id = 30078 WHERE id = 78",
+        "DELETE FROM t WHERE id = 79",
+        "INSERT INTO t (id, b) VALUES (80, 1), (81, 1), (80, 2) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO t (id, b) VALUES (80, 1), (30081, 1) ON CONFLICT (id) DO UPDATE SET b = excluded.b + t.b",
+        "INSERT INTO t (id, b) VALUES (79, 1)",
+        "BEGIN; UPDATE t SET b = 0 WHERE id = 90; DELETE FROM t WHERE id = 91; UPDATE t SET b = b + 7 WHERE id = 90; ROLLBACK",
+        "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
+         ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
+        "UPDATE t SET b = b + 1 WHERE v = 'v5'",
+        "UPDATE t SET b = b + 1 WHERE q = 'a long beginning 15838'",
+        "UPDATE t SET q = q || '!', p = substr(q, 3, 9) WHERE p LIKE 'P-00_1%'",
+        "UPDATE t SET n = n + 1 WHERE id < 15000",
+        "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
+        "DELETE FROM t WHERE id % 3 = 0",
+        "MERGE INTO t USING (SELECT id + 5 AS id FROM t WHERE id < 4000) AS u ON t.id = u.id
+         WHEN MATCHED THEN UPDATE SET b = t.b - 1",
+        "CREATE INDEX by_e ON t (e, id)",
+    ];
+    for change in changes {
+        evict(&evicted);
+        run(&hot, change);
+        run(&evicted, change);
+        assert_eq!(all(&evicted), all(&hot), "after {change}");
+    }
+    evict(&evicted);
+    assert_eq!(state(&fails(&evicted, "INSERT INTO t (id, b) VALUES (77, 1)")), "23505");
+}
+
+#[test]
+fn routine_that_meets_evicted_rows_is_seen_once() {
+    let db = database();
+    filled(&db);
+    run(
+        &db,
+        "CREATE TABLE told (id INTEGER NOT NULL, b BIGINT);
+         CREATE PROCEDURE tell(first INTEGER) LANGUAGE plpgsql AS $$
+         DECLARE kept BIGINT;
+         BEGIN
+           INSERT INTO told VALUES (first, NULL);
+           SELECT b INTO kept FROM t WHERE id = first;
+           UPDATE told SET b = kept WHERE id = first AND b IS NULL;
+           SELECT b INTO kept FROM t WHERE id = 19990 - first;
+           INSERT INTO told VALUES (first, kept);
+           RAISE NOTICE 'told %', first;
+         END $$",
+    );
+    // At first by the interpreter, then compiled.
+    let mut told = Vec::new();
+    for first in (1..=60).filter(|first| first % 36 != 0 && (19_990 - first) % 36 != 0) {
+        evict(&db);
+        let outcomes = db.execute(&format!("CALL tell({first})")).unwrap();
+        told.push(format!("{outcomes:?}").matches("told").count());
+    }
+    assert!(told.iter().all(|times| *times == told[0]), "{told:?}");
+    let rows = ask(&db, "SELECT count(*), count(b), sum(b) FROM told");
+    let expected = ask(
+        &db,
+        "SELECT 2 * count(*), 2 * count(*), sum(first::bigint * 1000003 + (19990 - first)::bigint * 1000003)
+         FROM generate_series(1, 60) s (first) WHERE first % 36 <> 0 AND (19990 - first) % 36 <> 0",
+    );
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn session_from_before_sees_what_was_then() {
+    let db = database();
+    filled(&db);
+    let sum = "SELECT count(*), sum(b), max(v), sum(length(x)) FROM t";
+    let before = ask(&db, sum);
+    freeze(&db);
+    let connections = [db.connect(), db.connect()];
+    connections[0].execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(show(&connections[0].query(sum, &[]).unwrap()), before);
+    db.evict_frozen();
+    connections[1].execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(show(&connections[1].query(sum, &[]).unwrap()), before);
+    run(&db, "UPDATE t SET b = 0, v = 'w', x = NULL WHERE id < 100; DELETE FROM t WHERE id > 19000");
+    db.evict_frozen();
+    for connection in &connections {
+        assert_eq!(show(&connection.query(sum, &[]).unwrap()), before);
+    }
+}
+
+#[test]
+fn open_transaction_reads_and_writes_evicted_rows() {
+    let db = database();
+    filled(&db);
+    let connection = db.connect();
+    connection.execute("BEGIN").unwrap();
+    evict(&db);
+    connection.execute("UPDATE t SET b = b + 1 WHERE id = 77").unwrap();
+    db.evict_frozen();
+    assert_eq!(show(&connection.query("SELECT b FROM t WHERE id = 1000", &[]).unwrap()), "1000003000");
+    // Somebody else comes between, so that what it has written is taken back and written again.
+    assert_eq!(ask(&db, "SELECT b FROM t WHERE id = 77"), "77000231");
+    db.evict_frozen();
+    connection.execute("DELETE FROM t WHERE id = 78").unwrap();
+    assert_eq!(ask(&db, "SELECT count(*) FROM t WHERE id = 78"), "1");
+    db.evict_frozen();
+    connection.execute("COMMIT").unwrap();
+    assert_eq!(ask(&db, "SELECT id, b FROM t WHERE id IN (77, 78)"), "77,77000232");
+}
+
+#[test]
+fn damaged_file_is_an_error_of_those_who_need_it() {
+    let disk = MemoryDisk::default();
+    let db = database_on(&disk, small());
+    filled(&db);
+    evict(&db);
+    let file = disk.open_placed(Path::new("/cold/0000000001.cold")).unwrap();
+    let bytes = disk.open(Path::new("/cold/0000000001.cold")).unwrap().len().unwrap();
+    for offset in (0..bytes).step_by(64) {
+        file.write_at(b"?", offset).unwrap();
+    }
+    for statement in [
+        "SELECT * FROM t WHERE id = 77",
+        "SELECT max(n), min(r) FROM t WHERE s = 1",
+        "UPDATE t SET b = 1 WHERE id = 77",
+        "DELETE FROM t WHERE id = 77",
+        "UPDATE t SET b = b + 1 WHERE id > 5",
+        "CREATE INDEX by_n ON t (n)",
+    ] {
+        let error = fails(&db, statement);
+        assert_eq!(state(&error), "XX001", "{statement}: {error:?}");
+        assert!(error.to_string().contains("/cold/0000000001.cold"), "{statement}: {error}");
+    }
+    assert_eq!(ask(&db, "SELECT count(*) FROM t"), ask(&db, "SELECT 20000 - 20000 / 36"));
+    run(&db, "INSERT INTO t (id, b) VALUES (30000, 1); UPDATE t SET b = 2 WHERE id = 30000");
+    assert_eq!(ask(&db, "SELECT b FROM t WHERE id = 30000"), "2");
+    file.set_len(0).unwrap();
+    assert_eq!(state(&fails(&db, "SELECT * FROM t WHERE id = 77")), "XX001");
+}
+
+#[test]
+fn table_grows_beyond_the_limit() {
+    let limit = 48 << 20;
+    let config = Config { data_limit_bytes: limit, ..small() };
+    let db = database_on(&MemoryDisk::default(), config);
+    run(&db, "CREATE TABLE t (id BIGINT PRIMARY KEY, text TEXT NOT NULL)");
+    // Texts that no encoding makes short.
+    let add = |from: u64| {
+        format!(
+            "INSERT INTO t SELECT g, md5(g::text) || md5((g + 1)::text) || md5((g * 7)::text) || md5((g * 11)::text)
+             FROM generate_series({from}, {}) s (g)",
+            from + 9_999
+        )
+    };
+    let rows = 800_000;
+    for from in (1..rows).step_by(10_000) {
+        run(&db, &add(from));
+    }
+    assert!(rows * 128 > 2 * limit, "the rows alone take more than there is");
+    assert!(db.memory().in_use_bytes <= limit);
+    assert_eq!(ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM t"), "800000,320000400000,102400000");
+    for id in [1, 77_777, 400_000, 800_000] {
+        let right = format!("SELECT md5('{id}') = substr(text, 1, 32) FROM t WHERE id = {id}");
+        assert_eq!(ask(&db, &right), "t");
+    }
+    run(&db, "DELETE FROM t WHERE id % 2 = 0");
+    assert_eq!(ask(&db, "SELECT count(*) FROM t"), "400000");
+}
