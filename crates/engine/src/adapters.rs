@@ -13,7 +13,9 @@ use albireo_olap::relation::{
     Snapshot,
 };
 use albireo_sql::{Catalog, TableDef};
-use albireo_storage::{ChunkView, ColumnSet, DatabaseSnapshot, EncodedView, FetchedChunk, SnapshotScope, TableView};
+use albireo_storage::{
+    ChunkView, ColumnSet, DatabaseSnapshot, EncodedView, FetchedChunk, SnapshotScope, TableView,
+};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
@@ -104,19 +106,24 @@ impl RelationData for StorageTable {
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(StorageChunk::new(self.0.chunk(i)))
+        Box::new(StorageChunk::new(&self.0, i))
     }
 }
 
+/// Chunks of which the system is told while one is read, so that it fetches them meanwhile.
+const READ_AHEAD: usize = 4;
+
 /// A chunk, and what was fetched of it if it is evicted.
 struct StorageChunk<'a> {
+    table: &'a TableView,
+    index: usize,
     view: ChunkView<'a>,
     fetched: OnceCell<FetchedChunk>,
 }
 
 impl<'a> StorageChunk<'a> {
-    fn new(view: ChunkView<'a>) -> Self {
-        Self { view, fetched: OnceCell::new() }
+    fn new(table: &'a TableView, index: usize) -> Self {
+        Self { table, index, view: table.chunk(index), fetched: OnceCell::new() }
     }
 
     /// The chunk as it can be read.
@@ -155,7 +162,10 @@ impl ChunkData for StorageChunk<'_> {
     }
 
     fn fetch(&self, columns: &BTreeSet<ColumnId>) -> Result<(), SqlError> {
-        if let Some(fetched) = self.view.fetch(ColumnSet::of(columns.iter().copied()))? {
+        let columns = ColumnSet::of(columns.iter().copied());
+        let ahead = (self.index + 1..self.table.chunk_count()).take(READ_AHEAD);
+        ahead.for_each(|index| self.table.chunk(index).will_fetch(columns));
+        if let Some(fetched) = self.view.fetch(columns)? {
             let _ = self.fetched.set(fetched);
         }
         Ok(())
@@ -340,7 +350,7 @@ impl RelationData for AddressedTable {
     }
 
     fn chunk(&self, i: usize) -> Box<dyn ChunkData + '_> {
-        Box::new(AddressedChunk { chunk: StorageChunk::new(self.view.chunk(i)), columns: self.columns })
+        Box::new(AddressedChunk { chunk: StorageChunk::new(&self.view, i), columns: self.columns })
     }
 }
 

@@ -227,8 +227,8 @@ impl Database {
         config.check()?;
         let home = Home::open(&env, path)?;
         let database = Self::without_eviction(config.clone(), env)?;
+        database.set_eviction(&config.eviction, Some(&home))?;
         database.start_log(home, &config, listener)?;
-        database.set_eviction(&config.eviction)?;
         Ok(database)
     }
 
@@ -244,7 +244,7 @@ impl Database {
     pub fn with_env(config: Config, env: Env) -> Result<Self, SqlError> {
         let eviction = config.eviction.clone();
         let database = Self::without_eviction(config, env)?;
-        database.set_eviction(&eviction)?;
+        database.set_eviction(&eviction, None)?;
         Ok(database)
     }
 

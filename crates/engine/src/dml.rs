@@ -189,7 +189,8 @@ impl<'a> Queried<'a> {
             let ran = partitions.crossing_with_snapshot(&call, &scope, |tx, snapshot| {
                 self.make_with(tx, snapshot, arguments, &limits)
             });
-            let spent = |spent: BudgetSpent| CallError::Aborted(Abort::Raised(crate::errors::session(spent.into())));
+            let spent =
+                |spent: BudgetSpent| CallError::Aborted(Abort::Raised(crate::errors::session(spent.into())));
             ran.unwrap_or_else(|error| Err(spent(error)))
         });
         ran.map_err(|error| self.database.explain_call(error))

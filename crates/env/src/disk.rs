@@ -16,6 +16,7 @@ mod tests;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,11 @@ pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
     /// # Errors
     /// The operating system's.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Tells the system that these bytes are read soon, so that it fetches them meanwhile.
+    fn will_read(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
 }
 
 /// A file open for writing. Unbuffered: wrap it in [`io::BufWriter`].
@@ -242,6 +248,11 @@ impl ReadFile for File {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, buffer, offset)
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        // Who is not heard reads all the same.
+        let _ = rustix::fs::fadvise(self, offset, NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
     }
 }
 

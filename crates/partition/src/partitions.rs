@@ -419,7 +419,7 @@ impl Partitions {
         let ran = all.run(0, call, work);
         drop(all);
         if let Err(CallError::Aborted(Abort::Away(away))) = &ran {
-            away.fetch().map_err(|error| CallError::Aborted(error.into()))?;
+            self.room.fetch(away)?;
             return Ok(None);
         }
         let (value, receipt) = ran?;

@@ -14,7 +14,7 @@
 use std::sync::OnceLock;
 
 use albireo_base::SqlState;
-use albireo_storage::{FetchError, TableError};
+use albireo_storage::{Evicted, FetchError, TableError};
 
 use crate::{Abort, CallError};
 
@@ -23,8 +23,8 @@ pub trait Evictor: Send + Sync {
     /// Makes room for what was refused for memory; whether there is some now. The caller owns no partition.
     fn make_room(&self) -> bool;
 
-    /// Has it make room soon. The caller may own partitions.
-    fn wake(&self);
+    /// Has it make room soon; whether it does without being waited for. The caller may own partitions.
+    fn wake(&self) -> bool;
 }
 
 /// The evictor of a database, once it has one.
@@ -75,11 +75,7 @@ impl Room {
         loop {
             match abort {
                 Abort::Away(away) => {
-                    match away.fetch() {
-                        Ok(()) => {}
-                        Err(FetchError::Memory(_)) if self.makes_room(&mut runs) => {}
-                        Err(error) => return Err(CallError::Aborted(error.into())),
-                    }
+                    self.fetch(&away)?;
                     fetched.push(away);
                 }
                 refused if !self.makes_room(&mut runs) => return Err(CallError::Aborted(refused)),
@@ -90,6 +86,16 @@ impl Room {
                 ended => return ended,
             }
         }
+    }
+
+    /// Has rows in memory when this returns. The caller owns no partition.
+    pub(crate) fn fetch(&self, away: &Evicted) -> Result<(), CallError> {
+        let done = match away.fetch() {
+            Err(FetchError::Memory(_)) if self.make() => away.fetch(),
+            done => done,
+        };
+        let done = if matches!(done, Err(FetchError::Memory(_))) { away.fetch_beyond() } else { done };
+        done.map_err(|error| CallError::Aborted(error.into()))
     }
 
     /// Makes room for a transaction that was refused for memory so many times before.
@@ -105,9 +111,6 @@ impl Room {
 
     /// Has room made soon; whether somebody can. The caller may own partitions.
     pub(crate) fn wake(&self) -> bool {
-        self.0.get().is_some_and(|evictor| {
-            evictor.wake();
-            true
-        })
+        self.0.get().is_some_and(|evictor| evictor.wake())
     }
 }

@@ -21,8 +21,8 @@ use albireo_storage::{
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use crate::token::owns_partition;
 use crate::Partitions;
+use crate::token::owns_partition;
 
 /// Why a session could not be opened or goes no further.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -142,6 +142,12 @@ impl Sessions {
         };
         registry.pool().set_relief(Box::new(relief));
         Self { partitions, clock, open, newest: Mutex::new((0, Weak::new())), taking_ns }
+    }
+
+    /// Ends the oldest session, and frees what only it held.
+    pub fn end_oldest(&self) {
+        self.partitions.registry().end_oldest();
+        self.open.end_cancelled();
     }
 
     /// Opens a session on a fresh snapshot of `scope`.

@@ -169,7 +169,7 @@ impl Partitions {
     ) -> Result<Option<R>, CallError> {
         match self.exclusively(work) {
             Err(CallError::Aborted(Abort::Away(away))) => {
-                away.fetch().map_err(|error| CallError::Aborted(error.into()))?;
+                self.room().fetch(&away)?;
                 Ok(None)
             }
             done => done,

@@ -78,6 +78,7 @@ impl Totals {
         self.counts.complete += summary.counts.complete;
         self.counts.frozen += summary.counts.frozen;
         self.counts.emptied += summary.counts.emptied;
+        self.counts.evicted += summary.counts.evicted;
     }
 }
 
@@ -85,14 +86,24 @@ impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, events, counts } = self;
         let Counts { transactions, crashes, recoveries, lost, refused, .. } = counts;
-        let Counts { archives, loaded, without_newest, damages, found, complete, frozen, emptied, .. } =
-            counts;
+        let Counts {
+            archives,
+            loaded,
+            without_newest,
+            damages,
+            found,
+            complete,
+            frozen,
+            emptied,
+            evicted,
+            ..
+        } = counts;
         write!(
             f,
             "{runs} runs, {events} events, {transactions} transactions, {crashes} crashes, {recoveries} \
              recoveries, {loaded} of them from one of {archives} archives and {without_newest} not from the newest, {complete} known to be complete; {lost} transactions lost, none \
              acknowledged; {refused} refused; {damages} files damaged, {found} databases not opened for it; {frozen} \
-             tables frozen, chunks of {emptied} of them emptied"
+             tables frozen, chunks of {emptied} of them emptied, of {evicted} evicted"
         )
     }
 }

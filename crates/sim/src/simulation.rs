@@ -56,7 +56,7 @@ enum Action {
     Fill,
     /// CHECKPOINT, and what happens while it writes an archive.
     Archive,
-    /// The rows of a table are frozen, and those of chunks that have many holes move.
+    /// The rows of a table are frozen, those of chunks that have many holes move, and some leave memory.
     Freeze,
 }
 
@@ -110,6 +110,8 @@ pub struct Counts {
     pub frozen: u64,
     /// Times that frozen chunks were emptied by that.
     pub emptied: u64,
+    /// Times that frozen chunks left memory.
+    pub evicted: u64,
 }
 
 /// A run under way.
@@ -433,7 +435,10 @@ impl Simulation {
         });
         self.counts.frozen += 1;
         self.counts.emptied += u64::from(emptied);
-        self.trace.note(format_args!("freeze {name}: emptied chunks {emptied}"));
+        // All that is frozen leaves memory, unless the disk is full.
+        let evicted = if self.random.below(2) == 0 { life.database.evict_frozen() } else { 0 };
+        self.counts.evicted += u64::from(evicted > 0);
+        self.trace.note(format_args!("freeze {name}: emptied chunks {emptied}, evicted {evicted} bytes"));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What distinguishes one run from another before anything happens.
 
-use albireo::{Config, Durability, LogRecords};
+use albireo::{Config, Durability, Eviction, LogRecords};
 
 use crate::random::Random;
 
@@ -69,6 +69,7 @@ pub fn config(partitions: u16, has_tpcc: bool) -> Config {
         data_limit_bytes: if has_tpcc { 128 << 20 } else { 32 << 20 },
         durability: Durability::Async,
         procedures: albireo_bench::tpcc::procedures::logged(),
+        eviction: Eviction::Auto,
         ..Config::default()
     }
 }

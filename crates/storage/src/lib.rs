@@ -42,14 +42,17 @@ pub use pool::{BlockPool, OutOfMemory, Part, Relief, SLAB_BYTES};
 pub use registry::{BudgetPolicy, BudgetSpent, ColumnSet, SnapshotCounters, SnapshotRegistry, SnapshotScope};
 pub use rows::{RowSet, WhyHot};
 pub use table::{
-    Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ChunkParts, ColdChunk, ColumnAddress, ENTRY_BLOCK_OFFSET,
-    ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled, FixedRow, Frozen, INLINE_TEXT_APART, IndexAside, IndexBuild,
-    IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement, Replaced, Rewrite, RowAddress, RowCheck,
-    RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue, Staging, Table, TableError, TableMemory,
-    TableSpec, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES, partitions_of,
+    Arrival, Asked, Cell, CellShape, Cells, ChangedKeys, ChunkParts, ColdChunk, ColumnAddress,
+    ENTRY_BLOCK_OFFSET, ENTRY_BYTES, Entering, EvictedChunk, FillShape, Filled, FixedRow, Frozen,
+    INLINE_TEXT_APART, IndexAside, IndexBuild, IndexKind, IndexRef, IndexSpec, Loader, NewRow, Placement,
+    Replaced, Rewrite, RowAddress, RowCheck, RowFault, RowLines, RowShape, RowUpdate, ShapeRow, ShapeValue,
+    Staging, Table, TableError, TableMemory, TableSpec, Thawed, VALIDITY_ENTRY, VIEW_TEXT_BYTES,
+    partitions_of,
 };
 pub use undo::{ChangeEvent, Savepoint, UndoLog, UndoRecord};
-pub use view::{ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, FetchedChunk, SnapshotBuilder, TableView};
+pub use view::{
+    ChunkContent, ChunkVersion, ChunkView, DatabaseSnapshot, FetchedChunk, SnapshotBuilder, TableView,
+};
 
 pub use writes::{
     Applied, ApplyError, RowWrite, SHARED_SITE, Shape, WriteReader, WriteSet, WrittenTables, apply_writes,

@@ -764,7 +764,11 @@ impl Rows {
     /// Bytes of blocks, of heaps, and of what is frozen.
     pub(crate) fn memory_bytes(&self) -> (u64, u64, u64) {
         let heaps = self.heap_use.iter().map(|h| h.capacity_bytes).sum();
-        (self.block_bytes, heaps, self.frozen_chunks(0..u32::MAX).map(|(_, chunk)| chunk.memory_bytes()).sum())
+        (
+            self.block_bytes,
+            heaps,
+            self.frozen_chunks(0..u32::MAX).map(|(_, chunk)| chunk.memory_bytes()).sum(),
+        )
     }
 }
 

@@ -67,7 +67,7 @@ impl Database {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("albireo-evict-{}-{number}", std::process::id());
             let directory = std::env::temp_dir().join(name);
-            self.set_eviction(&Eviction::To(directory)).expect("a directory of the temporary one");
+            self.set_eviction(&Eviction::To(directory), None).expect("a directory of the temporary one");
         }
         self.evict_frozen();
     }

@@ -18,16 +18,20 @@ use std::time::Duration;
 
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::{Evictor, TableHandle};
+use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::shelf::Shelves;
 use crate::Database;
 use crate::database::Inner;
+use crate::durability::Home;
 use crate::errors::no_thread;
 
 /// Sixteenths of the limit at which room is made, and down to which.
 const SHORT: u64 = 15;
 const ENOUGH: u64 = 14;
+/// The same of what is loaded when a database is opened.
+const HALF: u64 = 8;
 /// Bytes that are made room for one who waits for it.
 const ONE_ROOM_BYTES: u64 = 32 << 20;
 /// Chunks that are looked at while a partition is owned, and that leave together.
@@ -43,11 +47,11 @@ const ROUNDS: usize = 2;
 /// Whether rows may leave memory that does not suffice, and where to.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub enum Eviction {
-    /// Of a database that is kept in a directory to `cold` in that; those of one in memory stay.
-    #[default]
-    Auto,
     /// They stay: when [`crate::Config::data_limit_bytes`] is reached, changes are refused.
+    #[default]
     Off,
+    /// Of a database that is kept in a directory to `cold` in that; those of one in memory stay.
+    Auto,
     /// To this directory, which is made; files in it whose names end in `.cold` are removed.
     To(PathBuf),
 }
@@ -75,6 +79,7 @@ struct Search {
 
 #[derive(Default)]
 struct State {
+    has_thread: bool,
     is_closing: bool,
     is_wanted: bool,
 }
@@ -108,10 +113,8 @@ impl Evictor for Room {
         self.0.upgrade().is_some_and(|inner| Database::of(inner).free_memory(ONE_ROOM_BYTES) > 0)
     }
 
-    fn wake(&self) {
-        if let Some(inner) = self.0.upgrade() {
-            inner.evicting.wake();
-        }
+    fn wake(&self) -> bool {
+        self.0.upgrade().is_some_and(|inner| inner.evicting.wake())
     }
 }
 
@@ -121,9 +124,12 @@ impl Evicting {
         self.changed.notify_all();
     }
 
-    fn wake(&self) {
-        self.state.lock().is_wanted = true;
+    /// Wakes the thread, if there is one.
+    fn wake(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_wanted = true;
         self.changed.notify_all();
+        state.has_thread
     }
 
     /// Waits until somebody wants room; whether the database is still open then.
@@ -136,13 +142,12 @@ impl Evicting {
         !state.is_closing
     }
 
-    /// Lets some time pass; whether the database is still open then.
-    fn pause(&self) -> bool {
+    /// Lets some time pass, unless the database closes.
+    fn pause(&self) {
         let mut state = self.state.lock();
         if !state.is_closing {
             self.changed.wait_for(&mut state, PAUSE);
         }
-        !state.is_closing
     }
 
     /// Gives memory back that readers of evicted chunks have left.
@@ -158,8 +163,8 @@ impl Database {
     ///
     /// # Errors
     /// The directory cannot be made or emptied.
-    pub(crate) fn set_eviction(&self, eviction: &Eviction) -> Result<(), SqlError> {
-        let directory = match (eviction, self.inner.home.get()) {
+    pub(crate) fn set_eviction(&self, eviction: &Eviction, home: Option<&Home>) -> Result<(), SqlError> {
+        let directory = match (eviction, home) {
             (Eviction::To(directory), _) => directory.clone(),
             (Eviction::Auto, Some(home)) => home.cold(),
             (Eviction::Auto, None) | (Eviction::Off, _) => return Ok(()),
@@ -187,6 +192,7 @@ impl Database {
             }
         });
         self.closes_with(thread.map_err(no_thread)?);
+        self.inner.evicting.state.lock().has_thread = true;
         Ok(())
     }
 
@@ -200,8 +206,11 @@ impl Database {
             match pool.excess_bytes(ENOUGH) {
                 0 => return,
                 excess if self.free_memory(excess.min(ONE_ROOM_BYTES)) > 0 => {}
-                // Whoever is refused wakes it again.
-                _ => drop(self.inner.evicting.pause()),
+                // Nothing may leave: snapshots may.
+                _ => {
+                    self.inner.sessions.end_oldest();
+                    self.inner.evicting.pause();
+                }
             }
             if self.inner.evicting.state.lock().is_closing || pool.excess_bytes(SHORT) == 0 {
                 return;
@@ -240,6 +249,15 @@ impl Database {
         self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX)
     }
 
+    /// If memory is half full, chunks of a table that is being loaded, ready to leave it: what comes behind them is hot, and
+    /// needs its blocks and indexes.
+    pub(crate) fn leaving(&self, cold: impl FnOnce() -> Vec<ColdChunk>) -> Option<Vec<EvictedChunk>> {
+        let shelves = self.inner.evicting.shelves.get()?;
+        let is_short = self.inner.pool.excess_bytes(HALF) > 0;
+        // What cannot be written stays.
+        is_short.then(|| cold().iter().map_while(|chunk| shelves.put(chunk).ok()).collect())
+    }
+
     /// Whether rows may leave memory.
     pub(super) fn may_evict(&self) -> bool {
         self.inner.evicting.shelves.get().is_some()
@@ -255,7 +273,8 @@ impl Database {
             parts.extend((0..count).map(|partition| (table, PartitionId(partition))));
         }
         parts.sort_by_key(|(table, partition)| (table.id(), *partition));
-        let (at, mut chunk) = hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
+        let (at, mut chunk) =
+            hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
         let first = parts.iter().position(|(table, part)| (table.id(), *part) >= at).unwrap_or(0);
         if parts.get(first).is_none_or(|(table, part)| (table.id(), *part) != at) {
             chunk = 0;

@@ -19,7 +19,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
 use albireo_partition::{MoveOut, TableHandle};
-use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope};
+use albireo_storage::{
+    BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope,
+};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;

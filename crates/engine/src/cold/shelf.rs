@@ -134,7 +134,11 @@ impl Shelves {
         let path = self.directory.join(format!("{number:010}.cold"));
         let written = self.disk.open_placed(&path)?;
         let read = self.disk.open(&path)?;
-        Ok(OpenFile { file: Arc::new(ColdFile { disk: Arc::clone(&self.disk), path, read }), written, bytes: 0 })
+        Ok(OpenFile {
+            file: Arc::new(ColdFile { disk: Arc::clone(&self.disk), path, read }),
+            written,
+            bytes: 0,
+        })
     }
 }
 
@@ -152,6 +156,13 @@ impl fmt::Debug for ChunkShelf {
 }
 
 impl Shelf for ChunkShelf {
+    fn will_read(&self, column: ColumnId) {
+        let Place { offset, bytes, .. } = self.columns[column.index()];
+        if bytes > 0 {
+            self.file.read.will_read(offset, bytes as u64);
+        }
+    }
+
     fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError> {
         let Place { offset, bytes, crc32c } = self.columns[column.index()];
         let file = || self.file.path.display().to_string();

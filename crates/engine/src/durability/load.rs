@@ -167,7 +167,7 @@ impl Database {
                 if failed.lock().is_some() {
                     return;
                 }
-                if let Err(error) = self.run_job(loading, job) {
+                if let Err(error) = crate::cold::or_unreadable(|| self.run_job(loading, job)) {
                     failed.lock().get_or_insert(error);
                 }
             }
@@ -206,10 +206,18 @@ impl Database {
                     loader.append(&batch.map_err(archive_error)?).map_err(explain)?;
                 }
             }
+            if let Some(chunks) = self.leaving(|| loader.cold_chunks(0, u32::MAX).0) {
+                loader.evict(chunks);
+            }
             let done = loading.done.fetch_add(file.bytes, Ordering::Relaxed) + file.bytes;
             loading.how.reporter.report(RecoveryPhase::Archive, done, loading.total);
         }
-        *table.lock() = Some(loader.finish().map_err(explain)?);
+        let mut loaded = loader.finish().map_err(explain)?;
+        // Indexes have read their columns of what had left.
+        if let Some(chunks) = self.leaving(|| loaded.cold_chunks(0, u32::MAX).0) {
+            loaded.evict(chunks);
+        }
+        *table.lock() = Some(loaded);
         Ok(())
     }
 

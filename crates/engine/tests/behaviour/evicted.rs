@@ -216,11 +216,50 @@ fn table_grows_beyond_the_limit() {
     }
     assert!(rows * 128 > 2 * limit, "the rows alone take more than there is");
     assert!(db.memory().in_use_bytes <= limit);
-    assert_eq!(ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM t"), "800000,320000400000,102400000");
+    assert_eq!(
+        ask(&db, "SELECT count(*), sum(id), sum(length(text)) FROM t"),
+        "800000,320000400000,102400000"
+    );
     for id in [1, 77_777, 400_000, 800_000] {
         let right = format!("SELECT md5('{id}') = substr(text, 1, 32) FROM t WHERE id = {id}");
         assert_eq!(ask(&db, &right), "t");
     }
     run(&db, "DELETE FROM t WHERE id % 2 = 0");
     assert_eq!(ask(&db, "SELECT count(*) FROM t"), "400000");
+}
+
+#[test]
+fn database_that_does_not_fit_memory_is_opened_again() {
+    let disk = MemoryDisk::default();
+    let open = || {
+        let env = Env { disk: Arc::new(disk.clone()), ..Env::real() };
+        let config = Config { data_limit_bytes: 48 << 20, eviction: Eviction::Auto, ..small() };
+        Database::open_in("/data", config, env).unwrap()
+    };
+    let sums = "SELECT count(*), sum(id), sum(length(text)), min(text) FROM t";
+    let mut expected = String::new();
+    for (round, from) in [1, 300_001, 600_001].into_iter().enumerate() {
+        let db = open();
+        match round {
+            0 => run(&db, "CREATE TABLE t (id BIGINT PRIMARY KEY, text TEXT NOT NULL)"),
+            _ => assert_eq!(ask(&db, sums), expected),
+        }
+        for first in (from..from + 300_000).step_by(10_000) {
+            run(
+                &db,
+                &format!(
+                    "INSERT INTO t SELECT g, md5(g::text) || md5((g + 1)::text) || md5((g * 7)::text) || md5((g * 11)::text)
+                     FROM generate_series({first}, {}) s (g)",
+                    first + 9_999
+                ),
+            );
+        }
+        // At first only the log has it.
+        if round > 0 {
+            run(&db, "CHECKPOINT");
+        }
+        run(&db, &format!("DELETE FROM t WHERE id % 1000 = {round}"));
+        expected = ask(&db, sums);
+    }
+    assert_eq!(ask(&open(), sums), expected);
 }

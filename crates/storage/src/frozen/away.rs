@@ -71,6 +71,11 @@ pub trait Shelf: Send + Sync + fmt::Debug {
     /// # Errors
     /// The file cannot be read, or its bytes are not those.
     fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError>;
+
+    /// Gets ready for a column to be read soon.
+    fn will_read(&self, column: ColumnId) {
+        let _ = column;
+    }
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -140,7 +145,16 @@ impl Evicted {
     /// # Errors
     /// It cannot be read, or there is no memory.
     pub fn fetch(&self) -> Result<(), FetchError> {
-        self.0.fetch(ColumnSet::ALL)
+        self.0.note_read();
+        self.0.fetch(ColumnSet::ALL, Limit::Kept)
+    }
+
+    /// As [`Evicted::fetch`], beyond the limit for data if need be: rows must be deleted when nothing else makes room.
+    ///
+    /// # Errors
+    /// It cannot be read, or the system has no memory.
+    pub fn fetch_beyond(&self) -> Result<(), FetchError> {
+        self.0.fetch(ColumnSet::ALL, Limit::Passed)
     }
 }
 
@@ -168,23 +182,26 @@ impl fmt::Debug for Evicted {
     }
 }
 
+/// What is done when there is no memory within the limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    Kept,
+    Passed,
+}
+
 impl Residence {
     /// Of columns that are all here.
     pub(super) fn here(columns: Vec<Column<Part>>) -> Self {
         Self::new(columns.into_iter().map(OnceLock::from).collect(), None, Weak::new())
     }
 
-    fn new(
-        here: Box<[OnceLock<Column<Part>>]>,
-        away: Option<Arc<Away>>,
-        of: Weak<FrozenChunk>,
-    ) -> Self {
+    fn new(here: Box<[OnceLock<Column<Part>>]>, away: Option<Arc<Away>>, of: Weak<FrozenChunk>) -> Self {
         Self {
             here,
             away,
             of,
             fetched_bytes: AtomicU64::new(0),
-            is_read: AtomicBool::new(true),
+            is_read: AtomicBool::new(false),
             wanted: AtomicU32::new(0),
         }
     }
@@ -231,7 +248,7 @@ impl FrozenChunk {
             let chunk = self.residence.of.upgrade().expect("whoever reads a chunk holds it");
             std::panic::resume_unwind(Box::new(Evicted::new(chunk)));
         }
-        match self.fetch(ColumnSet::only(column)) {
+        match self.fetch(ColumnSet::only(column), Limit::Passed) {
             Ok(()) => self.residence.get(column).expect("it was fetched"),
             Err(error) => std::panic::resume_unwind(Box::new(error)),
         }
@@ -241,21 +258,23 @@ impl FrozenChunk {
     ///
     /// # Errors
     /// They cannot be read, or there is no memory.
-    pub(crate) fn fetch(&self, columns: ColumnSet) -> Result<(), FetchError> {
+    fn fetch(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {
         let Some(away) = &self.residence.away else { return Ok(()) };
         for (number, place) in self.residence.here.iter().enumerate() {
             let column = ColumnId(number as u16);
             if !columns.has(column) || place.get().is_some() {
                 continue;
             }
-            let read = away.read(column, &away.pool)?;
+            let read = match (away.read(column, &away.pool), limit) {
+                (Err(FetchError::Memory(_)), Limit::Passed) => away.read(column, &away.buffer)?,
+                (read, _) => read?,
+            };
             let bytes = bytes_of(&read);
             // Who was first counts.
             if place.set(read).is_ok() {
                 self.residence.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
         }
-        self.residence.is_read.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -273,6 +292,14 @@ impl FrozenChunk {
     pub(crate) fn is_here(&self, columns: ColumnSet) -> bool {
         self.residence.away.is_none()
             || self.columns().filter(|column| columns.has(*column)).all(|c| self.residence.get(c).is_some())
+    }
+
+    /// Says that some columns will be read soon.
+    pub(crate) fn will_read(&self, columns: ColumnSet) {
+        let Some(away) = &self.residence.away else { return };
+        let absent =
+            self.columns().filter(|column| columns.has(*column) && self.residence.get(*column).is_none());
+        absent.for_each(|column| away.shelf.will_read(column));
     }
 
     /// The same chunk with some columns, read from where they lie and held by nobody else; itself if they are here.

@@ -21,8 +21,8 @@ use arrow_array::RecordBatch;
 
 use super::adopt::{self, ChunkParts};
 use super::indexes::TableIndex;
-use super::{Table, TableError, batch};
-use crate::rows::Rows;
+use super::{ColdChunk, EvictedChunk, Table, TableError, batch};
+use crate::rows::{Replaced, Rows};
 
 /// A table being loaded. Dropped, or after an error, the table is gone.
 pub struct Loader {
@@ -105,6 +105,16 @@ impl Loader {
         let done = adopt::adopt(spec, *placement, rows, chunk);
         self.failed = done.as_ref().err().cloned();
         done
+    }
+
+    /// As [`Table::cold_chunks`].
+    pub fn cold_chunks(&self, from: u32, most: u32) -> (Vec<ColdChunk>, Option<u32>) {
+        self.table.cold_chunks(from, most)
+    }
+
+    /// As [`Table::evict`].
+    pub fn evict(&mut self, chunks: Vec<EvictedChunk>) -> (Replaced, u64) {
+        self.table.evict(chunks)
     }
 
     /// The indexes that are still to be built: nothing can be appended afterwards. Each is built by
