@@ -369,7 +369,7 @@ impl Connection {
 
     fn run_text(&self, text: &str, parameters: &[Value], cancel: &CancelToken) -> Result<Outcome, SqlError> {
         let run = || self.budget(cancel).within(|| self.run_within(text, parameters, cancel));
-        cold::or_unreadable(run)
+        crate::errors::or_unreadable(run)
     }
 
     fn run_within(

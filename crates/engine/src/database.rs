@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use albireo_base::{IndexId, PartitionId, SqlError, SqlState, TableId, Tid, Value};
 use albireo_env::Env;
@@ -59,6 +59,16 @@ impl Drop for Closer {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }
+    }
+}
+
+/// A database that may be gone.
+pub(crate) struct WeakDatabase(Weak<Inner>);
+
+impl WeakDatabase {
+    /// A handle that does not keep the database open; `None` if it is gone.
+    pub(crate) fn upgrade(&self) -> Option<Database> {
+        Some(Database { closer: None, inner: self.0.upgrade()? })
     }
 }
 
@@ -303,9 +313,9 @@ impl Database {
         Ok(Self { closer: None, inner: Arc::new(inner) })
     }
 
-    /// A handle that does not keep the database open.
-    pub(crate) fn of(inner: Arc<Inner>) -> Self {
-        Self { closer: None, inner }
+    /// What does not keep it in memory either.
+    pub(crate) fn downgrade(&self) -> WeakDatabase {
+        WeakDatabase(Arc::downgrade(&self.inner))
     }
 
     /// The same database, by a handle that does not keep it open.

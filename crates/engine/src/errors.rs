@@ -1,11 +1,25 @@
 //! From what went wrong below to a SQLSTATE, a message and a remedy; of rows, `albireo_execute::errors` says it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use albireo_base::{SqlError, SqlState};
 use albireo_execute::errors::Explainer;
 use albireo_partition::SessionError;
 use albireo_partition::{CallError, SubmitError};
 use albireo_redo::LogError;
-use albireo_storage::LayoutError;
+use albireo_storage::{FetchError, LayoutError};
+
+/// Runs what waits for rows that are not in memory; if these cannot be read, that is its error.
+pub(crate) fn or_unreadable<R>(work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
+    let panic = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => return done,
+        Err(panic) => panic,
+    };
+    match panic.downcast::<FetchError>() {
+        Ok(error) => Err((*error).into()),
+        Err(other) => resume_unwind(other),
+    }
+}
 
 /// What ended a call.
 pub(crate) fn call(explainer: &Explainer<'_>, error: CallError) -> SqlError {

@@ -59,6 +59,7 @@ pub use albireo_storage::{
 pub use cold::{Eviction, FreezeReport, FreezeSchedule};
 pub use config::Config;
 pub use connection::Connection;
+pub(crate) use database::WeakDatabase;
 pub use database::{Database, MemoryReport, Statistics};
 pub use durability::{
     ArchiveCheck, ArchiveFault, ArchiveInspector, ArchiveProgress, ArchiveReport, ArchiveStatus, Backup,

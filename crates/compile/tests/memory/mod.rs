@@ -191,7 +191,7 @@ impl Database {
         let Self { partitions, programs, limits, interrupts, notices } = self;
         let before = programs.library.clone();
         let call = Call { time_us: Some(NOW_US), ..Call::new(Route::Crossing, "test") };
-        let done = partitions.crossing(&call, |tx| {
+        let done = partitions.crossing_once(&call, |tx| {
             let programs = &mut *programs;
             let mut session = Session { tx, programs, limits: *limits, interrupts, rows: u32::MAX, notices };
             act(&mut session).map_err(Abort::Raised)

@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use albireo_base::{PartitionId, SqlError, SqlState, TableId};
@@ -22,10 +22,9 @@ use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
 use super::shelf::Shelves;
-use crate::Database;
-use crate::database::Inner;
 use crate::durability::Home;
 use crate::errors::no_thread;
+use crate::{Database, WeakDatabase};
 
 /// Sixteenths of the limit at which room is made, and down to which.
 const SHORT: u64 = 15;
@@ -106,15 +105,15 @@ impl Drop for Evicts {
 }
 
 /// What somebody who waits for room calls.
-struct Room(Weak<Inner>);
+struct Room(WeakDatabase);
 
 impl Evictor for Room {
     fn make_room(&self) -> bool {
-        self.0.upgrade().is_some_and(|inner| Database::of(inner).free_memory(ONE_ROOM_BYTES) > 0)
+        self.0.upgrade().is_some_and(|database| database.free_memory(ONE_ROOM_BYTES) > 0)
     }
 
     fn wake(&self) -> bool {
-        self.0.upgrade().is_some_and(|inner| inner.evicting.wake())
+        self.0.upgrade().is_some_and(|database| database.inner.evicting.wake())
     }
 }
 
@@ -174,7 +173,7 @@ impl Database {
             SqlError::new(SqlState::IO_ERROR, text)
         })?;
         if self.inner.evicting.shelves.set(shelves).is_ok() {
-            self.inner.partitions.set_evictor(Box::new(Room(Arc::downgrade(&self.inner))));
+            self.inner.partitions.set_evictor(Box::new(Room(self.downgrade())));
         }
         Ok(())
     }

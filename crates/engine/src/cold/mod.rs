@@ -14,14 +14,11 @@ mod shelf;
 mod view;
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use albireo_base::{PartitionId, SqlError};
 use albireo_execute::errors::out_of_memory;
 use albireo_partition::{MoveOut, TableHandle};
-use albireo_storage::{
-    BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, FetchError, SnapshotScope,
-};
+use albireo_storage::{BlockPool, ChunkEncoder, ChunkView, ColumnSet, EncodedChunk, SnapshotScope};
 
 use albireo_sql::names::QualifiedName;
 use albireo_sql::source::Source;
@@ -45,18 +42,6 @@ const CHUNKS_TO_LEAVE: usize = 4;
 /// left of one that is evicted is not worth to be fetched.
 fn is_mostly_holes(chunk: &ChunkView<'_>, live: usize) -> bool {
     chunk.frozen_rows().is_some_and(|rows| live * 2 < rows) && (live == 0 || !chunk.is_evicted())
-}
-
-/// Runs what waits for rows that are not in memory; if these cannot be read, that is its error.
-pub(crate) fn or_unreadable<R>(work: impl FnOnce() -> Result<R, SqlError>) -> Result<R, SqlError> {
-    let panic = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => return done,
-        Err(panic) => panic,
-    };
-    match panic.downcast::<FetchError>() {
-        Ok(error) => Err((*error).into()),
-        Err(other) => resume_unwind(other),
-    }
 }
 
 /// Which chunks of a table are frozen, by partition and number, and how.

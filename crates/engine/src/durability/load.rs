@@ -167,7 +167,7 @@ impl Database {
                 if failed.lock().is_some() {
                     return;
                 }
-                if let Err(error) = crate::cold::or_unreadable(|| self.run_job(loading, job)) {
+                if let Err(error) = crate::errors::or_unreadable(|| self.run_job(loading, job)) {
                     failed.lock().get_or_insert(error);
                 }
             }
