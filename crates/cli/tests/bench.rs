@@ -150,6 +150,24 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the test looks at what the program leaves")]
+fn bench_larger_than_memory_measures_all_three_and_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let line =
+        "bench larger-than-memory --small --warehouses 1 --megabytes 24 --turns 1 --format json --directory";
+    let report = json(&format!("{line} {}", directory.path().display()));
+    assert_shown(&report, 3);
+    let runs = report["runs"].as_array().expect("runs is a list");
+    assert_eq!(
+        runs.iter().map(|run| run["limited"].as_bool()).collect::<Vec<_>>(),
+        [Some(false), Some(true)]
+    );
+    assert!(runs[1]["evicted_chunks"].as_u64().is_some_and(|chunks| chunks > 0), "{report}");
+    assert_eq!(report["queries"]["queries"].as_array().map(Vec::len), Some(2));
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0, "nothing is left");
+}
+
+#[test]
 fn bench_open_measures_procedures_beside_open_transactions() {
     let report = json("bench open --small --warehouses 1 --turns 2 --milliseconds 30 --format json");
     for key in ["alone", "beside_idle", "beside_writing"] {
