@@ -196,10 +196,10 @@ pub struct CompactionArgs {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct LargerArgs {
     /// Warehouses; each is about 100 MB
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
     pub warehouses: i16,
     /// Megabytes that the rows of TPC-C take, all in memory and hot, when it is measured; its indexes come on top
-    #[arg(long, default_value_t = 1_500, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
+    #[arg(long, default_value_t = 600, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
     pub megabytes: u64,
     /// How often what is compared is measured; the median counts
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]

@@ -154,7 +154,7 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
 fn bench_larger_than_memory_measures_all_three_and_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let line =
-        "bench larger-than-memory --small --warehouses 1 --megabytes 24 --turns 1 --format json --directory";
+        "bench larger-than-memory --small --warehouses 1 --megabytes 96 --turns 1 --format json --directory";
     let report = json(&format!("{line} {}", directory.path().display()));
     assert_shown(&report, 3);
     let runs = report["runs"].as_array().expect("runs is a list");

@@ -33,7 +33,7 @@ pub struct LargerConfig {
     pub workload: Config,
     /// Bytes of rows, as they are while they are hot, to which TPC-C has the database grow.
     pub rows_bytes: u64,
-    /// How many times the memory that is left for rows they take then.
+    /// How many times the memory that is left for them the rows of tables that grow take then.
     pub multiple: f64,
     /// How often what is compared is measured.
     pub turns: usize,

@@ -39,6 +39,9 @@ const LOOKS: u32 = 3;
 const REST: Duration = Duration::from_secs(1);
 /// Times that the hand goes round in one search: at the first, it passes over what was read.
 const ROUNDS: usize = 2;
+/// Between these, so that transactions can read again what they read all the time: where little is frozen and in memory,
+/// a round takes microseconds.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
 
 /// Whether rows may leave memory that does not suffice, and where to.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -215,7 +218,7 @@ impl Database {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| !EVICTS.get()) else { return 0 };
         let _evicts = Evicts::new();
         let mut search = self.inner.evicting.search.lock();
-        let mut evicted = self.evict_bytes(&mut search.hand, bytes);
+        let mut evicted = self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
         let clock = &self.inner.env.clock;
         if evicted > 0 || search.rests_until > clock.now() {
             return evicted;
@@ -223,7 +226,7 @@ impl Database {
         for _ in 0..LOOKS {
             // What cannot be done leaves rows as they are.
             let _ = self.freeze_to_leave(shelves.buffer(), || {
-                evicted += self.evict_bytes(&mut search.hand, bytes);
+                evicted += self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
                 evicted >= bytes
             });
             if evicted > 0 {
@@ -237,7 +240,7 @@ impl Database {
 
     /// Has all frozen chunks leave memory that may, and tells how many bytes did.
     pub fn evict_frozen(&self) -> u64 {
-        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX)
+        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX, Duration::ZERO)
     }
 
     /// Whether rows may leave memory.
@@ -245,7 +248,7 @@ impl Database {
         self.inner.evicting.shelves.get().is_some()
     }
 
-    fn evict_bytes(&self, hand: &mut Hand, wanted: u64) -> u64 {
+    fn evict_bytes(&self, hand: &mut Hand, wanted: u64, between: Duration) -> u64 {
         let Some(shelves) = self.inner.evicting.shelves.get() else { return 0 };
         let catalog = self.catalog();
         let mut parts: Vec<(TableHandle, PartitionId)> = Vec::new();
@@ -255,13 +258,18 @@ impl Database {
             parts.extend((0..count).map(|partition| (table, PartitionId(partition))));
         }
         parts.sort_by_key(|(table, partition)| (table.id(), *partition));
-        let (at, mut chunk) = hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
+        let (at, mut chunk) =
+            hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
         let first = parts.iter().position(|(table, part)| (table.id(), *part) >= at).unwrap_or(0);
         if parts.get(first).is_none_or(|(table, part)| (table.id(), *part) != at) {
             chunk = 0;
         }
         let mut evicted = 0;
-        for (table, partition) in parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1) {
+        let round = parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1);
+        for (looked, (table, partition)) in round.enumerate() {
+            if looked == parts.len() && !between.is_zero() {
+                self.inner.env.clock.sleep(between);
+            }
             let mut next = Some(std::mem::take(&mut chunk));
             while let Some(from) = next {
                 let (cold, more) = self.inner.partitions.cold_chunks(*table, *partition, from, LOOKED_AT);
