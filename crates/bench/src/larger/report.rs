@@ -248,7 +248,10 @@ impl LargerReport {
         let Some(plan) = &self.plan else { return };
         let _ = writeln!(
             text,
-            "\nTPC-C: {} transactions, then {} measured. All in memory, in the middle of these: rows {:.0} MB, {:.0} of them of tables that grow, indexes {:.0} MB, all {:.0} MB.\nThe limit is {:.0} MB: 1/{} of the rows of tables that grow, and everything else; all is {:.2} times the limit.",
+            "\nTPC-C: {} transactions, then {} measured. All in memory, \
+             in the middle of these: rows {:.0} MB, {:.0} of them of tables that grow, \
+             indexes {:.0} MB, all {:.0} MB.\nThe limit is {:.0} MB: 1/{} of the rows of tables that grow, \
+             and everything else; all is {:.2} times the limit.",
             plan.transactions,
             plan.measured,
             megabytes(plan.middle.rows_bytes),
