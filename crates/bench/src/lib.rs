@@ -22,6 +22,7 @@ pub mod compaction;
 pub mod config;
 pub mod crossing;
 pub mod driver;
+pub mod larger;
 pub mod latency;
 pub mod open;
 pub mod progress;

@@ -98,6 +98,8 @@ pub enum Bench {
     Versions(VersionsArgs),
     /// What freezing costs transactions, what frozen rows take, and what reading and changing them costs
     Compaction(CompactionArgs),
+    /// What it costs that data is larger than memory: TPC-C, transactions beside one that waits for a file, and queries
+    LargerThanMemory(LargerArgs),
 }
 
 /// Options of `bench stall`.
@@ -183,6 +185,38 @@ pub struct CompactionArgs {
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     pub format: ReportFormat,
     /// How much memory each of the databases may use.
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+    /// Few rows and few transactions: for tests
+    #[arg(long, hide = true)]
+    pub small: bool,
+}
+
+/// Options of `bench larger-than-memory`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct LargerArgs {
+    /// Warehouses; each is about 100 MB
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
+    pub warehouses: i16,
+    /// Megabytes that the rows of TPC-C take, all in memory and hot, when it is measured; its indexes come on top
+    #[arg(long, default_value_t = 600, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
+    pub megabytes: u64,
+    /// How often what is compared is measured; the median counts
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub turns: u32,
+    /// Transactions that make the orders that queries read
+    #[arg(long, default_value_t = 3_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub transactions: u64,
+    /// Directory for rows that leave memory; by default the system's for temporary files
+    #[arg(long, value_name = "PATH")]
+    pub directory: Option<PathBuf>,
+    /// Run only what contains this: TPC-C, fetches, queries
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    pub only: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    pub format: ReportFormat,
+    /// How much memory the databases may use that are not limited for the measurement.
     #[command(flatten)]
     pub memory: MemoryArgs,
     /// Few rows and few transactions: for tests

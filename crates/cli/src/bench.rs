@@ -4,8 +4,8 @@
 //! measured and how (`albireo_bench`).
 
 use crate::args::{
-    Bench, BenchArgs, CompactionArgs, CrossingArgs, LayoutArg, LogArg, MixArg, OpenArgs, ProceduresArg,
-    ReportFormat, StallArgs, TransactionsArg, VersionsArgs,
+    Bench, BenchArgs, CompactionArgs, CrossingArgs, LargerArgs, LayoutArg, LogArg, MixArg, OpenArgs,
+    ProceduresArg, ReportFormat, StallArgs, TransactionsArg, VersionsArgs,
 };
 use crate::interrupt::{self, Interrupt};
 use crate::shell::report;
@@ -14,6 +14,7 @@ use albireo_bench::compaction::{self, CompactionConfig};
 use albireo_bench::config::{Config, ConfigError, Logging, Procedures, Workload};
 use albireo_bench::crossing::{self, CrossingConfig};
 use albireo_bench::driver::{self, Cancel, SystemUnderTest};
+use albireo_bench::larger::{self, LargerConfig};
 use albireo_bench::open::{self, OpenConfig};
 use albireo_bench::progress::Bars;
 use albireo_bench::recovery;
@@ -55,6 +56,7 @@ pub fn run<'a>(
         Bench::Crossing(args) => return run_crossing(args, env, interrupt),
         Bench::Versions(args) => return run_versions(args, env, interrupt),
         Bench::Compaction(args) => return run_compaction(args, env, interrupt),
+        Bench::LargerThanMemory(args) => return run_larger(args, env, interrupt),
         Bench::Open(args) => return run_open(args, env, interrupt),
         Bench::Tpcc(args) => (args, Workload::Tpcc),
         Bench::Ch(args) => {
@@ -176,6 +178,26 @@ fn run_compaction(args: &CompactionArgs, env: &Env, interrupt: &Interrupt) -> u8
         only: args.only.clone(),
     };
     run_own(args.format, interrupt, |bars, cancel| figures!(compaction::run(&config, env, bars, cancel)))
+}
+
+/// Runs `bench larger-than-memory`, whose databases it makes itself.
+fn run_larger(args: &LargerArgs, env: &Env, interrupt: &Interrupt) -> u8 {
+    let config = LargerConfig {
+        workload: Config {
+            warehouses: args.warehouses,
+            scale: if args.small { Scale::SMALL } else { Scale::SPEC },
+            database: args.memory.config(),
+            ..Config::default()
+        },
+        rows_bytes: args.megabytes << 20,
+        multiple: 4.0,
+        turns: args.turns as usize,
+        chunks: if args.small { 3 } else { 128 },
+        transactions: if args.small { 4_000 } else { args.transactions },
+        directory: args.directory.clone().unwrap_or_else(std::env::temp_dir),
+        only: args.only.clone(),
+    };
+    run_own(args.format, interrupt, |bars, cancel| figures!(larger::run(&config, env, bars, cancel)))
 }
 
 /// What a benchmark has found.

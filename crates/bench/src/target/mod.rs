@@ -79,6 +79,22 @@ fn expected_bytes(config: &Config) -> u64 {
     wanted.min(albireo_env::available_memory_bytes().unwrap_or(0) / 2)
 }
 
+/// Settings of the database of a run.
+fn settings(config: &Config, log_records: LogRecords) -> Settings {
+    Settings {
+        durability: match config.logging {
+            Logging::Async => Durability::Async,
+            _ => Durability::Group,
+        },
+        partitions: config.partitions,
+        procedures: logged(),
+        log_records,
+        // What is measured beside archives says so.
+        checkpoint: CheckpointSchedule::never(),
+        ..config.database.clone()
+    }
+}
+
 /// A database and the benchmark's procedures in it.
 pub struct Albireo {
     database: Database,
@@ -113,32 +129,36 @@ impl Albireo {
         log_records: LogRecords,
     ) -> Result<Self, SqlError> {
         check_memory(config, albireo_env::available_memory_bytes())?;
-        let settings = Settings {
-            durability: match config.logging {
-                Logging::Async => Durability::Async,
-                _ => Durability::Group,
-            },
-            partitions: config.partitions,
-            procedures: logged(),
-            log_records,
-            // What is measured beside archives says so.
-            checkpoint: CheckpointSchedule::never(),
-            ..config.database.clone()
+        let settings = settings(config, log_records);
+        let database = match &config.data {
+            Some(directory) => Database::open_in(directory, settings, env.clone())?,
+            None => Database::with_env(settings, env.clone())?,
         };
+        Ok(Self::around(database, cancel))
+    }
+
+    /// An empty database in memory that freezes rows and has them leave memory by itself, as [`Database::in_memory`] makes
+    /// it; its limit need not hold what is loaded.
+    ///
+    /// # Errors
+    /// As [`Albireo::open`].
+    pub fn in_memory(config: &Config, cancel: &Cancel) -> Result<Self, SqlError> {
+        let database = Database::in_memory(settings(config, LogRecords::default()))?;
+        Ok(Self::around(database, cancel))
+    }
+
+    fn around(database: Database, cancel: &Cancel) -> Self {
         let token = CancelToken::new();
         let ended = token.clone();
         cancel.on_cancel(move || ended.cancel());
-        Ok(Self {
-            database: match &config.data {
-                Some(directory) => Database::open_in(directory, settings, env.clone())?,
-                None => Database::with_env(settings, env.clone())?,
-            },
+        Self {
+            database,
             transactions: OnceLock::new(),
             stored: OnceLock::new(),
             asynchronous: AtomicBool::new(false),
             by_statements: AtomicBool::new(false),
             cancel: token,
-        })
+        }
     }
 
     /// The database.

@@ -42,6 +42,9 @@ const LOOKS: u32 = 3;
 const REST: Duration = Duration::from_secs(1);
 /// Times that the hand goes round in one search: at the first, it passes over what was read.
 const ROUNDS: usize = 2;
+/// Between these, so that transactions can read again what they read all the time: where little is frozen and in memory,
+/// a round takes microseconds.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
 
 /// Whether rows may leave memory that does not suffice, and where to.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -223,7 +226,7 @@ impl Database {
         let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| !EVICTS.get()) else { return 0 };
         let _evicts = Evicts::new();
         let mut search = self.inner.evicting.search.lock();
-        let mut evicted = self.evict_bytes(&mut search.hand, bytes);
+        let mut evicted = self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
         let clock = &self.inner.env.clock;
         if evicted > 0 || search.rests_until > clock.now() {
             return evicted;
@@ -231,7 +234,7 @@ impl Database {
         for _ in 0..LOOKS {
             // What cannot be done leaves rows as they are.
             let _ = self.freeze_to_leave(shelves.buffer(), || {
-                evicted += self.evict_bytes(&mut search.hand, bytes);
+                evicted += self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
                 evicted >= bytes
             });
             if evicted > 0 {
@@ -245,7 +248,7 @@ impl Database {
 
     /// Has all frozen chunks leave memory that may, and tells how many bytes did.
     pub fn evict_frozen(&self) -> u64 {
-        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX)
+        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX, Duration::ZERO)
     }
 
     /// If memory is half full, chunks of a table that is being loaded, ready to leave it: what comes behind them is hot, and
@@ -262,7 +265,7 @@ impl Database {
         self.inner.evicting.shelves.get().is_some()
     }
 
-    fn evict_bytes(&self, hand: &mut Hand, wanted: u64) -> u64 {
+    fn evict_bytes(&self, hand: &mut Hand, wanted: u64, between: Duration) -> u64 {
         let Some(shelves) = self.inner.evicting.shelves.get() else { return 0 };
         let catalog = self.catalog();
         let mut parts: Vec<(TableHandle, PartitionId)> = Vec::new();
@@ -279,7 +282,11 @@ impl Database {
             chunk = 0;
         }
         let mut evicted = 0;
-        for (table, partition) in parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1) {
+        let round = parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1);
+        for (looked, (table, partition)) in round.enumerate() {
+            if looked == parts.len() && !between.is_zero() {
+                self.inner.env.clock.sleep(between);
+            }
             let mut next = Some(std::mem::take(&mut chunk));
             while let Some(from) = next {
                 let (cold, more) = self.inner.partitions.cold_chunks(*table, *partition, from, LOOKED_AT);

@@ -1,0 +1,366 @@
+//! What was measured, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::LargerConfig;
+use crate::latency::Quantiles;
+use crate::report::Shown;
+
+/// What it costs that data is larger than memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct LargerReport {
+    /// Warehouses.
+    pub warehouses: i16,
+    /// How many times the memory that the limit leaves for them the rows of tables that grow take, as they are while hot.
+    pub multiple: f64,
+    /// How often what is compared is measured.
+    pub turns: usize,
+    /// What each run of TPC-C does, and the limit.
+    pub plan: Option<Plan>,
+    /// The runs of TPC-C, in their order.
+    pub runs: Vec<GrowthRun>,
+    /// What updates notice of fetches.
+    pub fetches: Option<FetchTimes>,
+    /// Of queries that read files.
+    pub queries: Option<Speeds>,
+    /// The figures beside what is asked of them.
+    pub shows: Vec<Shown>,
+    /// Whether it was ended early on request.
+    pub interrupted: bool,
+    /// What ended it, if it failed.
+    pub error: Option<String>,
+}
+
+/// What each run of TPC-C does.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Transactions that make it grow.
+    pub transactions: u64,
+    /// Transactions that are measured then.
+    pub measured: u64,
+    /// The limit of the database that is limited.
+    pub limit_bytes: u64,
+    /// What the other one holds in the middle of what is measured: the limit is made of this.
+    pub middle: Held,
+}
+
+/// What a database holds.
+#[derive(Clone, Copy, Default, Debug, Serialize)]
+pub struct Held {
+    /// Rows and their texts, hot and frozen, that are in memory.
+    pub rows_bytes: u64,
+    /// Those of the tables that grow.
+    pub growing_bytes: u64,
+    /// Indexes.
+    pub indexes_bytes: u64,
+    /// All that the limit counts.
+    pub in_use_bytes: u64,
+}
+
+/// One run of TPC-C.
+#[derive(Clone, Debug, Serialize)]
+pub struct GrowthRun {
+    /// Whether it had not memory for everything.
+    pub limited: bool,
+    /// How long it took to grow.
+    pub grow_seconds: f64,
+    /// Transactions a second in each tenth of the growth; nothing of the first run.
+    pub parts_per_second: Vec<f64>,
+    /// Transactions a second once it had grown.
+    pub per_second: f64,
+    /// How long one took then, in microseconds.
+    pub latency_us: Option<Quantiles>,
+    /// What it held before these.
+    pub before: Held,
+    /// What it held after them.
+    pub after: Held,
+    /// The most memory in use that was seen.
+    pub most_in_use_bytes: u64,
+    /// Chunks with rows that are hot, at the end.
+    pub hot_chunks: u64,
+    /// Those that are frozen and in memory.
+    pub frozen_chunks: u64,
+    /// Those that are not in memory.
+    pub evicted_chunks: u64,
+    /// Bytes of the files.
+    pub file_bytes: u64,
+}
+
+/// How long updates took alone and beside fetches.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct FetchTimes {
+    /// Chunks that were fetched.
+    pub fetches: u64,
+    /// For how long that was measured.
+    pub seconds: f64,
+    /// How long the reads took that had one fetched, in microseconds.
+    pub fetch_us: Option<Quantiles>,
+    /// How long updates took alone, in microseconds.
+    pub alone: Option<Quantiles>,
+    /// How many there were.
+    pub updates_alone: u64,
+    /// How long updates took beside fetches, in microseconds.
+    pub beside: Option<Quantiles>,
+    /// How many there were.
+    pub updates_beside: u64,
+}
+
+/// How fast queries went through files.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct Speeds {
+    /// Bytes of all files.
+    pub file_bytes: u64,
+    /// Chunks that are frozen and in memory.
+    pub chunks_kept: u64,
+    /// Chunks that are not in memory.
+    pub chunks_away: u64,
+    /// Of each query.
+    pub queries: Vec<QuerySpeed>,
+}
+
+/// How fast one query was, and who reads the files from end to end; megabytes a second.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct QuerySpeed {
+    /// Its name.
+    pub query: &'static str,
+    /// Bytes that it read of the files.
+    pub bytes: u64,
+    /// Reads of these.
+    pub reads: u64,
+    /// How long it took, from the disk.
+    pub milliseconds: Vec<f64>,
+    /// Of the query, from the disk.
+    pub query_mb_per_second: Vec<f64>,
+    /// Of the files in order, from the disk.
+    pub files_mb_per_second: Vec<f64>,
+    /// Of the query, from the page cache.
+    pub cached_query_mb_per_second: Vec<f64>,
+    /// Of the files in order, from the page cache.
+    pub cached_files_mb_per_second: Vec<f64>,
+}
+
+fn median(all: &[f64]) -> f64 {
+    let mut sorted = all.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+impl Plan {
+    /// How many times the limit everything is that the other database holds.
+    fn times_all(&self) -> f64 {
+        self.middle.in_use_bytes as f64 / self.limit_bytes as f64
+    }
+}
+
+impl QuerySpeed {
+    fn percent(&self) -> f64 {
+        median(&self.query_mb_per_second) / median(&self.files_mb_per_second) * 100.0
+    }
+
+    fn cached_percent(&self) -> f64 {
+        median(&self.cached_query_mb_per_second) / median(&self.cached_files_mb_per_second) * 100.0
+    }
+}
+
+impl LargerReport {
+    pub(super) fn new(config: &LargerConfig) -> Self {
+        Self {
+            warehouses: config.workload.warehouses,
+            multiple: config.multiple,
+            turns: config.turns,
+            plan: None,
+            runs: Vec::new(),
+            fetches: None,
+            queries: None,
+            shows: Vec::new(),
+            interrupted: false,
+            error: None,
+        }
+    }
+
+    /// The medians of throughput: all in memory, and limited.
+    fn throughput(&self) -> [f64; 2] {
+        [false, true].map(|limited| {
+            let runs = self.runs.iter().filter(|run| run.limited == limited);
+            median(&runs.map(|run| run.per_second).collect::<Vec<_>>())
+        })
+    }
+
+    fn shown(&self) -> Vec<Shown> {
+        let mut shows = Vec::new();
+        let [hot, limited] = self.throughput();
+        if limited.is_finite() {
+            let what = "TPC-C at 4 times the memory limit (hot part fits), against all in memory";
+            shows.push(Shown::new(what, "%", limited / hot * 100.0, 50.0, 80.0));
+        }
+        if let Some(beside) = self.fetches.as_ref().and_then(|fetches| fetches.beside) {
+            let what = "worst latency of other transactions while one waits for a fetch";
+            shows.push(Shown::new(what, "ms", beside.max / 1e3, 1.0, 0.1));
+        }
+        let speeds = self.queries.iter().flat_map(|speeds| &speeds.queries);
+        // The slower of the two counts.
+        let slower = speeds.map(QuerySpeed::percent).fold(f64::INFINITY, f64::min);
+        if slower.is_finite() {
+            let what = "top-10 and Q1 while 75 % is evicted, against the disk's sequential speed";
+            shows.push(Shown::new(what, "%", slower, 50.0, 90.0));
+        }
+        shows
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let report = Self { shows: self.shown(), ..self.clone() };
+        serde_json::to_string_pretty(&report).expect("a report is made of numbers and texts")
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "Data larger than memory; {} warehouses, {} turns\n\n{:<80} {:>12} {:>9} {:>6} {:>6}\n",
+            self.warehouses, self.turns, "what", "value", "at least", "aim", "holds"
+        );
+        for Shown { what, unit, value, at_least, aim, holds } in self.shown() {
+            let (value, holds) = (format!("{value:.2} {unit}"), if holds { "yes" } else { "no" });
+            let _ = writeln!(text, "{what:<80} {value:>12} {at_least:>9} {aim:>6} {holds:>6}");
+        }
+        self.runs(&mut text);
+        if let Some(fetches) = &self.fetches {
+            fetches.show(&mut text);
+        }
+        if let Some(queries) = &self.queries {
+            queries.show(&mut text);
+        }
+        text
+    }
+
+    fn runs(&self, text: &mut String) {
+        let Some(plan) = &self.plan else { return };
+        let _ = writeln!(
+            text,
+            "\nTPC-C: {} transactions, then {} measured. All in memory, \
+             in the middle of these: rows {:.0} MB, {:.0} of them of tables that grow, \
+             indexes {:.0} MB, all {:.0} MB.\nThe limit is {:.0} MB: 1/{} of the rows of tables that grow, \
+             and everything else; all is {:.2} times the limit.",
+            plan.transactions,
+            plan.measured,
+            megabytes(plan.middle.rows_bytes),
+            megabytes(plan.middle.growing_bytes),
+            megabytes(plan.middle.indexes_bytes),
+            megabytes(plan.middle.in_use_bytes),
+            megabytes(plan.limit_bytes),
+            self.multiple,
+            plan.times_all(),
+        );
+        let _ = writeln!(
+            text,
+            "\n{:<14} {:>9} {:>11} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>9} {:>6} {:>7} {:>8} {:>9}",
+            "memory",
+            "growth s",
+            "tx/s then",
+            "p50 us",
+            "p99.9 us",
+            "max ms",
+            "rows MB",
+            "indexes",
+            "in use",
+            "at most",
+            "hot",
+            "frozen",
+            "evicted",
+            "files MB"
+        );
+        for run in &self.runs {
+            let name = if run.limited { "limited" } else { "all" };
+            let latency = |of: fn(Quantiles) -> f64| run.latency_us.map_or(f64::NAN, of);
+            let (p50, p999, max) =
+                (latency(|all| all.p50), latency(|all| all.p999), latency(|all| all.max) / 1e3);
+            let [rows, indexes, in_use] =
+                [run.after.rows_bytes, run.after.indexes_bytes, run.after.in_use_bytes].map(megabytes);
+            let (most, files) = (megabytes(run.most_in_use_bytes), megabytes(run.file_bytes));
+            let GrowthRun { grow_seconds, per_second, hot_chunks, frozen_chunks, evicted_chunks, .. } = run;
+            let _ = writeln!(
+                text,
+                "{name:<14} {grow_seconds:>9.1} {per_second:>11.0} {p50:>9.1} {p999:>9.1} {max:>9.2} {rows:>9.0} {indexes:>8.0} \
+                 {in_use:>9.0} {most:>9.0} {hot_chunks:>6} {frozen_chunks:>7} {evicted_chunks:>8} {files:>9.0}"
+            );
+        }
+        text.push_str("transactions a second in each tenth of the growth:\n");
+        for run in self.runs.iter().filter(|run| !run.parts_per_second.is_empty()) {
+            let name = if run.limited { "limited" } else { "all" };
+            let parts: Vec<String> = run.parts_per_second.iter().map(|part| format!("{part:.0}")).collect();
+            let _ = writeln!(text, "{name:<14} {}", parts.join(" "));
+        }
+    }
+}
+
+impl FetchTimes {
+    fn show(&self, text: &mut String) {
+        let Self { fetches, seconds, fetch_us, alone, updates_alone, beside, updates_beside } = self;
+        let _ = writeln!(
+            text,
+            "\nUpdates of single rows beside {fetches} fetches of a chunk in {seconds:.2} s\n{:<22} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "", "how many", "p50 us", "p99 us", "p99.9 us", "worst us"
+        );
+        let lines = [
+            ("updates alone", updates_alone, alone),
+            ("updates beside", updates_beside, beside),
+            ("reads that fetch", fetches, fetch_us),
+        ];
+        for (name, count, times) in lines {
+            if let Some(Quantiles { p50, p99, p999, max }) = times {
+                let _ =
+                    writeln!(text, "{name:<22} {count:>10} {p50:>10.2} {p99:>10.2} {p999:>10.2} {max:>10.1}");
+            }
+        }
+    }
+}
+
+impl Speeds {
+    fn show(&self, text: &mut String) {
+        let away = self.chunks_away as f64 / (self.chunks_away + self.chunks_kept).max(1) as f64 * 100.0;
+        let _ = writeln!(
+            text,
+            "\nQueries while {away:.0} % of {} chunks are in {:.0} MB of files; MB/s of what is read of these\n\
+             {:<8} {:>9} {:>8} {:>10} {:>10} {:>12} {:>8} {:>14} {:>14} {:>8}",
+            self.chunks_away + self.chunks_kept,
+            megabytes(self.file_bytes),
+            "query",
+            "MB read",
+            "KB each",
+            "ms",
+            "from disk",
+            "files alone",
+            "share",
+            "from the cache",
+            "files alone",
+            "share"
+        );
+        for speed in &self.queries {
+            let _ = writeln!(
+                text,
+                "{:<8} {:>9.1} {:>8.1} {:>10.1} {:>10.0} {:>12.0} {:>6.0} % {:>14.0} {:>14.0} {:>6.0} %",
+                speed.query,
+                megabytes(speed.bytes),
+                speed.bytes as f64 / speed.reads.max(1) as f64 / 1e3,
+                median(&speed.milliseconds),
+                median(&speed.query_mb_per_second),
+                median(&speed.files_mb_per_second),
+                speed.percent(),
+                median(&speed.cached_query_mb_per_second),
+                median(&speed.cached_files_mb_per_second),
+                speed.cached_percent(),
+            );
+        }
+    }
+}
