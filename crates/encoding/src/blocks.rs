@@ -10,7 +10,7 @@
 /// Values of a block.
 const BLOCK: usize = 16;
 /// Values after which the buffer is emptied.
-const FULL: usize = 496;
+const FULL: usize = 1008;
 
 /// What is appended to a vector, but has not been.
 pub(crate) struct Blocks<'o, T> {
@@ -31,19 +31,23 @@ impl<'o, T: Copy> Blocks<'o, T> {
         if let Some(block) = self.values.get_mut(self.count..).and_then(|room| room.first_chunk_mut()) {
             *block = [value; BLOCK];
         }
-        if times > BLOCK || self.count + times > FULL {
+        if times > BLOCK {
             return self.repeat_many(value, times);
         }
         self.count += times;
+        if self.count > FULL {
+            self.flush();
+        }
     }
 
-    /// As [`Blocks::repeat`], of a run that is long, or for which there is no room.
+    /// As [`Blocks::repeat`], of a run that is longer than a block.
     #[inline(never)]
     fn repeat_many(&mut self, value: T, times: usize) {
         self.flush();
         self.out.extend(std::iter::repeat_n(value, times));
     }
 
+    #[inline(never)]
     fn flush(&mut self) {
         self.out.extend_from_slice(&self.values[..self.count]);
         self.count = 0;
