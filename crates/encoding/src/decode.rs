@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::bits;
+use crate::blocks::Blocks;
 use crate::column::Column;
 use crate::layers::{Nulls, Store, null_words, ranges, wrong_kind};
 use crate::numbers::{Code, Number, Width, with_width};
@@ -365,13 +366,26 @@ impl<S: Section> Column<S> {
 
     /// Appends what `reader` has at the positions of `selection`: rows, or runs.
     fn by_position<R: Reader>(&self, reader: &R, selection: &Selection<'_>, out: &mut Vec<R::Item>) {
-        if self.runs.is_none() {
-            return rows(reader, selection, self.rows(), out);
+        let Some(runs) = &self.runs else { return rows(reader, selection, self.rows(), out) };
+        let count = selection.count(self.rows());
+        if count == 0 {
+            return;
         }
-        out.reserve(selection.count(self.rows()));
-        self.for_each_run_of(selection, |run, times| {
-            out.extend(std::iter::repeat_n(reader.at(run), times));
-        });
+        out.reserve(count);
+        let mut blocks = Blocks::new(reader.at(0), out);
+        if let Selection::All = selection {
+            let mut values = Vec::with_capacity(runs.list().len());
+            reader.append(0..runs.list().len(), &mut values);
+            let mut from = 0;
+            for (value, last) in values.into_iter().zip(runs.list()) {
+                let end = usize::from(u16::from_le_bytes(*last)) + 1;
+                blocks.repeat(value, end - from);
+                from = end;
+            }
+        } else {
+            self.for_each_run_of(selection, |run, times| blocks.repeat(reader.at(run), times));
+        }
+        blocks.finish();
     }
 
     /// Calls `take` with each run that `selection` has rows of, and with how many. There are runs.

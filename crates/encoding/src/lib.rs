@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod bits;
+mod blocks;
 mod check;
 mod column;
 mod decode;

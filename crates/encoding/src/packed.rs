@@ -286,6 +286,13 @@ impl<S: Section> Packed<S> {
         symbols.len() >= wanted.length && self.has(symbols.start, wanted)
     }
 
+    /// Whether the text at `place` ends with `wanted`.
+    #[inline]
+    pub(crate) fn ends_with(&self, place: usize, wanted: &Wanted) -> bool {
+        let symbols = self.symbols(place..place + 1);
+        symbols.len() >= wanted.length && self.has(symbols.end - wanted.length, wanted)
+    }
+
     /// Whether the symbols from `first` on, of which there are enough, are those wanted.
     #[inline]
     fn has(&self, first: usize, wanted: &Wanted) -> bool {

@@ -36,6 +36,8 @@ pub enum Test<'t> {
     Between(Bound<ScalarRef<'t>>, Bound<ScalarRef<'t>>),
     /// A text that begins with these bytes.
     Prefix(&'t [u8]),
+    /// A text that ends with these bytes.
+    Suffix(&'t [u8]),
     /// NULL.
     IsNull,
     /// Not NULL.
@@ -63,6 +65,7 @@ impl Test<'_> {
             Self::In(list) => list.binary_search_by(|wanted| wanted.compare(value)).is_ok(),
             Self::Between(lower, upper) => is_above(value, *lower) && is_below(value, *upper),
             Self::Prefix(prefix) => matches!(value, ScalarRef::Text(text) if text.starts_with(prefix)),
+            Self::Suffix(suffix) => matches!(value, ScalarRef::Text(text) if text.ends_with(suffix)),
             Self::IsNull => false,
             Self::IsNotNull => true,
             Self::Each(passes) => passes(value),
@@ -90,7 +93,7 @@ impl Test<'_> {
                 list.iter().all(fits)
             }
             Self::Between(lower, upper) => of(lower) && of(upper),
-            Self::Prefix(_) => kind == Kind::Text,
+            Self::Prefix(_) | Self::Suffix(_) => kind == Kind::Text,
             Self::IsNull | Self::IsNotNull | Self::Each(_) => true,
         };
         if !fine {
@@ -126,7 +129,7 @@ impl Test<'_> {
             }
             Self::IsNull => Some(false),
             Self::IsNotNull => Some(true),
-            Self::Each(_) => None,
+            Self::Suffix(_) | Self::Each(_) => None,
         }
     }
 }
@@ -269,6 +272,7 @@ impl<S: Section> Column<S> {
                 keep_each(mask, |place| text(place) == *wanted);
             }
             Test::Prefix(prefix) => keep_each(mask, |place| text(place).starts_with(prefix)),
+            Test::Suffix(suffix) => keep_each(mask, |place| text(place).ends_with(suffix)),
             test => keep_each(mask, |place| test.passes(ScalarRef::Text(text(place)))),
         }
     }
@@ -291,6 +295,10 @@ fn select_packed<S: Section>(packed: &Packed<S>, test: &mut Test<'_>, mask: &mut
         },
         Test::Prefix(prefix) => match packed.wanted(prefix) {
             Some(wanted) => keep_each(mask, |place| packed.begins_with(place, &wanted)),
+            None => mask.fill(0),
+        },
+        Test::Suffix(suffix) => match packed.wanted(suffix) {
+            Some(wanted) => keep_each(mask, |place| packed.ends_with(place, &wanted)),
             None => mask.fill(0),
         },
         Test::Between(lower, upper) => {

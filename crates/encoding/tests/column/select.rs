@@ -15,6 +15,7 @@ pub enum Owned {
     In(Vec<Scalar>),
     Between(Bound<Scalar>, Bound<Scalar>),
     Prefix(Vec<u8>),
+    Suffix(Vec<u8>),
     IsNull,
     IsNotNull,
     /// Values whose hash has this remainder.
@@ -52,6 +53,7 @@ impl Owned {
                 })
             }
             Self::Prefix(prefix) => text(value).starts_with(prefix),
+            Self::Suffix(suffix) => text(value).ends_with(suffix),
             Self::IsNull => false,
             Self::IsNotNull => true,
             Self::Each(by, remainder) => hash(value) % by == *remainder,
@@ -68,6 +70,7 @@ impl Owned {
             }
             Self::Between(lower, upper) => run(&mut Test::Between(lend(lower), lend(upper))),
             Self::Prefix(prefix) => run(&mut Test::Prefix(prefix)),
+            Self::Suffix(suffix) => run(&mut Test::Suffix(suffix)),
             Self::IsNull => run(&mut Test::IsNull),
             Self::IsNotNull => run(&mut Test::IsNotNull),
             Self::Each(by, remainder) => run(&mut Test::Each(&mut |value| hash(value) % by == *remainder)),
@@ -131,7 +134,11 @@ pub fn draw_test(data: &Data, random: &mut Random) -> Owned {
         8 if data.kind == Kind::Text => {
             let value = draw_value(data, random);
             let whole = text(value.as_ref());
-            Owned::Prefix(whole[..random.index(whole.len().min(4) + 1)].into())
+            let length = random.index(whole.len().min(9) + 1);
+            match random.percent(50) {
+                true => Owned::Prefix(whole[..length].into()),
+                false => Owned::Suffix(whole[whole.len() - length..].into()),
+            }
         }
         9 => Owned::IsNull,
         10 => Owned::IsNotNull,
@@ -203,6 +210,22 @@ fn prefix_selects_what_begins_with_it_up_to_the_last_byte() {
     assert_selects(&some, &Owned::Prefix(b"c".into()), &[true; 4]);
     let bytes = Data::texts([&b"\xff"[..], b"\xff\xff", b"\xff\xff\xff", b"\xfe\xff"]);
     assert_selects(&bytes, &Owned::Prefix(b"\xff\xff".into()), &[true; 4]);
+}
+
+#[test]
+fn suffix_selects_what_ends_with_it_however_long_both_are() {
+    let words = ["", "a", "ba", "aba", "abab", "ababababab", "bababababa", "b", "aab", "\u{10ffff}ab"];
+    let mask = vec![true; 300];
+    for suffix in ["", "a", "b", "ab", "bab", "abababab", "babababab", "ababababab", "aababababab", "c"] {
+        // All of them, those of few bytes, which are packed, and those of one length.
+        let data = Data::texts(words.iter().cycle().take(300));
+        assert_selects(&data, &Owned::Suffix(suffix.into()), &mask);
+        let data = Data::texts(words[..9].iter().cycle().take(300));
+        assert_selects(&data, &Owned::Suffix(suffix.into()), &mask);
+        let data = Data::texts(words.iter().filter(|word| word.len() == 10).cycle().take(300));
+        assert_selects(&data, &Owned::Suffix(suffix.into()), &mask);
+    }
+    assert_selects(&Data::texts([&b"\xff"[..], b"\xfe\xff"]), &Owned::Suffix(b"\xff".into()), &[true; 2]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! LIKE with a constant pattern, on one column.
 //!
 //! Responsible for: which patterns a scan decides itself, and their masks: of a column that is encoded a range of codes
-//! for a prefix, else a test of each value of its dictionary; of another by Arrow's kernel, over the rows wanted only
+//! for a prefix, else a test of each value of its dictionary, or of the bits of packed texts; of another by Arrow's kernel, over the rows wanted only
 //! if these are few. Not responsible for: ILIKE, escapes and patterns that are not constant, which are left to DataFusion.
 
 use std::sync::Arc;
@@ -110,7 +110,17 @@ impl<'p> Pieces<'p> {
         match &self.rest {
             None => column.select(&mut Codes::Equal(ScalarRef::Text(self.first)), mask),
             Some((middle, [])) if middle.is_empty() => column.select(&mut Codes::Prefix(self.first), mask),
-            Some(_) => {
+            Some((middle, last)) if middle.is_empty() && self.first.is_empty() => {
+                column.select(&mut Codes::Suffix(last), mask);
+            }
+            Some((_, last)) => {
+                // Few are left of which the whole text has to be looked at.
+                if !self.first.is_empty() {
+                    column.select(&mut Codes::Prefix(self.first), mask);
+                }
+                if !last.is_empty() {
+                    column.select(&mut Codes::Suffix(last), mask);
+                }
                 let mut matches =
                     |value: ScalarRef<'_>| matches!(value, ScalarRef::Text(text) if self.matches(text));
                 column.select(&mut Codes::Each(&mut matches), mask);
