@@ -166,20 +166,6 @@ fn bench_larger_than_memory_fetches_and_queries_and_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "with few rows, TPC-C is refused for memory (53200) while it is made room for it: see the engine's evictor"]
-fn bench_larger_than_memory_grows_beyond_its_limit() {
-    let line = "bench larger-than-memory --small --warehouses 1 --megabytes 160 --turns 1 --only TPC-C --format json";
-    let report = json(line);
-    assert_shown(&report, 1);
-    let runs = report["runs"].as_array().expect("runs is a list");
-    assert_eq!(
-        runs.iter().map(|run| run["limited"].as_bool()).collect::<Vec<_>>(),
-        [Some(false), Some(true)]
-    );
-    assert!(runs[1]["evicted_chunks"].as_u64().is_some_and(|chunks| chunks > 0), "{report}");
-}
-
-#[test]
 fn bench_open_measures_procedures_beside_open_transactions() {
     let report = json("bench open --small --warehouses 1 --turns 2 --milliseconds 30 --format json");
     for key in ["alone", "beside_idle", "beside_writing"] {

@@ -150,15 +150,15 @@ impl<T: Copy> Reader for Same<T> {
     }
 }
 
-/// Rows of a range, in the mean, from which on values are decoded range by range. It was chosen by setting it to 1 and to
-/// more than there are rows. Of 16,384 integers of 4 bytes, as 8 bytes each, all took 0.22 ns a row; with 1 of so many rows
-/// left out at random, range by range and by the word, the least of 300 turns in ns:
+/// Rows of a range, in the mean, from which on values are decoded range by range. Of 16,384 integers of 4 bytes, with 1 of so
+/// many rows left out at random, in 60 masks in turns (of one and the same, the processor learns where its ranges end, and
+/// ranges seem to take a third), ns a row:
 ///
-/// | 1 of | 2 | 4 | 8 | 12 | 16 | 36 | 200 |
-/// |---|---|---|---|---|---|---|---|
-/// | ranges | 3.2 | 1.9 | 1.2 | 1.0 | 0.8 | 0.5 | 0.3 |
-/// | words | 0.9 | 0.9 | 1.0 | 0.9 | 0.95 | 0.9 | 0.5 |
-const LONG: usize = 10;
+/// | 1 of | 8 | 12 | 16 | 36 | 200 |
+/// |---|---|---|---|---|---|
+/// | ranges | | 2.1 | 1.8 | 1.0 | 0.3 |
+/// | words | 0.6 | 0.6 | 0.6 | 0.5 | |
+const LONG: usize = 64;
 
 /// Appends the values of rows that are one place each.
 fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut Vec<R::Item>) {
