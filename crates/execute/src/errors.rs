@@ -27,6 +27,7 @@ impl Explainer<'_> {
     pub fn table(&self, error: TableError) -> SqlError {
         match error {
             TableError::OutOfMemory(full) => out_of_memory(full),
+            TableError::Unreadable(error) => error.into(),
             TableError::Duplicate { table, index, existing } => self.duplicate(table, index, existing),
             TableError::NotNull { table, column } => self.with_column(table, column, |table, column| {
                 let text = format!(

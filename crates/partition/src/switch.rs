@@ -249,6 +249,11 @@ impl Partitions {
     }
 }
 
+/// One of the rows that are changed.
+fn first_of(changes: &[Change]) -> Option<(PartitionId, Tid)> {
+    changes.iter().find_map(|change| Some((change.partition(), change.rows().first()?)))
+}
+
 impl Exclusive<'_> {
     /// Makes changes of many rows.
     fn switch(
@@ -272,6 +277,11 @@ impl Exclusive<'_> {
             };
             prepared.map_err(|error| CallError::Aborted(Abort::Table(error)))?;
         }
+        if let Some((partition, tid)) = first_of(&switch.changes) {
+            // Whoever is told of it is told its identity: it is read while that may fail.
+            let example = &*self.table(table, partition);
+            example.identity_columns().iter().for_each(|column| drop(example.value(tid, *column)));
+        }
         Ok(())
     }
 
@@ -283,9 +293,7 @@ impl Exclusive<'_> {
         switch: Switch<'_>,
         receipt: Receipt,
     ) -> Switched {
-        let first =
-            switch.changes.iter().find_map(|change| Some((change.partition(), change.rows().first()?)));
-        if let Some((partition, tid)) = first {
+        if let Some((partition, tid)) = first_of(&switch.changes) {
             self.tell_of_many(table, partition, tid, call.name);
         }
         let (mut gone, mut untidy, mut replaced) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,6 +2,7 @@
 
 use albireo_base::{ColumnId, IndexId, SqlError, TableId, Tid};
 
+use crate::frozen::away::FetchError;
 use crate::pool::OutOfMemory;
 
 /// Why a change of a table failed. The transaction goes on unchanged and may abort.
@@ -11,6 +12,9 @@ pub enum TableError {
     /// No memory for the change.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// Rows that are not in memory cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] FetchError),
     /// Another row has the key.
     #[error("duplicate key in index {index} of table {table}")]
     Duplicate {

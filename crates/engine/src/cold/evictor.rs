@@ -3,7 +3,7 @@
 //! A hand goes round over the chunks of all tables, as over a clock: a chunk that a transaction has read since the hand was
 //! there is passed over once. What queries read does not count: they read for themselves. Memory is short when more than
 //! 15 of 16 parts of [`crate::Config::data_limit_bytes`] are taken; the thread stops at 14. If it finds nothing frozen,
-//! what was not written for a moment is frozen without waiting for its time.
+//! what was written longest ago is frozen without waiting for its time.
 //!
 //! I-1 A chunk leaves between two transactions, and its bytes are in a file before.
 //! I-2 Whatever fails leaves rows where they are.
@@ -29,6 +29,9 @@ use crate::{Database, WeakDatabase};
 /// Sixteenths of the limit at which room is made, and down to which.
 const SHORT: u64 = 15;
 const ENOUGH: u64 = 14;
+/// From which on it is watched what is written, and how often.
+const WATCHED: u64 = 12;
+const WATCH: Duration = Duration::from_secs(1);
 /// The same of what is loaded when a database is opened.
 const HALF: u64 = 8;
 /// Bytes that are made room for one who waits for it.
@@ -134,22 +137,13 @@ impl Evicting {
         state.has_thread
     }
 
-    /// Waits until somebody wants room; whether the database is still open then.
-    fn is_wanted(&self) -> bool {
+    /// Waits until somebody wants room, or a while: whether somebody does; `None` if the database closes.
+    fn next(&self) -> Option<bool> {
         let mut state = self.state.lock();
-        while !state.is_wanted && !state.is_closing {
-            self.changed.wait(&mut state);
+        if !state.is_wanted && !state.is_closing {
+            self.changed.wait_for(&mut state, WATCH);
         }
-        state.is_wanted = false;
-        !state.is_closing
-    }
-
-    /// Lets some time pass, unless the database closes.
-    fn pause(&self) {
-        let mut state = self.state.lock();
-        if !state.is_closing {
-            self.changed.wait_for(&mut state, PAUSE);
-        }
+        (!state.is_closing).then(|| std::mem::take(&mut state.is_wanted))
     }
 
     /// Gives memory back that readers of evicted chunks have left.
@@ -189,8 +183,12 @@ impl Database {
         // Without a closer: it is not this handle that keeps the database open.
         let database = self.without_closer();
         let thread = albireo_env::spawn("albireo-evict", move || {
-            while database.inner.evicting.is_wanted() {
-                database.evict_if_short();
+            while let Some(is_wanted) = database.inner.evicting.next() {
+                if is_wanted {
+                    database.evict_if_short();
+                } else if database.inner.pool.excess_bytes(WATCHED) > 0 {
+                    database.look_at_writes();
+                }
             }
         });
         self.closes_with(thread.map_err(no_thread)?);
@@ -208,11 +206,8 @@ impl Database {
             match pool.excess_bytes(ENOUGH) {
                 0 => return,
                 excess if self.free_memory(excess.min(ONE_ROOM_BYTES)) > 0 => {}
-                // Nothing may leave: snapshots may.
-                _ => {
-                    self.inner.sessions.end_oldest();
-                    self.inner.evicting.pause();
-                }
+                // Nothing may leave: a snapshot may. Whoever takes more memory wakes it again.
+                _ => return self.inner.sessions.end_oldest(),
             }
             if self.inner.evicting.state.lock().is_closing || pool.excess_bytes(SHORT) == 0 {
                 return;

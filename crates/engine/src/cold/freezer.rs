@@ -14,7 +14,7 @@
 //! is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
 //! free slots, and is not frozen while most slots are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use albireo_sql::{Freeze, TableDef};
 use albireo_storage::{BlockPool, ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
-use super::{FreezeReport, How, Pick, is_mostly_holes};
+use super::{CHUNKS_TO_LEAVE, FreezeReport, How, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
 
@@ -142,8 +142,8 @@ struct Seen {
 /// What is to be done with chunks of a table.
 struct Due {
     table: TableHandle,
-    /// Nobody has written these for long enough.
-    cold: BTreeSet<ChunkPlace>,
+    /// Nobody has written these for long enough; when they were written last.
+    cold: BTreeMap<ChunkPlace, Epoch>,
     /// Most rows of these have died since they were frozen; so many live.
     holey: Vec<(ChunkPlace, usize)>,
 }
@@ -164,7 +164,7 @@ impl Database {
         // What takes no memory comes first, then what gives some back, and last what takes some before.
         self.empty_due(&due, |live| live == 0, &mut report)?;
         for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
-            let wants = |place: &ChunkPlace| of_table.cold.contains(place);
+            let wants = |place: &ChunkPlace| of_table.cold.contains_key(place);
             let goes_on = || self.inner.freezing.goes_on();
             let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::Gently };
             self.freeze_those(of_table.table, pick, &mut report)?;
@@ -176,8 +176,8 @@ impl Database {
         Ok(report)
     }
 
-    /// Freezes what nobody has written for a moment, on this thread and in other memory, because memory is short; calls
-    /// `frozen` after each few chunks, until that says that it is enough.
+    /// Freezes what nobody has written for a moment, because memory is short: on this thread and in other memory, and first
+    /// what was written longest ago. Calls `frozen` after each few chunks, until that says that it is enough.
     pub(super) fn freeze_to_leave(
         &self,
         pool: &BlockPool,
@@ -186,19 +186,29 @@ impl Database {
         let mut report = FreezeReport::default();
         let due = self.due_chunks(Some(AT_ONCE))?;
         self.empty_due(&due, |live| live == 0, &mut report)?;
-        for of_table in due.iter().filter(|of_table| !of_table.cold.is_empty()) {
-            let wants = |place: &ChunkPlace| of_table.cold.contains(place);
-            let goes_on = || self.inner.freezing.goes_on();
-            let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::ToLeave(pool) };
-            let mut next = Some((PartitionId(0), 0));
-            while let Some(first) = next.filter(|_| goes_on()) {
-                next = self.freeze_round(of_table.table, first, pick, &mut report)?;
+        let of_table =
+            |due: &Due| due.cold.iter().map(|(place, at)| (*at, due.table, *place)).collect::<Vec<_>>();
+        let mut cold: Vec<(Epoch, TableHandle, ChunkPlace)> = due.iter().flat_map(of_table).collect();
+        cold.sort_by_key(|(written, ..)| *written);
+        let goes_on = || self.inner.freezing.goes_on();
+        for of_table in cold.chunk_by(|(_, one, _), (_, other, _)| one == other) {
+            let table = of_table[0].1;
+            for some in of_table.chunks(CHUNKS_TO_LEAVE).take_while(|_| goes_on()) {
+                let wants = |place: &ChunkPlace| some.iter().any(|(.., chosen)| chosen == place);
+                let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::ToLeave(pool) };
+                self.freeze_round(table, (PartitionId(0), 0), pick, &mut report)?;
                 if frozen() {
                     return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes which chunks are written, before memory is so short that nobody can write.
+    pub(super) fn look_at_writes(&self) {
+        // Without memory for a snapshot, it is not known.
+        let _ = self.due_chunks(None);
     }
 
     /// Empties those chunks of holes that have so many live rows as `wants` says.
@@ -236,7 +246,7 @@ impl Database {
         for (def, after) in tables {
             let Some(view) = snapshot.table(def.id) else { continue };
             let table = TableHandle::new(def.id, def.is_shared());
-            let mut due = Due { table, cold: BTreeSet::new(), holey: Vec::new() };
+            let mut due = Due { table, cold: BTreeMap::new(), holey: Vec::new() };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
                 let live = chunk.live_rows();
@@ -254,7 +264,7 @@ impl Database {
                 }
                 known.times = known.times.saturating_add(1);
                 if now.saturating_sub(known.since) >= after.as_nanos() as u64 {
-                    due.cold.insert(place);
+                    due.cold.insert(place, new.written);
                 }
             }
             if !due.cold.is_empty() || !due.holey.is_empty() {

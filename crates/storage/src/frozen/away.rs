@@ -254,10 +254,14 @@ impl FrozenChunk {
         }
     }
 
-    /// Sees to it that columns are here.
+    /// Has columns here, beyond the limit for data if need be. The caller waits.
     ///
     /// # Errors
-    /// They cannot be read, or there is no memory.
+    /// They cannot be read, or the system has no memory.
+    pub(crate) fn bring(&self, columns: ColumnSet) -> Result<(), FetchError> {
+        self.fetch(columns, Limit::Passed)
+    }
+
     fn fetch(&self, columns: ColumnSet, limit: Limit) -> Result<(), FetchError> {
         let Some(away) = &self.residence.away else { return Ok(()) };
         for (number, place) in self.residence.here.iter().enumerate() {

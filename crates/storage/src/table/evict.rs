@@ -8,7 +8,8 @@ use std::sync::Arc;
 use albireo_base::ColumnId;
 use albireo_encoding::Section;
 
-use super::Table;
+use super::indexes::TableIndex;
+use super::{Table, TableError};
 use crate::frozen::FrozenChunk;
 use crate::frozen::away::Shelf;
 use crate::pool::{BlockPool, OutOfMemory};
@@ -94,6 +95,15 @@ impl Table {
         };
         let cold = in_memory.filter(|(_, chunk)| !chunk.take_read()).map(chunk).collect();
         (cold, self.rows.has_frozen_from(to).then_some(to))
+    }
+
+    /// Has columns in memory that a new index compares in the rows.
+    pub(super) fn hold_compared(&self, index: &TableIndex, columns: &[ColumnId]) -> Result<(), TableError> {
+        if index.reads_rows() {
+            let columns = ColumnSet::of(columns.iter().copied());
+            self.rows.frozen_chunks(0..u32::MAX).try_for_each(|(_, chunk)| chunk.bring(columns))?;
+        }
+        Ok(())
     }
 
     /// Columns that indexes compare in the rows.

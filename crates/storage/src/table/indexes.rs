@@ -499,6 +499,7 @@ impl Table {
         let mut index = TableIndex::new(added, &spec.columns, &self.rows.layout, self.rows.pool());
         let id = IndexId(self.indexes.len() as u16);
         index.build(&self.rows, progress).map_err(|failure| self.index_error(id, failure))?;
+        self.hold_compared(&index, &added.columns)?;
         self.indexes.push(index);
         self.take_spec(spec);
         Ok(())

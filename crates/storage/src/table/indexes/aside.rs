@@ -273,6 +273,8 @@ impl Table {
             self.rows.live_rows,
             "each live row stands in the index once (I-1 of `table`)"
         );
+        // Of a chunk that was evicted while it was built.
+        self.hold_compared(&index, &spec.indexes[id.index()].columns)?;
         self.indexes.push(index);
         self.take_spec(spec);
         Ok(())
