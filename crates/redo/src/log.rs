@@ -368,7 +368,7 @@ impl Log {
     }
 
     /// Makes the next segment if it is due, which [`Log::run`] has a helper thread for; returns whether
-    /// it did. Never needed: [`Log::step`] makes what it does not find. Where there is no room, only what
+    /// it did. Never needed: [`Log::step`] makes what it does not find, and looks for room in time. Where there is no room, only what
     /// frees some is taken from the next step on, until one of these finds it.
     pub fn prepare(&self) -> bool {
         self.shared.preparer.as_ref().is_some_and(|preparer| {
@@ -559,6 +559,7 @@ impl Shared {
             }
             Err(failure) => return self.fail(failure),
         };
+        self.look_for_room();
         let durable = self.durable.load(Ordering::Relaxed);
         assert_eq!(durable + 1, batch.sequence, "frames become durable one after another (I-1)");
         let took = self.env.clock.now() - start;

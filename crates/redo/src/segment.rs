@@ -189,6 +189,8 @@ pub(crate) struct Fill<'a> {
     hurry: &'a AtomicBool,
     /// Bytes between two syncs.
     piece: usize,
+    /// What is done as soon as there is room for it.
+    found_room: &'a dyn Fn(),
     /// What is done between two pieces.
     rest: &'a dyn Fn(),
 }
@@ -223,6 +225,7 @@ impl Maker {
         assert!(hurries || fill.piece > 0, "filling with zeros gets on");
         let file = self.disk.open_placed(path).attempting("open", path)?;
         file.allocate(self.bytes).attempting("find room for", path)?;
+        (fill.found_room)();
         let zeros = vec![0; fill.piece.min(self.bytes as usize)];
         let mut at = 0;
         while at < self.bytes && !fill.hurry.load(Ordering::Relaxed) {
@@ -248,6 +251,10 @@ impl Maker {
 ///    '-----take--------'------failed------'       take waits while Working; stop ends all
 /// ```
 ///
+/// The helper may be late. So whoever has half of a segment left waits until it is known whether there is room for the
+/// next ([`Preparer::ask_for_room`]): what is left is for what frees room, if there is none.
+///
+///
 /// `lack` says why, as long as the segment that was wanted last is not there for want of room.
 #[derive(Debug)]
 pub(crate) struct Preparer {
@@ -271,6 +278,8 @@ enum Preparation {
     },
     Working {
         number: u64,
+        /// Whether there is room for it: it is being filled.
+        has_room: bool,
     },
     /// There was no room for it.
     Lacking {
@@ -285,7 +294,7 @@ impl Preparation {
     fn number(&self) -> Option<u64> {
         match self {
             Self::Nothing | Self::Stopped => None,
-            Self::Wanted { number, .. } | Self::Working { number } | Self::Lacking { number } => {
+            Self::Wanted { number, .. } | Self::Working { number, .. } | Self::Lacking { number } => {
                 Some(*number)
             }
             Self::Ready(segment) => Some(segment.number),
@@ -316,6 +325,24 @@ impl Preparer {
         self.lack.lock().clone()
     }
 
+    /// Finds out whether there is room for the segment that is wanted: looks itself, or waits for the helper who does.
+    pub(crate) fn ask_for_room(&self) {
+        let mut state = self.state.lock();
+        loop {
+            match &mut *state {
+                Preparation::Wanted { fill, .. } => {
+                    // The helper had its time.
+                    *fill = false;
+                    drop(state);
+                    self.step();
+                    state = self.state.lock();
+                }
+                Preparation::Working { has_room: false, .. } => self.changed.wait(&mut state),
+                _ => return,
+            }
+        }
+    }
+
     /// Has a segment for which there was no room tried again.
     pub(crate) fn retry(&self) {
         let mut state = self.state.lock();
@@ -336,12 +363,17 @@ impl Preparer {
             let mut state = self.state.lock();
             let Preparation::Wanted { number, fill } = *state else { return false };
             self.hurry.store(!fill, Ordering::Relaxed);
-            *state = Preparation::Working { number };
+            *state = Preparation::Working { number, has_room: false };
             number
         };
         let piece = if number == self.first { QUICK_BYTES } else { GENTLE_BYTES };
+        let found_room = || {
+            *self.state.lock() = Preparation::Working { number, has_room: true };
+            self.changed.notify_all();
+        };
+        let fill = Fill { hurry: &self.hurry, piece, found_room: &found_room, rest };
         // Whoever needs the segment tries again where this fails, and sees why.
-        let (next, lack) = match self.maker.make(number, &Fill { hurry: &self.hurry, piece, rest }) {
+        let (next, lack) = match self.maker.make(number, &fill) {
             Ok(segment) => (Preparation::Ready(segment), None),
             Err(failure) if failure.is_full() => (Preparation::Lacking { number }, Some(Arc::new(failure))),
             Err(_) => (Preparation::Nothing, None),
@@ -349,7 +381,7 @@ impl Preparer {
         let ready = matches!(next, Preparation::Ready(_));
         *self.lack.lock() = lack;
         let before = std::mem::replace(&mut *self.state.lock(), next);
-        let was_mine = matches!(before, Preparation::Working { number: made } if made == number);
+        let was_mine = matches!(before, Preparation::Working { number: made, .. } if made == number);
         assert!(was_mine, "whoever wants a segment waits while it is made");
         self.changed.notify_all();
         ready
@@ -382,7 +414,7 @@ impl Preparer {
     /// Lets commits have the disk for a while, unless somebody waits for the segment.
     fn rest(&self) {
         let mut state = self.state.lock();
-        let is_first = matches!(*state, Preparation::Working { number } if number == self.first);
+        let is_first = matches!(*state, Preparation::Working { number, .. } if number == self.first);
         if !is_first && !self.hurry.load(Ordering::Relaxed) {
             self.changed.wait_for(&mut state, REST);
         }
@@ -397,9 +429,9 @@ impl Preparer {
             }
             other => {
                 assert!(other.number().is_none_or(|due| due == number), "the next segment was wanted");
-                let segment = self
-                    .maker
-                    .make(number, &Fill { hurry: &AtomicBool::new(true), piece: 0, rest: &|| {} })?;
+                let hurry = AtomicBool::new(true);
+                let fill = Fill { hurry: &hurry, piece: 0, found_room: &|| {}, rest: &|| {} };
+                let segment = self.maker.make(number, &fill)?;
                 *self.lack.lock() = None;
                 Ok(segment)
             }

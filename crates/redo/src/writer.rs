@@ -125,6 +125,9 @@ impl Directory {
         segment.file.write_at(frame, *at).attempting("write to", &segment.path)?;
         segment.file.sync().attempting("sync", &segment.path)?;
         *at += bytes;
+        if *at > segment.bytes / 2 {
+            self.preparer.ask_for_room();
+        }
         Ok(syncs)
     }
 
