@@ -129,8 +129,7 @@ impl World {
                 // Free slots are filled in the order in which they became free.
                 assert_eq!(sorted(&found), sorted(&rows), "the rows are those that were staged");
                 for (tid, row) in new.into_iter().zip(found) {
-                    let seen = self.snapshots.iter().find(|s| s.rows.contains_key(&tid));
-                    assert!(seen.is_none(), "a slot was reused that a snapshot sees live");
+                    self.assert_unseen(tid);
                     self.current.insert(tid, Arc::new(row));
                 }
             }

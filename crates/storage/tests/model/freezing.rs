@@ -32,13 +32,15 @@ impl World {
             assert!(self.is_squeezed(), "there was memory");
             return;
         };
-        let (replaced, done) = self.table.freeze(encoded);
+        let ((replaced, done), mut frozen) = (self.table.freeze(encoded), Vec::new());
         for (chunk, outcome) in done {
             assert_eq!(outcome, Ok(()), "chunk {chunk}");
             assert_eq!(self.table.may_freeze(chunk), Err(WhyHot::IsFrozen));
+            frozen.push(chunk);
         }
         drop(replaced);
         drop(view);
+        frozen.into_iter().for_each(|chunk| self.note_emptied(chunk));
         if !keeps {
             self.snapshots.pop();
         }
@@ -73,6 +75,7 @@ impl World {
             Ok(emptied) => {
                 assert_eq!(moves.len(), before.min(most), "so many rows moved as were wanted");
                 assert_eq!(emptied.is_some(), left == 0, "what no row lives in is let go of");
+                self.note_emptied(chunk);
                 assert_eq!(self.table.may_move_out(chunk), left > 0);
             }
             Err(TableError::OutOfMemory(_)) => assert!(self.is_squeezed(), "there was memory"),

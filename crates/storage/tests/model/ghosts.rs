@@ -105,8 +105,7 @@ impl World {
                 self.table.wake(arrival);
                 assert_eq!(tids.len(), rows.len());
                 for tid in tids {
-                    let seen = self.snapshots.iter().find(|s| s.rows.contains_key(&tid));
-                    assert!(seen.is_none(), "a slot was reused that a snapshot sees live");
+                    self.assert_unseen(tid);
                     self.current.insert(tid, Arc::new(self.table.row(tid)));
                 }
                 let sorted = |rows: &mut dyn Iterator<Item = String>| {

@@ -5,6 +5,7 @@ mod append;
 mod cells;
 mod check;
 mod concurrent;
+mod evicting;
 mod freezing;
 mod ghosts;
 mod large;

@@ -61,8 +61,28 @@ enum Op {
     Freeze(bool, u32, Choose),
     /// Rows move out of a frozen chunk, up to so many.
     MoveOut(u16, usize),
+    /// Frozen chunks leave memory.
+    Evict,
     /// A snapshot is loaded into another table, with which it goes on.
     Reload(bool),
+}
+
+impl Op {
+    /// Whether it changes or reads single rows, as transactions do.
+    fn is_of_a_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::Insert(..)
+                | Self::InsertTyped(..)
+                | Self::InsertLike(..)
+                | Self::InsertCells(..)
+                | Self::Update(..)
+                | Self::UpdateTyped(..)
+                | Self::UpdateCells(..)
+                | Self::UpdateThrough(..)
+                | Self::Delete(..)
+        )
+    }
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -112,6 +132,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => (any::<bool>(), 1u32..4, prop_oneof![Just(Choose::Best), Just(Choose::Packed)])
             .prop_map(|(keeps, but, choose)| Op::Freeze(keeps, but, choose)),
         4 => (row(), prop_oneof![Just(1_usize), Just(3), Just(1000)]).prop_map(|(p, n)| Op::MoveOut(p, n)),
+        5 => Just(Op::Evict),
     ];
     proptest::collection::vec(op, 1..120)
 }
@@ -157,7 +178,10 @@ impl World {
             return self.reload(plain);
         }
         let before = self.standing();
-        self.run(op);
+        match op.is_of_a_transaction() {
+            true => self.transact(|world| world.run(op.clone())),
+            false => self.run(op),
+        }
         let after = self.standing();
         assert!(before.0 != after.0 || before.1 == after.1, "rows or keys moved, and nothing tells");
     }
@@ -220,6 +244,7 @@ impl World {
             Op::EndRewrite(pick) => self.rewrite_on(pick, true),
             Op::Freeze(keeps, but, choose) => self.freeze(keeps, but, choose),
             Op::MoveOut(pick, most) => self.move_out(pick, most),
+            Op::Evict => self.evict(),
             Op::Reload(plain) => self.reload(plain),
             Op::Check => self.check(),
         }

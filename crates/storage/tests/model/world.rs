@@ -1,7 +1,7 @@
 //! One table, its model, and the snapshots of both.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub struct Seen {
     pub snapshot: Arc<DatabaseSnapshot>,
     /// The rows as they were.
     pub rows: Rows,
+    /// Chunks that were let go of since: it alone has what they held, and other blocks take their place.
+    pub gone: BTreeSet<usize>,
 }
 
 /// An array that outlives the handle of its snapshot.
@@ -128,6 +130,16 @@ impl World {
         (*self.table.moves(), rows.collect())
     }
 
+    /// A chunk was frozen, or rows have moved out of it: if none lives there, it was let go of.
+    pub fn note_emptied(&mut self, chunk: u32) {
+        let rows = Tid::new(chunk as usize, 0)..Tid::new(chunk as usize + 1, 0);
+        if self.current.range(rows).next().is_none() {
+            self.snapshots.iter_mut().for_each(|seen| {
+                seen.gone.insert(chunk as usize);
+            });
+        }
+    }
+
     /// The live row that `pick` names.
     pub fn pick_row(&self, pick: u16) -> Option<Tid> {
         let count = self.current.len();
@@ -145,6 +157,17 @@ impl World {
         )
     }
 
+    /// Checks that no snapshot sees a row live in a slot that was given to another. A chunk that was frozen for a snapshot,
+    /// or let go of since, and has blocks again, does not matter to it.
+    pub fn assert_unseen(&self, tid: Tid) {
+        let shares_blocks = |seen: &Seen| {
+            let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
+            !view.chunk(tid.chunk()).is_frozen() && !seen.gone.contains(&tid.chunk())
+        };
+        let mut seen = self.snapshots.iter().filter(|seen| seen.rows.contains_key(&tid));
+        assert!(!seen.any(shares_blocks), "a slot was reused that a snapshot sees live");
+    }
+
     /// Checks how a change to `row` at `at` (`None`: a new row) ended, and follows it in the model.
     pub fn expect(&mut self, row: Vec<Value>, at: Option<Tid>, outcome: Result<Tid, TableError>) {
         let rival = self.rival(&row, at);
@@ -155,13 +178,7 @@ impl World {
                 assert!(at.is_none_or(|at| at == tid));
                 if at.is_none() {
                     assert!(!self.current.contains_key(&tid), "the slot of a live row was given away");
-                    // A chunk that was frozen for it, and has blocks again, does not matter to a snapshot.
-                    let has_blocks = |seen: &Seen| {
-                        let view = seen.snapshot.table(TableId(3)).expect("the table is in the snapshot");
-                        !view.chunk(tid.chunk()).is_frozen()
-                    };
-                    let mut seen = self.snapshots.iter().filter(|seen| seen.rows.contains_key(&tid));
-                    assert!(!seen.any(has_blocks), "a slot was reused that a snapshot sees live");
+                    self.assert_unseen(tid);
                 }
                 self.current.insert(tid, Arc::new(row));
             }
@@ -240,7 +257,8 @@ impl World {
         }
     }
 
-    fn roll_back(&mut self, to: Savepoint) {
+    /// Rolls back to a place, but for the model.
+    pub fn roll_back(&mut self, to: Savepoint) {
         while let Some(record) = self.undo.pop(to) {
             self.table.undo(&self.undo, &record);
         }
@@ -279,7 +297,7 @@ impl World {
         builder.add(PartitionId(0), &mut self.table);
         let snapshot = builder.finish();
         assert!(snapshot.is_current(PartitionId(0), &self.table), "nothing has happened since");
-        self.snapshots.push(Seen { snapshot, rows: self.current.clone() });
+        self.snapshots.push(Seen { snapshot, rows: self.current.clone(), gone: BTreeSet::new() });
     }
 
     /// Commits and takes a snapshot of another table, or drops the one that `pick` names.
