@@ -52,9 +52,7 @@ pub trait ReadFile: Read + Seek + Send + Sync + fmt::Debug {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Tells the system that these bytes are read soon, so that it fetches them meanwhile.
-    fn will_read(&self, offset: u64, bytes: u64) {
-        let _ = (offset, bytes);
-    }
+    fn will_read(&self, offset: u64, bytes: u64);
 }
 
 /// A file open for writing. Unbuffered: wrap it in [`io::BufWriter`].

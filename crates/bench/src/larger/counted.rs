@@ -58,6 +58,10 @@ impl ReadFile for CountedFile {
         self.reads.count.fetch_add(1, Ordering::Relaxed);
         Ok(read)
     }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.file.will_read(offset, bytes);
+    }
 }
 
 impl Disk for CountedDisk {

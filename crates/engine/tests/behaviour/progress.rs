@@ -59,6 +59,10 @@ impl ReadFile for WatchedFile {
         self.1.look();
         self.0.read_at(buffer, offset)
     }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.0.will_read(offset, bytes);
+    }
 }
 
 impl Disk for WatchedDisk {

@@ -199,6 +199,8 @@ impl ReadFile for MemoryReader {
         buffer[..count].copy_from_slice(&bytes[start..start + count]);
         Ok(count)
     }
+
+    fn will_read(&self, _: u64, _: u64) {}
 }
 
 impl Read for MemoryReader {

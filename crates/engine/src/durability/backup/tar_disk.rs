@@ -131,6 +131,10 @@ impl ReadFile for Entry {
             left => self.file.read_at(&mut buffer[..left], self.start.saturating_add(offset)),
         }
     }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.file.will_read(self.start.saturating_add(offset), bytes);
+    }
 }
 
 impl Read for Entry {

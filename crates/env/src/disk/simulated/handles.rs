@@ -58,6 +58,8 @@ impl ReadFile for Reader {
             Ok(count)
         })
     }
+
+    fn will_read(&self, _: u64, _: u64) {}
 }
 
 impl Read for Reader {
