@@ -292,13 +292,14 @@ impl Database {
         let catalog = self.catalog();
         let name = "a transaction that committed";
         let call = Call { synchronous, time_us: Some(open.began_us), ..Call::new(Route::Crossing, name) };
-        let work = |tx: &mut Transaction, in_place| {
+        let work = |tx: &mut Transaction, in_place: bool| {
             open.check(&catalog)?;
-            // Not told of its own changes.
+            if !in_place {
+                open.write_again(tx)?;
+            }
+            // Not told of its own changes. If it has to be run again, it is told of others' until then.
             tx.leave(&open.reader);
-            // It cannot be run again, having left: it waits for rows that are not in memory any more, of which it has read
-            // or written all before.
-            if in_place { Ok(()) } else { albireo_storage::waiting(|| open.write_again(tx)) }
+            Ok(())
         };
         let partitions = &self.inner.partitions;
         let committed = match (open.entered.len(), open.entered.first()) {
