@@ -128,12 +128,11 @@ impl ArchiveError {
 
     /// Rows that are not in memory could not be read.
     pub(crate) fn unread(error: FetchError) -> Self {
-        match error {
-            FetchError::Unreadable { ref file, .. } | FetchError::Damaged { ref file, .. } => {
-                Self::io(Path::new(&file.clone()), io::Error::other(error.to_string()))
-            }
-            FetchError::Memory(full) => Self::io(Path::new("memory"), io::Error::other(full.to_string())),
-        }
+        let place = match &error {
+            FetchError::Unreadable { file, .. } | FetchError::Damaged { file, .. } => file,
+            FetchError::Memory(_) => "memory",
+        };
+        Self::io(Path::new(place), io::Error::other(error.to_string()))
     }
 
     pub(crate) fn damaged(path: &Path, damage: Damage) -> Self {

@@ -32,7 +32,7 @@ const ENOUGH: u64 = 14;
 /// From which on it is watched what is written, and how often.
 const WATCHED: u64 = 12;
 const WATCH: Duration = Duration::from_secs(1);
-/// The same of what is loaded when a database is opened.
+/// Sixteenths of the limit at which chunks leave that are loaded when a database is opened.
 const HALF: u64 = 8;
 /// Bytes that are made room for one who waits for it.
 const ONE_ROOM_BYTES: u64 = 32 << 20;

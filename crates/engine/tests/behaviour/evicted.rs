@@ -6,7 +6,7 @@ use std::sync::Arc;
 use albireo::{Config, Database, Eviction};
 use albireo_env::{Disk, Env, MemoryDisk};
 
-use crate::frozen::{all, filled, freeze};
+use crate::frozen::{CHANGES, all, filled, freeze};
 use crate::support::{ask, fails, run, show, small, state};
 
 /// A database in memory whose rows go to `/cold` of a disk.
@@ -60,28 +60,7 @@ fn evicted_rows_are_changed_one_by_one_and_all_together() {
     let (hot, evicted) = (crate::support::database(), database());
     filled(&hot);
     filled(&evicted);
-    let changes = [
-        "UPDATE t SET b = b + 1 WHERE id = 77",
-        "UPDATE t SET v = 'moved', x = repeat('long', 20), s = NULL WHERE id = 78",
-        "UPDATE t SET id = 30078 WHERE id = 78",
-        "DELETE FROM t WHERE id = 79",
-        "INSERT INTO t (id, b) VALUES (80, 1), (81, 1), (80, 2) ON CONFLICT (id) DO NOTHING",
-        "INSERT INTO t (id, b) VALUES (80, 1), (30081, 1) ON CONFLICT (id) DO UPDATE SET b = excluded.b + t.b",
-        "INSERT INTO t (id, b) VALUES (79, 1)",
-        "BEGIN; UPDATE t SET b = 0 WHERE id = 90; DELETE FROM t WHERE id = 91; UPDATE t SET b = b + 7 WHERE id = 90; ROLLBACK",
-        "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
-         ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
-        "UPDATE t SET b = b + 1 WHERE v = 'v5'",
-        "UPDATE t SET b = b + 1 WHERE q = 'a long beginning 15838'",
-        "UPDATE t SET q = q || '!', p = substr(q, 3, 9) WHERE p LIKE 'P-00_1%'",
-        "UPDATE t SET n = n + 1 WHERE id < 15000",
-        "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
-        "DELETE FROM t WHERE id % 3 = 0",
-        "MERGE INTO t USING (SELECT id + 5 AS id FROM t WHERE id < 4000) AS u ON t.id = u.id
-         WHEN MATCHED THEN UPDATE SET b = t.b - 1",
-        "CREATE INDEX by_e ON t (e, id)",
-    ];
-    for change in changes {
+    for change in CHANGES {
         evict(&evicted);
         run(&hot, change);
         run(&evicted, change);

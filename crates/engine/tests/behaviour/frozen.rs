@@ -42,6 +42,29 @@ pub fn filled(db: &Database) {
     run(db, "DELETE FROM t WHERE id % 36 = 0");
 }
 
+/// Changes of rows of the table, one by one and of many.
+pub const CHANGES: [&str; 17] = [
+    "UPDATE t SET b = b + 1 WHERE id = 77",
+    "UPDATE t SET v = 'moved', x = repeat('long', 20), s = NULL WHERE id = 78",
+    "UPDATE t SET id = 30078 WHERE id = 78",
+    "DELETE FROM t WHERE id = 79",
+    "INSERT INTO t (id, b) VALUES (80, 1), (81, 1), (80, 2) ON CONFLICT (id) DO NOTHING",
+    "INSERT INTO t (id, b) VALUES (80, 1), (30081, 1) ON CONFLICT (id) DO UPDATE SET b = excluded.b + t.b",
+    "INSERT INTO t (id, b) VALUES (79, 1)",
+    "BEGIN; UPDATE t SET b = 0 WHERE id = 90; DELETE FROM t WHERE id = 91; UPDATE t SET b = b + 7 WHERE id = 90; ROLLBACK",
+    "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
+     ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
+    "UPDATE t SET b = b + 1 WHERE v = 'v5'",
+    "UPDATE t SET b = b + 1 WHERE q = 'a long beginning 15838'",
+    "UPDATE t SET q = q || '!', p = substr(q, 3, 9) WHERE p LIKE 'P-00_1%'",
+    "UPDATE t SET n = n + 1 WHERE id < 15000",
+    "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
+    "DELETE FROM t WHERE id % 3 = 0",
+    "MERGE INTO t USING (SELECT id + 5 AS id FROM t WHERE id < 4000) AS u ON t.id = u.id
+     WHEN MATCHED THEN UPDATE SET b = t.b - 1",
+    "CREATE INDEX by_e ON t (e, id)",
+];
+
 /// Everything that a table holds, found in several ways.
 pub fn all(db: &Database) -> Vec<String> {
     let columns = "id, s, b, n, w, r, d, o, c, v, x, y, e, i, ts, tz, u, p, q";
@@ -91,28 +114,7 @@ fn frozen_rows_are_changed_one_by_one_and_all_together() {
     filled(&hot);
     filled(&frozen);
     freeze(&frozen);
-    let changes = [
-        "UPDATE t SET b = b + 1 WHERE id = 77",
-        "UPDATE t SET v = 'moved', x = repeat('long', 20), s = NULL WHERE id = 78",
-        "UPDATE t SET id = 30078 WHERE id = 78",
-        "DELETE FROM t WHERE id = 79",
-        "INSERT INTO t (id, b) VALUES (80, 1), (81, 1), (80, 2) ON CONFLICT (id) DO NOTHING",
-        "INSERT INTO t (id, b) VALUES (80, 1), (30081, 1) ON CONFLICT (id) DO UPDATE SET b = excluded.b + t.b",
-        "INSERT INTO t (id, b) VALUES (79, 1)",
-        "BEGIN; UPDATE t SET b = 0 WHERE id = 90; DELETE FROM t WHERE id = 91; UPDATE t SET b = b + 7 WHERE id = 90; ROLLBACK",
-        "BEGIN; UPDATE t SET b = 0 WHERE id = 92; SAVEPOINT a; UPDATE t SET v = 'z' WHERE id = 92; DELETE FROM t WHERE id = 93;
-         ROLLBACK TO a; UPDATE t SET b = b + 7 WHERE id IN (92, 93); COMMIT",
-        "UPDATE t SET b = b + 1 WHERE v = 'v5'",
-        "UPDATE t SET b = b + 1 WHERE q = 'a long beginning 15838'",
-        "UPDATE t SET q = q || '!', p = substr(q, 3, 9) WHERE p LIKE 'P-00_1%'",
-        "UPDATE t SET n = n + 1 WHERE id < 15000",
-        "UPDATE t SET x = x || '!' WHERE id % 2 = 0",
-        "DELETE FROM t WHERE id % 3 = 0",
-        "MERGE INTO t USING (SELECT id + 5 AS id FROM t WHERE id < 4000) AS u ON t.id = u.id
-         WHEN MATCHED THEN UPDATE SET b = t.b - 1",
-        "CREATE INDEX by_e ON t (e, id)",
-    ];
-    for change in changes {
+    for change in CHANGES {
         run(&hot, change);
         run(&frozen, change);
         assert_eq!(all(&frozen), all(&hot), "after {change}");

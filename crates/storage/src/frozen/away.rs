@@ -73,9 +73,7 @@ pub trait Shelf: Send + Sync + fmt::Debug {
     fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError>;
 
     /// Gets ready for a column to be read soon.
-    fn will_read(&self, column: ColumnId) {
-        let _ = column;
-    }
+    fn will_read(&self, column: ColumnId);
 }
 
 /// What stays of a chunk whose columns are elsewhere.
@@ -351,7 +349,7 @@ impl FrozenChunk {
         let here = self.columns().map(|column| {
             let is_small = away.heads[column.index()].sections().next().is_none();
             match is_small || kept.has(column) {
-                true => self.copy(column, &away.pool).map(OnceLock::from),
+                true => self.copy(column, &away).map(OnceLock::from),
                 false => Ok(OnceLock::new()),
             }
         });
@@ -359,13 +357,10 @@ impl FrozenChunk {
         Ok(self.placed(here, away))
     }
 
-    fn copy(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, OutOfMemory> {
-        let column = self.column(column);
-        let mut header = Vec::new();
-        column.header(&mut header);
-        let mut sections = column.sections().map(|(_, section)| section);
-        let head = Column::of_header(&header).expect("it was written just now");
-        head.map_sections(|_, _| Part::new(pool, sections.next().expect("as many as before").bytes()))
+    fn copy(&self, column: ColumnId, away: &Away) -> Result<Column<Part>, OutOfMemory> {
+        let mut sections = self.column(column).sections().map(|(_, section)| section.bytes());
+        let head = away.heads[column.index()].clone();
+        head.map_sections(|_, _| Part::new(&away.pool, sections.next().expect("the head is the column's")))
     }
 
     fn placed(&self, here: Box<[OnceLock<Column<Part>>]>, away: Arc<Away>) -> Arc<Self> {
@@ -402,10 +397,12 @@ impl FrozenChunk {
         !self.is_here(ColumnSet::ALL)
     }
 
-    /// Whether other columns than those that are `kept`, and take something, are here.
-    pub(crate) fn holds_more_than(&self, kept: ColumnSet) -> bool {
+    /// Bytes that memory would hold less of if all columns left but those that are `kept`: what is known of them stays.
+    pub(crate) fn evictable_bytes(&self, kept: ColumnSet) -> u64 {
         let others = self.columns().filter(|column| !kept.has(*column));
-        others.filter_map(|column| self.residence.get(column)).any(|here| here.sections().next().is_some())
+        let bytes: u64 = others.filter_map(|column| self.residence.get(column)).map(bytes_of).sum();
+        let heads = self.columns().count() * size_of::<Column<u64>>();
+        bytes.saturating_sub(if self.residence.away.is_some() { 0 } else { heads as u64 })
     }
 
     /// Bytes that were fetched since it was evicted.

@@ -32,16 +32,6 @@ pub struct EvictedChunk {
 }
 
 impl ColdChunk {
-    /// Its number in its partition.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Bytes that it takes in memory.
-    pub fn memory_bytes(&self) -> u64 {
-        self.chunk.memory_bytes()
-    }
-
     /// The bytes of each column, as a [`Shelf`] is to give them.
     pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
         self.chunk.columns().map(|column| {
@@ -73,20 +63,13 @@ impl ColdChunk {
     }
 }
 
-impl EvictedChunk {
-    /// Bytes that memory holds less of then.
-    pub fn freed_bytes(&self) -> u64 {
-        self.was.memory_bytes().saturating_sub(self.now.memory_bytes())
-    }
-}
-
 impl Table {
-    /// Looks at up to `most` chunks from number `from` on: gives those frozen ones that are in memory, and that nobody has
-    /// read since they were looked at before, and from where to go on, if there are more.
+    /// Looks at up to `most` chunks from number `from` on: gives those frozen ones that take less memory when they leave it,
+    /// and that nobody has read since they were looked at before, and from where to go on, if there are more.
     pub fn cold_chunks(&self, from: u32, most: u32) -> (Vec<ColdChunk>, Option<u32>) {
         let (kept, to) = (self.compared_columns(), from.saturating_add(most));
         let frozen = self.rows.frozen_chunks(from..to);
-        let in_memory = frozen.filter(|(_, chunk)| chunk.holds_more_than(kept));
+        let in_memory = frozen.filter(|(_, chunk)| chunk.evictable_bytes(kept) > 0);
         let chunk = |(number, chunk): (u32, &Arc<FrozenChunk>)| ColdChunk {
             number,
             chunk: Arc::clone(chunk),
@@ -113,13 +96,15 @@ impl Table {
         ColumnSet::of(compared.flat_map(|(spec, _)| spec.columns.iter().copied()))
     }
 
-    /// Has chunks leave memory that nobody has changed or wanted meanwhile; gives what was replaced, and how many bytes
-    /// went. The caller is between two transactions.
+    /// Has chunks leave memory that nobody has changed or wanted meanwhile, and of which no index that was made meanwhile
+    /// compares more; gives what was replaced, and how many bytes went. The caller is between two transactions.
     pub fn evict(&mut self, chunks: Vec<EvictedChunk>) -> (Replaced, u64) {
-        let (mut replaced, mut bytes) = (self.rows.nothing_replaced(), 0);
-        for chunk in chunks {
-            let freed = chunk.freed_bytes();
-            if self.rows.evict(chunk.number, &chunk.was, chunk.now, &mut replaced) {
+        let (mut replaced, mut bytes, compared) = (self.rows.nothing_replaced(), 0, self.compared_columns());
+        for EvictedChunk { number, was, now } in
+            chunks.into_iter().filter(|chunk| chunk.now.is_here(compared))
+        {
+            let freed = was.memory_bytes().saturating_sub(now.memory_bytes());
+            if self.rows.evict(number, &was, now, &mut replaced) {
                 bytes += freed;
             }
         }
