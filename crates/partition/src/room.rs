@@ -25,6 +25,9 @@ pub trait Evictor: Send + Sync {
 
     /// Has it make room soon; whether it does without being waited for. The caller may own partitions.
     fn wake(&self) -> bool;
+
+    /// Whether this thread is making room: what is refused to it is not worth a snapshot.
+    fn is_at_it(&self) -> bool;
 }
 
 /// The evictor of a database, once it has one.
@@ -107,6 +110,11 @@ impl Room {
     /// Makes room; whether there is some now. The caller owns no partition.
     pub(crate) fn make(&self) -> bool {
         self.0.get().is_some_and(|evictor| evictor.make_room())
+    }
+
+    /// Whether this thread makes room.
+    pub(crate) fn is_made_here(&self) -> bool {
+        self.0.get().is_some_and(|evictor| evictor.is_at_it())
     }
 
     /// Has room made soon; whether somebody can. The caller may own partitions.

@@ -111,8 +111,11 @@ impl Relief for EndOldest {
 
     fn relieve(&self, now: bool) {
         // Whoever can move rows out of memory comes first, as long as there is some.
-        if self.partitions.upgrade().is_some_and(|partitions| partitions.room().wake()) && !now {
-            return;
+        if let Some(partitions) = self.partitions.upgrade() {
+            let room = partitions.room();
+            if room.is_made_here() || (room.wake() && !now) {
+                return;
+            }
         }
         let Some(registry) = self.registry.upgrade() else { return };
         registry.end_oldest();

@@ -1,5 +1,6 @@
 //! Block memory: a few large regions on huge pages, cut into slabs of 2 MiB, each slab into blocks
-//! of one size. Beside them, for sections that few of fit a slab, runs of small pages (`runs`).
+//! of one size. Beside them, for sections that few of fit a slab, runs of small pages (`runs`), and for small ones the
+//! allocator of everything else.
 //!
 //! Responsible for: handing out and taking back blocks and [`Part`]s from any thread, keeping a
 //! reserve of slabs whose pages are already there, so that an executor never waits for the kernel to
@@ -16,14 +17,15 @@
 //! - I-2 A block is either free (its index is in its slab's free list, once) or owned by exactly
 //!   one caller.
 //! - I-3 Regions are unmapped only when the last handle to the pool is gone.
-//! - I-4 What is in use, whole slabs and runs, is not above the limit, but for undoing. What is warm
+//! - I-4 What is in use, whole slabs, runs and small sections, is not above the limit, but for undoing. What is warm
 //!   besides is given back before a run would lift both together above it.
 //!
 //! Huge pages are asked for with `madvise`; without them TPC-C loses 13-44 % to TLB misses.
 
-use std::collections::{HashMap, VecDeque};
+use std::alloc::Layout;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -53,6 +55,8 @@ const LOW_RESERVE_SLABS: usize = 8;
 const KEPT_PART: u64 = 128;
 const LEAST_KEPT_SLABS: u64 = 2;
 const LEAST_WITH_KEPT_BYTES: u64 = 32 << 20;
+/// What is to be free where rows leave memory, unless the limit is small.
+const LEAST_MARGIN_BYTES: u64 = 8 << 20;
 
 /// What memory is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +112,13 @@ struct Inner {
     relief: OnceLock<Box<dyn Relief>>,
     /// Somebody is at it.
     relieving: AtomicBool,
+    time: Time,
 }
+
+/// A time, in a cache line of its own: every read of frozen rows looks at it.
+#[derive(Default)]
+#[repr(align(64))]
+struct Time(AtomicU32);
 
 /// Frees memory that somebody can do without.
 pub trait Relief: Send + Sync {
@@ -132,10 +142,13 @@ struct State {
     /// What was preallocated, in use or warm; it is not given back.
     asked_bytes: u64,
     slabs: HashMap<usize, Slab>,
-    /// By block size: slabs with at least one free block.
-    partial: HashMap<usize, Vec<usize>>,
+    /// By block size: slabs with at least one free block. Blocks are taken from the first by address, so that the last
+    /// become free: with the latest instead, TPC-C under eviction held a sixth of its memory in slabs of a few blocks.
+    partial: HashMap<usize, BTreeSet<usize>>,
     slabs_in_use: u64,
     runs: Runs,
+    /// Bytes of what is too small for either.
+    small_bytes: u64,
     has_toucher: bool,
 }
 
@@ -173,6 +186,7 @@ impl BlockPool {
                 in_use_bytes: AtomicU64::new(0),
                 relief: OnceLock::new(),
                 relieving: AtomicBool::new(false),
+                time: Time::default(),
             }),
         }
     }
@@ -298,10 +312,24 @@ impl BlockPool {
         self.in_use_bytes() < before
     }
 
-    /// By how many bytes what is taken is more than so many sixteenths of the limit.
-    pub fn excess_bytes(&self, sixteenths: u64) -> u64 {
+    /// Says what time it is, in units of whoever says so.
+    pub fn set_time(&self, time: u32) {
+        self.inner.time.0.store(time, Ordering::Relaxed);
+    }
+
+    /// The time that was said last.
+    #[inline]
+    pub fn time(&self) -> u32 {
+        self.inner.time.0.load(Ordering::Relaxed)
+    }
+
+    /// By how many bytes what is taken leaves less than so many margins of what others than deletions may use. A margin is
+    /// a 64th of that, but at least 8 MiB, and at most an eighth.
+    pub fn excess_bytes(&self, margins: u64) -> u64 {
+        let usable = self.inner.limit_bytes - self.inner.kept_bytes;
+        let margin = (usable / 64).max(LEAST_MARGIN_BYTES.min(usable / 8));
         let taken = self.inner.state.lock().taken_bytes();
-        taken.saturating_sub(self.inner.limit_bytes / 16 * sixteenths)
+        taken.saturating_sub(usable.saturating_sub(margin * margins))
     }
 
     /// Whether little is left.
@@ -318,7 +346,7 @@ impl BlockPool {
         let state = &mut *guard;
         let mut is_tight = false;
         let candidates = state.partial.entry(bytes).or_default();
-        let base = match candidates.last() {
+        let base = match candidates.first() {
             Some(&base) => base,
             None => {
                 let slab = self.take_slab(state, need)?;
@@ -329,7 +357,7 @@ impl BlockPool {
                 debug_assert!(base.is_multiple_of(SLAB_BYTES), "an address says its slab (I-1)");
                 let before = state.slabs.insert(base, Slab { size: bytes, free, blocks });
                 assert!(before.is_none(), "a slab is cut once (I-1)");
-                state.partial.entry(bytes).or_default().push(base);
+                state.partial.entry(bytes).or_default().insert(base);
                 base
             }
         };
@@ -338,8 +366,8 @@ impl BlockPool {
         debug_assert_eq!(slab.size, bytes, "a slab has blocks of one size (I-1)");
         debug_assert!(usize::from(index) < slab.blocks, "a free block lies in its slab (I-1)");
         if slab.free.is_empty() {
-            let full = state.partial.get_mut(&bytes).expect("the size is known").pop();
-            debug_assert_eq!(full, Some(base), "the slab that became full is the last of its size");
+            let full = state.partial.get_mut(&bytes).expect("the size is known").pop_first();
+            debug_assert_eq!(full, Some(base), "the slab that became full is the first of its size");
         }
         self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let address = base + index as usize * bytes;
@@ -379,14 +407,59 @@ impl BlockPool {
         if free == blocks {
             state.slabs.remove(&base);
             if let Some(partial) = state.partial.get_mut(&bytes) {
-                partial.retain(|&other| other != base);
+                partial.remove(&base);
             }
             state.warm.push_back(SlabPtr(NonNull::new(base as *mut u8).expect("a slab is not at null")));
             assert!(state.slabs_in_use > 0, "a slab that is given back was in use");
             state.slabs_in_use -= 1;
         } else if free == 1 {
-            state.partial.entry(bytes).or_default().push(base);
+            state.partial.entry(bytes).or_default().insert(base);
         }
+        let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        debug_assert!(before >= bytes as u64, "no more is given back than was taken");
+    }
+
+    /// Bytes that are too few for a block of their own size, aligned as blocks are, from the allocator of everything else.
+    /// Before it refuses, it asks for relief.
+    fn alloc_small(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        let admitted = || {
+            let mut state = self.inner.state.lock();
+            self.admit(&state, bytes as u64, Need::Ordinary)?;
+            state.small_bytes += bytes as u64;
+            while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
+            Ok(self.is_tight(&state))
+        };
+        let mut done = admitted();
+        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
+            && (self.make_room() || self.relieve(true))
+        {
+            done = admitted();
+        }
+        let is_tight = done?;
+        // SAFETY: it is not of no bytes.
+        let start = NonNull::new(unsafe { std::alloc::alloc(small_layout(bytes)) });
+        let Some(start) = start else {
+            self.inner.state.lock().small_bytes -= bytes as u64;
+            return Err(self.refused_by_system());
+        };
+        self.inner.in_use_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if is_tight {
+            self.relieve(false);
+        }
+        Ok(start)
+    }
+
+    /// Gives those back.
+    ///
+    /// # Safety
+    /// S-1: `start` came from [`BlockPool::alloc_small`] of this pool with the same `bytes`.
+    /// S-2: nobody reads or writes it any more, and it is given back once.
+    unsafe fn free_small(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: taken with this layout (S-1), and nobody else's (S-2).
+        unsafe { std::alloc::dealloc(start.as_ptr(), small_layout(bytes)) };
+        let mut state = self.inner.state.lock();
+        assert!(state.small_bytes >= bytes as u64, "no more is given back than was taken");
+        state.small_bytes -= bytes as u64;
         let before = self.inner.in_use_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         debug_assert!(before >= bytes as u64, "no more is given back than was taken");
     }
@@ -437,7 +510,7 @@ impl BlockPool {
         self.inner.in_use_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of slabs that hold at least one block, or are kept free for the next, and of runs.
+    /// Bytes of slabs that hold at least one block, or are kept free for the next, of runs, and of what is too small.
     pub fn reserved_bytes(&self) -> u64 {
         self.inner.state.lock().held_bytes()
     }
@@ -508,10 +581,14 @@ impl Drop for Counted<'_> {
     }
 }
 
+fn small_layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, BLOCK_ALIGN).expect("a few kilobytes")
+}
+
 impl State {
-    /// Bytes in use: of slabs that hold a block, and of runs.
+    /// Bytes in use: of slabs that hold a block, of runs, and of what is too small for either.
     fn taken_bytes(&self) -> u64 {
-        self.slabs_in_use * SLAB_BYTES as u64 + self.runs.taken_bytes()
+        self.slabs_in_use * SLAB_BYTES as u64 + self.runs.taken_bytes() + self.small_bytes
     }
 
     /// Those, and of slabs whose pages are there.

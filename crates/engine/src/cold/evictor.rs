@@ -1,53 +1,68 @@
 //! Frozen chunks leave memory when that is short: those first that no transaction has read for longest.
 //!
-//! A hand goes round over the chunks of all tables, as over a clock: a chunk that a transaction has read since the hand was
-//! there is passed over once. What queries read does not count: they read for themselves. Memory is short when more than
-//! 15 of 16 parts of [`crate::Config::data_limit_bytes`] are taken; the thread stops at 14. If it finds nothing frozen,
-//! what was written longest ago is frozen without waiting for its time.
+//! 1. What is frozen, and was not read for ten seconds, leaves.
+//! 2. What was not written for a moment is frozen without waiting for its time, if few of its like are written again.
+//! 3. What is frozen leaves, unless it was read just now.
+//! 4. What may be written again is frozen: its rows would be moved out of the frozen chunk one by one.
+//! 5. Anything frozen leaves.
+//!
+//! Each frozen chunk has the time at which a transaction has read it last, or it was frozen; those leave first whose time is
+//! longest ago. What queries read does not count: they read for themselves. A margin is a 64th of
+//! [`crate::Config::data_limit_bytes`], or a little more of a small one. Memory is short when less than one is left; the
+//! thread makes two.
 //!
 //! I-1 A chunk leaves between two transactions, and its bytes are in a file before.
 //! I-2 Whatever fails leaves rows where they are.
 //!
+//! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
+//! short: between two rounds, transactions have not read again what they read all the time.
+//!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
-//! some transactions take note; this is of chunks, and a bit of each.
+//! some transactions take note; this is of chunks, and a number for each.
 
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use albireo_base::{PartitionId, SqlError, SqlState, TableId};
+use albireo_base::{PartitionId, SqlError, SqlState};
 use albireo_partition::{Evictor, TableHandle};
 use albireo_storage::{ColdChunk, EvictedChunk};
 use parking_lot::{Condvar, Mutex};
 
+use super::How;
+use super::freezer::Returning;
 use super::shelf::Shelves;
 use crate::durability::Home;
 use crate::errors::no_thread;
 use crate::{Database, WeakDatabase};
 
-/// Sixteenths of the limit at which room is made, and down to which.
-const SHORT: u64 = 15;
-const ENOUGH: u64 = 14;
-/// From which on it is watched what is written, and how often.
-const WATCHED: u64 = 12;
-const WATCH: Duration = Duration::from_secs(1);
-/// Sixteenths of the limit at which chunks leave that are loaded when a database is opened.
-const HALF: u64 = 8;
+/// Margins that are left when snapshots are ended, when room is made, and that are made.
+const NONE: u64 = 0;
+const SHORT: u64 = 1;
+const ENOUGH: u64 = 2;
+/// Margins that are left when it is watched what is written, and how often; and how often memory is looked at else.
+const WATCHED: u64 = 16;
+const WATCH: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_secs(1);
+/// Margins that are left when chunks leave that are loaded when a database is opened: half.
+const HALF: u64 = 32;
 /// Bytes that are made room for one who waits for it.
 const ONE_ROOM_BYTES: u64 = 32 << 20;
 /// Chunks that are looked at while a partition is owned, and that leave together.
 const LOOKED_AT: u32 = 64;
+/// Ticks of a second, by which it is noted when chunks are read.
+const TICKS: u64 = 16;
+/// Ticks in which nobody has read what leaves before anything is frozen for it.
+const IDLE: u32 = 160;
+/// The same before what may be written again is frozen for it.
+const SETTLED: u32 = 4;
 /// Between two tries to find something that may leave.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Looks for something to freeze at once before giving up, and for how long then.
-const LOOKS: u32 = 3;
+/// Tries before giving up, and for how long then.
+const TRIES: u32 = 3;
 const REST: Duration = Duration::from_secs(1);
-/// Times that the hand goes round in one search: at the first, it passes over what was read.
-const ROUNDS: usize = 2;
-/// Between these, so that transactions can read again what they read all the time: where little is frozen and in memory,
-/// a round takes microseconds.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(10);
 
 /// Whether rows may leave memory that does not suffice, and where to.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -61,25 +76,16 @@ pub enum Eviction {
     To(PathBuf),
 }
 
-/// Where the hand is: a table's part, and a chunk's number there.
-type Hand = Option<(TableId, PartitionId, u32)>;
-
 /// What leaves memory in one database.
 #[derive(Default)]
 pub(crate) struct Evicting {
     shelves: OnceLock<Shelves>,
-    /// Held by whoever makes room.
-    search: Mutex<Search>,
+    /// Held by whoever makes room. Nothing was there to be frozen; it is not looked for again before this time.
+    rests_until: Mutex<u64>,
+    /// Bytes that room was made of so far.
+    freed_bytes: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
-}
-
-/// The search for what may leave.
-#[derive(Default)]
-struct Search {
-    hand: Hand,
-    /// Nothing was there to be frozen; it is not looked for again before.
-    rests_until: u64,
 }
 
 #[derive(Default)]
@@ -121,6 +127,10 @@ impl Evictor for Room {
     fn wake(&self) -> bool {
         self.0.upgrade().is_some_and(|database| database.inner.evicting.wake())
     }
+
+    fn is_at_it(&self) -> bool {
+        EVICTS.get()
+    }
 }
 
 impl Evicting {
@@ -137,13 +147,14 @@ impl Evicting {
         state.has_thread
     }
 
-    /// Waits until somebody wants room, or a while: whether somebody does; `None` if the database closes.
-    fn next(&self) -> Option<bool> {
+    /// Waits until somebody wants room, or a while; `false` if the database closes.
+    fn next(&self, a_while: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.is_wanted && !state.is_closing {
-            self.changed.wait_for(&mut state, WATCH);
+            self.changed.wait_for(&mut state, a_while);
         }
-        (!state.is_closing).then(|| std::mem::take(&mut state.is_wanted))
+        state.is_wanted = false;
+        !state.is_closing
     }
 
     /// Gives memory back that readers of evicted chunks have left.
@@ -183,11 +194,12 @@ impl Database {
         // Without a closer: it is not this handle that keeps the database open.
         let database = self.without_closer();
         let thread = albireo_env::spawn("albireo-evict", move || {
-            while let Some(is_wanted) = database.inner.evicting.next() {
-                if is_wanted {
-                    database.evict_if_short();
-                } else if database.inner.pool.excess_bytes(WATCHED) > 0 {
+            let is_watched = || database.inner.pool.excess_bytes(WATCHED) > 0;
+            while database.inner.evicting.next(if is_watched() { WATCH } else { LOOK }) {
+                database.note_time();
+                if is_watched() {
                     database.look_at_writes();
+                    database.evict_if_short();
                 }
             }
         });
@@ -196,54 +208,101 @@ impl Database {
         Ok(())
     }
 
-    /// Has rows leave memory as long as that is short.
+    /// Makes room as long as memory is short.
     fn evict_if_short(&self) {
         let pool = &self.inner.pool;
         if pool.excess_bytes(SHORT) == 0 {
             return;
         }
-        loop {
-            match pool.excess_bytes(ENOUGH) {
-                0 => return,
-                excess if self.free_memory(excess.min(ONE_ROOM_BYTES)) > 0 => {}
-                // Nothing may leave: a snapshot may. Whoever takes more memory wakes it again.
-                _ => return self.inner.sessions.end_oldest(),
-            }
-            if self.inner.evicting.state.lock().is_closing || pool.excess_bytes(SHORT) == 0 {
+        let mut excess = pool.excess_bytes(ENOUGH);
+        while excess > 0 && !self.inner.evicting.state.lock().is_closing {
+            self.free_memory(excess.min(ONE_ROOM_BYTES));
+            let left = pool.excess_bytes(ENOUGH);
+            if left >= excess {
+                // A snapshot may hold what was freed, or nothing may leave. Whoever takes more memory wakes it again.
+                if pool.excess_bytes(NONE) > 0 {
+                    self.inner.sessions.end_oldest();
+                }
                 return;
             }
+            excess = left;
         }
     }
 
-    /// Has frozen chunks of some bytes leave memory, and tells how many bytes did. If none are frozen, it takes a moment
-    /// to see which nobody writes; not soon again if there are none. The caller owns no partition.
+    /// Makes room of some bytes, and tells of how many. If nothing may be frozen or leave, it takes a moment to see which
+    /// chunks nobody writes; not soon again if there are none. The caller owns no partition.
     fn free_memory(&self, bytes: u64) -> u64 {
-        let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| !EVICTS.get()) else { return 0 };
+        if self.inner.evicting.shelves.get().is_none() || EVICTS.get() {
+            return 0;
+        }
         let _evicts = Evicts::new();
-        let mut search = self.inner.evicting.search.lock();
-        let mut evicted = self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
-        let clock = &self.inner.env.clock;
-        if evicted > 0 || search.rests_until > clock.now() {
-            return evicted;
+        let (evicting, clock) = (&self.inner.evicting, &self.inner.env.clock);
+        let before = evicting.freed_bytes.load(Ordering::Relaxed);
+        let mut rests_until = evicting.rests_until.lock();
+        let others = evicting.freed_bytes.load(Ordering::Relaxed) - before;
+        if others > 0 {
+            // Somebody has made room while this one waited.
+            return others;
         }
-        for _ in 0..LOOKS {
-            // What cannot be done leaves rows as they are.
-            let _ = self.freeze_to_leave(shelves.buffer(), || {
-                evicted += self.evict_bytes(&mut search.hand, bytes, BETWEEN_ROUNDS);
-                evicted >= bytes
-            });
-            if evicted > 0 {
-                return evicted;
+        let tries = if *rests_until <= clock.now() { TRIES } else { 1 };
+        let mut freed = 0;
+        for attempt in 0..tries {
+            if attempt > 0 {
+                clock.sleep(PAUSE);
             }
-            clock.sleep(PAUSE);
+            freed = self.free_once(bytes);
+            if freed > 0 {
+                break;
+            }
         }
-        search.rests_until = clock.now() + REST.as_nanos() as u64;
-        0
+        if freed == 0 && tries > 1 {
+            *rests_until = clock.now() + REST.as_nanos() as u64;
+        }
+        evicting.freed_bytes.fetch_add(freed, Ordering::Relaxed);
+        freed
+    }
+
+    /// Makes room in the order that the module tells of.
+    fn free_once(&self, wanted: u64) -> u64 {
+        let now = self.note_time();
+        let before = |ticks: u32| move |chunk: &ColdChunk| chunk.read_at().saturating_add(ticks) <= now;
+        let mut freed = self.evict_bytes(wanted, before(IDLE));
+        freed += self.freeze_bytes(Returning::Few, wanted.saturating_sub(freed));
+        freed += self.evict_bytes(wanted.saturating_sub(freed), before(SETTLED));
+        freed += self.freeze_bytes(Returning::Any, wanted.saturating_sub(freed));
+        freed + self.evict_bytes(wanted.saturating_sub(freed), |_| true)
+    }
+
+    /// Freezes what is not written, so that some bytes become free, and tells how many did.
+    fn freeze_bytes(&self, who: Returning, wanted: u64) -> u64 {
+        let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
+        let mut freed = 0;
+        let done = self.freeze_at_once(who, How::AtOnce, |bytes| {
+            freed = bytes;
+            freed >= wanted
+        });
+        if done.is_err() && freed == 0 {
+            // There is no memory for what is smaller: it goes through other memory. What cannot be done leaves rows as
+            // they are.
+            let _ = self.freeze_at_once(who, How::ToLeave(shelves.buffer()), |_| {
+                freed += self.evict_bytes(u64::MAX, |chunk| chunk.read_at() == 0);
+                freed >= wanted
+            });
+        }
+        freed
+    }
+
+    /// Tells those who read from now on what time it is, in ticks; 0 is never.
+    fn note_time(&self) -> u32 {
+        let now = (self.inner.env.clock.now() / (1_000_000_000 / TICKS)) as u32 + 1;
+        self.inner.pool.set_time(now);
+        now
     }
 
     /// Has all frozen chunks leave memory that may, and tells how many bytes did.
     pub fn evict_frozen(&self) -> u64 {
-        self.evict_bytes(&mut self.inner.evicting.search.lock().hand, u64::MAX, Duration::ZERO)
+        let _rests_until = self.inner.evicting.rests_until.lock();
+        self.evict_bytes(u64::MAX, |_| true)
     }
 
     /// If memory is half full, chunks of a table that is being loaded, ready to leave it: what comes behind them is hot, and
@@ -260,44 +319,46 @@ impl Database {
         self.inner.evicting.shelves.get().is_some()
     }
 
-    fn evict_bytes(&self, hand: &mut Hand, wanted: u64, between: Duration) -> u64 {
-        let Some(shelves) = self.inner.evicting.shelves.get() else { return 0 };
-        let catalog = self.catalog();
-        let mut parts: Vec<(TableHandle, PartitionId)> = Vec::new();
-        for def in catalog.tables() {
-            let table = TableHandle::new(def.id, def.is_shared());
-            let count = if def.is_shared() { 1 } else { self.inner.partitions.count() };
-            parts.extend((0..count).map(|partition| (table, PartitionId(partition))));
-        }
-        parts.sort_by_key(|(table, partition)| (table.id(), *partition));
-        let (at, mut chunk) =
-            hand.map_or(((TableId(0), PartitionId(0)), 0), |(table, part, n)| ((table, part), n));
-        let first = parts.iter().position(|(table, part)| (table.id(), *part) >= at).unwrap_or(0);
-        if parts.get(first).is_none_or(|(table, part)| (table.id(), *part) != at) {
-            chunk = 0;
-        }
-        let mut evicted = 0;
-        let round = parts.iter().cycle().skip(first).take(parts.len() * ROUNDS + 1);
-        for (looked, (table, partition)) in round.enumerate() {
-            if looked == parts.len() && !between.is_zero() {
-                self.inner.env.clock.sleep(between);
-            }
-            let mut next = Some(std::mem::take(&mut chunk));
-            while let Some(from) = next {
-                let (cold, more) = self.inner.partitions.cold_chunks(*table, *partition, from, LOOKED_AT);
+    /// Has frozen chunks of some bytes leave memory, of those that `may`, and tells how many bytes did: first those that
+    /// nobody has read for longest.
+    fn evict_bytes(&self, wanted: u64, may: impl Fn(&ColdChunk) -> bool) -> u64 {
+        let Some(shelves) = self.inner.evicting.shelves.get().filter(|_| wanted > 0) else { return 0 };
+        let mut cold = self.cold_chunks(may);
+        cold.sort_by_key(|(.., chunk)| chunk.read_at());
+        let (mut cold, mut evicted, mut writes) = (cold.into_iter().peekable(), 0, true);
+        while let Some(&(table, partition, _)) = cold.peek().filter(|_| evicted < wanted && writes) {
+            let (mut chunks, mut bytes) = (Vec::new(), 0);
+            while chunks.len() < LOOKED_AT as usize && bytes < wanted - evicted && writes {
+                let of_it = |(of, part, _): &ColdPart| (*of, *part) == (table, partition);
+                let Some((.., chunk)) = cold.next_if(of_it) else { break };
+                bytes += chunk.bytes();
                 // What cannot be written stays.
-                let chunks = cold.iter().map_while(|chunk| shelves.put(chunk).ok()).collect::<Vec<_>>();
-                if !chunks.is_empty() {
-                    drop(cold);
-                    evicted += self.inner.partitions.evict(*table, *partition, chunks);
-                }
-                *hand = Some((table.id(), *partition, more.unwrap_or(u32::MAX)));
-                if evicted >= wanted {
-                    return evicted;
-                }
-                next = more;
+                writes = shelves.put(&chunk).map(|chunk| chunks.push(chunk)).is_ok();
             }
+            evicted += self.inner.partitions.evict(table, partition, chunks);
         }
         evicted
     }
+
+    /// The frozen chunks of all tables that take memory and `may` leave it.
+    fn cold_chunks(&self, may: impl Fn(&ColdChunk) -> bool) -> Vec<ColdPart> {
+        let (catalog, mut all) = (self.catalog(), Vec::new());
+        for def in catalog.tables() {
+            let table = TableHandle::new(def.id, def.is_shared());
+            let count = if def.is_shared() { 1 } else { self.inner.partitions.count() };
+            for partition in (0..count).map(PartitionId) {
+                let mut next = Some(0);
+                while let Some(from) = next {
+                    let (cold, more) = self.inner.partitions.cold_chunks(table, partition, from, LOOKED_AT);
+                    let those = cold.into_iter().filter(|chunk| may(chunk));
+                    all.extend(those.map(|chunk| (table, partition, chunk)));
+                    next = more;
+                }
+            }
+        }
+        all
+    }
 }
+
+/// A chunk, and the partition's part of the table that it is of.
+type ColdPart = (TableHandle, PartitionId, ColdChunk);

@@ -10,6 +10,11 @@
 //! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions.
 //! I-3 The thread ends before the database does.
 //!
+//! Where memory is short, a chunk is frozen when nobody has written it for a moment. Chunks of one table are much alike: rows
+//! of orders come, are changed once when they are delivered, and never again. So it is counted what became of those that
+//! were left alone for a moment, after so many times that they were written; those are frozen first of whose like few were
+//! written again, and then those that were written longest ago.
+//!
 //! A frozen chunk most of whose rows have died since is emptied, so that it is let go of: what is left of it moves, and
 //! is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
 //! free slots, and is not frozen while most slots are.
@@ -21,10 +26,10 @@ use std::time::Duration;
 use albireo_base::{Epoch, PartitionId, SqlError, SqlState, TableId};
 use albireo_partition::TableHandle;
 use albireo_sql::{Freeze, TableDef};
-use albireo_storage::{BlockPool, ChunkView, ColumnSet, SnapshotScope};
+use albireo_storage::{ChunkView, ColumnSet, SnapshotScope};
 use parking_lot::{Condvar, Mutex};
 
-use super::{CHUNKS_TO_LEAVE, FreezeReport, How, Pick, is_mostly_holes};
+use super::{CHUNKS_AT_ONCE, FreezeReport, How, Pick, is_mostly_holes};
 use crate::Database;
 use crate::errors::no_thread;
 
@@ -86,6 +91,8 @@ pub(crate) struct Freezing {
     schedule: FreezeSchedule,
     /// Of each chunk that has blocks and may be frozen by itself.
     seen: Mutex<HashMap<(TableId, ChunkPlace), Seen>>,
+    /// What became of such chunks of each table.
+    habits: Mutex<HashMap<TableId, Habits>>,
     is_closing: Mutex<bool>,
     /// Told when the database closes.
     ends: Condvar,
@@ -93,8 +100,8 @@ pub(crate) struct Freezing {
 
 impl Freezing {
     pub(crate) fn new(schedule: FreezeSchedule) -> Self {
-        let (seen, is_closing) = (Mutex::default(), Mutex::new(false));
-        Self { schedule, seen, is_closing, ends: Condvar::new() }
+        let (seen, habits, is_closing) = (Mutex::default(), Mutex::default(), Mutex::new(false));
+        Self { schedule, seen, habits, is_closing, ends: Condvar::new() }
     }
 
     pub(crate) fn close(&self) {
@@ -137,13 +144,94 @@ struct Seen {
     /// When that was seen first, and how often since.
     since: u64,
     times: u32,
+    /// How often it was written again after it was left alone for a moment, up to [`MOST_RETURNS`].
+    returns: u8,
+    /// Whether it is left alone now.
+    is_left: bool,
+}
+
+/// Times that a chunk is written again which are told apart.
+const MOST_RETURNS: u8 = 2;
+
+/// Chunks that were written again which are counted.
+const MOST_COUNTED: u32 = 256;
+/// In how many of 8 cases those chunks are written again of which some are frozen before anything else leaves memory.
+const FEW_RETURNS: u32 = 2;
+
+/// Which chunks are frozen because memory is short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Returning {
+    /// Those of whose like few are written again.
+    Few,
+    Any,
+}
+
+/// By how often they were written again before: chunks that were left alone, and those of them that were written again.
+#[derive(Clone, Copy, Default)]
+struct Habits {
+    left: [u32; MOST_RETURNS as usize + 1],
+    returned: [u32; MOST_RETURNS as usize + 1],
+}
+
+impl Habits {
+    /// What was long ago counts less.
+    fn fade(&mut self, before: u8) {
+        let before = usize::from(before);
+        if self.returned[before] >= MOST_COUNTED {
+            self.returned[before] -= MOST_COUNTED / 2;
+            self.left[before] -= MOST_COUNTED / 2;
+        }
+    }
+
+    /// In how many of 8 cases such a chunk is written again.
+    fn returns(&self, before: u8) -> u32 {
+        let before = usize::from(before);
+        self.returned[before] * 8 / self.left[before].max(1)
+    }
+}
+
+impl Seen {
+    fn new(written: Epoch, now: u64) -> Self {
+        Self { written, since: now, times: 0, returns: 0, is_left: false }
+    }
+
+    /// It was frozen: whether it would have been written again will not be known.
+    fn forget(self, habits: &mut Habits) {
+        habits.left[usize::from(self.returns)] -= u32::from(self.is_left);
+    }
+
+    /// It is looked at.
+    fn look(&mut self, written: Epoch, now: u64, habits: &mut Habits) {
+        if self.written != written {
+            if self.is_left {
+                habits.returned[usize::from(self.returns)] += 1;
+                habits.fade(self.returns);
+            }
+            let returns = (self.returns + u8::from(self.is_left)).min(MOST_RETURNS);
+            *self = Self { returns, ..Self::new(written, now) };
+        }
+        self.times = self.times.saturating_add(1);
+        if !self.is_left && now.saturating_sub(self.since) >= AT_ONCE.as_nanos() as u64 {
+            self.is_left = true;
+            habits.left[usize::from(self.returns)] += 1;
+        }
+    }
+}
+
+/// A chunk that may be frozen; the first of several comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cold {
+    /// In how many of 8 cases its like are written again.
+    returns: u32,
+    /// When it was written last.
+    written: Epoch,
 }
 
 /// What is to be done with chunks of a table.
 struct Due {
     table: TableHandle,
-    /// Nobody has written these for long enough; when they were written last.
-    cold: BTreeMap<ChunkPlace, Epoch>,
+    /// Nobody has written these for long enough.
+    cold: BTreeMap<ChunkPlace, Cold>,
     /// Most rows of these have died since they were frozen; so many live.
     holey: Vec<(ChunkPlace, usize)>,
 }
@@ -176,28 +264,30 @@ impl Database {
         Ok(report)
     }
 
-    /// Freezes what nobody has written for a moment, because memory is short: on this thread and in other memory, and first
-    /// what was written longest ago. Calls `frozen` after each few chunks, until that says that it is enough.
-    pub(super) fn freeze_to_leave(
+    /// Freezes what nobody has written for a moment, because memory is short: first what is written again least. Tells
+    /// `enough` after each few chunks by how many bytes less they take all in all, until that says that it is enough.
+    pub(super) fn freeze_at_once(
         &self,
-        pool: &BlockPool,
-        mut frozen: impl FnMut() -> bool,
+        who: Returning,
+        how: How<'_>,
+        mut enough: impl FnMut(u64) -> bool,
     ) -> Result<(), SqlError> {
         let mut report = FreezeReport::default();
         let due = self.due_chunks(Some(AT_ONCE))?;
         self.empty_due(&due, |live| live == 0, &mut report)?;
         let of_table =
-            |due: &Due| due.cold.iter().map(|(place, at)| (*at, due.table, *place)).collect::<Vec<_>>();
-        let mut cold: Vec<(Epoch, TableHandle, ChunkPlace)> = due.iter().flat_map(of_table).collect();
-        cold.sort_by_key(|(written, ..)| *written);
+            |due: &Due| due.cold.iter().map(|(place, cold)| (*cold, due.table, *place)).collect::<Vec<_>>();
+        let mut cold: Vec<(Cold, TableHandle, ChunkPlace)> = due.iter().flat_map(of_table).collect();
+        cold.retain(|(cold, ..)| who == Returning::Any || cold.returns < FEW_RETURNS);
+        cold.sort_by_key(|(cold, ..)| *cold);
         let goes_on = || self.inner.freezing.goes_on();
         for of_table in cold.chunk_by(|(_, one, _), (_, other, _)| one == other) {
             let table = of_table[0].1;
-            for some in of_table.chunks(CHUNKS_TO_LEAVE).take_while(|_| goes_on()) {
+            for some in of_table.chunks(CHUNKS_AT_ONCE).take_while(|_| goes_on()) {
                 let wants = |place: &ChunkPlace| some.iter().any(|(.., chosen)| chosen == place);
-                let pick = Pick { wants: &wants, goes_on: &goes_on, how: How::ToLeave(pool) };
+                let pick = Pick { wants: &wants, goes_on: &goes_on, how };
                 self.freeze_round(table, (PartitionId(0), 0), pick, &mut report)?;
-                if frozen() {
+                if enough(report.block_bytes.saturating_sub(report.bytes)) {
                     return Ok(());
                 }
             }
@@ -235,17 +325,20 @@ impl Database {
         let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
         let is_there = |table: &TableId| tables.iter().any(|(def, _)| def.id == *table);
         self.inner.freezing.seen.lock().retain(|(table, _), _| is_there(table));
+        self.inner.freezing.habits.lock().retain(|table, _| is_there(table));
         if tables.is_empty() {
             return Ok(Vec::new());
         }
         let scope = tables.iter().map(|(def, _)| (def.id, ColumnSet::ALL)).collect();
         let snapshot = self.inner.partitions.snapshot(&SnapshotScope::Tables(scope));
         let snapshot = snapshot.map_err(|spent| crate::errors::session(spent.into()))?;
-        let (mut seen, now) = (self.inner.freezing.seen.lock(), self.inner.env.clock.now());
+        let (mut seen, mut all_habits) = (self.inner.freezing.seen.lock(), self.inner.freezing.habits.lock());
+        let now = self.inner.env.clock.now();
         let mut all = Vec::new();
         for (def, after) in tables {
             let Some(view) = snapshot.table(def.id) else { continue };
             let table = TableHandle::new(def.id, def.is_shared());
+            let habits = all_habits.entry(def.id).or_default();
             let mut due = Due { table, cold: BTreeMap::new(), holey: Vec::new() };
             for chunk in (0..view.chunk_count()).map(|number| view.chunk(number)) {
                 let place = (chunk.partition(), chunk.number());
@@ -254,17 +347,16 @@ impl Database {
                     due.holey.push((place, live));
                 }
                 if !chunk.is_encodable() || is_mostly_free(&chunk, live) {
-                    seen.remove(&(def.id, place));
+                    if let Some(known) = seen.remove(&(def.id, place)) {
+                        known.forget(habits);
+                    }
                     continue;
                 }
-                let new = Seen { written: chunk.written(), since: now, times: 0 };
-                let known = seen.entry((def.id, place)).or_insert(new);
-                if known.written != new.written {
-                    *known = new;
-                }
-                known.times = known.times.saturating_add(1);
+                let written = chunk.written();
+                let known = seen.entry((def.id, place)).or_insert(Seen::new(written, now));
+                known.look(written, now, habits);
                 if now.saturating_sub(known.since) >= after.as_nanos() as u64 {
-                    due.cold.insert(place, new.written);
+                    due.cold.insert(place, Cold { returns: habits.returns(known.returns), written });
                 }
             }
             if !due.cold.is_empty() || !due.holey.is_empty() {

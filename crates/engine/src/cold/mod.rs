@@ -36,7 +36,7 @@ pub(crate) use freezer::Freezing;
 /// Chunks that are encoded from one snapshot: while it lives, writers copy the blocks that they change.
 const CHUNKS_OF_A_ROUND: usize = 16;
 /// The same where memory is short.
-const CHUNKS_TO_LEAVE: usize = 4;
+const CHUNKS_AT_ONCE: usize = 4;
 
 /// Whether most rows of a frozen chunk have died since, of which so many live. An empty one has none that could. What is
 /// left of one that is evicted is not worth to be fetched.
@@ -59,7 +59,9 @@ enum How<'p> {
     Here,
     /// On a thread that gives way to all others.
     Gently,
-    /// Here, a few at a time and in other memory, to leave memory at once.
+    /// Here, and a few at a time.
+    AtOnce,
+    /// The same in other memory, to leave memory at once.
     ToLeave(&'p BlockPool),
 }
 
@@ -68,7 +70,7 @@ impl How<'_> {
     fn chunks_of_a_round(self) -> usize {
         match self {
             Self::Here | Self::Gently => CHUNKS_OF_A_ROUND,
-            Self::ToLeave(_) => CHUNKS_TO_LEAVE,
+            Self::AtOnce | Self::ToLeave(_) => CHUNKS_AT_ONCE,
         }
     }
 }
@@ -81,6 +83,8 @@ pub struct FreezeReport {
     pub chunks: u64,
     /// Bytes of these as they are now.
     pub bytes: u64,
+    /// Bytes of these as they were.
+    pub block_bytes: u64,
     /// Chunks that stayed as they are: new rows come to them, or somebody wrote them meanwhile.
     pub left: u64,
     /// Frozen chunks that were emptied, because most of their rows had died.
@@ -204,17 +208,17 @@ impl Database {
             let mut encoder = ChunkEncoder::default();
             let encoded = those.iter().map(|chunk| match pick.how {
                 How::ToLeave(pool) => chunk.encode_in(&mut encoder, pool),
-                How::Here | How::Gently => chunk.encode(&mut encoder),
+                How::Here | How::Gently | How::AtOnce => chunk.encode(&mut encoder),
             });
             encoded.collect::<Result<Vec<_>, _>>()
         };
         let encoded = match pick.how {
             How::Gently => at_low_priority("albireo-encode", encode),
-            How::Here | How::ToLeave(_) => encode(),
+            How::Here | How::AtOnce | How::ToLeave(_) => encode(),
         };
-        let mut of_partitions: BTreeMap<PartitionId, Vec<EncodedChunk>> = BTreeMap::new();
+        let mut of_partitions: BTreeMap<PartitionId, Vec<(EncodedChunk, u64)>> = BTreeMap::new();
         for (chunk, encoded) in those.iter().zip(encoded.map_err(out_of_memory)?) {
-            of_partitions.entry(chunk.partition()).or_default().push(encoded);
+            of_partitions.entry(chunk.partition()).or_default().push((encoded, chunk.block_bytes()));
         }
         for (partition, chunks) in of_partitions {
             self.install_frozen(table, partition, chunks, report);
@@ -226,14 +230,19 @@ impl Database {
         &self,
         table: TableHandle,
         partition: PartitionId,
-        chunks: Vec<EncodedChunk>,
+        chunks: Vec<(EncodedChunk, u64)>,
         report: &mut FreezeReport,
     ) {
-        let bytes: Vec<u64> = chunks.iter().map(EncodedChunk::memory_bytes).collect();
+        let of_chunk = |(chunk, blocks): (EncodedChunk, u64)| ((chunk.memory_bytes(), blocks), chunk);
+        let (bytes, chunks): (Vec<_>, Vec<_>) = chunks.into_iter().map(of_chunk).unzip();
         let done = self.inner.partitions.freeze(table, partition, chunks);
-        for ((_, outcome), bytes) in done.into_iter().zip(bytes) {
+        for ((_, outcome), (bytes, blocks)) in done.into_iter().zip(bytes) {
             match outcome {
-                Ok(()) => (report.chunks, report.bytes) = (report.chunks + 1, report.bytes + bytes),
+                Ok(()) => {
+                    report.chunks += 1;
+                    report.bytes += bytes;
+                    report.block_bytes += blocks;
+                }
                 Err(_) => report.left += 1,
             }
         }

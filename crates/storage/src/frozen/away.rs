@@ -19,7 +19,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use albireo_base::{ColumnId, SqlError, SqlState};
@@ -95,8 +95,8 @@ pub(crate) struct Residence {
     of: Weak<FrozenChunk>,
     /// Bytes that were fetched.
     fetched_bytes: AtomicU64,
-    /// Whether somebody has read a row since that was asked.
-    is_read: AtomicBool,
+    /// When somebody has read a row last ([`BlockPool::time`]).
+    read_at: AtomicU32,
     /// Transactions that wait for it, or run because it is here.
     wanted: AtomicU32,
 }
@@ -143,7 +143,9 @@ impl Evicted {
     /// # Errors
     /// It cannot be read, or there is no memory.
     pub fn fetch(&self) -> Result<(), FetchError> {
-        self.0.note_read();
+        if let Some(away) = &self.0.residence.away {
+            self.0.note_read(away.pool.time());
+        }
         self.0.fetch(ColumnSet::ALL, Limit::Kept)
     }
 
@@ -199,7 +201,7 @@ impl Residence {
             away,
             of,
             fetched_bytes: AtomicU64::new(0),
-            is_read: AtomicBool::new(false),
+            read_at: AtomicU32::new(0),
             wanted: AtomicU32::new(0),
         }
     }
@@ -410,17 +412,17 @@ impl FrozenChunk {
         self.residence.fetched_bytes.load(Ordering::Relaxed)
     }
 
-    /// A row of it is read.
+    /// A row of it is read at this time.
     #[inline]
-    pub(crate) fn note_read(&self) {
-        if !self.residence.is_read.load(Ordering::Relaxed) {
-            self.residence.is_read.store(true, Ordering::Relaxed);
+    pub(crate) fn note_read(&self, time: u32) {
+        if self.residence.read_at.load(Ordering::Relaxed) != time {
+            self.residence.read_at.store(time, Ordering::Relaxed);
         }
     }
 
-    /// Whether rows of it were read since this was asked before, or somebody waits for it.
-    pub(crate) fn take_read(&self) -> bool {
-        self.residence.is_read.swap(false, Ordering::Relaxed) || self.is_wanted()
+    /// When a row of it was read last, or it was frozen; 0 since it was evicted.
+    pub(crate) fn read_at(&self) -> u32 {
+        self.residence.read_at.load(Ordering::Relaxed)
     }
 
     /// Whether somebody waits for it, or runs because it is here.

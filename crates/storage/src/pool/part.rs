@@ -2,7 +2,8 @@
 //!
 //! A section lies in a block of the next larger class, or in a run of pages. Classes are 1, 1.25, 1.5 and 1.75 times
 //! the powers of two, in multiples of 64, so tables share slabs. What rounding and the rest of a slab waste is at most a
-//! quarter, or 63 bytes (`waste_is_a_quarter_or_less`).
+//! quarter, or 63 bytes (`waste_is_a_quarter_or_less`). Small ones are left to the allocator of everything else: slabs of
+//! each of their classes, with few blocks in each, took a tenth of a limit of 500 MB.
 //!
 //! - P-1 The bytes are one part's alone from when it is made until it is dropped; it holds its pool for so long.
 //! - P-2 They are written before anybody has the part, and never after.
@@ -16,6 +17,10 @@ use super::{BLOCK_ALIGN, BlockPool, OutOfMemory, SLAB_BYTES};
 
 /// Longer ones lie in runs: three blocks of a third of a slab waste more than a quarter of it.
 const LONGEST_IN_BLOCK: usize = SLAB_BYTES / 4;
+
+/// Shorter ones come from the allocator of everything else.
+const SHORTEST_IN_BLOCK: usize = 8 << 10;
+const LONGEST_SMALL: usize = SHORTEST_IN_BLOCK - 1;
 
 /// An immutable section of bytes in a pool's memory, aligned to a cache line.
 pub struct Part {
@@ -54,7 +59,8 @@ impl Part {
         debug_assert!(taken >= len, "a section fits its class");
         let start = match len {
             0 => NonNull::<Line>::dangling().cast(),
-            1..=LONGEST_IN_BLOCK => pool.alloc(taken)?,
+            1..=LONGEST_SMALL => pool.alloc_small(taken)?,
+            SHORTEST_IN_BLOCK..=LONGEST_IN_BLOCK => pool.alloc(taken)?,
             _ => pool.alloc_run(taken)?,
         };
         debug_assert!((start.as_ptr() as usize).is_multiple_of(BLOCK_ALIGN), "sections are aligned");
@@ -92,7 +98,8 @@ impl Drop for Part {
         unsafe {
             match self.len {
                 0 => {}
-                1..=LONGEST_IN_BLOCK => self.pool.free(self.start, taken),
+                1..=LONGEST_SMALL => self.pool.free_small(self.start, taken),
+                SHORTEST_IN_BLOCK..=LONGEST_IN_BLOCK => self.pool.free(self.start, taken),
                 _ => self.pool.free_run(self.start, taken),
             }
         }

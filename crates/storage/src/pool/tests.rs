@@ -87,7 +87,7 @@ fn assert_all_is_back(pool: &BlockPool) {
     assert_eq!(pool.in_use_bytes(), 0);
     let state = pool.inner.state.lock();
     assert_eq!((state.taken_bytes(), state.slabs_in_use, state.slabs.len()), (0, 0, 0));
-    assert!(state.partial.values().all(Vec::is_empty));
+    assert!(state.partial.values().all(std::collections::BTreeSet::is_empty));
     let slabs = state.regions.len() * REGION_BYTES / SLAB_BYTES;
     assert_eq!(state.warm.len() + state.fresh.len(), slabs, "each slab is in one list");
     state.runs.check_all_is_free();

@@ -94,7 +94,7 @@ impl Rows {
     fn frozen(&self, tid: Tid) -> (&FrozenChunk, usize) {
         match self.dir.frozen.get(tid.chunk()) {
             Some(chunk) => {
-                chunk.note_read();
+                chunk.note_read(self.pool().time());
                 (chunk, tid.slot())
             }
             None => no_such_row(tid),

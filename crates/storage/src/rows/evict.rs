@@ -46,7 +46,7 @@ impl Rows {
     #[inline]
     pub(crate) fn require(&self, tid: Tid) {
         if let Some(chunk) = self.frozen_chunk(tid) {
-            chunk.note_read();
+            chunk.note_read(self.pool().time());
             chunk.require_all();
         }
     }

@@ -22,6 +22,7 @@ pub struct ColdChunk {
     chunk: Arc<FrozenChunk>,
     kept: ColumnSet,
     pool: BlockPool,
+    bytes: u64,
 }
 
 /// One that is to leave it, and what takes its place.
@@ -32,6 +33,17 @@ pub struct EvictedChunk {
 }
 
 impl ColdChunk {
+    /// When a transaction has read rows of it last, or it was frozen ([`BlockPool::time`]); 0 if neither was in the pool's
+    /// time, or it was evicted.
+    pub fn read_at(&self) -> u32 {
+        self.chunk.read_at()
+    }
+
+    /// Bytes that memory holds less of when it has left.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The bytes of each column, as a [`Shelf`] is to give them.
     pub fn columns(&self) -> impl Iterator<Item = (ColumnId, Vec<u8>)> {
         self.chunk.columns().map(|column| {
@@ -65,18 +77,19 @@ impl ColdChunk {
 
 impl Table {
     /// Looks at up to `most` chunks from number `from` on: gives those frozen ones that take less memory when they leave it,
-    /// and that nobody has read since they were looked at before, and from where to go on, if there are more.
+    /// and that nobody waits for, and from where to go on, if there are more.
     pub fn cold_chunks(&self, from: u32, most: u32) -> (Vec<ColdChunk>, Option<u32>) {
         let (kept, to) = (self.compared_columns(), from.saturating_add(most));
         let frozen = self.rows.frozen_chunks(from..to);
-        let in_memory = frozen.filter(|(_, chunk)| chunk.evictable_bytes(kept) > 0);
         let chunk = |(number, chunk): (u32, &Arc<FrozenChunk>)| ColdChunk {
             number,
             chunk: Arc::clone(chunk),
             kept,
             pool: self.rows.pool().clone(),
+            bytes: chunk.evictable_bytes(kept),
         };
-        let cold = in_memory.filter(|(_, chunk)| !chunk.take_read()).map(chunk).collect();
+        let in_memory = frozen.filter(|(_, chunk)| !chunk.is_wanted()).map(chunk);
+        let cold = in_memory.filter(|chunk| chunk.bytes > 0).collect();
         (cold, self.rows.has_frozen_from(to).then_some(to))
     }
 

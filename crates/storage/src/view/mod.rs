@@ -504,7 +504,10 @@ impl<'a> ChunkView<'a> {
     /// # Panics
     /// The snapshot does not cover all columns, or it is not [encodable](ChunkView::is_encodable).
     pub fn encode(&self, encoder: &mut ChunkEncoder) -> Result<EncodedChunk, OutOfMemory> {
-        encode::encode(self, encoder, self.view.snapshot.registry.pool())
+        let pool = self.view.snapshot.registry.pool();
+        let encoded = encode::encode(self, encoder, pool)?;
+        encoded.chunk.note_read(pool.time());
+        Ok(encoded)
     }
 
     /// As [`ChunkView::encode`], in other memory than the table's: for a chunk that is to be evicted at once.

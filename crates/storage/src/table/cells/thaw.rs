@@ -90,7 +90,7 @@ impl Table {
 /// `one.words` words of zeroes may be written at `to`.
 unsafe fn fill(rows: &Rows, tid: Tid, columns: ColumnSet, one: &OneRow, to: *mut u8) {
     let chunk = rows.frozen_chunk(tid).expect("the row is frozen");
-    chunk.note_read();
+    chunk.note_read(rows.pool().time());
     // SAFETY: places are below the number of words, the caller's; what lies there is as wide as its entry's row.
     let place_of = |entry: usize| unsafe { to.add(one.places[entry] as usize * size_of::<u128>()) };
     for (number, place) in one.places.iter().enumerate() {
