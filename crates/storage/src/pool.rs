@@ -34,7 +34,7 @@ mod part;
 mod runs;
 mod system;
 
-pub use part::Part;
+pub use part::{NewPart, Part};
 use runs::Runs;
 
 /// Bytes in a slab, and of a huge page.

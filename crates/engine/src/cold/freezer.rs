@@ -386,3 +386,59 @@ impl Database {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT: u64 = AT_ONCE.as_nanos() as u64;
+
+    /// Looks at a chunk every moment while it is written at these epochs.
+    fn watch(epochs: &[u64], habits: &mut Habits) -> Seen {
+        let mut seen = Seen::new(Epoch(epochs[0]), 0);
+        for (look, epoch) in epochs.iter().enumerate() {
+            seen.look(Epoch(*epoch), look as u64 * MOMENT, habits);
+        }
+        seen
+    }
+
+    #[test]
+    fn chunks_that_come_back_are_told_from_those_that_do_not() {
+        let mut habits = Habits::default();
+        // Orders: filled, left alone, delivered, left alone for ever.
+        let orders: Vec<Seen> =
+            (0..8).map(|n| watch(&[1 + n, 2 + n, 2 + n, 2 + n, 20 + n, 20 + n], &mut habits)).collect();
+        assert!(orders.iter().all(|seen| (seen.returns, seen.is_left) == (1, true)));
+        assert_eq!((habits.returns(0), habits.returns(1)), (8, 0));
+        // What was delivered is frozen first, although orders that wait were written longer ago.
+        let waits = watch(&[1, 1, 1], &mut habits);
+        let cold = |seen: &Seen| Cold { returns: habits.returns(seen.returns), written: seen.written };
+        assert!(cold(&orders[0]) < cold(&waits));
+        // One of nine waits, and may come back or not.
+        assert_eq!(habits.returns(0), 7);
+    }
+
+    #[test]
+    fn chunk_that_is_written_all_the_time_is_never_left_alone() {
+        let mut habits = Habits::default();
+        let seen = watch(&[1, 2, 3, 4, 5], &mut habits);
+        assert_eq!((seen.returns, seen.is_left, habits.left), (0, false, [0; 3]));
+    }
+
+    #[test]
+    fn chunk_that_is_frozen_tells_nothing_and_what_was_long_ago_fades() {
+        let mut habits = Habits::default();
+        let left = watch(&[1, 1], &mut habits);
+        assert!(left.is_left);
+        left.forget(&mut habits);
+        assert_eq!(habits.left, [0; 3]);
+        for _ in 0..10 * MOST_COUNTED {
+            watch(&[1, 1, 2], &mut habits);
+        }
+        assert!(habits.left[0] <= MOST_COUNTED && habits.returns(0) == 8);
+        for _ in 0..2 * MOST_COUNTED {
+            watch(&[1, 1], &mut habits);
+        }
+        assert!(habits.returns(0) < FEW_RETURNS + 2, "{}", habits.returns(0));
+    }
+}

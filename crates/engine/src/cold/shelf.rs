@@ -163,22 +163,46 @@ impl Shelf for ChunkShelf {
         }
     }
 
-    fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError> {
+    fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
         let Place { offset, bytes, crc32c } = self.columns[column.index()];
-        let file = || self.file.path.display().to_string();
-        let damaged = |what: String| FetchError::Damaged { file: file(), what };
-        let (mut content, mut done) = (vec![0; bytes], 0);
-        while done < bytes {
-            match self.file.read.read_at(&mut content[done..], offset + done as u64) {
-                Ok(0) => return Err(damaged(format!("it ends at byte {}", offset + done as u64))),
-                Ok(read) => done += read,
+        let (mut at, mut found) = (offset, 0);
+        for section in sections {
+            self.read_at(section, at)?;
+            found = crc32c::crc32c_append(found, section);
+            at += section.len() as u64;
+        }
+        debug_assert_eq!(at, offset + bytes as u64, "it is as long as what was put there");
+        match found == crc32c {
+            true => Ok(()),
+            false => Err(self.damaged(format!("the checksum of {bytes} bytes at offset {offset} is wrong"))),
+        }
+    }
+}
+
+impl ChunkShelf {
+    fn file(&self) -> String {
+        self.file.path.display().to_string()
+    }
+
+    fn damaged(&self, what: String) -> FetchError {
+        FetchError::Damaged { file: self.file(), what }
+    }
+
+    /// Reads bytes from a place in the file.
+    fn read_at(&self, mut into: &mut [u8], mut offset: u64) -> Result<(), FetchError> {
+        while !into.is_empty() {
+            match self.file.read.read_at(into, offset) {
+                Ok(0) => return Err(self.damaged(format!("it ends at byte {offset}"))),
+                Ok(read) => {
+                    offset += read as u64;
+                    into = &mut into[read..];
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(FetchError::Unreadable { file: file(), what: error.to_string() }),
+                Err(error) => {
+                    return Err(FetchError::Unreadable { file: self.file(), what: error.to_string() });
+                }
             }
         }
-        match crc32c::crc32c(&content) == crc32c {
-            true => Ok(content),
-            false => Err(damaged(format!("the checksum of {bytes} bytes at offset {offset} is wrong"))),
-        }
+        Ok(())
     }
 }

@@ -26,7 +26,7 @@ use albireo_base::{ColumnId, SqlError, SqlState};
 use albireo_encoding::{Column, Form, Section, Summary};
 
 use super::FrozenChunk;
-use crate::pool::{BlockPool, OutOfMemory, Part};
+use crate::pool::{BlockPool, NewPart, OutOfMemory, Part};
 use crate::registry::ColumnSet;
 
 /// Why a column cannot be read.
@@ -66,11 +66,11 @@ impl From<FetchError> for SqlError {
 
 /// Where the columns of one chunk lie. It is not read by whoever runs a transaction.
 pub trait Shelf: Send + Sync + fmt::Debug {
-    /// The sections of a column, one behind the other, as they were put there.
+    /// Reads the sections of a column, as they were put there, into as many and as long ones.
     ///
     /// # Errors
-    /// The file cannot be read, or its bytes are not those.
-    fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError>;
+    /// The file cannot be read, or its bytes are not those: then it does not matter what is in the sections.
+    fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError>;
 
     /// Gets ready for a column to be read soon.
     fn will_read(&self, column: ColumnId);
@@ -216,15 +216,13 @@ impl Residence {
 impl Away {
     /// Reads a column, without putting it anywhere.
     fn read(&self, column: ColumnId, pool: &BlockPool) -> Result<Column<Part>, FetchError> {
-        let bytes = self.shelf.read(column)?;
-        let mut left = bytes.as_slice();
-        let column = self.heads[column.index()].clone().map_sections(|_, length| {
-            let (section, rest) = left.split_at(length as usize);
-            left = rest;
-            Part::new(pool, section)
-        })?;
-        debug_assert!(left.is_empty(), "a shelf gives what was put there (W-1)");
-        Ok(column)
+        let head = &self.heads[column.index()];
+        let parts = head.sections().map(|(_, length)| NewPart::zeroed(pool, *length as usize));
+        let mut parts = parts.collect::<Result<Vec<_>, OutOfMemory>>()?;
+        let mut sections: Vec<_> = parts.iter_mut().map(NewPart::bytes_mut).collect();
+        self.shelf.read(column, &mut sections)?;
+        let mut parts = parts.into_iter().map(NewPart::finish);
+        head.clone().map_sections(|_, _| Ok(parts.next().expect("one for each section of the head")))
     }
 }
 

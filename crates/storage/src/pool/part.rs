@@ -1,9 +1,8 @@
 //! Sections of any length, written once: encoded columns.
 //!
-//! A section lies in a block of the next larger class, or in a run of pages. Classes are 1, 1.25, 1.5 and 1.75 times
-//! the powers of two, in multiples of 64, so tables share slabs. What rounding and the rest of a slab waste is at most a
-//! quarter, or 63 bytes (`waste_is_a_quarter_or_less`). Small ones are left to the allocator of everything else: slabs of
-//! each of their classes, with few blocks in each, took a tenth of a limit of 500 MB.
+//! A section lies in a run of pages, or, if it is short, where everything else is allocated; none in slabs. There hot
+//! blocks come and go by the chunk, and sections that stay longer would hold on to slabs that are empty else: of a database
+//! six times as large as its memory, half of the slabs' bytes were free for that.
 //!
 //! - P-1 The bytes are one part's alone from when it is made until it is dropped; it holds its pool for so long.
 //! - P-2 They are written before anybody has the part, and never after.
@@ -13,14 +12,10 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::system::PAGE_BYTES;
-use super::{BLOCK_ALIGN, BlockPool, OutOfMemory, SLAB_BYTES};
+use super::{BLOCK_ALIGN, BlockPool, OutOfMemory};
 
-/// Longer ones lie in runs: three blocks of a third of a slab waste more than a quarter of it.
-const LONGEST_IN_BLOCK: usize = SLAB_BYTES / 4;
-
-/// Shorter ones come from the allocator of everything else.
-const SHORTEST_IN_BLOCK: usize = 8 << 10;
-const LONGEST_SMALL: usize = SHORTEST_IN_BLOCK - 1;
+/// Longer ones lie in runs, of which less than an eighth is wasted then.
+const LONGEST_SMALL: usize = 8 * PAGE_BYTES - BLOCK_ALIGN;
 
 /// An immutable section of bytes in a pool's memory, aligned to a cache line.
 pub struct Part {
@@ -41,12 +36,7 @@ struct Line;
 /// The bytes that a section of `len` takes.
 fn taken_bytes(len: usize) -> usize {
     const { assert!(align_of::<Line>() == BLOCK_ALIGN) };
-    if len > LONGEST_IN_BLOCK {
-        return len.next_multiple_of(PAGE_BYTES);
-    }
-    // A quarter of the greatest power of two below, of which the class is 5 to 8.
-    let step = (len.saturating_sub(1).checked_ilog2().map_or(0, |bits| 1 << bits) / 4).max(BLOCK_ALIGN);
-    len.next_multiple_of(step)
+    len.next_multiple_of(if len > LONGEST_SMALL { PAGE_BYTES } else { BLOCK_ALIGN })
 }
 
 impl Part {
@@ -55,23 +45,57 @@ impl Part {
     /// # Errors
     /// The pool has no memory, of its limit or of the system.
     pub fn new(pool: &BlockPool, bytes: &[u8]) -> Result<Self, OutOfMemory> {
-        let (len, taken) = (bytes.len(), taken_bytes(bytes.len()));
-        debug_assert!(taken >= len, "a section fits its class");
+        let part = Self::unwritten(pool, bytes.len())?;
+        // SAFETY: so many bytes are there; they are new, so not `bytes`. Of none, none are copied.
+        unsafe { part.start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), part.len) };
+        Ok(part)
+    }
+
+    /// A section of some length, which the caller writes at once.
+    fn unwritten(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
+        let taken = taken_bytes(len);
+        debug_assert!(taken >= len, "a section fits");
         let start = match len {
             0 => NonNull::<Line>::dangling().cast(),
             1..=LONGEST_SMALL => pool.alloc_small(taken)?,
-            SHORTEST_IN_BLOCK..=LONGEST_IN_BLOCK => pool.alloc(taken)?,
             _ => pool.alloc_run(taken)?,
         };
         debug_assert!((start.as_ptr() as usize).is_multiple_of(BLOCK_ALIGN), "sections are aligned");
-        // SAFETY: `taken` bytes are there, no fewer than `len`; they are new, so not `bytes`. Of none, none are copied.
-        unsafe { start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), len) };
         Ok(Self { start, len, pool: pool.clone() })
     }
 
     /// Bytes that it takes from the pool.
     pub fn memory_bytes(&self) -> usize {
         taken_bytes(self.len)
+    }
+}
+
+/// A section that nobody has yet but whoever writes it.
+pub struct NewPart(Part);
+
+impl NewPart {
+    /// A section of so many zeros.
+    ///
+    /// # Errors
+    /// As of [`Part::new`].
+    pub fn zeroed(pool: &BlockPool, len: usize) -> Result<Self, OutOfMemory> {
+        let part = Part::unwritten(pool, len)?;
+        if len <= LONGEST_SMALL {
+            // SAFETY: so many bytes are there, of this part alone (P-1). A run's pages are zeros already.
+            unsafe { part.start.write_bytes(0, len) };
+        }
+        Ok(Self(part))
+    }
+
+    /// Its bytes.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len` bytes lie there, written in `zeroed`, and nobody else has the part (P-1).
+        unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
+    }
+
+    /// The section, as it is from now on.
+    pub fn finish(self) -> Part {
+        self.0
     }
 }
 
@@ -99,7 +123,6 @@ impl Drop for Part {
             match self.len {
                 0 => {}
                 1..=LONGEST_SMALL => self.pool.free_small(self.start, taken),
-                SHORTEST_IN_BLOCK..=LONGEST_IN_BLOCK => self.pool.free(self.start, taken),
                 _ => self.pool.free_run(self.start, taken),
             }
         }
@@ -111,23 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waste_is_a_quarter_or_less() {
-        let mut classes = std::collections::BTreeSet::new();
-        for len in 1..=4 * SLAB_BYTES {
-            let taken = taken_bytes(len);
-            assert!(taken >= len);
-            if len > LONGEST_IN_BLOCK {
-                assert!(taken - len < PAGE_BYTES && taken.is_multiple_of(PAGE_BYTES));
-                continue;
-            }
-            classes.insert(taken);
-            assert!(taken.is_multiple_of(BLOCK_ALIGN));
-            // What a slab full of them holds.
-            let held = SLAB_BYTES / taken * len;
-            assert!(held * 4 >= SLAB_BYTES * 3 || taken - len < BLOCK_ALIGN, "{len} in {taken}");
+    fn waste_is_an_eighth_or_less_than_a_cache_line() {
+        for len in 1..=64 * PAGE_BYTES {
+            let waste = taken_bytes(len) - len;
+            assert!(waste < BLOCK_ALIGN || waste * 8 < len, "{len}");
         }
-        let first: Vec<usize> = classes.iter().copied().take(13).collect();
-        assert_eq!(first, [64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280]);
-        assert_eq!(classes.len(), 4 * 12);
     }
 }

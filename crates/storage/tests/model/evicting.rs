@@ -18,8 +18,13 @@ use crate::world::World;
 struct Boxes(Vec<Vec<u8>>);
 
 impl Shelf for Boxes {
-    fn read(&self, column: ColumnId) -> Result<Vec<u8>, FetchError> {
-        Ok(self.0[column.index()].clone())
+    fn read(&self, column: ColumnId, sections: &mut [&mut [u8]]) -> Result<(), FetchError> {
+        let mut left = self.0[column.index()].as_slice();
+        for section in sections {
+            section.copy_from_slice(left.split_off(..section.len()).expect("as long as what was put there"));
+        }
+        assert!(left.is_empty(), "no more than what was put there");
+        Ok(())
     }
 
     fn will_read(&self, _: ColumnId) {}
