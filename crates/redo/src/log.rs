@@ -368,8 +368,8 @@ impl Log {
     }
 
     /// Makes the next segment if it is due, which [`Log::run`] has a helper thread for; returns whether
-    /// it did. Never needed: [`Log::step`] makes what it does not find, and looks for room in time. Where there is no room, only what
-    /// frees some is taken from the next step on, until one of these finds it.
+    /// it did. Never needed: [`Log::step`] makes what it does not find, and looks for room in time. Where there is
+    /// no room, only what frees some is taken from the next step on, until one of these finds it.
     pub fn prepare(&self) -> bool {
         self.shared.preparer.as_ref().is_some_and(|preparer| {
             preparer.retry();

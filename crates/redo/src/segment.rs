@@ -254,7 +254,6 @@ impl Maker {
 /// The helper may be late. So whoever has half of a segment left waits until it is known whether there is room for the
 /// next ([`Preparer::ask_for_room`]): what is left is for what frees room, if there is none.
 ///
-///
 /// `lack` says why, as long as the segment that was wanted last is not there for want of room.
 #[derive(Debug)]
 pub(crate) struct Preparer {

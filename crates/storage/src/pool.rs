@@ -1,5 +1,5 @@
 //! Block memory: a few large regions on huge pages, cut into slabs of 2 MiB, each slab into blocks
-//! of one size. Beside them, for sections that few of fit a slab, runs of small pages (`runs`), and for small ones the
+//! of one size. Beside them, for sections of frozen chunks, runs of small pages (`runs`), and for short ones the
 //! allocator of everything else.
 //!
 //! Responsible for: handing out and taking back blocks and [`Part`]s from any thread, keeping a
@@ -143,7 +143,7 @@ struct State {
     asked_bytes: u64,
     slabs: HashMap<usize, Slab>,
     /// By block size: slabs with at least one free block. Blocks are taken from the first by address, so that the last
-    /// become free: with the latest instead, TPC-C under eviction held a sixth of its memory in slabs of a few blocks.
+    /// become free.
     partial: HashMap<usize, BTreeSet<usize>>,
     slabs_in_use: u64,
     runs: Runs,

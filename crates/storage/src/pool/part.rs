@@ -1,8 +1,8 @@
 //! Sections of any length, written once: encoded columns.
 //!
 //! A section lies in a run of pages, or, if it is short, where everything else is allocated; none in slabs. There hot
-//! blocks come and go by the chunk, and sections that stay longer would hold on to slabs that are empty else: of a database
-//! six times as large as its memory, half of the slabs' bytes were free for that.
+//! blocks come and go by the chunk, and sections that stay longer would hold on to slabs that are empty else: when they
+//! shared them, 300 of the 460 MB of these slabs were free while TPC-C ran at four times its limit.
 //!
 //! - P-1 The bytes are one part's alone from when it is made until it is dropped; it holds its pool for so long.
 //! - P-2 They are written before anybody has the part, and never after.
