@@ -280,11 +280,14 @@ impl BlockPool {
 
     /// As [`BlockPool::alloc`], for a need. Before it refuses, it asks for relief.
     pub(crate) fn alloc_for(&self, bytes: usize, need: Need) -> Result<NonNull<u8>, OutOfMemory> {
-        let mut done = self.try_alloc(bytes, need);
-        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
-            && (self.make_room() || self.relieve(true))
-        {
-            done = self.try_alloc(bytes, need);
+        self.with_relief(|| self.try_alloc(bytes, need))
+    }
+
+    /// Tries again as long as the limit refuses, and somebody frees memory.
+    fn with_relief<T>(&self, attempt: impl Fn() -> Result<T, OutOfMemory>) -> Result<T, OutOfMemory> {
+        let mut done = attempt();
+        while matches!(done, Err(OutOfMemory::Limit { .. })) && (self.make_room() || self.relieve(true)) {
+            done = attempt();
         }
         done
     }
@@ -422,20 +425,13 @@ impl BlockPool {
     /// Bytes that are too few for a block of their own size, aligned as blocks are, from the allocator of everything else.
     /// Before it refuses, it asks for relief.
     fn alloc_small(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        let admitted = || {
+        let is_tight = self.with_relief(|| {
             let mut state = self.inner.state.lock();
             self.admit(&state, bytes as u64, Need::Ordinary)?;
             state.small_bytes += bytes as u64;
             while state.held_bytes() > self.inner.limit_bytes && State::cool_slab(&mut state) {}
             Ok(self.is_tight(&state))
-        };
-        let mut done = admitted();
-        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
-            && (self.make_room() || self.relieve(true))
-        {
-            done = admitted();
-        }
-        let is_tight = done?;
+        })?;
         // SAFETY: it is not of no bytes.
         let start = NonNull::new(unsafe { std::alloc::alloc(small_layout(bytes)) });
         let Some(start) = start else {
@@ -466,13 +462,7 @@ impl BlockPool {
 
     /// Pages in a row, a multiple of [`system::PAGE_BYTES`], with zeroes. Before it refuses, it asks for relief.
     fn alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {
-        let mut done = self.try_alloc_run(bytes);
-        while done == Err(OutOfMemory::Limit { limit_bytes: self.inner.limit_bytes })
-            && (self.make_room() || self.relieve(true))
-        {
-            done = self.try_alloc_run(bytes);
-        }
-        done
+        self.with_relief(|| self.try_alloc_run(bytes))
     }
 
     fn try_alloc_run(&self, bytes: usize) -> Result<NonNull<u8>, OutOfMemory> {

@@ -197,9 +197,10 @@ impl Database {
             let is_watched = || database.inner.pool.excess_bytes(WATCHED) > 0;
             while database.inner.evicting.next(if is_watched() { WATCH } else { LOOK }) {
                 database.note_time();
-                if is_watched() {
+                if database.inner.pool.excess_bytes(SHORT) > 0 {
+                    database.make_enough();
+                } else if is_watched() {
                     database.look_at_writes();
-                    database.evict_if_short();
                 }
             }
         });
@@ -208,12 +209,9 @@ impl Database {
         Ok(())
     }
 
-    /// Makes room as long as memory is short.
-    fn evict_if_short(&self) {
+    /// Makes room until there is enough.
+    fn make_enough(&self) {
         let pool = &self.inner.pool;
-        if pool.excess_bytes(SHORT) == 0 {
-            return;
-        }
         let mut excess = pool.excess_bytes(ENOUGH);
         while excess > 0 && !self.inner.evicting.state.lock().is_closing {
             self.free_memory(excess.min(ONE_ROOM_BYTES));
