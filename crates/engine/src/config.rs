@@ -52,6 +52,8 @@ pub struct Config {
     pub checkpoint: CheckpointSchedule,
     /// When rows that nobody writes any more are frozen by themselves.
     pub freeze: FreezeSchedule,
+    /// Whether it is counted which rows transactions find by indexes, so that those that are read often are frozen last.
+    pub observe_reads: bool,
     /// Where frozen rows go when [`Config::data_limit_bytes`] is nearly reached.
     pub eviction: Eviction,
 }
@@ -97,6 +99,7 @@ impl Config {
             recovery_threads: albireo_env::cores(),
             checkpoint: CheckpointSchedule::default(),
             freeze: FreezeSchedule::default(),
+            observe_reads: true,
             eviction: Eviction::default(),
         }
     }

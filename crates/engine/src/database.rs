@@ -261,11 +261,9 @@ impl Database {
     fn without_eviction(config: Config, env: Env) -> Result<Self, SqlError> {
         config.check()?;
         let pool = BlockPool::new(config.data_limit_bytes);
-        let registry = Arc::new(SnapshotRegistry::new(
-            pool.clone(),
-            config.snapshot_budget_bytes,
-            config.snapshot_policy,
-        ));
+        let registry =
+            SnapshotRegistry::new(pool.clone(), config.snapshot_budget_bytes, config.snapshot_policy);
+        let registry = Arc::new(registry.observing_reads(config.observe_reads));
         let setup = PartitionsConfig { partitions: config.partitions, queue_capacity: config.queue_capacity };
         let partitions = Arc::new(Partitions::new(setup, registry, &env));
         let sessions = Sessions::new(Arc::clone(&partitions), env.clock.clone());

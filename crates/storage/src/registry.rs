@@ -193,6 +193,7 @@ pub struct SnapshotRegistry {
     changes: AtomicU64,
     blocks_copied: AtomicU64,
     bytes_copied: AtomicU64,
+    observes_reads: bool,
     state: Mutex<State>,
 }
 
@@ -243,8 +244,21 @@ impl SnapshotRegistry {
             changes: AtomicU64::new(0),
             blocks_copied: AtomicU64::new(0),
             bytes_copied: AtomicU64::new(0),
+            observes_reads: true,
             state: Mutex::default(),
         }
+    }
+
+    /// The same, which says whether it is counted what transactions read ([`crate::ChunkView::reads`]). It is, unless this
+    /// says otherwise.
+    #[must_use]
+    pub fn observing_reads(mut self, observes_reads: bool) -> Self {
+        self.observes_reads = observes_reads;
+        self
+    }
+
+    pub(crate) fn observes_reads(&self) -> bool {
+        self.observes_reads
     }
 
     /// The pool that blocks come from.

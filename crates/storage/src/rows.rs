@@ -31,6 +31,7 @@ mod free;
 mod ghosts;
 mod heap;
 mod melt;
+mod reads;
 mod seen;
 mod set;
 mod shadow;
@@ -56,6 +57,7 @@ pub use cold::WhyHot;
 use empty::Emptied;
 use free::FreeSlots;
 pub(crate) use heap::{HeapUse, OVERFLOW, VIEW_INLINE_BYTES, View, heap_bytes_of, inline_overflow_place};
+pub(crate) use reads::Reads;
 pub(crate) use seen::{SeenPart, SeenRows};
 pub use set::RowSet;
 pub(crate) use shadow::{Original, Replaced, Shadow};
@@ -102,6 +104,8 @@ pub struct Rows {
     /// Slots of rows that died until this epoch are seen by no snapshot, nor will they be; as it was found when so many
     /// snapshots had come or gone.
     unseen: (u64, u64),
+    /// What searches in indexes find.
+    pub(crate) reads: Reads,
     registry: Arc<SnapshotRegistry>,
     block_bytes: u64,
 }
@@ -164,6 +168,7 @@ impl Rows {
             keeps_heaps: Weak::new(),
             free: FreeSlots::default(),
             unseen: (0, u64::MAX),
+            reads: Reads::default(),
             registry,
             block_bytes: 0,
         }
@@ -730,6 +735,7 @@ impl Rows {
         assert!(next_epoch > self.epoch, "a table's epochs go up");
         debug_assert!(self.live_rows <= self.slots, "each live row has a slot");
         (self.epoch, self.shared_slots) = (next_epoch, self.slots);
+        self.reads.cover(self.chunks, self.registry.observes_reads());
         Arc::clone(&self.dir)
     }
 

@@ -14,6 +14,7 @@ mod archive;
 mod fig14;
 mod freezing;
 mod loss;
+mod observers;
 mod pair;
 mod queries;
 mod report;
@@ -30,7 +31,8 @@ use crate::progress::Observer;
 use pair::Pair;
 
 pub use report::{
-    Archives, CompactionReport, Freezing, InTurns, Loss, PrefixScan, PrefixScans, QueryTimes, Size,
+    Archives, CompactionReport, Freezing, InTurns, Loss, Marks, Observers, PrefixScan, PrefixScans,
+    QueryTimes, Size,
 };
 
 /// The tables that grow for ever.
@@ -51,6 +53,7 @@ pub struct CompactionConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Experiment {
     Loss,
+    Observers,
     Prefixes,
     Freezing,
     Memory,
@@ -63,8 +66,9 @@ enum Experiment {
 }
 
 impl Experiment {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Loss,
+        Self::Observers,
         Self::Prefixes,
         Self::Freezing,
         Self::Memory,
@@ -76,9 +80,15 @@ impl Experiment {
         Self::Archives,
     ];
 
+    /// Whether it makes databases of its own.
+    fn has_databases(self) -> bool {
+        matches!(self, Self::Loss | Self::Observers | Self::Archives | Self::Prefixes)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss of throughput",
+            Self::Observers => "observers",
             Self::Prefixes => "prefix scans",
             Self::Freezing => "freezing",
             Self::Memory => "memory",
@@ -122,6 +132,9 @@ impl Bench<'_> {
         if asked(&Experiment::Loss) {
             report.loss = Some(self.loss()?);
         }
+        if asked(&Experiment::Observers) && !self.cancel.is_cancelled() {
+            report.observers = Some(self.observers()?);
+        }
         if asked(&Experiment::Archives) && !self.cancel.is_cancelled() {
             self.show(Experiment::Archives);
             report.archives = Some(self.archives()?);
@@ -130,9 +143,7 @@ impl Bench<'_> {
             self.show(Experiment::Prefixes);
             report.prefixes = Some(self.prefixes()?);
         }
-        let has_own =
-            |one: &Experiment| matches!(one, Experiment::Loss | Experiment::Archives | Experiment::Prefixes);
-        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !has_own(one));
+        let mut others = Experiment::ALL.into_iter().filter(asked).filter(|one| !one.has_databases());
         let Some(first) = others.next() else { return Ok(()) };
         self.show(first);
         let (pair, memory) = self.pair()?;
@@ -143,7 +154,7 @@ impl Bench<'_> {
             }
             self.show(experiment);
             match experiment {
-                Experiment::Loss | Experiment::Archives | Experiment::Prefixes => {
+                Experiment::Loss | Experiment::Observers | Experiment::Archives | Experiment::Prefixes => {
                     unreachable!("they have databases of their own")
                 }
                 Experiment::Freezing => report.freezing = self.freezing(&pair.frozen)?,

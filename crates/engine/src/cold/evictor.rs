@@ -58,6 +58,8 @@ const TICKS: u64 = 16;
 const IDLE: u32 = 160;
 /// The same before what may be written again is frozen for it.
 const SETTLED: u32 = 4;
+/// The same before what is read often is frozen for it.
+const RECENT: u32 = 1;
 /// Between two tries to find something that may leave.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Tries before giving up, and for how long then.
@@ -267,6 +269,8 @@ impl Database {
         let mut freed = self.evict_bytes(wanted, before(IDLE));
         freed += self.freeze_bytes(Returning::Few, wanted.saturating_sub(freed));
         freed += self.evict_bytes(wanted.saturating_sub(freed), before(SETTLED));
+        freed += self.freeze_bytes(Returning::Seldom, wanted.saturating_sub(freed));
+        freed += self.evict_bytes(wanted.saturating_sub(freed), before(RECENT));
         freed += self.freeze_bytes(Returning::Any, wanted.saturating_sub(freed));
         freed + self.evict_bytes(wanted.saturating_sub(freed), |_| true)
     }

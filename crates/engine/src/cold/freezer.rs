@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!          written since the last look                nobody has written it for `after`
-//! HOT ◄───────────────────────────── COOLING ─────────────────────────────► FROZEN, unless it was written meanwhile
+//! HOT ◄───────────────────────────── COOLING ─────────────────────────────► FROZEN, unless it was written meanwhile,
+//!                                                                                    or is read often
 //! ```
 //!
-//! I-1 What is frozen depends on what was written when the database was looked at, on nothing else: a simulation looks
-//! by [`Database::freeze_if_due`].
+//! I-1 What is frozen depends on what was written and read when the database was looked at, on nothing else: a simulation
+//! looks by [`Database::freeze_if_due`].
 //! I-2 Whoever owns a partition runs at normal priority; only the encoding gives way to transactions.
 //! I-3 The thread ends before the database does.
 //!
@@ -14,6 +15,9 @@
 //! of orders come, are changed once when they are delivered, and never again. So it is counted what became of those that
 //! were left alone for a moment, after so many times that they were written; those are frozen first of whose like few were
 //! written again, and then those that were written longest ago.
+//!
+//! What transactions read often ([`OFTEN`]) is not frozen for its age, and last where memory is short: who reads a frozen row
+//! decodes it each time.
 //!
 //! A frozen chunk most of whose rows have died since is emptied, so that it is let go of: what is left of it moves, and
 //! is frozen again where it moved to, in time. So is what is left of a chunk that has blocks: it waits for new rows in its
@@ -40,6 +44,12 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After which time what nobody has written is frozen because memory is short.
 const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// What is read so often, rows of a chunk in a second, stays as it is: decoding a row takes about 100 ns, so these would take
+/// a thousandth of a core, and the chunk more memory by less than a megabyte.
+const OFTEN: u64 = 10_000;
+/// In which time at least reads are counted.
+const COUNTED: Duration = Duration::from_millis(20);
 
 /// When rows are frozen by themselves, of tables that say nothing else (`WITH (freeze = ...)`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,6 +144,11 @@ impl Freezing {
         let seen = self.seen.lock();
         seen.get(&(table, chunk)).is_some_and(|seen| seen.written == written && seen.times > 1)
     }
+
+    /// Whether a chunk stays because transactions read it often.
+    pub(super) fn is_read_often(&self, table: TableId, chunk: ChunkPlace) -> bool {
+        self.seen.lock().get(&(table, chunk)).is_some_and(|seen| seen.read.often)
+    }
 }
 
 /// What was seen of a chunk that has blocks.
@@ -148,6 +163,28 @@ struct Seen {
     returns: u8,
     /// Whether it is left alone now.
     is_left: bool,
+    read: Read,
+}
+
+/// What was seen of how a chunk is read.
+#[derive(Clone, Copy)]
+struct Read {
+    /// Reads until then, and when that was.
+    reads: u64,
+    at: u64,
+    /// Whether it is read often.
+    often: bool,
+}
+
+impl Read {
+    fn look(&mut self, reads: u64, now: u64) {
+        let passed = now.saturating_sub(self.at);
+        if passed >= COUNTED.as_nanos() as u64 {
+            let more = u128::from(reads.saturating_sub(self.reads));
+            let often = more * 1_000_000_000 >= u128::from(OFTEN) * u128::from(passed);
+            *self = Self { reads, at: now, often };
+        }
+    }
 }
 
 /// Times that a chunk is written again which are told apart.
@@ -161,9 +198,21 @@ const FEW_RETURNS: u32 = 2;
 /// Which chunks are frozen because memory is short.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Returning {
-    /// Those of whose like few are written again.
+    /// Those of whose like few are written again, and that are not read often.
     Few,
+    /// Those that are not read often.
+    Seldom,
     Any,
+}
+
+impl Returning {
+    fn includes(self, cold: &Cold) -> bool {
+        match self {
+            Self::Few => !cold.often && cold.returns < FEW_RETURNS,
+            Self::Seldom => !cold.often,
+            Self::Any => true,
+        }
+    }
 }
 
 /// By how often they were written again before: chunks that were left alone, and those of them that were written again.
@@ -191,8 +240,9 @@ impl Habits {
 }
 
 impl Seen {
-    fn new(written: Epoch, now: u64) -> Self {
-        Self { written, since: now, times: 0, returns: 0, is_left: false }
+    fn new(written: Epoch, reads: u64, now: u64) -> Self {
+        let read = Read { reads, at: now, often: false };
+        Self { written, since: now, times: 0, returns: 0, is_left: false, read }
     }
 
     /// It was frozen: whether it would have been written again will not be known.
@@ -201,14 +251,15 @@ impl Seen {
     }
 
     /// It is looked at.
-    fn look(&mut self, written: Epoch, now: u64, habits: &mut Habits) {
+    fn look(&mut self, (written, reads): (Epoch, u64), now: u64, habits: &mut Habits) {
+        self.read.look(reads, now);
         if self.written != written {
             if self.is_left {
                 habits.returned[usize::from(self.returns)] += 1;
                 habits.fade(self.returns);
             }
             let returns = (self.returns + u8::from(self.is_left)).min(MOST_RETURNS);
-            *self = Self { returns, ..Self::new(written, now) };
+            *self = Self { written, since: now, times: 0, returns, is_left: false, read: self.read };
         }
         self.times = self.times.saturating_add(1);
         if !self.is_left && now.saturating_sub(self.since) >= AT_ONCE.as_nanos() as u64 {
@@ -221,6 +272,8 @@ impl Seen {
 /// A chunk that may be frozen; the first of several comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cold {
+    /// Whether it is read often.
+    often: bool,
     /// In how many of 8 cases its like are written again.
     returns: u32,
     /// When it was written last.
@@ -278,7 +331,7 @@ impl Database {
         let of_table =
             |due: &Due| due.cold.iter().map(|(place, cold)| (*cold, due.table, *place)).collect::<Vec<_>>();
         let mut cold: Vec<(Cold, TableHandle, ChunkPlace)> = due.iter().flat_map(of_table).collect();
-        cold.retain(|(cold, ..)| who == Returning::Any || cold.returns < FEW_RETURNS);
+        cold.retain(|(cold, ..)| who.includes(cold));
         cold.sort_by_key(|(cold, ..)| *cold);
         let goes_on = || self.inner.freezing.goes_on();
         for of_table in cold.chunk_by(|(_, one, _), (_, other, _)| one == other) {
@@ -320,7 +373,7 @@ impl Database {
     /// The chunks of each table that something is to be done with; of a table that is frozen by itself after `at_most`.
     fn due_chunks(&self, at_most: Option<Duration>) -> Result<Vec<Due>, SqlError> {
         let (catalog, schedule) = (self.catalog(), self.inner.freezing.schedule);
-        let at_most = at_most.unwrap_or(Duration::MAX);
+        let (is_short, at_most) = (at_most.is_some(), at_most.unwrap_or(Duration::MAX));
         let of_table = |def: &Arc<TableDef>| Some((Arc::clone(def), schedule.of(def)?.min(at_most)));
         let tables: Vec<_> = catalog.tables().filter_map(of_table).collect();
         let is_there = |table: &TableId| tables.iter().any(|(def, _)| def.id == *table);
@@ -352,11 +405,12 @@ impl Database {
                     }
                     continue;
                 }
-                let written = chunk.written();
-                let known = seen.entry((def.id, place)).or_insert(Seen::new(written, now));
-                known.look(written, now, habits);
-                if now.saturating_sub(known.since) >= after.as_nanos() as u64 {
-                    due.cold.insert(place, Cold { returns: habits.returns(known.returns), written });
+                let (written, reads) = (chunk.written(), chunk.reads());
+                let known = seen.entry((def.id, place)).or_insert(Seen::new(written, reads, now));
+                known.look((written, reads), now, habits);
+                let (often, returns) = (known.read.often, habits.returns(known.returns));
+                if now.saturating_sub(known.since) >= after.as_nanos() as u64 && (is_short || !often) {
+                    due.cold.insert(place, Cold { often, returns, written });
                 }
             }
             if !due.cold.is_empty() || !due.holey.is_empty() {
@@ -395,9 +449,9 @@ mod tests {
 
     /// Looks at a chunk every moment while it is written at these epochs.
     fn watch(epochs: &[u64], habits: &mut Habits) -> Seen {
-        let mut seen = Seen::new(Epoch(epochs[0]), 0);
+        let mut seen = Seen::new(Epoch(epochs[0]), 0, 0);
         for (look, epoch) in epochs.iter().enumerate() {
-            seen.look(Epoch(*epoch), look as u64 * MOMENT, habits);
+            seen.look((Epoch(*epoch), 0), look as u64 * MOMENT, habits);
         }
         seen
     }
@@ -412,10 +466,35 @@ mod tests {
         assert_eq!((habits.returns(0), habits.returns(1)), (8, 0));
         // What was delivered is frozen first, although orders that wait were written longer ago.
         let waits = watch(&[1, 1, 1], &mut habits);
-        let cold = |seen: &Seen| Cold { returns: habits.returns(seen.returns), written: seen.written };
+        let cold = |seen: &Seen| {
+            let (often, returns) = (seen.read.often, habits.returns(seen.returns));
+            Cold { often, returns, written: seen.written }
+        };
         assert!(cold(&orders[0]) < cold(&waits));
         // One of nine waits, and may come back or not.
         assert_eq!(habits.returns(0), 7);
+    }
+
+    #[test]
+    fn chunk_that_is_read_often_is_told_by_what_was_read_since_it_was_looked_at() {
+        let (mut read, second) = (Read { reads: 5, at: 0, often: false }, 1_000_000_000);
+        let mut look = |reads, now| {
+            read.look(reads, now);
+            read.often
+        };
+        assert!(!look(u64::MAX, 1), "nothing is said of so short a time");
+        assert!(look(5 + OFTEN, second) && look(5 + 3 * OFTEN, 2 * second));
+        assert!(look(5 + 3 * OFTEN, 2 * second + 1), "as before");
+        assert!(!look(4 + 4 * OFTEN, 3 * second) && !look(4 + 4 * OFTEN, 4 * second));
+        let mut habits = Habits::default();
+        let often = Cold { often: true, returns: 0, written: Epoch(1) };
+        let seldom = Cold { often: false, returns: 8, written: Epoch(9) };
+        assert!(seldom < often, "what is read often is frozen last");
+        // What it was read before is not forgotten when it is written.
+        let mut seen = Seen::new(Epoch(1), 0, 0);
+        seen.look((Epoch(1), OFTEN), second, &mut habits);
+        seen.look((Epoch(2), 3 * OFTEN), 2 * second, &mut habits);
+        assert!(seen.read.often && seen.read.reads == 3 * OFTEN);
     }
 
     #[test]

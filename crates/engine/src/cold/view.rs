@@ -26,6 +26,7 @@ impl Database {
             ("dead", number),
             ("bytes", number),
             ("block_bytes", number),
+            ("reads", number),
             ("encoding", text),
             ("reason", text),
         ];
@@ -47,6 +48,7 @@ impl Database {
         let slots = chunk.slots() as u64;
         let live_rows = chunk.live_rows();
         let live = live_rows as u64;
+        let place = (chunk.partition(), chunk.number());
         let reason = match chunk.is_frozen() {
             true => None,
             false if chunk.is_encodable() && is_mostly_free(chunk, live_rows) => {
@@ -56,10 +58,11 @@ impl Database {
                 let partitions = &self.inner.partitions;
                 let may = |target: &albireo_storage::Table| target.may_freeze(chunk.number());
                 let may = partitions.with_table_if_there(table, chunk.partition(), may);
-                may.and_then(Result::err).map(|reason| reason.to_string())
+                let reason = may.and_then(Result::err).map(|reason| reason.to_string());
+                let often = || self.inner.freezing.is_read_often(def.id, place);
+                reason.or_else(|| often().then(|| "transactions read it often".to_owned()))
             }
         };
-        let place = (chunk.partition(), chunk.number());
         let state = match chunk.frozen_rows() {
             Some(0) => "empty",
             Some(_) if chunk.is_evicted() => "evicted",
@@ -82,6 +85,7 @@ impl Database {
             number(slots - live),
             number(chunk.memory_bytes()),
             number(chunk.block_bytes()),
+            number(chunk.reads()),
             forms.unwrap_or(Value::Null),
             reason.map_or(Value::Null, Value::Text),
         ]

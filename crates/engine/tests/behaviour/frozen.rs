@@ -378,6 +378,47 @@ fn what_nobody_writes_is_frozen_by_itself() {
 }
 
 #[test]
+fn what_transactions_read_often_is_not_frozen_for_its_age() {
+    let (minute, moment) = (Duration::from_secs(60), Duration::from_millis(100));
+    for observe_reads in [true, false] {
+        let (clock, hand) = Clock::simulated();
+        let config = Config { observe_reads, freeze: FreezeSchedule { after: Some(minute) }, ..small() };
+        let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
+        run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL)");
+        run(&db, "INSERT INTO t SELECT g, g % 3 FROM generate_series(0, 39999) s (g)");
+        let chunks = |columns: &str| ask(&db, &format!("SELECT {columns} FROM albireo.chunks ORDER BY chunk"));
+        let read = |rows: std::ops::Range<i32>| {
+            for a in rows {
+                let found = db.query("SELECT b FROM t WHERE a = $1", &[albireo::Value::Integer(a)]).unwrap();
+                assert_eq!(found.row_count(), 1);
+            }
+        };
+        assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+        // Long ago, and queries of all rows, do not count.
+        read(16384..20000);
+        hand.advance(minute - moment);
+        assert_eq!(ask(&db, "SELECT count(*), sum(b) FROM t"), "40000,39999");
+        assert_eq!(db.freeze_if_due().unwrap().chunks, 0);
+        // 20,000 a second.
+        read(0..2000);
+        hand.advance(moment);
+        let frozen = db.freeze_if_due().unwrap().chunks;
+        if !observe_reads {
+            assert_eq!((frozen, chunks("reads")), (2, "0 0 0".to_owned()));
+            continue;
+        }
+        assert_eq!(frozen, 1);
+        assert_eq!(
+            chunks("state, reads > 1900 AND reads < 2100, reads > 3500 AND reads < 3700, reason"),
+            "cooling,t,f,transactions read it often frozen,f,t,NULL hot,f,f,new rows come to it"
+        );
+        hand.advance(minute);
+        assert_eq!(db.freeze_if_due().unwrap().chunks, 1, "nobody has read it since");
+        assert_eq!(chunks("state"), "frozen frozen hot");
+    }
+}
+
+#[test]
 fn table_says_itself_when_its_rows_are_frozen() {
     let minute = Duration::from_secs(60);
     let (db, hand) = frozen_after(minute);

@@ -86,7 +86,7 @@ impl Asked<'_> {
         // SAFETY: a slot of a page of the index, which is borrowed, so it is still there.
         match unsafe { self.slot.read() } {
             u64::MAX => self.index.find_short(self.rows, self.key),
-            tid => Some(Tid(tid)),
+            tid => Some(self.rows.noted(Tid(tid))),
         }
     }
 }
@@ -254,7 +254,7 @@ impl TableIndex {
         if rows.is_irregular() {
             return self.find_all(rows, key).into_iter().next();
         }
-        self.index.find(key, &mut in_rows(&self.columns, rows)).map(Tid)
+        self.index.find(key, &mut in_rows(&self.columns, rows)).map(|tid| rows.noted(Tid(tid)))
     }
 
     /// The key of values, one for each column; tells whether one is NULL.
@@ -286,7 +286,7 @@ impl TableIndex {
     pub(super) fn find_all(&self, rows: &Rows, key: KeyRef<'_>) -> Vec<Tid> {
         let tids = self.index.tids(key, &mut in_rows(&self.columns, rows));
         let there = tids.map(Tid).filter(|tid| !rows.is_ghost(*tid));
-        there.map(|slot| rows.known_as(slot)).collect()
+        there.map(|slot| rows.known_as(rows.noted(slot))).collect()
     }
 
     #[inline(always)]
@@ -298,7 +298,7 @@ impl TableIndex {
     #[inline(always)]
     fn find_short(&self, rows: &Rows, key: u128) -> Option<Tid> {
         match self.index.bare() {
-            None => self.index.find_short(key).map(Tid),
+            None => self.index.find_short(key).map(|tid| rows.noted(Tid(tid))),
             Some(_) => self.find_bare(rows, key),
         }
     }
@@ -306,7 +306,7 @@ impl TableIndex {
     #[inline(never)]
     fn find_bare(&self, rows: &Rows, key: u128) -> Option<Tid> {
         let key = KeyRef { prefix: key, rest: &[] };
-        self.index.find(key, &mut in_rows(&self.columns, rows)).map(Tid)
+        self.index.find(key, &mut in_rows(&self.columns, rows)).map(|tid| rows.noted(Tid(tid)))
     }
 
     /// The live row with a short key; of several the least TID.
@@ -314,7 +314,7 @@ impl TableIndex {
     fn live_short(&self, rows: &Rows, key: u128) -> Option<Tid> {
         let key = KeyRef { prefix: key, rest: &[] };
         let tids = self.index.tids(key, &mut in_rows(&self.columns, rows));
-        tids.map(Tid).find(|tid| rows.is_live(*tid)).map(|slot| rows.known_as(slot))
+        tids.map(Tid).find(|tid| rows.is_live(*tid)).map(|slot| rows.known_as(rows.noted(slot)))
     }
 }
 
@@ -425,7 +425,8 @@ impl Table {
             return self.between(index, low, high).next();
         }
         let index = self.table_index(index);
-        index.index.first_in(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid)
+        let tid = index.index.first_in(low, high, &mut in_rows(&index.columns, &self.rows));
+        tid.map(|tid| self.rows.noted(Tid(tid)))
     }
 
     /// The row with the greatest key that begins with `prefix`; the index is ordered.
@@ -439,7 +440,8 @@ impl Table {
             return self.between(index, low, high).next_back();
         }
         let index = self.table_index(index);
-        index.index.last_in(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid)
+        let tid = index.index.last_in(low, high, &mut in_rows(&index.columns, &self.rows));
+        tid.map(|tid| self.rows.noted(Tid(tid)))
     }
 
     /// The rows whose keys' first 16 bytes lie in `low..=high`, in key order.
@@ -455,7 +457,8 @@ impl Table {
     ) -> impl DoubleEndedIterator<Item = Tid> + '_ {
         let index = self.table_index(index);
         let tids = index.index.range(low, high, &mut in_rows(&index.columns, &self.rows)).map(Tid);
-        tids.filter(|tid| !self.rows.is_ghost(*tid)).map(|slot| self.rows.known_as(slot))
+        let there = tids.filter(|tid| !self.rows.is_ghost(*tid));
+        there.map(|slot| self.rows.known_as(self.rows.noted(slot)))
     }
 
     /// About how many rows [`Table::between`] gives.

@@ -31,7 +31,7 @@ use crate::frozen::{ChunkEncoder, EncodedChunk, FrozenChunk, MOST_TEXT_BYTES};
 use crate::layout::{BITMAP_BYTES, ColumnLocation, Layout, VALIDITY_ENTRY};
 use crate::pool::{BlockPool, OutOfMemory};
 use crate::registry::{BudgetSpent, ColumnSet, SnapshotRegistry, SnapshotScope};
-use crate::rows::{SeenPart, SeenRows};
+use crate::rows::{Reads, SeenPart, SeenRows};
 use crate::table::{IndexAside, Rewrite, Table, TableError, TableSpec};
 
 /// A transaction-consistent state of all tables, or of what its scope covers, that nobody changes. Dropping the
@@ -60,6 +60,7 @@ pub(crate) struct Part {
     pub(crate) dir: Arc<Directory>,
     pub(crate) slots: u64,
     pub(crate) live_rows: u64,
+    pub(crate) reads: Reads,
 }
 
 impl DatabaseSnapshot {
@@ -175,7 +176,8 @@ impl SnapshotBuilder {
             chunks * parts.layout.entries() <= dir.entries.len(),
             "a snapshot has all blocks of its rows"
         );
-        parts.parts.push(Part { partition, dir, slots, live_rows });
+        let reads = table.rows.reads.clone();
+        parts.parts.push(Part { partition, dir, slots, live_rows, reads });
     }
 
     /// The snapshot.
@@ -452,6 +454,12 @@ impl<'a> ChunkView<'a> {
     /// The chunk's number in its partition, from 0.
     pub fn number(&self) -> u32 {
         self.chunk as u32
+    }
+
+    /// About how often transactions have found rows of it through indexes so far, not only until the snapshot, if it is
+    /// observed.
+    pub fn reads(&self) -> u64 {
+        self.part.reads.of(self.chunk)
     }
 
     /// Identifies the content of all columns in this chunk, and which rows live.

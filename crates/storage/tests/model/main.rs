@@ -12,6 +12,7 @@ mod large;
 mod limits;
 mod load;
 mod random;
+mod reads;
 mod rewrites;
 mod shape;
 mod tuples;
