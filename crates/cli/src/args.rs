@@ -177,7 +177,7 @@ pub struct CompactionArgs {
     /// How often what is compared is measured; the median counts
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub turns: u32,
-    /// Run only what contains this: loss of throughput, prefix scans, freezing, memory, queries, point SELECT, random
+    /// Run only what contains this: loss of throughput, observers, prefix scans, freezing, memory, queries, point SELECT, random
     /// update, scan with invalid rows, sizes, archives
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     pub only: String,
@@ -198,8 +198,9 @@ pub struct LargerArgs {
     /// Warehouses; each is about 100 MB
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(i16).range(1..))]
     pub warehouses: i16,
-    /// Megabytes that the rows of TPC-C take, all in memory and hot, when it is measured; its indexes come on top
-    #[arg(long, default_value_t = 600, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
+    /// Megabytes that the rows of TPC-C take, all in memory and hot, when it is measured; its indexes come on top. With few,
+    /// the rows that transactions still use do not fit into the limit
+    #[arg(long, default_value_t = 3_000, value_name = "MB", value_parser = clap::value_parser!(u64).range(16..=1_000_000))]
     pub megabytes: u64,
     /// How often what is compared is measured; the median counts
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]

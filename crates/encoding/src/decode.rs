@@ -171,14 +171,16 @@ fn rows<R: Reader>(reader: &R, selection: &Selection<'_>, rows: usize, out: &mut
             if bits::count_ranges(mask) * LONG <= count {
                 return bits::for_each_range(mask, |range| reader.append(range, out));
             }
-            // What is squeezed is longer at first.
-            out.reserve(count + 64);
             for (number, word) in mask.iter().enumerate() {
                 let first = number * 64;
                 match *word {
                     0 => {}
                     u64::MAX => reader.append(first..first + 64, out),
-                    word if word.count_ones() >= DENSE && first + 64 <= rows => {
+                    // What is squeezed is longer at first. To make more room would copy what is there of it, used or not.
+                    word if word.count_ones() >= DENSE
+                        && first + 64 <= rows
+                        && out.capacity() - out.len() >= 64 =>
+                    {
                         squeeze(reader, first, word, out)
                     }
                     word => pick(reader, first, word, out),

@@ -1,10 +1,13 @@
 //! Frozen chunks leave memory when that is short: those first that no transaction has read for longest.
 //!
 //! 1. What is frozen, and was not read for ten seconds, leaves.
-//! 2. What was not written for a moment is frozen without waiting for its time, if few of its like are written again.
+//! 2. What was not written for a moment is frozen without waiting for its time, if few of its like are written again and it
+//!    is not read often.
 //! 3. What is frozen leaves, unless it was read just now.
 //! 4. What may be written again is frozen: its rows would be moved out of the frozen chunk one by one.
-//! 5. Anything frozen leaves.
+//! 5. What is frozen leaves, unless it is read at this moment.
+//! 6. What is read often is frozen: each read would decode a row.
+//! 7. Anything frozen leaves.
 //!
 //! Each frozen chunk has the time at which a transaction has read it last, or it was frozen; those leave first whose time is
 //! longest ago. What queries read does not count: they read for themselves. A margin is a 64th of
@@ -16,6 +19,9 @@
 //!
 //! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
 //! short: between two rounds, transactions have not read again what they read all the time.
+//!
+//! TPC-C at four times the limit, its rows of 3,000 MB: 57 to 81 % of its throughput in memory while what is only read was
+//! frozen as soon as memory was short, as ITEM is, and 80 to 92 % since it stays.
 //!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
 //! some transactions take note; this is of chunks, and a number for each.

@@ -16,8 +16,11 @@ const COUNTED: u64 = 64;
 
 fn table(registry: &Arc<SnapshotRegistry>) -> Table {
     let kinds = [("hash", IndexKind::Hash), ("ordered", IndexKind::Ordered), ("bare", IndexKind::Bare)];
-    let index = |(name, kind): (&str, IndexKind)| {
-        IndexSpec { name: name.to_owned(), columns: vec![ColumnId(0)], unique: true, kind }
+    let index = |(name, kind): (&str, IndexKind)| IndexSpec {
+        name: name.to_owned(),
+        columns: vec![ColumnId(0)],
+        unique: true,
+        kind,
     };
     let spec = Arc::new(TableSpec {
         id: TableId(0),
