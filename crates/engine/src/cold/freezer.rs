@@ -50,6 +50,8 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 const OFTEN: u64 = 10_000;
 /// In which time at least reads are counted.
 const COUNTED: Duration = Duration::from_millis(20);
+/// For how long what was read often is taken for such: who waits for memory reads nothing.
+const STAYS: Duration = Duration::from_secs(1);
 
 /// When rows are frozen by themselves, of tables that say nothing else (`WITH (freeze = ...)`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,8 +174,9 @@ struct Read {
     /// Reads until then, and when that was.
     reads: u64,
     at: u64,
-    /// Whether it is read often.
+    /// Whether it is read often, and until when it is for what was read before.
     often: bool,
+    until: u64,
 }
 
 impl Read {
@@ -181,8 +184,9 @@ impl Read {
         let passed = now.saturating_sub(self.at);
         if passed >= COUNTED.as_nanos() as u64 {
             let more = u128::from(reads.saturating_sub(self.reads));
-            let often = more * 1_000_000_000 >= u128::from(OFTEN) * u128::from(passed);
-            *self = Self { reads, at: now, often };
+            let is_now = more * 1_000_000_000 >= u128::from(OFTEN) * u128::from(passed);
+            let until = if is_now { now + STAYS.as_nanos() as u64 } else { self.until };
+            *self = Self { reads, at: now, often: is_now || now < until, until };
         }
     }
 }
@@ -241,7 +245,7 @@ impl Habits {
 
 impl Seen {
     fn new(written: Epoch, reads: u64, now: u64) -> Self {
-        let read = Read { reads, at: now, often: false };
+        let read = Read { reads, at: now, often: false, until: 0 };
         Self { written, since: now, times: 0, returns: 0, is_left: false, read }
     }
 
@@ -477,7 +481,7 @@ mod tests {
 
     #[test]
     fn chunk_that_is_read_often_is_told_by_what_was_read_since_it_was_looked_at() {
-        let (mut read, second) = (Read { reads: 5, at: 0, often: false }, 1_000_000_000);
+        let (mut read, second) = (Read { reads: 5, at: 0, often: false, until: 0 }, 1_000_000_000);
         let mut look = |reads, now| {
             read.look(reads, now);
             read.often
@@ -485,7 +489,8 @@ mod tests {
         assert!(!look(u64::MAX, 1), "nothing is said of so short a time");
         assert!(look(5 + OFTEN, second) && look(5 + 3 * OFTEN, 2 * second));
         assert!(look(5 + 3 * OFTEN, 2 * second + 1), "as before");
-        assert!(!look(4 + 4 * OFTEN, 3 * second) && !look(4 + 4 * OFTEN, 4 * second));
+        assert!(look(5 + 3 * OFTEN, 3 * second - 1), "a moment ago it was");
+        assert!(!look(5 + 3 * OFTEN, 4 * second - 1) && !look(4 + 4 * OFTEN, 5 * second - 1));
         let mut habits = Habits::default();
         let often = Cold { often: true, returns: 0, written: Epoch(1) };
         let seldom = Cold { often: false, returns: 8, written: Epoch(9) };

@@ -386,7 +386,8 @@ fn what_transactions_read_often_is_not_frozen_for_its_age() {
         let db = Database::with_env(config, Env { clock, ..Env::real() }).unwrap();
         run(&db, "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL)");
         run(&db, "INSERT INTO t SELECT g, g % 3 FROM generate_series(0, 39999) s (g)");
-        let chunks = |columns: &str| ask(&db, &format!("SELECT {columns} FROM albireo.chunks ORDER BY chunk"));
+        let chunks =
+            |columns: &str| ask(&db, &format!("SELECT {columns} FROM albireo.chunks ORDER BY chunk"));
         let read = |rows: std::ops::Range<i32>| {
             for a in rows {
                 let found = db.query("SELECT b FROM t WHERE a = $1", &[albireo::Value::Integer(a)]).unwrap();
