@@ -9,7 +9,7 @@
 //! §5.3, has three observers: software, page protection, and what the processor marks in page tables. This is the first.
 //! `cargo run --release -p albireo-storage --example observer_bench` compares them; 100,000 random reads of 10 million entries
 //! that take 0.8 ms take as long counted, 138 with protected pages, and 4 after the marks were cleared, which the system
-//! tells of pages to the privileged alone. `albireo bench compaction` has what it costs TPC-C: less than could be told.
+//! tells of pages to the privileged alone. `albireo bench compaction` has what it costs TPC-C: about 1 %.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
