@@ -143,7 +143,10 @@ fn bench_compaction_asks_frozen_rows_what_it_asks_hot_ones() {
     assert_eq!(report["memory"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["columns"].as_array().map(Vec::len), Some(12));
     assert_eq!(report["scans"].as_array().map(Vec::len), Some(3));
-    assert_shown(&report, 9);
+    assert_shown(&report, 10);
+    let observed = &report["observers"];
+    assert_eq!(observed["transaction_ns"]["frozen"].as_array().map(Vec::len), Some(8));
+    assert_eq!(observed["reads_ms"]["frozen"].as_array().map(Vec::len), Some(8));
     assert!(report["archives"]["second_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
     let report = json("bench compaction --small --warehouses 1 --turns 1 --only SELECT --format json");
     assert_shown(&report, 1);
