@@ -20,8 +20,8 @@
 //! A hand that goes round as over a clock, and passes over what was read since it was there, is too fast where memory is
 //! short: between two rounds, transactions have not read again what they read all the time.
 //!
-//! TPC-C at four times the limit, its rows of 3,000 MB: 57 to 81 % of its throughput in memory while what is only read was
-//! frozen as soon as memory was short, as ITEM is, and 80 to 92 % since it stays.
+//! TPC-C at four times the limit, its rows of 3,000 MB, had 57 and 81 % of its throughput in memory while what is only read,
+//! as ITEM is, was frozen as soon as memory was short, and has 73 to 92 % since that stays.
 //!
 //! Paper: DeBrabant and others, *Anti-Caching*, VLDB 2013, has a list of tuples by when they were read last, of which only
 //! some transactions take note; this is of chunks, and a number for each.
