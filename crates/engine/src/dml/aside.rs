@@ -19,6 +19,7 @@ use std::sync::Arc;
 use albireo_base::{ColumnId, PartitionId, SqlError, SqlState, StatementProgress, Tid, Value};
 use albireo_execute::Host;
 use albireo_execute::query::{self, FoundRow, FoundRows};
+use albireo_olap::QueryStream;
 use albireo_olap::relation::Snapshot;
 use albireo_partition::{
     self as partition, Abort, Call, ChangedRows, Follower, Route, Switch, Switched, TableHandle, Transaction,
@@ -187,10 +188,22 @@ impl<'q> Aside<'q> {
     fn find(&mut self) -> Result<(), SqlError> {
         let queried = self.queried;
         let Some(follower) = &self.follower else { return Ok(()) };
+        let holders = Arc::strong_count(follower.snapshot());
         let snapshot: Arc<dyn Snapshot> = Arc::new(AddressedSnapshot(Arc::clone(follower.snapshot())));
         let options = options(queried.settings, queried.cancel);
         let prepared = &queried.queries[0].prepared;
         let mut stream = queried.database.inner.olap.run_stream(prepared, queried.values, &snapshot, options);
+        let taken = self.take_all(&mut stream);
+        drop((stream, snapshot));
+        taken?;
+        if matches!(self.made, Made::TooMany | Made::NeedsTurn) {
+            self.outlast_query(holders);
+        }
+        self.seal()
+    }
+
+    /// Takes all batches over, or as many as it takes to see that this is not how the change is made.
+    fn take_all(&mut self, stream: &mut QueryStream) -> Result<(), SqlError> {
         while let Some(batch) = stream.next_blocking() {
             self.take(&batch?)?;
             if matches!(self.made, Made::TooMany | Made::NeedsTurn) {
@@ -198,7 +211,17 @@ impl<'q> Aside<'q> {
             }
             self.queried.database.inner.meanwhile.happens(Moment::Before);
         }
-        self.seal()
+        Ok(())
+    }
+
+    /// Waits until a query that was given up in its midst has let go of the snapshot, which had so many `holders` before. It
+    /// stops at its next batch; until then blocks that the statement changes would be kept for it. Nothing is made of what
+    /// it found, so nothing else holds the snapshot.
+    fn outlast_query(&self, holders: usize) {
+        let Some(follower) = &self.follower else { return };
+        while Arc::strong_count(follower.snapshot()) > holders && self.limits.check().is_ok() {
+            std::thread::yield_now();
+        }
     }
 
     /// Completes new columns, and makes their indexes.

@@ -157,10 +157,9 @@ fn session_for_one_query_covers_the_tables_that_it_reads_and_tells_about_others(
     run(&db, "CREATE TABLE other (b INTEGER); INSERT INTO other VALUES (7)");
     let query = db.prepare("SELECT sum(b) FROM other").unwrap();
     let session = query.begin_read_only().unwrap();
-    // Every block of t is written, and none of them is kept for the session; the statement's own snapshots go when the
-    // tasks of its queries have noticed that they are at their end.
+    // Every block of t is written, and none of them is copied for the session.
     run(&db, "UPDATE t SET a = -a; INSERT INTO other VALUES (8)");
-    albireo_testing::wait_until("the statement holds nothing", || db.memory().snapshots_bytes == 0);
+    assert_eq!(db.memory().snapshots_bytes, 0);
     assert_eq!(show(&session.query("SELECT sum(b) FROM other", &[]).unwrap()), "7");
     assert_eq!(show(&query.query(&[]).unwrap()), "15");
     let error = session.query("SELECT count(*) FROM t", &[]).unwrap_err();
