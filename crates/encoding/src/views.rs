@@ -127,37 +127,73 @@ impl<S: Section> Column<S> {
     }
 }
 
+/// Codes that are added at once.
+const LANES: usize = 8;
+
+/// By eight bits of a mask: for each of them all ones or all zeros.
+static WHOLE: [[u32; LANES]; 256] = {
+    let mut whole = [[0; LANES]; 256];
+    let mut bits = 0;
+    while bits < 256 * LANES {
+        let (mask, lane) = (bits / LANES, bits % LANES);
+        whole[mask][lane] = if mask >> lane & 1 == 1 { u32::MAX } else { 0 };
+        bits += 1;
+    }
+    whole
+};
+
+/// Sums of the halves of codes by lane.
+#[derive(Default)]
+struct Sums {
+    low: [u64; LANES],
+    high: [u64; LANES],
+}
+
+impl Sums {
+    #[inline(always)]
+    fn add<C: Code>(&mut self, lane: usize, code: C::Bytes, whole: u32) {
+        let code = C::get(code).widen();
+        self.low[lane] += u64::from(code as u32 & whole);
+        self.high[lane] += u64::from((code >> 32) as u32 & whole);
+    }
+
+    fn total(&self) -> i128 {
+        let sum = |lanes: &[u64]| lanes.iter().map(|lane| i128::from(*lane)).sum::<i128>();
+        (sum(&self.high) << 32) + sum(&self.low)
+    }
+}
+
 /// The sum of the codes whose bits are set.
+///
+/// Where some bits of a word are not set, all its codes are read and zeros added for those: where they are is not known to
+/// the processor before, and a mispredicted branch would cost as much as the whole word.
 fn sum_of_codes<C: Code>(codes: &[C::Bytes], mask: &[u64]) -> i128 {
-    let mut sum = 0_i128;
+    let mut sums = Sums::default();
     for (block, word) in codes.chunks(64).zip(mask) {
-        // Halves apart, so that 64 codes of 64 bits do not overflow.
-        let (mut low, mut high) = (0_u64, 0_u64);
+        let (steps, rest) = block.as_chunks::<LANES>();
         match *word {
-            0 => continue,
+            0 => {}
             u64::MAX => {
-                for code in block {
-                    let code = C::get(*code).widen();
-                    low += code & u64::from(u32::MAX);
-                    high += code >> 32;
+                for step in steps {
+                    (0..LANES).for_each(|lane| sums.add::<C>(lane, step[lane], u32::MAX));
                 }
             }
-            word if word.count_ones() > 12 => {
-                for (at, code) in block.iter().enumerate() {
-                    let code = C::get(*code).widen() & (word >> at & 1).wrapping_neg();
-                    low += code & u64::from(u32::MAX);
-                    high += code >> 32;
+            word if word.count_ones() > 8 => {
+                let bytes = word.to_le_bytes();
+                for (step, byte) in steps.iter().zip(bytes) {
+                    let whole = &WHOLE[usize::from(byte)];
+                    (0..LANES).for_each(|lane| sums.add::<C>(lane, step[lane], whole[lane]));
+                }
+                let whole = bytes.get(steps.len()).map_or(&WHOLE[0], |byte| &WHOLE[usize::from(*byte)]);
+                for (lane, code) in rest.iter().enumerate() {
+                    sums.add::<C>(lane, *code, whole[lane]);
                 }
             }
             word => {
-                for code in bits::ones(word).filter_map(|at| block.get(at)) {
-                    let code = C::get(*code).widen();
-                    low += code & u64::from(u32::MAX);
-                    high += code >> 32;
-                }
+                let codes = bits::ones(word).filter_map(|at| block.get(at));
+                codes.for_each(|code| sums.add::<C>(0, *code, u32::MAX));
             }
         }
-        sum += (i128::from(high) << 32) + i128::from(low);
     }
-    sum
+    sums.total()
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, Value};
-use albireo_encoding::{Selection, Summary, Test};
+use albireo_encoding::{Groups, Selection, Sum, Summary, Test};
 use albireo_olap::Prepared;
 use albireo_olap::relation::{
     ChunkData, ChunkVersion, EncodedColumn, Integers, Relation, RelationColumn, RelationData, Relations,
@@ -208,6 +208,18 @@ impl EncodedColumn for StorageColumn<'_> {
 
     fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer> {
         self.0.nulls(rows)
+    }
+
+    fn sum(&self, mask: &[u64]) -> Sum {
+        self.0.column().sum(mask)
+    }
+
+    fn split(&self, groups: &mut Groups) -> bool {
+        groups.split(self.0.column())
+    }
+
+    fn sum_by(&self, groups: &Groups) -> Option<Vec<Sum>> {
+        self.0.column().sum_by(groups)
     }
 }
 

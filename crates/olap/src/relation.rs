@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use albireo_base::{ColumnId, SqlError, SqlType, TableId, arrow_type};
-use albireo_encoding::{Selection, Summary, Test};
+use albireo_encoding::{Groups, Selection, Sum, Summary, Test};
 use arrow::array::ArrayRef;
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -144,6 +144,22 @@ pub trait EncodedColumn {
     fn append(&self, rows: &Selection<'_>, to: Integers<'_>);
     /// Which of `rows` are not NULL; `None` if none is.
     fn nulls(&self, rows: &Selection<'_>) -> Option<NullBuffer>;
+    /// Adds up the integers of the rows of `mask` that are not NULL.
+    ///
+    /// # Panics
+    /// They are not integers of up to 64 bits.
+    fn sum(&self, mask: &[u64]) -> Sum;
+    /// Splits groups by the integers; false, and nothing is changed: there would be too many.
+    ///
+    /// # Panics
+    /// They are not integers of up to 64 bits.
+    fn split(&self, groups: &mut Groups) -> bool;
+    /// Adds up the integers that are not NULL by group. `None`: it is no faster than decoding them, or sums may be too
+    /// large.
+    ///
+    /// # Panics
+    /// They are not integers of up to 64 bits.
+    fn sum_by(&self, groups: &Groups) -> Option<Vec<Sum>>;
 }
 
 /// Where integers are decoded to.

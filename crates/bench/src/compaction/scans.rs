@@ -1,4 +1,7 @@
 //! Scans of a frozen table of which 1 of 36 rows is invalid, against one that never had these rows.
+//!
+//! Q6 of CH-benCHmark selects every line. Where none is invalid, what chunks know of their sums answers it, and nothing is
+//! scanned; so here it is asked of half of the lines.
 
 use albireo::{Database, SqlError};
 
@@ -19,9 +22,9 @@ const SCANS: [(&str, &str); 3] = [
          WHERE ol_delivery_d > '2007-01-02 00:00:00' AND ol_o_id > -{turn} GROUP BY ol_number ORDER BY ol_number",
     ),
     (
-        "Q6",
+        "Q6 of half the items",
         "SELECT sum(ol_amount) FROM lines WHERE ol_delivery_d >= '1999-01-01' AND ol_delivery_d < '2120-01-01' \
-         AND ol_quantity BETWEEN -{turn} AND 100000",
+         AND ol_quantity BETWEEN -{turn} AND 100000 AND ol_i_id <= 50000",
     ),
     (
         "Q1 with a prefix",

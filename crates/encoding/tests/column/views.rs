@@ -1,6 +1,8 @@
 //! What operators take instead of rows.
 
-use albireo_encoding::{Choose, Kind};
+use std::collections::BTreeMap;
+
+use albireo_encoding::{Choose, Groups, Kind, Sum};
 use albireo_testing::{Random, test};
 
 use crate::support::{CHOICES, Data, bits, compare, draw, draw_mask, integer};
@@ -93,6 +95,99 @@ fn sum_of_extremes_does_not_overflow() {
             let column = data.encode(choose);
             assert_eq!(column.sum(&vec![u64::MAX; 1024]).sum, expected);
             assert_eq!(column.summary().sum, Some(expected));
+        }
+    }
+}
+
+/// Rows of a column that live, with few values, drawn.
+fn few(random: &mut Random, rows: usize) -> Data {
+    let kind = random.pick(&[Kind::Bool, Kind::I16, Kind::I32, Kind::I64]);
+    let (values, step) = (random.between(1, 12), random.pick(&[1, 1, 1, 1000]));
+    let run = random.pick(&[1, 1, 3, 200]);
+    let of = |row: i64| match kind {
+        Kind::Bool => row / run % 2,
+        _ => (row / run * 7 % values - 3) * step,
+    };
+    let mut data = Data::integers(kind, (0..rows as i64).map(of));
+    for row in 0..rows {
+        data.live[row] = !random.percent(5);
+        data.nulls[row] = values % 3 == 0 && random.percent(10);
+    }
+    data
+}
+
+#[test]
+fn sums_by_groups_are_those_of_the_rows_of_each() {
+    let mut split = 0;
+    test!().for_each_seed(0..160, |seed| {
+        let mut random = Random::new(seed);
+        let kind = random.pick(&[Kind::Bool, Kind::I16, Kind::I32, Kind::I64]);
+        let data = draw(kind, &mut random);
+        let by: Vec<Data> = (0..random.between(0, 2)).map(|_| few(&mut random, data.rows())).collect();
+        let live = |row: usize| data.live[row] && by.iter().all(|by| by.live[row]);
+        let drawn = draw_mask(&mut random, data.rows());
+        let mask: Vec<bool> = (0..data.rows()).map(|row| drawn[row] && live(row)).collect();
+        let mut expected: BTreeMap<Vec<Option<i64>>, (u32, Sum)> = BTreeMap::new();
+        for row in (0..data.rows()).filter(|row| mask[*row]) {
+            let key = by.iter().map(|by| by.value(row).map(integer)).collect();
+            let (rows, sum) = expected.entry(key).or_default();
+            *rows += 1;
+            if let Some(value) = data.value(row).map(integer) {
+                *sum = Sum { sum: sum.sum + i128::from(value), count: sum.count + 1 };
+            }
+        }
+        for choose in CHOICES {
+            let mut groups = Groups::default();
+            groups.reset(data.rows());
+            if !by.iter().all(|by| groups.split(&by.encode(choose))) {
+                continue;
+            }
+            groups.keep(Some(&bits(&mask)));
+            let column = data.encode(choose);
+            let Some(sums) = column.sum_by(&groups) else {
+                assert_eq!(kind, Kind::I64, "narrower ones never overflow");
+                continue;
+            };
+            let filled = (0..groups.groups()).filter(|group| groups.count(*group) > 0);
+            let found: BTreeMap<_, _> =
+                filled.map(|group| (groups.key(group), (groups.count(group), sums[group]))).collect();
+            assert_eq!(found, expected, "{} by {}", column.form(), by.len());
+            split += usize::from(!by.is_empty());
+        }
+    });
+    assert!(split > 400, "{split} were split");
+}
+
+#[test]
+fn all_rows_are_kept_without_a_mask() {
+    let column = Data::integers(Kind::I32, (0..1000).map(|row| row % 7)).encode(Choose::Best);
+    let mut groups = Groups::default();
+    groups.reset(1000);
+    assert!(groups.split(&column));
+    groups.keep(None);
+    let sums = column.sum_by(&groups).expect("they fit");
+    assert_eq!(groups.groups(), 7);
+    for group in 0..7 {
+        let value = groups.key(group)[0].expect("no NULL");
+        assert_eq!(sums[group].sum, i128::from(value) * i128::from(groups.count(group)));
+    }
+}
+
+#[test]
+fn groups_are_no_more_than_a_byte_has() {
+    for (values, fits) in [(254, true), (255, true), (256, false), (257, false)] {
+        for choose in CHOICES {
+            let column = Data::integers(Kind::I32, (0..1000).map(|row| row % values)).encode(choose);
+            let mut groups = Groups::default();
+            groups.reset(1000);
+            assert_eq!(groups.split(&column), fits, "{values} values, {}", column.form());
+            groups.keep(None);
+            assert_eq!(
+                groups.groups(),
+                if fits { values as usize } else { 1 },
+                "a refused column changes nothing"
+            );
+            assert!(!groups.split(&column));
         }
     }
 }

@@ -56,6 +56,24 @@ fn queries_fetch_for_themselves() {
 }
 
 #[test]
+fn sums_of_whole_chunks_are_known_without_their_file() {
+    let disk = MemoryDisk::default();
+    let db = database_on(&disk, small());
+    run(&db, "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC(8,2), s SMALLINT NOT NULL)");
+    run(&db, "INSERT INTO t SELECT g, nullif(g % 1000, 7) / 4.0, g % 5 FROM generate_series(1, 40000) q (g)");
+    let questions = [
+        "SELECT count(*), count(n), sum(n), avg(n), sum(s) FROM t",
+        "SELECT count(*), sum(n) FROM t WHERE s BETWEEN 0 AND 100000 AND id > -3",
+    ];
+    let before = questions.map(|question| ask(&db, question));
+    evict(&db);
+    disk.open_placed(Path::new("/cold/0000000001.cold")).unwrap().set_len(0).unwrap();
+    assert_eq!(questions.map(|question| ask(&db, question)), before);
+    assert_eq!(state(&fails(&db, "SELECT sum(n) FROM t WHERE s = 1")), "XX001");
+    assert_eq!(state(&fails(&db, "SELECT s, sum(n) FROM t GROUP BY s")), "XX001");
+}
+
+#[test]
 fn evicted_rows_are_changed_one_by_one_and_all_together() {
     let (hot, evicted) = (crate::support::database(), database());
     filled(&hot);

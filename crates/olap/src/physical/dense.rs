@@ -2,7 +2,8 @@
 //!
 //! A row's group expressions, packed ([`super::pack`]), are a place in the array; the place holds the
 //! group's number. Groups are numbered in the order they are met, so accumulators stay small however
-//! wide the array. Does not spill: there are never more groups than places.
+//! wide the array. Does not spill: there are never more groups than places. Over a scan that adds up encoded chunks by
+//! itself ([`super::in_scan`]) it merges their sums with those of the rows of the others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +26,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 
+use super::in_scan::{InScan, scan_of};
 use super::pack::{Part, place_of, unpack};
 use crate::errors::{external, internal};
+use crate::scan::sums::{self, ChunkSums, Parts};
 
 /// What is computed.
 struct Spec {
@@ -36,6 +39,8 @@ struct Spec {
     filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
     mode: AggregateMode,
     schema: SchemaRef,
+    /// What the scan below does of it.
+    in_scan: Option<InScan>,
 }
 
 /// The plan node.
@@ -48,7 +53,12 @@ pub(super) struct DenseAggregate {
 
 impl DenseAggregate {
     /// Does what `aggregate` does; `parts` are its group expressions, `places` all their combinations.
-    pub(super) fn new(aggregate: &AggregateExec, parts: Vec<Part>, places: usize) -> Self {
+    pub(super) fn new(
+        aggregate: &AggregateExec,
+        parts: Vec<Part>,
+        places: usize,
+        in_scan: Option<InScan>,
+    ) -> Self {
         let spec = Spec {
             parts,
             places,
@@ -56,6 +66,7 @@ impl DenseAggregate {
             filters: aggregate.filter_expr().to_vec(),
             mode: *aggregate.mode(),
             schema: aggregate.schema(),
+            in_scan,
         };
         Self {
             spec: Arc::new(spec),
@@ -90,11 +101,12 @@ impl DisplayAs for DenseAggregate {
         let functions: Vec<&str> = self.spec.functions.iter().map(|f| f.name()).collect();
         write!(
             f,
-            "ArrayAggregateExec: mode={:?}, gby=[{}], aggr=[{}], places={}",
+            "ArrayAggregateExec: mode={:?}, gby=[{}], aggr=[{}], places={}{}",
             self.spec.mode,
             groups.join(", "),
             functions.join(", "),
-            self.spec.places
+            self.spec.places,
+            if self.spec.in_scan.is_some() { ", on_codes=true" } else { "" }
         )
     }
 }
@@ -147,7 +159,10 @@ impl ExecutionPlan for DenseAggregate {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let input = match (&self.spec.in_scan, scan_of(&self.input)) {
+            (Some(in_scan), Some(scan)) => Input::Parts(scan.parts(partition, Arc::clone(&in_scan.wanted))),
+            _ => Input::Batches(self.input.execute(partition, Arc::clone(&context))?),
+        };
         let reservation = MemoryConsumer::new("ArrayAggregateExec").register(context.memory_pool());
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let table = Table::new(Arc::clone(&self.spec), reservation, metrics)?;
@@ -167,16 +182,30 @@ impl ExecutionPlan for DenseAggregate {
     }
 }
 
+/// Where rows come from.
+enum Input {
+    Batches(SendableRecordBatchStream),
+    Parts(Parts),
+}
+
 /// Aggregates all of the input; the result in batches of at most `batch_rows` rows.
-async fn aggregate(
-    mut table: Table,
-    mut input: SendableRecordBatchStream,
-    batch_rows: usize,
-) -> Result<Vec<RecordBatch>> {
-    while let Some(batch) = input.next().await {
-        table.add(&batch?)?;
+async fn aggregate(mut table: Table, input: Input, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+    match input {
+        Input::Batches(mut batches) => {
+            while let Some(batch) = batches.next().await {
+                table.add(&batch?)?;
+            }
+        }
+        Input::Parts(mut parts) => {
+            while let Some(part) = parts.next()? {
+                match part {
+                    sums::Part::Rows(batch) => table.add(&batch)?,
+                    sums::Part::Sums(sums) => table.add_sums(&sums)?,
+                }
+                tokio::task::coop::consume_budget().await;
+            }
+        }
     }
-    drop(input);
     let result = table.finish()?;
     let slice = |first| result.slice(first, batch_rows.min(result.num_rows() - first));
     Ok((0..result.num_rows()).step_by(batch_rows.max(1)).map(slice).collect())
@@ -202,9 +231,11 @@ impl Table {
         reservation.try_grow(spec.places * size_of::<u32>())?;
         let accumulators: Result<Vec<_>> =
             spec.functions.iter().map(|function| function.create_groups_accumulator()).collect();
+        // Without groups, all rows are one, which is there without rows too.
+        let one = usize::from(spec.parts.is_empty());
         Ok(Self {
-            numbers: vec![0; spec.places],
-            groups: Vec::new(),
+            numbers: vec![one as u32; spec.places],
+            groups: vec![0; one],
             accumulators: accumulators?,
             places: Vec::new(),
             group_of_row: Vec::new(),
@@ -234,6 +265,24 @@ impl Table {
         self.account()
     }
 
+    /// Adds what a chunk comes to.
+    fn add_sums(&mut self, chunk: &ChunkSums) -> Result<()> {
+        let elapsed = self.metrics.elapsed_compute().clone();
+        let _timer = elapsed.timer();
+        let place = |key: &Vec<Option<i64>>| {
+            let places = self.spec.parts.iter().zip(key).map(|(part, value)| part.place(*value));
+            places.fold(0, i64::wrapping_add)
+        };
+        self.places.clear();
+        self.places.extend(chunk.keys.iter().map(place));
+        self.number()?;
+        let states = self.spec.in_scan.as_ref().map(|in_scan| in_scan.states(chunk)).transpose()?;
+        for (accumulator, state) in self.accumulators.iter_mut().zip(states.into_iter().flatten()) {
+            accumulator.merge_batch(&[state], &self.group_of_row, self.groups.len())?;
+        }
+        self.account()
+    }
+
     /// Finds the group of each row, or makes it.
     fn number(&mut self) -> Result<()> {
         self.group_of_row.clear();
@@ -251,6 +300,16 @@ impl Table {
         Ok(())
     }
 
+    /// Tells the accumulators that there is one group, of which there may have been no row.
+    fn hear_of_the_group(&mut self) -> Result<()> {
+        let Some(in_scan) = &self.spec.in_scan else { return Ok(()) };
+        let states = in_scan.states(&ChunkSums::nothing(in_scan.wanted.sums.len()))?;
+        for (accumulator, state) in self.accumulators.iter_mut().zip(states) {
+            accumulator.merge_batch(&[state], &[0], 1)?;
+        }
+        Ok(())
+    }
+
     fn account(&mut self) -> Result<()> {
         let accumulated: usize = self.accumulators.iter().map(|a| a.size()).sum();
         let rows =
@@ -260,6 +319,9 @@ impl Table {
     }
 
     fn finish(&mut self) -> Result<RecordBatch> {
+        if self.spec.parts.is_empty() {
+            self.hear_of_the_group()?;
+        }
         let elapsed = self.metrics.elapsed_compute().clone();
         let _timer = elapsed.timer();
         let fields = self.spec.schema.fields().iter();

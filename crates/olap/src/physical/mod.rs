@@ -9,6 +9,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 mod dense;
 mod groups;
+mod in_scan;
 mod keys;
 mod nullable;
 mod order;

@@ -44,6 +44,15 @@ impl Part {
         &self.expr
     }
 
+    /// What a value adds to the key, NULL too if there is room for it; negative: it is out of range.
+    pub(super) fn place(&self, value: Option<i64>) -> i64 {
+        let offset = match (value, self.null) {
+            (None, null) => return null.map_or(i64::MIN, |null| null * self.stride),
+            (Some(value), _) => value.wrapping_sub(self.min),
+        };
+        if offset as u64 <= self.span { offset * self.stride } else { i64::MIN }
+    }
+
     /// Parts that also have room for NULL, and the number of keys there are.
     pub(super) fn with_nulls(
         exprs: Vec<&Arc<dyn PhysicalExpr>>,

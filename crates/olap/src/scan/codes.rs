@@ -23,6 +23,15 @@ pub(super) fn words(mask: &BooleanBuffer) -> Vec<u64> {
     words
 }
 
+/// The bits of all slots.
+pub(super) fn all(slots: usize) -> Vec<u64> {
+    let mut all = vec![u64::MAX; slots.div_ceil(64)];
+    if let (Some(last), rest @ 1..) = (all.last_mut(), slots % 64) {
+        *last = (1 << rest) - 1;
+    }
+    all
+}
+
 /// The rows that are `within`, all of them if that is not said, for which `narrow` leaves the bits.
 pub(super) fn narrowed(
     slots: usize,
@@ -31,13 +40,7 @@ pub(super) fn narrowed(
 ) -> BooleanBuffer {
     let mut mask = match within {
         Some(within) => words(within),
-        None => {
-            let mut all = vec![u64::MAX; slots.div_ceil(64)];
-            if let (Some(last), rest @ 1..) = (all.last_mut(), slots % 64) {
-                *last = (1 << rest) - 1;
-            }
-            all
-        }
+        None => all(slots),
     };
     narrow(&mut mask);
     BooleanBuffer::new(mask.into(), 0, slots)

@@ -45,6 +45,7 @@ use super::gather::{self, Gatherer, Selection};
 use super::kept::{KeptReader, Question};
 use super::masks::MaskReader;
 use super::predicate::{Predicate, Test, Verdict};
+use super::sums::{Adding, ChunkSums, Part, Parts, Wanted};
 use super::zones::{self, ZoneReader};
 use super::{Caches, codes};
 use crate::context::QueryContext;
@@ -190,6 +191,21 @@ impl ScanExec {
         }
         let spec = ScanSpec { sums, ..ScanSpec::clone(spec) };
         Some(Self { spec: Arc::new(spec), ..self.fresh(self.dynamic.clone()) })
+    }
+
+    /// The share of a partition, of which what is wanted is added up by the scan where it can.
+    pub(crate) fn parts(&self, partition: usize, wanted: Arc<Wanted>) -> Parts {
+        let mut stream = ScanStream::new(self, partition);
+        stream.adding = Some(Adding::new(wanted, &self.spec.projection));
+        Parts(stream)
+    }
+
+    /// Whether most chunks are encoded.
+    pub(crate) fn is_encoded(&self) -> bool {
+        let data = &self.spec.data;
+        let Some(column) = self.spec.projection.first() else { return false };
+        let encoded = (0..data.chunk_count()).filter(|&i| data.chunk(i).encoded(*column).is_some()).count();
+        encoded * 2 > data.chunk_count()
     }
 
     fn delivers_no_nulls(&self) -> bool {
@@ -447,10 +463,12 @@ enum ChunkRows {
     /// Some rows, now with the gatherer.
     Gathered,
     Rows(RecordBatch),
+    /// What they come to.
+    Sums(ChunkSums),
 }
 
 /// One partition's share of the chunks.
-struct ScanStream {
+pub(super) struct ScanStream {
     spec: Arc<ScanSpec>,
     schema: SchemaRef,
     next_chunk: Arc<AtomicUsize>,
@@ -462,12 +480,15 @@ struct ScanStream {
     /// Gathers what is left of chunks that were mostly filtered away; `None` where the coalescer must.
     gatherer: Option<Gatherer>,
     coalescer: BatchCoalescer,
+    /// Adds up what is not wanted as rows.
+    adding: Option<Adding>,
     /// Rows still wanted.
     wanted: usize,
     finished: bool,
     baseline: BaselineMetrics,
     pruned: Count,
     kept_chunks: Count,
+    added_chunks: Count,
 }
 
 impl ScanStream {
@@ -484,15 +505,39 @@ impl ScanStream {
             masks: Masks { readers: vec![None; exec.spec.relation.columns.len()] },
             kept: gatherer.as_ref().and_then(|_| exec.kept.get_or_init(|| exec.ask()).clone()),
             gatherer,
+            adding: None,
             wanted: exec.spec.limit.unwrap_or(usize::MAX),
             finished: false,
             baseline: BaselineMetrics::new(&exec.metrics, partition),
             pruned: MetricBuilder::new(&exec.metrics).counter("chunks_pruned", partition),
             kept_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_kept", partition),
+            added_chunks: MetricBuilder::new(&exec.metrics).counter("chunks_added", partition),
         }
     }
 
+    /// The next part, measured.
+    pub(super) fn timed_part(&mut self) -> Result<Option<Part>> {
+        let elapsed = self.baseline.elapsed_compute().clone();
+        let timer = elapsed.timer();
+        let part = self.next_part();
+        timer.done();
+        self.baseline.record_output(match &part {
+            Ok(Some(Part::Rows(batch))) => batch.num_rows(),
+            Ok(Some(Part::Sums(sums))) => sums.rows.len(),
+            _ => 0,
+        });
+        part
+    }
+
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        match self.next_part()? {
+            Some(Part::Rows(batch)) => Ok(Some(batch)),
+            Some(Part::Sums(_)) => Err(external(internal("sums were not asked for"))),
+            None => Ok(None),
+        }
+    }
+
+    fn next_part(&mut self) -> Result<Option<Part>> {
         while self.wanted > 0 {
             if let Some(batch) = self.coalescer.next_completed_batch() {
                 return Ok(Some(self.limited(batch)));
@@ -517,6 +562,10 @@ impl ScanStream {
                         return Ok(Some(self.limited(batch)));
                     }
                 }
+                ChunkRows::Sums(sums) => {
+                    self.added_chunks.add(1);
+                    return Ok(Some(Part::Sums(sums)));
+                }
                 ChunkRows::Rows(batch) => {
                     let enough = (self.spec.batch_rows / 2).min(self.wanted);
                     if batch.num_rows() >= enough || batch.num_columns() == 0 {
@@ -540,10 +589,10 @@ impl ScanStream {
         }
     }
 
-    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+    fn limited(&mut self, batch: RecordBatch) -> Part {
         let rows = batch.num_rows().min(self.wanted);
         self.wanted -= rows;
-        if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
+        Part::Rows(if rows < batch.num_rows() { batch.slice(0, rows) } else { batch })
     }
 
     /// The rows of chunk `i` that pass.
@@ -555,7 +604,8 @@ impl ScanStream {
             return Ok(ChunkRows::Nothing);
         }
         let live = chunk.live();
-        if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
+        let live_rows = live.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+        if live_rows == 0 {
             self.pruned.add(1);
             return Ok(ChunkRows::Nothing);
         }
@@ -572,6 +622,11 @@ impl ScanStream {
             self.pruned.add(1);
             return Ok(ChunkRows::Nothing);
         };
+        if let (true, true, Some(adding)) = (open.is_empty(), spec.others.is_empty(), &self.adding)
+            && let Some(sums) = adding.known(chunk, live_rows)
+        {
+            return Ok(ChunkRows::Sums(sums));
+        }
         if chunk.is_away() {
             chunk.fetch(&spec.columns_read(&open)).map_err(external)?;
         }
@@ -594,6 +649,11 @@ impl ScanStream {
             mask = Some(mask.map_or_else(|| passed.clone(), |m| &m & &passed));
         }
         let selected = mask.as_ref().map_or(chunk.slots(), BooleanBuffer::count_set_bits);
+        if let Some(adding) = self.adding.as_mut().filter(|_| kept.is_none() || !KeptReader::keeps(selected))
+            && let Some(sums) = adding.add(chunk, mask.as_ref(), selected)
+        {
+            return Ok(if selected == 0 { ChunkRows::Nothing } else { ChunkRows::Sums(sums) });
+        }
         match (mask, &mut self.gatherer) {
             _ if selected == 0 => Ok(ChunkRows::Nothing),
             (Some(mask), Some(gatherer)) if gather::is_sparse(selected, chunk.slots()) => {

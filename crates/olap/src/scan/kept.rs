@@ -182,9 +182,14 @@ impl KeptReader {
         versions.all(|(column, version)| chunk.version(*column) == *version).then(|| Arc::clone(&known.rows))
     }
 
+    /// Whether so many rows of a chunk are few enough.
+    pub(super) fn keeps(rows: usize) -> bool {
+        rows * KEPT_SHARE <= CHUNK_ROWS
+    }
+
     /// Keeps the rows of chunk `i`, which is full and without dead rows, if they are few.
     pub(super) fn store(&self, i: usize, chunk: &dyn ChunkData, rows: Selection) {
-        if rows.rows() * KEPT_SHARE > CHUNK_ROWS {
+        if !Self::keeps(rows.rows()) {
             return;
         }
         let versions = self.columns.iter().map(|column| chunk.version(*column)).collect();

@@ -14,6 +14,7 @@ pub(crate) mod provider;
 pub(crate) mod selectivity;
 mod sketch;
 pub(crate) mod statistics;
+pub(crate) mod sums;
 pub(crate) mod zones;
 
 use std::sync::Arc;

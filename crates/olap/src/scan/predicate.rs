@@ -162,8 +162,8 @@ impl Predicate {
         }
     }
 
-    /// A comparison of a decimal column that was widened, without loss, for a constant of more digits: `quantity <= 100000`
-    /// of a NUMERIC(2,0).
+    /// A comparison of a column that was widened, without loss, for a constant of more digits: `quantity <= 100000` of a
+    /// NUMERIC(2,0) or a SMALLINT.
     fn of_widened(
         widened: &Expr,
         comparison: Comparison,
@@ -175,23 +175,22 @@ impl Predicate {
         };
         let of = column(expr, schema)?;
         let ty = schema.field(of.index()).data_type();
-        let &DataType::Decimal128(precision, scale) = ty else { return None };
-        let &ScalarValue::Decimal128(Some(value), wide, wide_scale) = constant else { return None };
-        let digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
-        if constant.data_type() != *field.data_type() || digits(wide, wide_scale) < digits(precision, scale) {
+        if constant.data_type() != *field.data_type() {
             return None;
         }
-        // Only if the column's scale can say what the constant is.
-        let more = 10_i128.checked_pow(u32::try_from(wide_scale.checked_sub(scale)?).ok()?)?;
-        if value % more != 0 {
-            return None;
+        let (value, least, most) = of_integer(ty, constant).or_else(|| of_decimal(ty, constant))?;
+        if (least..=most).contains(&value) {
+            let constant = match *ty {
+                DataType::Int16 => ScalarValue::Int16(i16::try_from(value).ok()),
+                DataType::Int32 => ScalarValue::Int32(i32::try_from(value).ok()),
+                DataType::Decimal128(precision, scale) => {
+                    ScalarValue::Decimal128(Some(value), precision, scale)
+                }
+                _ => return None,
+            };
+            return Self::test(of, comparison, &Expr::Literal(constant, None), schema);
         }
-        let (value, most) = (value / more, 10_i128.checked_pow(precision.into())? - 1);
         let is_above = value > most;
-        if (-most..=most).contains(&value) {
-            let constant = Expr::Literal(ScalarValue::Decimal128(Some(value), precision, scale), None);
-            return Self::test(of, comparison, &constant, schema);
-        }
         let holds = match comparison {
             Comparison::Equal => false,
             Comparison::NotEqual => true,
@@ -446,6 +445,34 @@ pub(crate) fn raw_constant(scalar: &ScalarValue) -> Option<i64> {
         ScalarValue::Decimal128(v, _, _) => v.and_then(|v| i64::try_from(v).ok()),
         _ => None,
     }
+}
+
+/// A constant of a wider type than the integers of a column, and between what these are.
+fn of_integer(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128)> {
+    let (least, most): (i64, i64) = match ty {
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        _ => return None,
+    };
+    let value = match *constant {
+        ScalarValue::Int32(value) => value?.into(),
+        ScalarValue::Int64(value) => value?,
+        _ => return None,
+    };
+    Some((value.into(), least.into(), most.into()))
+}
+
+/// As [`of_integer`], of decimals, in units of the column's scale. `None`, too, if that scale cannot say what it is.
+fn of_decimal(ty: &DataType, constant: &ScalarValue) -> Option<(i128, i128, i128)> {
+    let &DataType::Decimal128(precision, scale) = ty else { return None };
+    let &ScalarValue::Decimal128(Some(value), wide, wide_scale) = constant else { return None };
+    let digits = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+    if digits(wide, wide_scale) < digits(precision, scale) {
+        return None;
+    }
+    let more = 10_i128.checked_pow(u32::try_from(wide_scale.checked_sub(scale)?).ok()?)?;
+    let most = 10_i128.checked_pow(precision.into())? - 1;
+    (value % more == 0).then_some((value / more, -most, most))
 }
 
 fn column(expr: &Expr, schema: &SchemaRef) -> Option<ColumnId> {

@@ -1,0 +1,118 @@
+//! Aggregations over a scan that it can do by itself where chunks are encoded.
+//!
+//! Responsible for: which these are, and the states of their accumulators after what a chunk comes to. Not responsible
+//! for: adding up ([`crate::scan::sums`]), nor for the rows of other chunks, which the aggregation is given ([`super::dense`]).
+
+use std::any::Any;
+use std::sync::Arc;
+
+use albireo_encoding::Sum;
+use arrow::array::{ArrayRef, Decimal128Array, Int64Array};
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::functions_aggregate::count::Count;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+
+use super::pack::Pack;
+use crate::functions::sums;
+use crate::scan::exec::ScanExec;
+use crate::scan::sums::{ChunkSums, Wanted};
+use crate::scan::zones::has_zones;
+
+/// What the scan is to do, and how its sums answer each function.
+#[derive(Clone, Debug)]
+pub(super) struct InScan {
+    pub(super) wanted: Arc<Wanted>,
+    answers: Vec<Answer>,
+}
+
+/// What a function is. Sums are those of the n-th column of [`Wanted::sums`].
+#[derive(Clone, Debug)]
+enum Answer {
+    Rows,
+    Count(usize),
+    /// The state is of this type.
+    Sum(usize, DataType),
+}
+
+/// The scan that is a plan, apart from its yielding now and then.
+pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
+    let plan = plan.downcast_ref::<CooperativeExec>().map_or(plan, |yielding| yielding.input());
+    plan.downcast_ref::<ScanExec>()
+}
+
+/// What the scan below an aggregation can do of it: it groups by columns, and all functions are counts and exact sums of
+/// columns without a filter. `None`: nothing.
+pub(super) fn of(aggregate: &AggregateExec) -> Option<InScan> {
+    let scan = scan_of(aggregate.input()).filter(|scan| scan.fetch().is_none() && scan.is_encoded())?;
+    let schema = scan.schema();
+    let group = |(expr, _): &(Arc<dyn PhysicalExpr>, String)| {
+        column(expr).filter(|index| Pack::takes(schema.field(*index).data_type()))
+    };
+    let groups: Vec<usize> = aggregate.group_expr().expr().iter().map(group).collect::<Option<_>>()?;
+    let mut wanted = Wanted { groups, sums: Vec::new() };
+    let functions = aggregate.aggr_expr().iter().zip(aggregate.filter_expr());
+    let answer = |(function, filter): (&Arc<AggregateFunctionExpr>, &Option<_>)| {
+        if filter.is_some() || function.is_distinct() {
+            return None;
+        }
+        let [argument] = &function.expressions()[..] else { return None };
+        let counts = (function.fun().inner().as_ref() as &dyn Any).is::<Count>();
+        if let Some(literal) = argument.downcast_ref::<Literal>() {
+            return (counts && !literal.value().is_null()).then_some(Answer::Rows);
+        }
+        let index = column(argument)?;
+        let field = schema.field(index);
+        if counts && !field.is_nullable() {
+            return Some(Answer::Rows);
+        }
+        if !has_zones(field.data_type()) {
+            return None;
+        }
+        let known = wanted.sums.iter().position(|sum| *sum == index);
+        let at = known.unwrap_or_else(|| {
+            wanted.sums.push(index);
+            wanted.sums.len() - 1
+        });
+        match counts {
+            true => Some(Answer::Count(at)),
+            false if sums::is_sum(function.fun()) => {
+                let state = function.state_fields().ok()?;
+                Some(Answer::Sum(at, state.first()?.data_type().clone()))
+            }
+            false => None,
+        }
+    };
+    let answers = functions.map(answer).collect::<Option<_>>()?;
+    Some(InScan { wanted: Arc::new(wanted), answers })
+}
+
+fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+impl InScan {
+    /// The partial state of each function, by group.
+    pub(super) fn states(&self, chunk: &ChunkSums) -> Result<Vec<ArrayRef>> {
+        let counts = |counts: &mut dyn Iterator<Item = u32>| -> ArrayRef {
+            Arc::new(counts.map(i64::from).collect::<Int64Array>())
+        };
+        let state = |answer: &Answer| -> Result<ArrayRef> {
+            Ok(match answer {
+                Answer::Rows => counts(&mut chunk.rows.iter().copied()),
+                Answer::Count(at) => counts(&mut chunk.sums[*at].iter().map(|sum| sum.count)),
+                Answer::Sum(at, ty) => {
+                    let value = |sum: &Sum| (sum.count > 0).then_some(sum.sum);
+                    let sums: Decimal128Array = chunk.sums[*at].iter().map(value).collect();
+                    Arc::new(sums.with_data_type(ty.clone()))
+                }
+            })
+        };
+        self.answers.iter().map(state).collect()
+    }
+}
